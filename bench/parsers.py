@@ -69,7 +69,7 @@ def read(case: dict[str, Any]) -> dict[str, Any]:
         prompt_ids=prompt_ids(case),
         reasoning=template.reasoning if case["thinking"] else None,
         tool_style=style_of_answer(template.tool_style, case["tools"]),
-        tool_schemas=case["tools"],
+        tools=case["tools"],
         ignore_eos=True,
     )
     content = reasoning = ""

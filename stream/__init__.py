@@ -1,13 +1,11 @@
-"""Ids to deltas, engines, serving.
+"""Token ids to deltas, engines, chats and the server.
 
-The way of the data, by folder:
+Rooms import only the rooms above their own line; `tests/test_import_order.py` checks every arrow.
 
-    prompts/    texts and prompts to ids: one by one, in order, or many callers in one batch
+    events/     values that travel: deltas, `Sampling`, `EngineStep`
+    decode/     ids to deltas, without I/O: end tokens, thinking, tool calls, stop strings
     engines/    prompt ids to more ids: the `Engine` protocol, and one file an engine
-    decode/     ids to deltas, without I/O: decoding, end tokens, thinking, tool calls, stop strings
-    pipeline/   the same as async generators, and `chat()`, which ties all of it together
-    delivery/   one stream of deltas for one reader, several, and those that come back
-    server/     deltas over a connection: sessions, limits, the wire protocol, the chat page
-
-`events.py` has the deltas themselves, which every folder knows.
+    prompts/    prompts to ids: one by one, or many callers in one batch
+    chat/       messages to deltas: the plan of an answer, `chat()`, async stages, several readers of one stream
+    serve/      deltas over a connection: wire protocols, limits, HTTP, websockets, the chat page, workers
 """

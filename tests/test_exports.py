@@ -1,6 +1,7 @@
 """The public names: complete, true, and cheap to have."""
 
 import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -59,7 +60,7 @@ def test_a_tokenizer_is_called_tokenizer_everywhere():
             if parameter.annotation in ("Tokenizer", tokenweir.Tokenizer):
                 assert name == "tokenizer", place
                 takers.add(place)
-    assert {"DecodeStream", "DecodeBatch", "ChatDecoder", "chat", "serve", "detokenize", "ChatStreamer"} <= takers
+    assert {"DecodeStream", "DecodeBatch", "ChatDecoder", "chat", "detokenize", "ChatStreamer"} <= takers
     assert {"Prompt.encode", "Prompt.check", "decode_chat", "ChatTemplate.from_tokenizer"} <= takers
 
 
@@ -117,3 +118,28 @@ def test_the_folders_are_not_importable_by_their_bare_names():
 
 def test_version():
     assert tokenweir.__version__.count(".") == 2
+
+
+SERVE_PACKAGES = "httptools", "prometheus_client", "starlette", "uvicorn", "websockets"
+WITHOUT_SERVE = f"import sys; sys.modules |= dict.fromkeys({SERVE_PACKAGES}); import tokenweir; "
+
+
+@pytest.mark.parametrize("name", ["serve", "asgi_app", "Session"])
+def test_a_name_of_the_server_names_the_missing_extra(name):
+    program = f"try: tokenweir.{name}\nexcept ImportError as error: print(error)"
+    said = run(f"import sys; sys.modules |= dict.fromkeys({SERVE_PACKAGES}); import tokenweir\n{program}")
+    assert said in {f"tokenweir.{name} needs {package}: pip install 'tokenweir[serve]'" for package in SERVE_PACKAGES}
+
+
+def test_all_else_works_without_the_packages_of_the_server():
+    rest = {"Application", "Place", "Server", "ServerOptions", "Session", "asgi_app", "serve"}
+    program = f"[getattr(tokenweir, name) for name in tokenweir.__all__ if name not in {rest}]; print('loaded')"
+    assert run(WITHOUT_SERVE + program) == "loaded"
+
+
+def test_the_command_line_names_the_missing_extra():
+    program = "from tokenweir.cli import main; sys.argv = ['tokenweir', 'serve', '--port=0']; main()"
+    command = [sys.executable, "-I", "-c", WITHOUT_SERVE + program]
+    failed = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert failed.returncode != 0
+    assert re.fullmatch(r"tokenweir: error: the server needs \S+: pip install 'tokenweir\[serve\]'\n", failed.stderr)

@@ -1,4 +1,4 @@
-"""The folders import one way: encode <- templates, gpu <- stream <- tokenweir; and benchmarks what their extra has."""
+"""Imports go one way: between the top folders, and between the rooms inside them."""
 
 import ast
 import re
@@ -16,21 +16,77 @@ MAY_IMPORT = {
     "stream": {"encode", "templates"},
 }
 
+ROOMS = {
+    "encode": [
+        ["_core", "cache", "errors", "options", "renamed", "spec", "texts", "unicode", "visible_text"],
+        ["encoded", "pattern", "vocabulary"],
+        ["components", "ids"],
+        ["build"],
+        ["formats"],
+        ["table_cache"],
+        ["decode", "text_chunks"],
+        ["tokenizer"],
+        ["decode_batch"],
+    ],
+    "stream": [["events"], ["decode"], ["engines"], ["prompts"], ["chat"], ["serve"]],
+    "stream/serve": [
+        ["wire"],
+        ["limits"],
+        ["monitoring"],
+        ["page"],
+        ["answers"],
+        ["http"],
+        ["tokens"],
+        ["sockets"],
+        ["workers"],
+        ["entry"],
+    ],
+}
+"""The rooms of a folder, in layers: a room imports rooms of the layers before its own."""
+
 IN_NO_EXTRA = {"cupy", "datasets", "nanobind", "ray"}
 """What benchmarks say themselves that they want."""
 
 
 def imported(path: Path):
     """The modules that a file imports, at its top or inside functions."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    return (name for name, _ in imports(path))
+
+
+def imports(path: Path, *, types: bool = True):
+    """Modules that a file imports, each with its line; `types`: also those that only type checkers import."""
+    tree = ast.parse(path.read_text("utf-8"))
+    skipped = set()
+    if not types:
+        blocks = (node for node in ast.walk(tree) if isinstance(node, ast.If))
+        guards = (node for node in blocks if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING")
+        skipped = {id(inner) for node in guards for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: a relative import"
             if node.module == "tokenweir":
-                yield from (f"tokenweir.{alias.name}" for alias in node.names)
+                yield from ((f"tokenweir.{alias.name}", node.lineno) for alias in node.names)
             else:
-                yield node.module
+                yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, node.lineno) for alias in node.names)
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_rooms_import_only_rooms_of_earlier_layers(folder):
+    layer = {room: number for number, rooms in enumerate(ROOMS[folder]) for room in rooms}
+    prefix = ["tokenweir", *folder.split("/")]
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        room = path.relative_to(ROOT / folder).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        assert room in layer, f"{folder}/{room} stands in no layer of ROOMS"
+        for name, line in imports(path, types=False):
+            parts = name.split(".")
+            if parts[: len(prefix)] == prefix and len(parts) > len(prefix) and (other := parts[len(prefix)]) != room:
+                assert layer.get(other, len(layer)) < layer[room], f"{path}:{line}: {room} imports {other}"
 
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
@@ -61,7 +117,9 @@ def test_the_links_are_relative_and_lead_to_the_folders():
 
 def test_benchmarks_import_what_their_extra_installs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    wanted = (*project["dependencies"], *project["optional-dependencies"]["bench"])
+    extras = project["optional-dependencies"]
+    wanted = (*project["dependencies"], *extras["bench"], *extras["serve"])  # which `bench` contains
+    assert "tokenweir[serve]" in extras["bench"]
     declared = {"tokenweir", *(name for one in wanted for name in re.findall(r"[\w-]+", one.partition(">")[0]))}
     installed = packages_distributions()
     for path in (ROOT / "bench").rglob("*.py"):

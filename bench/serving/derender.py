@@ -179,7 +179,7 @@ def measure(count: int, size: int) -> str:
 
 def replay(tokenizer: Tokenizer, prompt: list[int], ids: list[int], place: int, size: int) -> float:
     """Microseconds for the chunk at a place without a state: a new decoder takes all chunks so far."""
-    options: dict[str, Any] = {"tool_style": "auto", "tool_schemas": [TOOL], "stop": REQUEST["stop"], "alignment": True}
+    options: dict[str, Any] = {"tool_style": "auto", "tools": [TOOL], "stop": REQUEST["stop"], "alignment": True}
     best = float("inf")
     for _ in range(3):
         before = time.process_time_ns()

@@ -127,7 +127,7 @@ def record_spans() -> Counter[str]:
 async def be_server(seed: int, spans: bool) -> None:
     """Serve until SIGTERM; SIGUSR1 has it say what it holds."""
     from tokenweir import Limits, Tokenizer, serve
-    from tokenweir.stream.server.answers.generation import abandoned
+    from tokenweir.stream.serve.answers.generation import abandoned
 
     logging.basicConfig(level=logging.CRITICAL)
     recorded = record_spans() if spans else Counter()

@@ -16,6 +16,9 @@ _MODULE_OF = {
 }
 __all__ = sorted(_MODULE_OF)  # noqa: PLE0605
 
+_SERVE_PACKAGES = {"httptools", "prometheus_client", "starlette", "uvicorn", "websockets"}
+"""Packages that the extra `serve` installs."""
+
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
@@ -24,7 +27,14 @@ def __getattr__(name: str) -> object:
         return version("tokenweir")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'tokenweir' has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
+    try:
+        module = import_module(_MODULE_OF[name])
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _SERVE_PACKAGES:
+            raise
+        raise ImportError(f"tokenweir.{name} needs {package}: pip install 'tokenweir[serve]'") from None
+    value = getattr(module, name)
     globals()[name] = value  # the next look-up does not come here
     return value
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, CallNumber, Count
-from tokenweir.stream.events import Alignment, Channel, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.deltas import Alignment, Channel, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 
 _Sent = tuple[CallNumber, Count, Count]  # the number of the call; the characters and bytes that have gone out of it
 

@@ -15,13 +15,12 @@ from typing import Unpack
 from tokenweir.encode import _core
 from tokenweir.encode.errors import EngineError, StateError
 from tokenweir.encode.ids import as_ids
-from tokenweir.encode.options import check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.alignment import Aligner
 from tokenweir.stream.decode.chunk import Ids, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
-from tokenweir.stream.decode.options import SCOPES, DecoderOptions, finish_reason, reusable, settings_of
+from tokenweir.stream.decode.options import SCOPES, DecoderOptions, current_options, finish_reason, settings_of
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, Splitter, check_restored, plain
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
@@ -33,8 +32,8 @@ from tokenweir.stream.decode.parsers.detection import (
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.decode.saved_state import DecoderState, read_state, write_state
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.delivery.merge import merge
-from tokenweir.stream.events import Channel, Delta, Finish, FinishReason, Usage
+from tokenweir.stream.events.deltas import Channel, Delta, Finish, FinishReason, Usage
+from tokenweir.stream.events.merge import merge
 
 
 class ChatDecoder:
@@ -65,9 +64,8 @@ class ChatDecoder:
             ValueError: Any other option that cannot be; the message names it and its value.
 
         """
-        check_options(options, DecoderOptions.__optional_keys__, "a decoder")
         self._tokenizer = tokenizer
-        self._options = options = reusable(options)
+        self._options = options = current_options(options)
         self._settings = settings_of(tokenizer, **options)
         self._stops = StopStrings(self._settings.stop, include=self._settings.include_stop)
         self.reset(prompt_ids)
@@ -82,7 +80,7 @@ class ChatDecoder:
         prompt_ids = as_ids(prompt_ids, "prompt_ids")
         settings = self._settings
         splitter, styles = find_splitter(
-            self._tokenizer, prompt_ids, settings.reasoning, settings.tool_style, settings.tool_schemas
+            self._tokenizer, prompt_ids, settings.reasoning, settings.tool_style, settings.tools
         )
         self._begin(prompt_ids, splitter, styles)
 
@@ -183,7 +181,7 @@ class ChatDecoder:
     def _restore(self, said: DecoderState) -> None:
         settings = self._settings
         styles = found_again(self._tokenizer, said.styles, settings.reasoning, settings.tool_style)
-        self._begin((), make_splitter(styles, settings.tool_schemas), styles)
+        self._begin((), make_splitter(styles, settings.tools), styles)
         self._detok.restore(said.core)
         if self._splitter is not None:
             self._splitter.restore(said.splitter)

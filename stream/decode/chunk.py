@@ -15,8 +15,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines.protocol import EngineStep
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
+from tokenweir.stream.events.step import EngineStep
 
 Ids = int | Sequence[int] | NDArray[Any]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 import msgspec
 from msgspec import Struct, structs
@@ -12,12 +13,13 @@ from msgspec import Struct, structs
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.ids import as_ids
-from tokenweir.encode.options import check_flags, check_integers
+from tokenweir.encode.options import check_flags, check_integers, check_options
+from tokenweir.encode.renamed import rename
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.stops import stop_list
-from tokenweir.stream.events import Channel, FinishReason
+from tokenweir.stream.events.deltas import Channel, FinishReason
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of
 from tokenweir.templates.styles.tools import tool_style_of
@@ -43,7 +45,7 @@ class OutputOptions(TypedDict, total=False):
             thinking only ("reasoning"), or in both ("all"). A stop never reaches over a tag.
         reasoning: "auto", the default, tells thinking from the answer if the template, the vocabulary or the prompt shows
             a style; "strip" does so and drops the thinking; None or "off" leaves all text in the answer; or a style or
-            its name.
+            its name. A style with `strip=True` is dropped too.
         tool_style: How tool calls are found in the answer: "auto" by the style that the template or the vocabulary shows,
             or a style or its name; None leaves them in the text. The default is "auto" for `chat()` with tools, and else
             None. Harmony, Inkling and Muse have calls of their own, which are always found.
@@ -75,9 +77,8 @@ class DecoderOptions(OutputOptions, total=False):
         eos_ids: The ids that end the answer; None, the default, for the tokenizer's.
         stop_token_ids: More of them, which hold even under `ignore_eos` and are given as `stop_reason`.
         stop: Strings that end the answer; the match that completes earliest wins, ties go by order.
-        reasoning_style: The style for "auto" and "strip", known from elsewhere, in place of detection.
-        tool_schemas: The tools of the request, as `chat()` takes them. They say of what type an argument is, where a
-            style writes arguments in another form than JSON.
+        tools: The tools of the request, as `chat()` takes them. They say of what type an argument is, where a style
+            writes arguments in another form than JSON.
         parallel_tool_calls: Whether an answer may have several calls. False ends it when its first one is whole.
         max_tokens: End after so many ids, with reason "length" unless the last one is an end.
         min_tokens: No end token and no stop string counts that comes, or completes, before this many ids.
@@ -89,8 +90,7 @@ class DecoderOptions(OutputOptions, total=False):
     eos_ids: Iterable[int] | None
     stop_token_ids: Iterable[int]
     stop: Iterable[str]
-    reasoning_style: str | ReasoningStyle | None
-    tool_schemas: Tools | None
+    tools: Tools | None
     parallel_tool_calls: bool
     max_tokens: int | None
     min_tokens: int
@@ -98,38 +98,37 @@ class DecoderOptions(OutputOptions, total=False):
     index: int
 
 
-class Settings(Struct, frozen=True):
-    """The options of a decoder, checked and looked up. Of equal ones, states can be exchanged.
+class Settings(Struct, frozen=True, kw_only=True):
+    """The options of a decoder, checked and looked up. Decoders with equal settings can exchange states.
 
     Attributes:
         ends: The ids that end an answer, each with the `stop_reason` that it gives.
         stop: The stop strings.
-        stop_scope: Where they count.
         strip: Drop the thinking.
         reasoning: The style of thinking, None to leave it in the answer.
         tool_style: The style of tool calls, likewise.
-        tool_schemas: The request's tools, by name.
+        tools: The request's tools, by name.
 
-    The others are the options of the same name.
+    The others are the options of the same name, with their defaults.
 
     """
 
     ends: dict[int, int | None]
     stop: list[str]
-    stop_scope: StopScope
     strip: bool
     reasoning: ReasoningStyle | Literal["auto"] | None
     tool_style: ToolStyle | Literal["auto"] | None
-    tool_schemas: ToolSchemas
-    parallel_tool_calls: bool
-    max_tokens: int | None
-    min_tokens: int
-    include_stop: bool
-    skip_special_tokens: bool
-    byte_fallback: ByteFallback
-    index: int
-    alignment: bool
-    thinking_budget: int | None
+    tools: ToolSchemas
+    stop_scope: StopScope = "answer"
+    parallel_tool_calls: bool = True
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    include_stop: bool = False
+    skip_special_tokens: bool = True
+    byte_fallback: ByteFallback = "eager"
+    index: int = 0
+    alignment: bool = False
+    thinking_budget: int | None = None
     on_thinking_spent: Callable[[int], object] | None = None
 
     def digest(self, tokenizer: Tokenizer) -> bytes:
@@ -139,74 +138,71 @@ class Settings(Struct, frozen=True):
         return blake2b(data, digest_size=16).digest()
 
 
-def settings_of(
-    tokenizer: Tokenizer,
-    *,
-    eos_ids: Iterable[int] | None = None,
-    stop_token_ids: Iterable[int] = (),
-    stop: Iterable[str] = (),
-    stop_scope: StopScope = "answer",
-    reasoning: str | ReasoningStyle | None = "auto",
-    reasoning_style: str | ReasoningStyle | None = None,
-    tool_style: str | ToolStyle | None = None,
-    tool_schemas: Tools | None = None,
-    parallel_tool_calls: bool = True,
-    max_tokens: int | None = None,
-    min_tokens: int = 0,
-    ignore_eos: bool = False,
-    include_stop: bool = False,
-    skip_special_tokens: bool = True,
-    byte_fallback: ByteFallback = "eager",
-    index: int = 0,
-    alignment: bool = False,
-    thinking_budget: int | None = None,
-    on_thinking_spent: Callable[[int], object] | None = None,
-) -> Settings:
+_LOOKED_UP = frozenset({"eos_ids", "stop_token_ids", "ignore_eos", "stop", "reasoning", "tool_style", "tools"})
+"""Options that `Settings` has in another form."""
+
+
+def settings_of(tokenizer: Tokenizer, **options: Unpack[DecoderOptions]) -> Settings:
     """Check the options of a decoder, and look up what they name.
 
     Raises:
         TokenIdError: An id is outside the vocabulary.
         TypeError: An option is of the wrong type.
-        ValueError: An option cannot be; the message names it and its value.
+        ValueError: An option has an impossible value; the message names it and its value.
 
     """
     check_tokenizer(tokenizer)
-    stop_channels(stop_scope)
-    check_counts(min_tokens=min_tokens, max_tokens=max_tokens, thinking_budget=thinking_budget, index=index)
+    ignore_eos = options.get("ignore_eos", False)
+    check_flags(ignore_eos=ignore_eos)
+    strip, reasoning = thinking_style(options.get("reasoning", "auto"))
+    plain: dict[str, Any] = {name: value for name, value in options.items() if name not in _LOOKED_UP}
+    settings = Settings(
+        ends=end_ids(tokenizer, options.get("eos_ids"), options.get("stop_token_ids", ()), ignore_eos),
+        stop=stop_list(options.get("stop", ())),
+        strip=strip,
+        reasoning=reasoning,
+        tool_style=calls_style(options.get("tool_style")),
+        tools=tool_schemas_of(options.get("tools")),
+        **plain,
+    )
+    stop_channels(settings.stop_scope)
+    check_counts(
+        min_tokens=settings.min_tokens,
+        max_tokens=settings.max_tokens,
+        thinking_budget=settings.thinking_budget,
+        index=settings.index,
+    )
     check_flags(
-        parallel_tool_calls=parallel_tool_calls,
-        ignore_eos=ignore_eos,
-        include_stop=include_stop,
-        skip_special_tokens=skip_special_tokens,
-        alignment=alignment,
+        parallel_tool_calls=settings.parallel_tool_calls,
+        include_stop=settings.include_stop,
+        skip_special_tokens=settings.skip_special_tokens,
+        alignment=settings.alignment,
     )
-    check_byte_fallback(byte_fallback)
-    if on_thinking_spent is not None and not callable(on_thinking_spent):
-        raise TypeError(f"on_thinking_spent is a {type(on_thinking_spent).__name__}, not a function")
-    return Settings(
-        ends=end_ids(tokenizer, eos_ids, stop_token_ids, ignore_eos),
-        stop=stop_list(stop),
-        stop_scope=stop_scope,
-        strip=reasoning == "strip",
-        reasoning=thinking_style(reasoning, reasoning_style),
-        tool_style=calls_style(tool_style),
-        tool_schemas=tool_schemas_of(tool_schemas),
-        parallel_tool_calls=parallel_tool_calls,
-        max_tokens=max_tokens,
-        min_tokens=min_tokens,
-        include_stop=include_stop,
-        skip_special_tokens=skip_special_tokens,
-        byte_fallback=byte_fallback,
-        index=index,
-        alignment=alignment,
-        thinking_budget=thinking_budget,
-        on_thinking_spent=on_thinking_spent,
-    )
+    check_byte_fallback(settings.byte_fallback)
+    if settings.on_thinking_spent is not None and not callable(settings.on_thinking_spent):
+        raise TypeError(f"on_thinking_spent is a {type(settings.on_thinking_spent).__name__}, not a function")
+    return settings
 
 
-def reusable(options: DecoderOptions) -> DecoderOptions:
-    """The same options, of which each iterator is a list, since a copy of a decoder reads them again."""
-    read = {name: list(value) if isinstance(value, Iterator) else value for name, value in options.items()}
+def current_options(options: DecoderOptions) -> DecoderOptions:
+    """Return options under their current names, iterators as lists, since a copy of a decoder reads them again.
+
+    Deprecated names warn: `tool_schemas` is `tools`, and `reasoning_style` is a style as `reasoning`.
+
+    Raises:
+        TypeError: An option does not exist.
+
+    """
+    given: dict[str, Any] = dict(options)
+    rename(given, {"tool_schemas": "tools"}, stacklevel=3)
+    if "reasoning_style" in given:
+        advice = "'reasoning_style' is deprecated: write the style as 'reasoning', with strip=True to drop the thinking"
+        warnings.warn(advice, DeprecationWarning, stacklevel=3)
+        known, asked = given.pop("reasoning_style"), given.get("reasoning", "auto")
+        if known is not None and asked in ("auto", "strip"):
+            given["reasoning"] = structs.replace(style_of(known), strip=asked == "strip")
+    check_options(given, DecoderOptions.__optional_keys__, "a decoder")
+    read = {name: list(value) if isinstance(value, Iterator) else value for name, value in given.items()}
     return cast(DecoderOptions, read)
 
 
@@ -276,19 +272,20 @@ def end_ids(
 
 
 def thinking_style(
-    reasoning: str | ReasoningStyle | None, known: str | ReasoningStyle | None
-) -> ReasoningStyle | Literal["auto"] | None:
-    """Look up the style of thinking that is asked for; `known` is that for "auto" and "strip".
+    reasoning: str | ReasoningStyle | None,
+) -> tuple[bool, ReasoningStyle | Literal["auto"] | None]:
+    """Look up the style of thinking that is asked for, and whether the thinking is dropped.
 
     Raises:
         ValueError: No style has the name.
 
     """
     if reasoning is None or reasoning == "off":
-        return None
-    if reasoning not in ("auto", "strip"):
-        return style_of(reasoning)
-    return "auto" if known is None else style_of(known)
+        return False, None
+    if reasoning in ("auto", "strip"):
+        return reasoning == "strip", "auto"
+    style = style_of(reasoning)
+    return style.strip, structs.replace(style, strip=False) if style.strip else style
 
 
 def calls_style(style: str | ToolStyle | None) -> ToolStyle | Literal["auto"] | None:

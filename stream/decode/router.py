@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tokenweir.encode import _core
 from tokenweir.stream.decode.chunk import Chunk
 from tokenweir.stream.decode.parsers.base import REASONING, TOOL_CALL, CallNumber, Piece, Saved, ShortText
-from tokenweir.stream.events import Channel, Delta, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.deltas import Channel, Delta, ReasoningDelta, TextDelta, ToolCallDelta
 
 
 class Router(Saved):

@@ -19,8 +19,10 @@ from typing import Any
 
 from tokenweir.encode.errors import EngineError, without_path
 from tokenweir.encode.options import check_flags
-from tokenweir.stream.engines.protocol import EngineStep, Sampling, check_ranges, refuse_several, refuse_unsupported
+from tokenweir.stream.engines.protocol import check_ranges, refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 DEFAULT_MAX_TOKENS = 512  # CTranslate2's own
 CONTEXT_SIZE = "context_size"

@@ -20,7 +20,8 @@ from msgspec import Struct, field
 
 from tokenweir.encode.errors import EngineError, EngineFailure
 from tokenweir.encode.options import check_numbers, check_texts
-from tokenweir.stream.engines.protocol import Sampling, refuse_unsupported
+from tokenweir.stream.engines.protocol import refuse_unsupported
+from tokenweir.stream.events.sampling import Sampling
 
 if TYPE_CHECKING:
     import httpx

@@ -21,7 +21,9 @@ from tokenweir.encode.options import check_flags
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, cut_text, request_fields
 from tokenweir.stream.engines.lost_ids import LostIds
-from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_several
+from tokenweir.stream.engines.protocol import refuse_several
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 NAMES = {"max_tokens": "n_predict", "repetition_penalty": "repeat_penalty"} | {
     name: name

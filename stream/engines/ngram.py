@@ -13,7 +13,8 @@ from anyio.lowlevel import checkpoint
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_numbers
 from tokenweir.stream.engines.ngram_table import ORDER, Floats, NgramTable, default_table
-from tokenweir.stream.engines.protocol import Sampling, check_ranges, refuse_several, refuse_unsupported
+from tokenweir.stream.engines.protocol import check_ranges, refuse_several, refuse_unsupported
+from tokenweir.stream.events.sampling import Sampling
 
 DEFAULT_TEMPERATURE = 0.8
 DEFAULT_MAX_TOKENS = 512

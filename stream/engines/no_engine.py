@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_integers
-from tokenweir.stream.engines.protocol import DEFAULTS, Sampling
+from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 
 
 class NoEngine:

@@ -14,7 +14,8 @@ from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import EngineError, without_path
 from tokenweir.encode.options import check_numbers
-from tokenweir.stream.engines.protocol import Sampling, check_ranges, refuse_several, refuse_unsupported
+from tokenweir.stream.engines.protocol import check_ranges, refuse_several, refuse_unsupported
+from tokenweir.stream.events.sampling import Sampling
 
 RECORDINGS = "data/recordings"  # in the package tokenweir.stream
 

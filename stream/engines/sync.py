@@ -16,7 +16,8 @@ from anyio import to_thread
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_integers
-from tokenweir.stream.engines.protocol import EngineStep, Sampling
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 Step = Sequence[int] | EngineStep
 

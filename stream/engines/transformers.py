@@ -16,9 +16,11 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions
-from tokenweir.stream.engines.protocol import EngineStep, Sampling, refuse_several, refuse_unsupported
+from tokenweir.stream.engines.protocol import refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
-from tokenweir.stream.events import Delta
+from tokenweir.stream.events.deltas import Delta
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 
 class ChatStreamer:

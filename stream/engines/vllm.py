@@ -25,7 +25,8 @@ from tokenweir.stream.engines.engine_server import (
     cut_text,
     request_fields,
 )
-from tokenweir.stream.engines.protocol import EngineStep, Sampling
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 NAMES = {
     name: name

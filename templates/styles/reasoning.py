@@ -52,6 +52,7 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
         framed: The answer itself stands between tags that are not control tokens alone. They are cut out of a text whose
             thinking is left in the answer, too.
         separate: Whether the thinking gets a channel of its own. Otherwise it is answer, without the tags and wrappers.
+        strip: Whether the thinking is dropped.
         shows: Texts all of which a template has, or writes, that shows the style; where there are none, its marks show
             it.
         unlike: Texts that no template of the style has.
@@ -77,6 +78,7 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
     token_enders: tuple[str, ...] = ()
     framed: bool = False
     separate: bool = True
+    strip: bool = False
     shows: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
 

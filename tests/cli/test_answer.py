@@ -9,7 +9,7 @@ import pytest
 
 from tokenweir.cli.answer import Answer
 from tokenweir.cli.view import PlainView
-from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
+from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 
 
 class Terminal(io.StringIO):

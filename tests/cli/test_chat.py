@@ -30,7 +30,7 @@ def test_only_the_answer_goes_to_stdout(recording):
 
 @pytest.mark.parametrize("think", ["show", "dim"])
 def test_thinking_has_a_label_where_it_cannot_be_dim(recording, think):
-    result = piped(recording(ANSWER), "--think", think)
+    result = piped(recording(ANSWER), "--reasoning", think)
     assert result.stdout == "[thinking]\nLet me see.\n\n[answer]\nIt is 👩‍🚀 — done.\n"
 
 
@@ -80,7 +80,7 @@ def test_the_system_message_and_the_options(recording):
 
 def test_the_seed_repeats_the_toy():
     first, again, other = (
-        piped("--engine=ngram", "--max-tokens=40", "--think=show", f"--seed={seed}", "--temperature=1").stdout
+        piped("--engine=ngram", "--max-tokens=40", "--reasoning=show", f"--seed={seed}", "--temperature=1").stdout
         for seed in (1, 1, 2)
     )
     assert first == again != other
@@ -95,7 +95,7 @@ def test_commands(recording):
 
 
 def test_a_real_engine(tiny_model):
-    result = piped(f"--engine=ctranslate2:{tiny_model}", "--max-tokens=20", "--think=show")
+    result = piped(f"--engine=ctranslate2:{tiny_model}", "--max-tokens=20", "--reasoning=show")
     assert result.stdout.strip()
     assert "[20 tokens" in result.stderr
 
@@ -143,7 +143,7 @@ def test_the_small_model_answers_by_default(small_model):
 
 
 def test_without_the_small_model_the_toy_answers_and_says_so(cache):
-    result = piped("--max-tokens=4", "--think=show")
+    result = piped("--max-tokens=4", "--reasoning=show")
     assert result.stdout.strip()
     assert result.stderr.startswith(
         "The small model is not here yet: `tokenweir fetch-model` downloads it (93 MB). An n-"

@@ -143,7 +143,7 @@ def test_thinking_is_dim_and_ctrl_d_ends(recording):
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_styles_where_they_are_not_wanted(recording, env):
-    with terminal(recording(ANSWER), "--think=dim", **env) as screen:
+    with terminal(recording(ANSWER), "--reasoning=dim", **env) as screen:
         screen.expect(PROMPT)
         screen.type("hi\r")
         screen.expect("[thinking]")
@@ -312,7 +312,7 @@ def test_an_answer_goes_on_after_it_was_suspended(tmp_path, recording):
 
 
 def test_ctrl_c_stops_a_real_engine(tiny_model):
-    args = (f"--engine=ctranslate2:{tiny_model}", "--max-tokens=1000000", "--think=show")
+    args = (f"--engine=ctranslate2:{tiny_model}", "--max-tokens=1000000", "--reasoning=show")
     with terminal(*args, TERM="dumb") as screen:
         screen.expect(PROMPT)
         screen.type("hi\r")

@@ -35,7 +35,7 @@ def test_json_tells_control_tokens_from_user_text(tmp_path):
 
 
 def test_variables_and_tools():
-    assert "<think>\n\n</think>" in run("--set", "enable_thinking=false", stdin=MESSAGES).stdout
+    assert "<think>\n\n</think>" in run("--template-kwarg", "enable_thinking=false", stdin=MESSAGES).stdout
     tools = [{"type": "function", "function": {"name": "clock", "parameters": {}}}]
     assert '"clock"' in run(stdin={"messages": MESSAGES, "tools": tools}).stdout
 
@@ -43,7 +43,10 @@ def test_variables_and_tools():
 def test_a_template_of_ones_own(tmp_path):
     path = tmp_path / "plain.jinja"
     path.write_text("{% for m in messages %}{{ m.role }}: {{ m.content }} ({{ word }})\n{% endfor %}")
-    assert run("--template", str(path), "--set", "word=yes", stdin=MESSAGES).stdout == "user: Say <|im_end|> (yes)\n"
+    assert (
+        run("--template", str(path), "--template-kwarg", "word=yes", stdin=MESSAGES).stdout
+        == "user: Say <|im_end|> (yes)\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +67,7 @@ def test_errors(stdin, message):
 def test_broken_json_and_misuse():
     result = CliRunner().invoke(main, ["render"], input="[{")
     assert (result.exit_code, "<stdin>: not JSON: " in result.stderr) == (1, True)
-    assert run("--set", "word", stdin=MESSAGES).exit_code == 2
+    assert run("--template-kwarg", "word", stdin=MESSAGES).exit_code == 2
     result = CliRunner().invoke(main, ["render"], input="[" * 100_000)
     assert (result.exit_code, "<stdin>: not JSON: maximum recursion" in result.stderr) == (1, True)
 
@@ -78,5 +81,5 @@ def test_json_in_place_of_a_files_name():
 
 @pytest.mark.parametrize("name", ["messages", "tools", "documents", "add_generation_prompt", "continue_final_message"])
 def test_what_is_not_the_templates_own_variable(name):
-    result = run("--set", f"{name}=1", stdin=MESSAGES)
+    result = run("--template-kwarg", f"{name}=1", stdin=MESSAGES)
     assert (result.exit_code, f"{name} is not a variable of the template's own" in result.stderr) == (2, True)

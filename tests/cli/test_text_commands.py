@@ -91,16 +91,16 @@ def test_encode_json(tok):
 
 
 def test_plain_text_has_no_added_tokens(tok):
-    assert ids_of(out("encode", "--plain", "<think>")) == tok.encode("<think>", parse_special=False)
+    assert ids_of(out("encode", "--no-parse-special", "<think>")) == tok.encode("<think>", parse_special=False)
     assert ids_of(out("encode", "<think>")) == [tok.token_to_id("<think>")]
     assert out("count", "<think>") == "1\n"
-    assert int(out("count", "--plain", "<think>")) > 1
+    assert int(out("count", "--no-parse-special", "<think>")) > 1
 
 
 def test_special_tokens_can_be_left_out(data):
     path = str(data("tokenizers/llama-3.1/tokenizer.json"))
     with_bos = ids_of(out("encode", "--tokenizer", path, "hi"))
-    assert with_bos == [128000, *ids_of(out("encode", "--tokenizer", path, "--no-special-tokens", "hi"))]
+    assert with_bos == [128000, *ids_of(out("encode", "--tokenizer", path, "--no-add-special-tokens", "hi"))]
 
 
 def test_count(tok):
@@ -126,7 +126,7 @@ def test_decode_arguments_files_and_lines(tok, tmp_path):
 def test_decode_special_tokens(tok):
     (end,) = tok.encode("<|im_end|>")
     assert out("decode", str(end)) == ""
-    assert out("decode", "--keep-special-tokens", str(end)) == "<|im_end|>"
+    assert out("decode", "--no-skip-special-tokens", str(end)) == "<|im_end|>"
 
 
 def test_escape_sequences_stay_in_a_pipe(tok):
@@ -136,7 +136,7 @@ def test_escape_sequences_stay_in_a_pipe(tok):
 @settings(max_examples=50)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_round_trip(text):
-    ids = out("encode", "--plain", stdin=text.encode())
+    ids = out("encode", "--no-parse-special", stdin=text.encode())
     assert CliRunner().invoke(main, ["decode"], input=ids).stdout_bytes == text.encode()
 
 
@@ -276,7 +276,7 @@ def lines(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("options", [(), ("--plain",), ("--no-special-tokens", "--json")])
+@pytest.mark.parametrize("options", [(), ("--no-parse-special",), ("--no-add-special-tokens", "--json")])
 def test_the_device_can_be_chosen(lines, gpu_batches, options):
     arguments = ("encode", "--lines", "-f", str(lines), *options)
     expected = out(*arguments, "--device", "cpu")
@@ -326,3 +326,10 @@ def test_without_cupy_it_says_what_to_install(monkeypatch):
     result = run("encode", "--device", "gpu", "hi")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("tokenweir: error: a GPU is used through CuPy, which is not installed: pip install")
+
+
+def test_a_deprecated_flag_holds_and_says_what_to_write():
+    new, old = run("encode", "--no-parse-special", "<think>"), run("encode", "--plain", "<think>")
+    assert old.stdout == new.stdout
+    assert old.stderr == "tokenweir: --plain is deprecated: write --no-parse-special\n"
+    assert run("count", "--", "--plain").stderr == ""

@@ -154,7 +154,7 @@ def test_options_that_do_not_go_together(tmp_path):
     path = write_lines(tmp_path / "a.txt", ["a"])
     for arguments, words in (
         (["--loss-mask"], "--loss-mask goes with --chat"),
-        (["--chat", "--plain"], "--plain does not go with --chat"),
+        (["--chat", "--no-parse-special"], "--no-parse-special does not go with --chat"),
     ):
         found = command(path, "-o", tmp_path / "out", *arguments)
         assert found.exit_code == 2

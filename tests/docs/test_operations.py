@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from tokenweir.cli import main
-from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.monitoring.metrics import Metrics
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.monitoring.metrics import Metrics
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "howto" / "operations.md").read_text("utf-8")

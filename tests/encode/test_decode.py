@@ -28,7 +28,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events import TextDelta
+from tokenweir.stream.events.deltas import TextDelta
 
 TOKENS = ["ab", "é", "日", "日本", " a", b"\xe6\x97", b"\xa5a", b"\xf0\x9f", b"\x98\x80", b"\xf0\x9f\x98", b"\x80\x80"]
 BYTES = [0x61, 0x80, 0xBF, 0xC0, 0xC3, 0xA9, 0xE0, 0xE4, 0xBD, 0xA0, 0xED, 0xF0, 0x9F, 0x98, 0xF4, 0x90, 0xF5, 0xFF]

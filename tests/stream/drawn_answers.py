@@ -5,13 +5,22 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
-from tokenweir.stream.delivery.merge import merge
+from tokenweir.stream.events.merge import merge
 from tokenweir.templates.styles.reasoning import HARMONY, INKLING, MESSAGES, MUSE, STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
+
+
+class DrawnOptions(dict):
+    """Options of a decoder, and the style of the answer's thinking, which they may leave out."""
+
+    def __init__(self, style):
+        self.style = style
+
 
 WORDS = ["\n", " ", "Hello", " world", "é", "👩‍👩", "日本", "User", ":", "boxes", "x", ".\n"]
 STOPS = ["\n\n", "ox", "User:", "x", "\nH", "本", "es é", ".", "👩"]
@@ -90,11 +99,11 @@ def answers(draw, make_tok):
         ids += draw(st.just([]) | st.lists(st.integers(0, tok.vocab_size - 1), max_size=2))
     headed = any(tokens.keys() >= of for of in MESSAGE_TOKENS)
     least = draw(st.integers(0, 6))
-    options = {
+    options = DrawnOptions(style)
+    options |= {
         "stop": stops,
         "stop_scope": draw(st.sampled_from(list(SCOPES))),
-        "reasoning": draw(st.sampled_from([style, style, "strip", style if headed else None])),
-        "reasoning_style": style,
+        "reasoning": draw(st.sampled_from([style, style, replace(style, strip=True), style if headed else None])),
         "tool_style": draw(st.sampled_from([tools, tools, None])),
         "min_tokens": least,
         "max_tokens": draw(st.none() | st.none() | st.integers(least, 60)),
@@ -107,8 +116,12 @@ def answers(draw, make_tok):
     return tok, ids, options
 
 
+def is_stripped(options):
+    return options["reasoning"] is not None and options["reasoning"].strip
+
+
 def style_in(options):
-    return None if options["reasoning"] is None else options["reasoning_style"]
+    return None if options["reasoning"] is None else options.style
 
 
 def cut(ids, places):

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from playwright.async_api import expect
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.engines.protocol import EngineStep
-from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.protocols import SocketProtocol
-from tokenweir.stream.server.serve import serve
+from tokenweir.stream.events.step import EngineStep
+from tokenweir.stream.serve.entry.protocols import SocketProtocol
+from tokenweir.stream.serve.entry.server import serve
+from tokenweir.stream.serve.limits.limits import Limits
 
 TOK = Tokenizer.default()
 

@@ -12,8 +12,8 @@ from openai import AsyncOpenAI
 from websockets.asyncio.client import connect
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.server.limits import Limits
-from tokenweir.stream.server.serve import serve
+from tokenweir.stream.serve.entry.server import serve
+from tokenweir.stream.serve.limits.limits import Limits
 
 TOK = Tokenizer.default()
 

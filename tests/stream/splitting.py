@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tokenweir.stream.decode.parsers.base import markup, plain
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 
 
 def run(splitter, parts):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from tokenweir.cli.view import View
-    from tokenweir.stream.events import Delta
+    from tokenweir.stream.events.deltas import Delta
 
 Think = Literal["show", "dim", "hide"]
 
@@ -47,7 +47,7 @@ class Answer:
 
     def step(self, delta: Delta) -> None:
         """Take a delta; the view shows it when it draws."""
-        from tokenweir.stream.events import Finish, ReasoningDelta, TextDelta
+        from tokenweir.stream.events.deltas import Finish, ReasoningDelta, TextDelta
 
         self._ids += delta.token_ids
         if delta.token_ids:

@@ -44,7 +44,7 @@ def _not_empty(context: click.Context, option: click.Parameter, values: tuple[st
 @click.option("--seed", type=int, help="For answers that repeat.")
 @click.option("--stop", multiple=True, callback=_not_empty, help="Text that ends an answer. Can be repeated.")
 @click.option(
-    "--think",
+    "--reasoning",
     type=click.Choice(THINK),
     help="What to do with thinking. Default: dim on a terminal, hide elsewhere.",
 )
@@ -65,7 +65,7 @@ def chat(
     temperature: float | None,
     seed: int | None,
     stop: tuple[str, ...],
-    think: Think | None,
+    reasoning: Think | None,
     once: str | None,
     history: Path | None,
     no_history: bool,
@@ -76,12 +76,12 @@ def chat(
     """
     import asyncio
 
-    from tokenweir.stream.engines.protocol import Sampling
+    from tokenweir.stream.events.sampling import Sampling
 
     model = load_model(engine, tokenizer, template, engine_key=engine_key)
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed, stop=stop)
     conversation = Conversation(
-        model, sampling, system, think, lambda spec: load_model(spec, None, None, engine_key=engine_key)
+        model, sampling, system, reasoning, lambda spec: load_model(spec, None, None, engine_key=engine_key)
     )
     interactive = once is None and sys.stdin.isatty()
     if interactive or engine is None:

@@ -23,8 +23,8 @@ from tokenweir.cli.view import View, view_of, window
 if TYPE_CHECKING:
     import asyncio
 
-    from tokenweir.stream.engines.protocol import Sampling
     from tokenweir.stream.engines.replay import Recording
+    from tokenweir.stream.events.sampling import Sampling
 
 COMMANDS = {
     "/system": "[TEXT]: set the system message; without a text there is none",
@@ -215,8 +215,8 @@ class Conversation:
         self.note(f"{len(messages)} messages are loaded.\n")
 
     def _demo(self, name: str, runner: asyncio.Runner) -> None:
-        from tokenweir.stream.engines.protocol import Sampling
         from tokenweir.stream.engines.replay import ReplayEngine
+        from tokenweir.stream.events.sampling import Sampling
 
         recording = next((recording for recording in recordings() if name in recording.name), None)
         if recording is None:
@@ -269,7 +269,7 @@ async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, Any
     """Show the answer to `messages` as it comes."""
     import asyncio
 
-    from tokenweir.stream.pipeline.chat import chat as stream
+    from tokenweir.stream.chat.chat import chat as stream
 
     drawing = asyncio.create_task(_draw(answer))
     try:
@@ -309,7 +309,7 @@ def recordings() -> tuple[Recording, ...]:
 
 def settings() -> list[str]:
     """The fields of the sampling that `/set` sets: a terminal shows one answer at a time."""
-    from tokenweir.stream.engines.protocol import DEFAULTS
+    from tokenweir.stream.events.sampling import DEFAULTS
 
     return [name for name in DEFAULTS if name != "n"]
 
@@ -321,7 +321,7 @@ def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
         msgspec.ValidationError: The field cannot have this value.
 
     """
-    from tokenweir.stream.engines.protocol import DEFAULTS, Sampling
+    from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 
     fields = {**sampling.given(), name: DEFAULTS[name]}
     if value:

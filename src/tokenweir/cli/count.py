@@ -27,13 +27,13 @@ def count(
     text: tuple[str, ...],
     file: tuple[BinaryIO, ...],
     lines: bool,
-    plain: bool,
-    no_special_tokens: bool,
+    no_parse_special: bool,
+    no_add_special_tokens: bool,
     tokenizer: Path | None,
     as_json: bool,
 ) -> None:
     """Count the tokens of TEXT, files or stdin; one number an input."""
     tok = load_tokenizer(tokenizer)
     for item in read_inputs(text, file, lines):
-        tokens = tok.count(item, add_special_tokens=not no_special_tokens, parse_special=not plain)
+        tokens = tok.count(item, add_special_tokens=not no_add_special_tokens, parse_special=not no_parse_special)
         sys.stdout.write((json.dumps({"count": tokens}) if as_json else str(tokens)) + "\n")

@@ -27,14 +27,14 @@ from tokenweir.encode.visible_text import visible
 @click.argument("ids", nargs=-1)
 @file_option
 @lines_option
-@click.option("--keep-special-tokens", is_flag=True, help="Print control tokens too.")
+@click.option("--no-skip-special-tokens", is_flag=True, help="Print control tokens too.")
 @tokenizer_option
 @json_option
 def decode(
     ids: tuple[str, ...],
     file: tuple[BinaryIO, ...],
     lines: bool,
-    keep_special_tokens: bool,
+    no_skip_special_tokens: bool,
     tokenizer: Path | None,
     as_json: bool,
 ) -> None:
@@ -46,7 +46,7 @@ def decode(
     tok = load_tokenizer(tokenizer)
     watched = sys.stdout.isatty()
     for source in read_inputs((" ".join(ids),) if ids else (), file, lines):
-        text = tok.decode(parse_ids(source), skip_special_tokens=not keep_special_tokens)
+        text = tok.decode(parse_ids(source), skip_special_tokens=not no_skip_special_tokens)
         if as_json:
             text = json.dumps({"text": text}) + "\n"
         elif lines or (watched and not text.endswith("\n")):

@@ -45,8 +45,8 @@ def encode(
     text: tuple[str, ...],
     file: tuple[BinaryIO, ...],
     lines: bool,
-    plain: bool,
-    no_special_tokens: bool,
+    no_parse_special: bool,
+    no_add_special_tokens: bool,
     tokenizer: Path | None,
     device: str,
     as_json: bool,
@@ -60,7 +60,7 @@ def encode(
     files = () if text else file or (sys.stdin.buffer,)
     size = _size(files)
     gpu = None if device == "auto" and size < WORTH_A_GPU else load_gpu_encoder(tok, device)
-    options: dict[str, Any] = {"add_special_tokens": not no_special_tokens, "parse_special": not plain}
+    options: dict[str, Any] = {"add_special_tokens": not no_add_special_tokens, "parse_special": not no_parse_special}
     with _progress(size) as bar:
         for batch in _batches(read_inputs(text, file, lines), GPU_BATCH_CHARACTERS if gpu else BATCH_CHARACTERS):
             rows = gpu.encode_batch(batch, **options).to_host() if gpu else tok.encode_batch(batch, **options)

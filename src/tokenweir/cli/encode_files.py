@@ -15,8 +15,8 @@ from tokenweir.cli.options import (
     json_option,
     load_template,
     load_tokenizer,
-    no_special_tokens_option,
-    plain_option,
+    no_add_special_tokens_option,
+    no_parse_special_option,
     template_option,
     tokenizer_option,
 )
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 @click.option(
     "--loss-mask", is_flag=True, help="With --chat: also write what {% generation %} marks, 1 for each such id."
 )
-@plain_option
-@no_special_tokens_option
+@no_parse_special_option
+@no_add_special_tokens_option
 @click.option("--add-eos", is_flag=True, help="End every document with the end token.")
 @click.option(
     "--part-size", metavar="MB", type=click.IntRange(1), default=64, show_default=True, help="MB of input a shard."
@@ -69,8 +69,8 @@ def encode_files(
     chat: bool,
     template: Path | None,
     loss_mask: bool,
-    plain: bool,
-    no_special_tokens: bool,
+    no_parse_special: bool,
+    no_add_special_tokens: bool,
     add_eos: bool,
     part_size: int,
     workers: int | None,
@@ -88,7 +88,11 @@ def encode_files(
     for given, flag in ((template is not None, "--template"), (loss_mask, "--loss-mask")):
         if given and not chat:
             raise click.UsageError(f"{flag} goes with --chat")
-    for given, flag in ((plain, "--plain"), (no_special_tokens, "--no-special-tokens"), (add_eos, "--add-eos")):
+    for given, flag in (
+        (no_parse_special, "--no-parse-special"),
+        (no_add_special_tokens, "--no-add-special-tokens"),
+        (add_eos, "--add-eos"),
+    ):
         if given and chat:
             raise click.UsageError(f"{flag} does not go with --chat: the template writes all special tokens")
     if column is not None and {kind_of(file) for file in files} == {"text"}:
@@ -96,7 +100,7 @@ def encode_files(
     tok = load_tokenizer(tokenizer)
     if add_eos and not tok.eos_ids:
         raise click.UsageError("--add-eos: this tokenizer has no end token")
-    options = EncodeOptions(add_special_tokens=not no_special_tokens, parse_special=not plain)
+    options = EncodeOptions(add_special_tokens=not no_add_special_tokens, parse_special=not no_parse_special)
     if add_eos:
         options["add_eos"] = True
     encoder = DocumentEncoder(

@@ -48,11 +48,11 @@ device_choice = click.Choice(["auto", "cpu", "gpu"])
 file_option = click.option(
     "-f", "--file", type=click.File("rb"), multiple=True, help="Read a file; - is stdin. Can be repeated."
 )
-plain_option = click.option(
-    "--plain", is_flag=True, help="Text that looks like an added token is text; none is matched."
+no_parse_special_option = click.option(
+    "--no-parse-special", is_flag=True, help="Text that looks like an added token is text; none is matched."
 )
-no_special_tokens_option = click.option(
-    "--no-special-tokens", is_flag=True, help="Leave out the tokens that the tokenizer puts around."
+no_add_special_tokens_option = click.option(
+    "--no-add-special-tokens", is_flag=True, help="Leave out the tokens that the tokenizer puts around."
 )
 lines_option = click.option("--lines", is_flag=True, help="Every line of a file is an input of its own.")
 
@@ -60,8 +60,8 @@ lines_option = click.option("--lines", is_flag=True, help="Every line of a file 
 def text_options(command: Command) -> Command:
     """Add what `encode` and `count` take: texts, files, and how special tokens are treated."""
     for option in (
-        plain_option,
-        no_special_tokens_option,
+        no_parse_special_option,
+        no_add_special_tokens_option,
         lines_option,
         file_option,
         click.argument("text", nargs=-1),
@@ -122,9 +122,9 @@ def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:
     )
 
 
-def missing_extra(what: str, error: ImportError) -> TokenweirError:
-    """Say how to install what is missing at a terminal; `what` says who needs it."""
-    return TokenweirError(f"{what} {error.name}: pip install '.[chat]'")
+def missing_extra(what: str, error: ImportError, extra: str = "chat") -> TokenweirError:
+    """Return an error that says how to install a missing package; `what` says who needs it."""
+    return TokenweirError(f"{what} {error.name}: pip install 'tokenweir[{extra}]'")
 
 
 def read_inputs(arguments: tuple[str, ...], files: tuple[BinaryIO, ...], lines: bool) -> Iterator[str]:

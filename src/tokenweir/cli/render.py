@@ -42,7 +42,9 @@ class _MessagesFile(click.File):
 @click.argument("messages", type=_MessagesFile("rb"), default="-")
 @tokenizer_option
 @template_option
-@click.option("--set", "variables", multiple=True, metavar="NAME=JSON", help="A variable of the template's own.")
+@click.option(
+    "--template-kwarg", "variables", multiple=True, metavar="NAME=JSON", help="A variable of the template's own."
+)
 @click.option("--no-generation-prompt", is_flag=True, help="Leave out the opening of the assistant's turn.")
 @json_option
 def render(
@@ -84,9 +86,9 @@ def render(
 def _variable(assignment: str) -> tuple[str, Any]:
     name, equals, value = assignment.partition("=")
     if not equals or not name:
-        raise click.UsageError(f"--set {assignment}: give NAME=JSON")
+        raise click.UsageError(f"--template-kwarg {assignment}: give NAME=JSON")
     if name in RENDER_ARGUMENTS:
-        raise click.UsageError(f"--set {assignment}: {name} is not a variable of the template's own")
+        raise click.UsageError(f"--template-kwarg {assignment}: {name} is not a variable of the template's own")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):

@@ -20,6 +20,7 @@ from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     device_choice,
     load_gpu_encoder,
+    missing_extra,
     template_option,
     tokenizer_option,
 )
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from tokenweir.stream.server.limits import Limits
+    from tokenweir.stream.serve.entry.options import ReasoningEvents
+    from tokenweir.stream.serve.limits.limits import Limits
 
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -91,6 +93,13 @@ class _Serve(click.Command):
     metavar="NAME=VALUE",
     help="What clients may cost, such as max_connections=100: the fields of tokenweir.Limits. Can be repeated.",
 )
+@click.option(
+    "--reasoning-events",
+    type=click.Choice(["reasoning_text", "reasoning"]),
+    default="reasoning_text",
+    show_default=True,
+    help="How responses name the events of thinking: as OpenAI does, or as Open Responses.",
+)
 @click.option("--access-log", is_flag=True, help="Write a line of JSON a request to standard error, without content.")
 @click.option(
     "--workers",
@@ -114,6 +123,7 @@ def serve(
     origin: tuple[str, ...],
     allow_host: tuple[str, ...],
     limit: tuple[str, ...],
+    reasoning_events: ReasoningEvents,
     access_log: bool,
     workers: int,
 ) -> None:
@@ -131,9 +141,13 @@ def serve(
     from tokenweir.stream.engines.protocol import Engine
     from tokenweir.stream.engines.replay import ReplayEngine
     from tokenweir.stream.prompts.batcher import PromptBatcher
-    from tokenweir.stream.server.answers.generation import abandoned
-    from tokenweir.stream.server.serve import serve as start
-    from tokenweir.stream.server.serve import url_of
+
+    try:
+        from tokenweir.stream.serve.answers.generation import abandoned
+        from tokenweir.stream.serve.entry.server import serve as start
+        from tokenweir.stream.serve.entry.server import url_of
+    except ModuleNotFoundError as error:
+        raise missing_extra("the server needs", error, "serve") from error
 
     if not all(key and key.isascii() for key in api_key):
         raise click.UsageError("--api-key must be ASCII and not empty")
@@ -170,6 +184,7 @@ def serve(
                 origins=origin,
                 hosts=allow_host,
                 limits=limits,
+                reasoning_events=reasoning_events,
                 place=None if given is None else given.place,
             ) as server,
         ):
@@ -239,7 +254,7 @@ def _limits(given: tuple[str, ...]) -> Limits:
         click.UsageError: There is no such limit, or its value cannot be.
 
     """
-    from tokenweir.stream.server.limits import Limits
+    from tokenweir.stream.serve.limits.limits import Limits
 
     kinds = {field.name: float if isinstance(field.default, float) else int for field in fields(Limits)}
     values: dict[str, Any] = {}  # each of its field's kind

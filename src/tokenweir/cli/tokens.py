@@ -30,8 +30,8 @@ def tokens(
     text: tuple[str, ...],
     file: tuple[BinaryIO, ...],
     lines: bool,
-    plain: bool,
-    no_special_tokens: bool,
+    no_parse_special: bool,
+    no_add_special_tokens: bool,
     tokenizer: Path | None,
     svg: Path | None,
     as_json: bool,
@@ -49,7 +49,9 @@ def tokens(
             raise click.UsageError(f"--svg draws one input, not {len(items)}")
     watched = sys.stdout.isatty()
     for item in items:
-        encoded = tok.encode_with_offsets(item, add_special_tokens=not no_special_tokens, parse_special=not plain)
+        encoded = tok.encode_with_offsets(
+            item, add_special_tokens=not no_add_special_tokens, parse_special=not no_parse_special
+        )
         if svg is not None:
             svg.write_text(TokenView(tok, encoded.ids).svg(), "utf-8")
             continue

@@ -22,8 +22,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokenweir.stream.server.peers import Place
-from tokenweir.stream.server.serve import listener_at
+from tokenweir.stream.serve.entry.server import listener_at
+from tokenweir.stream.serve.workers.peers import Place
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

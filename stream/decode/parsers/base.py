@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from tokenweir.encode import _core
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.grammars import ToolStyle
 
 ANSWER, REASONING, TOOL_CALL = Channel  # a member that is looked up in its class costs ten times as much as a name

@@ -23,7 +23,7 @@ from tokenweir.stream.decode.parsers.base import (
 )
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 
 
 class ThinkingAndTools:

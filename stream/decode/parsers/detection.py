@@ -94,7 +94,7 @@ def find_splitter(
     prompt_ids: Sequence[int] = (),
     reasoning: ReasoningStyle | Literal["auto"] | None = "auto",
     tool_style: ToolStyle | Literal["auto"] | None = None,
-    tool_schemas: Tools | ToolSchemas = (),
+    tools: Tools | ToolSchemas = (),
 ) -> tuple[Splitter | None, Styles]:
     """Make what splits the text that follows a prompt.
 
@@ -104,7 +104,7 @@ def find_splitter(
         reasoning: The style of the thinking; "auto" finds it as `read_prompt` does; None leaves thinking in the answer.
         tool_style: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None
             leaves calls in the answer. Styles of messages are both: found as either, thinking is split and calls are found.
-        tool_schemas: The request's tools.
+        tools: The request's tools.
 
     Returns:
         The splitter, None where nothing is to be split; and the styles that it was made for.
@@ -124,38 +124,36 @@ def find_splitter(
     styles = Styles(style, None if calls is None else as_spelled(tok, calls))
     if styles.messages:
         start = MESSAGE_MODEL if styles.messages == INKLING else START
-        return _messages(styles, tool_schemas, _after_start(tok, prompt_ids, start)), styles
+        return _messages(styles, tools, _after_start(tok, prompt_ids, start)), styles
     opener = "" if styles.calls is None or inside else begun_block(tok, prompt_ids, styles.calls)
-    return make_splitter(styles, tool_schemas, inside=inside, opener=opener), styles
+    return make_splitter(styles, tools, inside=inside, opener=opener), styles
 
 
 def make_splitter(
-    styles: Styles, tool_schemas: Tools | ToolSchemas = (), *, inside: bool = False, opener: str = ""
+    styles: Styles, tools: Tools | ToolSchemas = (), *, inside: bool = False, opener: str = ""
 ) -> Splitter | None:
     """Make what splits text of known styles; None where nothing is split.
 
     Args:
         styles: The styles.
-        tool_schemas: The request's tools.
+        tools: The request's tools.
         inside: The prompt has opened the thinking.
         opener: The text with which the prompt has begun a block of calls, if it has.
 
     """
     if styles.messages:
-        return _messages(styles, tool_schemas)
+        return _messages(styles, tools)
     thinking = None if styles.thinking is None else ReasoningParser(styles.thinking, inside=inside)
-    calls = None if styles.calls is None else ToolParser(styles.calls, tool_schemas, opener=opener)
+    calls = None if styles.calls is None else ToolParser(styles.calls, tools, opener=opener)
     return ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
 
 
-def _messages(
-    styles: Styles, tool_schemas: Tools | ToolSchemas, before: Iterable[str] | None = ("assistant",)
-) -> Splitter:
+def _messages(styles: Styles, tools: Tools | ToolSchemas, before: Iterable[str] | None = ("assistant",)) -> Splitter:
     thinking = ANSWER if styles.thinking is None else REASONING
     if styles.messages == HARMONY:
         return Harmony(before, thinking=thinking)
     kind = Inkling if styles.messages == INKLING else Muse
-    return kind(tool_schemas, before, thinking=thinking)
+    return kind(tools, before, thinking=thinking)
 
 
 def begun_block(tok: Tokenizer, prompt_ids: Sequence[int], style: ToolStyle) -> str:

@@ -34,7 +34,7 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.messages import MessageParser, refused_header
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
 ENDS = ("<|end|>", "<|call|>", "<|return|>")

@@ -29,7 +29,7 @@ from tokenweir.stream.decode.parsers.base import (
 from tokenweir.stream.decode.parsers.messages import CallingMessages
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import INKLING
 
 START = "<|message_model|>"

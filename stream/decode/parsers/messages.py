@@ -19,7 +19,7 @@ from tokenweir.stream.decode.parsers.base import (
 )
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 
 
 class MessageParser(Saved, ABC):

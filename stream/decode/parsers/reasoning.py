@@ -26,7 +26,7 @@ from tokenweir.stream.decode.parsers.base import (
     markup,
     plain,
 )
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of
 
 _TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}

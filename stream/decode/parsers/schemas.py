@@ -26,15 +26,13 @@ def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
     if isinstance(tools, Mapping):
         return tools
     if not isinstance(tools, Sequence | None):
-        raise TypeError(f"tool_schemas must be a list, not {type(tools).__name__}")
+        raise TypeError(f"tools must be a list, not {type(tools).__name__}")
     found: dict[str, Mapping[str, Any]] = {}
     for place, tool in enumerate(tools or ()):
         function = tool.get("function", tool) if isinstance(tool, Mapping) else None
         name = function.get("name") if isinstance(function, Mapping) else None
         if function is None or not isinstance(name, str):
-            raise TypeError(
-                f"tool_schemas[{place}] is {tool!r:.80}, not a mapping that describes a function by its name"
-            )
+            raise TypeError(f"tools[{place}] is {tool!r:.80}, not a mapping that describes a function by its name")
         parameters = function.get("parameters")
         found[name] = parameters if isinstance(parameters, Mapping) else {}
     return found

@@ -40,7 +40,7 @@ from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBlock
 from tokenweir.stream.decode.parsers.blocks.typed_literal_block import TypedLiteralBlock
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.tools import tool_style_of
 

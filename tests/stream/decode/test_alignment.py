@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events import Alignment, Finish, ReasoningDelta, TextDelta
+from tokenweir.stream.events.deltas import Alignment, Finish, ReasoningDelta, TextDelta
 
 WORDS = ["<think>", "</think>", "\n", "Hello", " world", "é", "👩‍👩", "日本", "ox", "boxes", "User", "x", "\xff"]
 

@@ -10,14 +10,24 @@ import pytest
 from drawn_answers import LongWay
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.stream.chat.stages import detokenize
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.delivery.merge import merge
-from tokenweir.stream.events import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
-from tokenweir.stream.pipeline.stages import detokenize
+from tokenweir.stream.events.deltas import (
+    Channel,
+    Finish,
+    FinishReason,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+from tokenweir.stream.events.merge import merge
+from tokenweir.templates.styles.reasoning import style_of
 
 TEXTS = [
     "<think>",
@@ -306,8 +316,22 @@ def test_reasoning_off_leaves_tags_in_the_answer(think_tok):
         assert text_of(run(ChatDecoder(think_tok, reasoning=off), [think_tok.encode("<think>a")])) == "<think>a"
 
 
+@pytest.mark.parametrize("asked", ["auto", "strip"])
+def test_deprecated_options_warn_and_still_hold(tok, asked):
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    with pytest.warns(DeprecationWarning, match="'reasoning_style' is deprecated: write the style as 'reasoning'"):
+        old = ChatDecoder(tok, reasoning=asked, reasoning_style="cohere")
+    new = ChatDecoder(tok, reasoning=replace(style_of("cohere"), strip=asked == "strip"))
+    ids = tok.encode("<|START_THINKING|>a<|END_THINKING|>b")
+    assert run(old, [ids]) == run(new, [ids])
+    with pytest.warns(DeprecationWarning, match="'tool_schemas' is deprecated: write 'tools'"):
+        ChatDecoder(tok, tool_schemas=[tool])
+    with pytest.raises(TypeError, match="'tool_schemas' is the deprecated name of 'tools', and both are given"):
+        ChatDecoder(tok, tool_schemas=[tool], tools=[tool])
+
+
 def test_a_style_known_from_elsewhere_replaces_detection(tok):
-    deltas = run(ChatDecoder(tok, reasoning_style="cohere"), [tok.encode("<|START_THINKING|>a<|END_THINKING|>b")])
+    deltas = run(ChatDecoder(tok, reasoning="cohere"), [tok.encode("<|START_THINKING|>a<|END_THINKING|>b")])
     assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == ("a", "b")
 
 
@@ -390,7 +414,7 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
         ({"stop": [""]}, ValueError, "stop string 0 of 1 is empty"),
         ({"stop": [1]}, TypeError, "stop string 0 is int 1, not a str"),
         ({"stop": 5}, TypeError, "stop is int 5, not a list of strings"),
-        ({"tool_schemas": 5}, TypeError, "tool_schemas must be a list, not int"),
+        ({"tools": 5}, TypeError, "tools must be a list, not int"),
         ({"stop_scope": "both"}, ValueError, "stop_scope must be one of answer, reasoning, all, not 'both'"),
         ({"stop_scope": ["all"]}, ValueError, "stop_scope must be one of answer, reasoning, all, not ['all']"),
         ({"min_tokens": -1}, ValueError, "min_tokens=-1 is below 0"),
@@ -418,7 +442,6 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
         ({"min_tokens": 1 << 64}, ValueError, "min_tokens=18446744073709551616 is above 9223372036854775807"),
         ({"min_tokens": 3, "max_tokens": 2}, ValueError, "min_tokens=3 is above max_tokens=2"),
         ({"reasoning": "deep"}, ValueError, "unknown reasoning style 'deep'"),
-        ({"reasoning_style": "deep"}, ValueError, "unknown reasoning style 'deep'"),
         ({"byte_fallback": "late"}, ValueError, "byte_fallback must be one of"),
         ({"stop_token_ids": [-1]}, TokenIdError, "stop_token_ids: token id -1 is outside the vocabulary (0 to 303)"),
         ({"eos_ids": [304]}, TokenIdError, "eos_ids: token id 304 is outside the vocabulary (0 to 303)"),
@@ -427,7 +450,7 @@ def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
         ({"stop_token_ids": "a"}, TypeError, "stop_token_ids must be a sequence of int, not str"),
         ({"stop_token_ids": ["a"]}, TypeError, "stop_token_ids[0] must be int, not str"),
         ({"prompt_ids": "text"}, TypeError, "prompt_ids must be a sequence of int, not str"),
-        ({"tools": []}, TypeError, "unexpected keyword argument 'tools': the options of a decoder are alignment, "),
+        ({"tool": []}, TypeError, "unexpected keyword argument 'tool': the options of a decoder are alignment, "),
     ],
 )
 def test_options_that_cannot_be_are_refused_at_once(tok, options, error, message):

@@ -7,7 +7,7 @@ import pytest
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.decode.chunk import Chunk, id_list
-from tokenweir.stream.engines.protocol import EngineStep
+from tokenweir.stream.events.step import EngineStep
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.delivery.merge import merge
-from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
+from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta
+from tokenweir.stream.events.merge import merge
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 PIECES = [

@@ -8,19 +8,14 @@ from __future__ import annotations
 import os
 
 import anyio
-from drawn_answers import CUTS, LongWay, answers, cut, run, style_in
+from drawn_answers import CUTS, LongWay, answers, cut, is_stripped, run, style_in
 from full_run import EXAMPLES
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tokenweir.encode.decode import DecodeStream
-from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.decode.options import SCOPES
-from tokenweir.stream.decode.parsers.detection import find_splitter, frame_of, read_prompt, shown_texts
-from tokenweir.stream.delivery.merge import merge
-from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
-from tokenweir.stream.pipeline.stages import (
+from tokenweir.stream.chat.stages import (
     decode_chat,
     detokenize,
     split_reasoning,
@@ -29,6 +24,11 @@ from tokenweir.stream.pipeline.stages import (
     strip_reasoning,
     until_eos,
 )
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import SCOPES
+from tokenweir.stream.decode.parsers.detection import find_splitter, frame_of, read_prompt, shown_texts
+from tokenweir.stream.events.deltas import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.merge import merge
 from tokenweir.templates.styles.reasoning import MESSAGES
 
 ANSWER, REASONING, TOOL_CALL = Channel
@@ -122,7 +122,7 @@ class Plain:
             elif text := piece.text[: max(0, upto - begin)]:
                 if piece.channel is ANSWER:
                     self.deltas.append(TextDelta(text, malformed=piece.malformed))
-                elif piece.channel is REASONING and options["reasoning"] != "strip":
+                elif piece.channel is REASONING and not is_stripped(options):
                     self.deltas.append(ReasoningDelta(text))
         if self.reason is FinishReason.STOP and self.stop_reason is None and whole_call:
             self.reason = FinishReason.TOOL_CALLS
@@ -167,7 +167,7 @@ def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
     else:
         assert sum(end < plain.completed for end in plain.ends) < consumed <= len(plain.ends) + len(plain.silent)
     assert (finish.usage.prompt_tokens, finish.usage.completion_tokens) == (len(options["prompt_ids"]), consumed)
-    style = options["reasoning_style"]
+    style = options.style
     kept = (style.unmatched_closer, style.after_closer, style.after_opener) == ("keep", "keep", "keep")
     pairs_alone = kept and not (style.wrappers or style.envelope or style.enders or style.token_enders)
     if style.name not in MESSAGES and pairs_alone and options["tool_style"] is None and plain.completed is None:
@@ -182,7 +182,7 @@ def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
 @given(st.data(), CUTS)
 def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, places):
     tok, ids, options = data.draw(answers(make_tok))
-    strip = options["reasoning"] == "strip"
+    strip = is_stripped(options)
     options |= {"min_tokens": 0, "max_tokens": None, "include_stop": False, "ignore_eos": False, "stop_token_ids": ()}
     options["stop_scope"] = "answer" if strip else options["stop_scope"]  # what is stripped before it has no stops
     spoken = {"prompt_ids": options["prompt_ids"], "skip_special_tokens": options["skip_special_tokens"]}
@@ -193,7 +193,7 @@ def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, place
             yield chunk
 
     async def composed():
-        stage = detokenize(until_eos(source(), tok.eos_ids), tok, style=style, tool_style=tools, **spoken)
+        stage = detokenize(until_eos(source(), tok.eos_ids), tok, reasoning=style, tool_style=tools, **spoken)
         if style is not None:
             inside = read_prompt(tok, options["prompt_ids"], style).inside
             stage = (strip_reasoning if strip else split_reasoning)(stage, style, inside=inside, tool_style=tools)
@@ -243,7 +243,7 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     would complete the stop.
     """
     tok, ids, options = data.draw(answers(make_tok))
-    style, stops = options["reasoning_style"], options["stop"]
+    style, stops = options.style, options["stop"]
     options |= {"max_tokens": None, "prompt_ids": [], "skip_special_tokens": True}
     options |= {"stop_token_ids": (), "tool_style": None}  # a call is held until its name is known
     # A stop that ends with another never matches, yet its beginning is held; a header of a message is held as a whole.

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.stages import decode_chat
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
-from tokenweir.stream.pipeline.stages import decode_chat
+from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta
 from tokenweir.templates.styles.reasoning import STYLES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,9 +19,9 @@ from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events import ReasoningDelta, TextDelta
-from tokenweir.stream.server.wire.requests import ResponseCreate
-from tokenweir.stream.server.wire.responses import ResponseStream
+from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta
+from tokenweir.stream.serve.wire.requests import ResponseCreate
+from tokenweir.stream.serve.wire.responses import ResponseStream
 
 ROOT = Path(__file__).resolve().parents[3]
 PIECES = (

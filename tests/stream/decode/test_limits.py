@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 
 WORDS = ["<think>", "</think>", "\n", "Hello", "<", "é", "x", "<skip>", "日本", "<eos>"]
 

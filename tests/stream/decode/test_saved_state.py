@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import StateError, TokenIdError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.saved_state import DIGEST, MAGIC, read_state, write_state
-from tokenweir.stream.events import Delta
+from tokenweir.stream.events.deltas import Delta
 
 SHORT = {"stop": ["ox"], "reasoning": "think", "tool_style": "hermes"}
 CALL = '<think>hm</think>So <tool_call>{"name": "f", "arguments": {"a": [1, '
@@ -95,7 +95,7 @@ def test_only_the_callback_may_differ(tok):
         {"max_tokens": 5},
         {"index": 1},
         {"skip_special_tokens": False},
-        {"tool_schemas": [{"name": "f", "parameters": {"type": "object"}}]},
+        {"tools": [{"name": "f", "parameters": {"type": "object"}}]},
     ],
 )
 def test_a_state_of_other_options_is_refused(tok, other):

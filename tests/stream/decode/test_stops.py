@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tokenweir.encode.errors import TextError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.stops import StopStep, StopStrings
-from tokenweir.stream.delivery.merge import merge
+from tokenweir.stream.events.merge import merge
 
 TEXT = st.text("ab<\n", max_size=30)
 STOPS = st.lists(st.text("ab<\n", min_size=1, max_size=4), min_size=1, max_size=4)

@@ -15,11 +15,12 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines import transformers
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
-from tokenweir.stream.engines.protocol import EngineStep, Sampling
 from tokenweir.stream.engines.sglang import SglangEngine
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.engines.transformers import TransformersEngine
 from tokenweir.stream.engines.vllm import VllmEngine
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 PROMPT = [1, 2, 90]
 REMOTE = list(DOUBLES)

@@ -16,7 +16,7 @@ pytest.importorskip("ctranslate2")
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
-from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.events.sampling import Sampling
 
 PROMPT = [1, 77, 78]
 
@@ -182,7 +182,7 @@ from contextlib import aclosing
 from itertools import chain
 import anyio
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
-from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.events.sampling import Sampling
 
 async def main():
     engine = CTranslate2Engine(sys.argv[1], intra_threads=1)

@@ -15,9 +15,9 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines import engine_server
 from tokenweir.stream.engines.engine_server import MAX_ERROR_BYTES, MAX_EVENT_BYTES, MAX_MESSAGE
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
-from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.engines.sglang import SglangEngine
 from tokenweir.stream.engines.vllm import VllmEngine
+from tokenweir.stream.events.sampling import Sampling
 
 BLOCK = 1 << 16
 BUFFERED = 16 * BLOCK

@@ -14,11 +14,11 @@ from small_prompts import prompts
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.chat import chat
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
-from tokenweir.stream.engines.protocol import Sampling
-from tokenweir.stream.events import FinishReason, TextDelta, ToolCallDelta
-from tokenweir.stream.pipeline.chat import chat
+from tokenweir.stream.events.deltas import FinishReason, TextDelta, ToolCallDelta
+from tokenweir.stream.events.sampling import Sampling
 from tokenweir.templates.chat_template import ChatTemplate
 
 MAX_TOKENS = 8

@@ -13,11 +13,11 @@ from small_prompts import prompts
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.chat import chat
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines import local_model
-from tokenweir.stream.engines.protocol import Sampling
-from tokenweir.stream.events import Finish, TextDelta
-from tokenweir.stream.pipeline.chat import chat
+from tokenweir.stream.events.deltas import Finish, TextDelta
+from tokenweir.stream.events.sampling import Sampling
 
 MAX_TOKENS = 8
 MULTIBYTE = (7, 29, 31, 34)  # prompts whose answers have characters of several bytes

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.engines import NgramEngine, NgramTable, Sampling
+from tokenweir.stream.engines import NgramEngine, NgramTable
 from tokenweir.stream.engines.ngram import draw, last_turn
 from tokenweir.stream.engines.ngram_table import DIALOGUE_WEIGHT, ORDER, default_table
+from tokenweir.stream.events.sampling import Sampling
 
 ROOT = Path(__file__).resolve().parents[3]
 ONE_LOOP = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # for what the ids say, which no event loop changes

@@ -10,8 +10,9 @@ import pytest
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram import NgramEngine
-from tokenweir.stream.engines.protocol import ENDS, NEUTRAL, Sampling, refuse_unsupported
+from tokenweir.stream.engines.protocol import refuse_unsupported
 from tokenweir.stream.engines.replay import ReplayEngine
+from tokenweir.stream.events.sampling import ENDS, NEUTRAL, Sampling
 
 ASKED = {
     "min_p": 0.1,

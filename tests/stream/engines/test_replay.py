@@ -15,8 +15,9 @@ from trio.testing import MockClock
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.engines import Recording, ReplayEngine, Sampling
+from tokenweir.stream.engines import Recording, ReplayEngine
 from tokenweir.stream.engines.replay import default_recordings
+from tokenweir.stream.events.sampling import Sampling
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORDINGS = default_recordings()

@@ -14,7 +14,9 @@ import anyio
 import pytest
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines import EngineStep, Sampling, SyncEngine
+from tokenweir.stream.engines import SyncEngine
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
 
 LONG = 20  # seconds to wait for what should come at once, on a machine that is busy
 
@@ -348,7 +350,7 @@ END_IN_A_STEP = """
 import time
 from contextlib import aclosing
 import anyio
-from tokenweir.stream.engines.protocol import Sampling
+from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.engines.sync import SyncEngine
 
 def generate(prompt_ids, sampling):

@@ -11,9 +11,9 @@ import pytest
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines import transformers as module
-from tokenweir.stream.engines.protocol import Sampling
 from tokenweir.stream.engines.transformers import ChatStreamer, TransformersEngine
-from tokenweir.stream.events import Finish, FinishReason, ReasoningDelta, TextDelta
+from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta
+from tokenweir.stream.events.sampling import Sampling
 
 
 @pytest.fixture

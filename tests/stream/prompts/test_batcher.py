@@ -22,10 +22,10 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
 from tokenweir.gpu.encoder import MODES
 from tokenweir.gpu.kernels import kernel_sources
-from tokenweir.stream.pipeline.chat import chat
+from tokenweir.stream.chat.chat import chat
+from tokenweir.stream.chat.prompt_stage import encode_prompts
 from tokenweir.stream.prompts import batcher as batcher_module
 from tokenweir.stream.prompts.batcher import PromptBatcher
-from tokenweir.stream.prompts.prompt_encoding import encode_prompts
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tokenweir.stream.decode.parsers.base import Piece, mark_at, markup, plain
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 
 
 def test_text_and_markup():

@@ -8,7 +8,7 @@ from splitting import check_passing, cut, run, told
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import STYLES
 
 CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'

@@ -22,7 +22,7 @@ from tokenweir.stream.decode.parsers.harmony import MARKS, Harmony
 from tokenweir.stream.decode.parsers.last_turn import PART
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.deltas import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.templates.styles.reasoning import STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
 

@@ -11,7 +11,7 @@ from splitting import check_passing, cut, run, told
 
 from tokenweir.stream.decode.parsers.base import MAX_HEADER
 from tokenweir.stream.decode.parsers.harmony import MARKS, Harmony
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 
 THINK = "<|channel|>analysis<|message|>Is 1 < 2?<|end|><|start|>assistant"
 

@@ -10,7 +10,7 @@ from splitting import check_passing, cut, run, told
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.parsers.detection import Styles, find_splitter, make_splitter
 from tokenweir.stream.decode.parsers.inkling import MARKS, Inkling
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
 

@@ -12,7 +12,7 @@ from splitting import check_passing, cut, run, told
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.parsers.detection import Styles, find_splitter, make_splitter
 from tokenweir.stream.decode.parsers.muse import MARKS, Muse
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
@@ -115,11 +115,11 @@ def test_a_vocabulary_shows_the_style_and_the_prompt_how_far_it_is(make_tok):
     text = f" to=count<|message|>{CALL}<|eot|>"
     for options in ({}, {"reasoning": None}, {"reasoning": None, "tool_style": TOOL_STYLES["muse"]}):
         prompt = tok.encode("<|start|>user<|message|>Hi<|eot|><|start|>assistant")
-        splitter, styles = find_splitter(tok, prompt, tool_schemas=TOOLS, **options)
+        splitter, styles = find_splitter(tok, prompt, tools=TOOLS, **options)
         assert styles.messages == "muse"
         assert told(run(splitter, [text]))["calls"] == [COUNT]
     inside = tok.encode("<|start|>assistant to=self<|message|>Hm")
-    splitter, _ = find_splitter(tok, inside, tool_schemas=TOOLS)
+    splitter, _ = find_splitter(tok, inside, tools=TOOLS)
     assert told(run(splitter, [", so.<|eom|>"]))["thinking"] == ", so."
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tokenweir.stream.decode.parsers.base import markup
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import STYLES, ReasoningStyle
 
 ANSWER, REASONING = Channel.ANSWER, Channel.REASONING

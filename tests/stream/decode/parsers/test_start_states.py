@@ -7,7 +7,7 @@ import pytest
 from tokenweir import ChatTemplate, Tokenizer
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import STYLES
 
 SHOWN = {

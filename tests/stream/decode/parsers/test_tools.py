@@ -14,7 +14,7 @@ from splitting import split_calls as split
 from tokenweir.stream.decode.parsers.base import MAX_HEADER
 from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HELD
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events import Channel
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
 WEATHER = '{"city": "Tōkyō \\"}\\u00e9", "days": [1, {"x": null}]}'

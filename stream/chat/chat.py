@@ -1,0 +1,247 @@
+"""`chat()`: messages in, deltas out, with any engine between."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Unpack
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from tokenweir.encode.decode import check_tokenizer
+from tokenweir.encode.errors import EngineError
+from tokenweir.encode.options import check_flags, check_options
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.cancellable import Cancellable, Deltas
+from tokenweir.stream.chat.multiplex import decode_answers, multiplex
+from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, own_template, plan_answer
+from tokenweir.stream.chat.stages import close, drive, engine_error
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
+from tokenweir.stream.decode.transforms import DecodeChat, PassOn, StageRunner
+from tokenweir.stream.engines.protocol import Engine, check_engine
+from tokenweir.stream.events.deltas import Delta, FinishReason
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
+from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
+from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.tool_choice import ToolChoice
+
+
+@asynccontextmanager
+async def chat(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    engine: Engine,
+    tokenizer: Tokenizer,
+    template: ChatTemplate | None = None,
+    encoder: Encoder | None = None,
+    sampling: Sampling | None = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    tool_choice: ToolChoice | None = None,
+    parallel_tool_calls: bool | None = None,
+    template_kwargs: Mapping[str, Any] | None = None,
+    **options: Unpack[OutputOptions],
+) -> AsyncIterator[Deltas]:
+    """Render messages, encode them, run an engine, and decode what it gives, as a context in which deltas arrive.
+
+        async with chat(messages, engine=engine, tokenizer=tokenizer) as deltas:
+            async for delta in deltas:
+                ...
+
+    Leaving the context, or cancelling its task, closes the engine's generator at once. So does `deltas.cancel()`, after
+    which the text that was held still comes, and the usage. The last delta is a `Finish`.
+
+    With `sampling.n` above 1 the deltas of that many answers come mixed, told apart by their `index`; each answer ends with
+    a `Finish` of its own. An answer that fails ends by reason "error" and the others go on; its error is raised after the
+    last delta. The context must then be left by the task that entered it, since the answers have tasks of their own.
+
+    Args:
+        messages: The conversation, as chat templates take it.
+        engine: What turns the prompt's ids into more ids.
+        tokenizer: The tokenizer of the engine's model.
+        template: The model's chat template; None means the one that came with the tokenizer.
+        encoder: What encodes the prompt in the tokenizer's place, such as a `PromptBatcher` that many chats share.
+        sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
+            `ignore_eos`) is given to the engine and enforced here as well.
+        tools: The functions that the model may call, as JSON schemas for the template.
+        tool_choice: "auto" (or None), "none", "required" or one function, as OpenAI's clients name it. An engine that
+            honours `json_schema` is held to it, a template that reads it is told, and where neither hears it is refused.
+        parallel_tool_calls: Whether an answer may have several calls; False ends it when its first one is whole.
+        template_kwargs: Variables for the template, such as `enable_thinking`.
+        options: What becomes of the ids: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,
+            `byte_fallback`, `alignment`, `thinking_budget` and `on_thinking_spent`; see `OutputOptions`. The logprobs of
+            an alignment are those of each `EngineStep` of the engine. `on_thinking_spent` runs in the task that reads
+            the deltas.
+
+    Raises:
+        ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.
+        TemplateError: There is no template, or it refuses the messages or takes no tools; or nobody hears a choice.
+        TextError: A message has a lone surrogate.
+        EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
+            was decoded before and a `Finish` with reason "error" come first.
+        TokenIdError: The engine yielded an id outside the vocabulary; likewise.
+        TypeError: An argument is of the wrong type.
+        ValueError: An option that cannot be.
+
+    """
+    sampling = Sampling() if sampling is None else sampling
+    _check(engine, tokenizer, template, sampling, parallel_tool_calls, template_kwargs, options)
+    request = AnswerRequest(
+        messages=messages,
+        sampling=sampling,
+        tools=tools,
+        tool_choice=tool_choice,
+        parallel_tool_calls=parallel_tool_calls,
+        template_kwargs=template_kwargs or {},
+        output=options,
+    )
+    plan = plan_answer(request, template or own_template(tokenizer), engine=engine)
+    prompt_ids = await encode_plan(plan, tokenizer, encoder)
+    plan.check_prompt(tokenizer, prompt_ids)
+    sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))
+    async with answer(
+        prompt_ids, plan.decoder_options, engine=engine, tokenizer=tokenizer, sampling=sampling
+    ) as deltas:
+        yield deltas
+
+
+def check_template(template: object) -> None:
+    """Refuse what is no template, nor None.
+
+    Raises:
+        TypeError: It is neither.
+
+    """
+    if not isinstance(template, ChatTemplate | None):
+        raise TypeError(
+            f"template is a {type(template).__name__}, not a ChatTemplate such as ChatTemplate.from_file() gives"
+        )
+
+
+def _check(
+    engine: Engine,
+    tokenizer: Tokenizer,
+    template: ChatTemplate | None,
+    sampling: Sampling,
+    parallel_tool_calls: bool | None,
+    template_kwargs: Mapping[str, Any] | None,
+    options: OutputOptions,
+) -> None:
+    """Refuse what cannot be before anything is begun."""
+    if not isinstance(sampling, Sampling):
+        raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
+    if sampling.n < 1:
+        raise ValueError(f"sampling.n={sampling.n} is below 1")
+    check_tokenizer(tokenizer)
+    check_engine(engine)
+    check_template(template)
+    if parallel_tool_calls is not None:
+        check_flags(parallel_tool_calls=parallel_tool_calls)
+    if not isinstance(template_kwargs, Mapping | None):
+        kind = type(template_kwargs).__name__
+        raise TypeError(f'template_kwargs must be a mapping, not {kind}: write {{"enable_thinking": False}}')
+    for name in template_kwargs or {}:
+        if not isinstance(name, str):
+            raise TypeError(f"template_kwargs must have names of variables, which are str, not {name!r:.80}")
+    check_options(options, OutputOptions.__optional_keys__, "chat()", _OF_SAMPLING)
+
+
+_OF_SAMPLING = {name: f"write sampling=Sampling({name}=...)" for name in Sampling.__struct_fields__}
+"""Options of another place, and what to write for them."""
+
+
+async def encode_plan(plan: AnswerPlan, tokenizer: Tokenizer, encoder: Encoder | None = None) -> Sequence[int]:
+    """Render the messages of a plan and encode them.
+
+    Long prompts go to a thread: rendering a megabyte takes long enough to hold up all other streams. A short prompt takes less
+    time than a thread does, which gets its turn after milliseconds on a busy event loop.
+
+    Args:
+        plan: The plan, of messages.
+        tokenizer: The tokenizer of the engine's model.
+        encoder: Encodes in the tokenizer's place, as for `chat()`.
+
+    Raises:
+        TemplateError: As `AnswerPlan.render`.
+        TextError: A message has a lone surrogate.
+
+    """
+    short = plan.is_short
+    prompt = plan.render() if short else await to_thread.run_sync(plan.render)
+    if encoder is None or isinstance(encoder, Tokenizer):
+        own = encoder or tokenizer
+        return prompt.encode(own) if short else await to_thread.run_sync(prompt.encode, own)
+    prompt.check(tokenizer)
+    ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
+    return ids
+
+
+@asynccontextmanager
+async def answer(
+    prompt_ids: Sequence[int],
+    options: DecoderOptions,
+    *,
+    engine: Engine,
+    tokenizer: Tokenizer,
+    sampling: Sampling,
+) -> AsyncIterator[Deltas]:
+    """Run an engine on a prompt's ids and decode its answer: the second half of `chat()`, with its errors.
+
+    Args:
+        prompt_ids: The prompt.
+        options: Options of each answer's decoder but for the prompt's ids, `max_tokens` and `index`.
+        engine: As for `chat()`.
+        tokenizer: As for `chat()`.
+        sampling: As `AnswerPlan.fit` returns it.
+
+    """
+    decoders = [
+        DecodeChat(
+            ChatDecoder(
+                tokenizer, prompt_ids=prompt_ids, **(options | {"max_tokens": sampling.max_tokens, "index": index})
+            )
+        )
+        for index in range(sampling.n)
+    ]
+    if sampling.n == 1:
+        source = _generate(engine, prompt_ids, sampling)
+        async with aclosing(Deltas(source, StageRunner(decoders[0], engine_error), [source], prompt_ids)) as deltas:
+            yield deltas
+        return
+    sources: list[Cancellable] = []
+    answers: list[AsyncGenerator[Delta, None]] = []  # each of which closes its engine's generator, read or not
+    try:
+        if getattr(engine, "parallel", False):
+            sources.append(_generate(engine, prompt_ids, sampling))
+            answers.append(decode_answers(sources[0], decoders))
+            async with aclosing(Deltas(answers[0], StageRunner(PassOn()), sources, prompt_ids)) as deltas:
+                yield deltas
+        else:
+            for index, decoder in enumerate(decoders):
+                seed = None if sampling.seed is None else sampling.seed + index
+                sources.append(_generate(engine, prompt_ids, replace(sampling, n=1, seed=seed)))
+                answers.append(drive(sources[index], decoder, engine_error))
+            async with (
+                multiplex(answers) as mixed,
+                aclosing(Deltas(mixed, StageRunner(PassOn()), sources, prompt_ids)) as deltas,
+            ):
+                yield deltas
+    finally:
+        await close(*answers)
+
+
+def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> Cancellable:
+    try:
+        source = engine.generate(prompt_ids, sampling)
+    except Exception as error:
+        raise engine_error(error) from error
+    if not hasattr(source, "__aiter__"):
+        if isinstance(source, Coroutine):
+            source.close()  # or Python warns that it was never awaited
+        hint = "; SyncEngine makes one of a blocking generator" if isinstance(source, Generator) else ""
+        given = f"{type(engine).__name__}.generate() gave {type(source).__name__}"
+        raise EngineError(f"{given}, not an async iterable{hint}")
+    last = [EngineStep([], None, FinishReason.CANCELLED, index) for index in range(sampling.n)]
+    return Cancellable(source, last, runs_ahead=getattr(engine, "runs_ahead", False))

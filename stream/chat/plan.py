@@ -1,0 +1,223 @@
+"""Plans of answers: a request resolved against a template and an engine, before anything is rendered; no I/O.
+
+`chat()`, the server's answers, render and derender all begin with `plan_answer`. A plan says who honours the choice of tools,
+what the engine is asked for, how the prompt is rendered, and how the answer's ids are decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import ContextLengthError, TemplateError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
+from tokenweir.stream.decode.parsers.detection import read_prompt
+from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.prompt import Prompt
+from tokenweir.templates.styles.reasoning import style_of
+from tokenweir.templates.styles.shown import style_of_answer
+from tokenweir.templates.tool_choice import CALL_LIST, HeardChoice, ToolChoice, Tools, honour_tool_choice
+
+SHORT_PROMPT = 4000
+"""Characters of messages that are rendered and encoded without a thread."""
+
+own_template = once_a_tokenizer(ChatTemplate.from_tokenizer)
+"""Return the template that came with a tokenizer."""
+
+
+class AnswerRequest(Struct, frozen=True, kw_only=True):
+    """A request for an answer, whatever interface it came through.
+
+    Attributes:
+        messages: The conversation, which only the template reads.
+        prompt: A text or its ids to continue, in place of messages; thinking and calls stay in the answer's text.
+        sampling: How to generate.
+        tools: Functions that the model may call, as JSON schemas.
+        tool_choice: Which of them it is to call, as `honour_tool_choice` takes it.
+        parallel_tool_calls: Whether the answer may have several calls; None leaves it to the model.
+        template_kwargs: Variables for the template. They win over those that a choice of tools sets.
+        output: Options of the decoder that the caller chose.
+
+    """
+
+    messages: Any = None
+    prompt: str | list[int] | None = None
+    sampling: Sampling = Sampling()
+    tools: Tools | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    template_kwargs: Mapping[str, Any] = {}
+    output: OutputOptions = {}
+
+
+class AnswerPlan(Struct, frozen=True, kw_only=True):
+    """A request, resolved.
+
+    Attributes:
+        template: Messages to prompt.
+        messages: As in `AnswerRequest`.
+        prompt: As in `AnswerRequest`.
+        tools: The tools to show to the model.
+        template_kwargs: Variables for the template.
+        sampling: What the engine is asked for, a schema for a choice of tools included.
+        decoder_options: Options of the decoder but for the prompt's ids, `max_tokens` and `index`.
+        calls_as_json: The engine is held to a list of calls as JSON.
+
+    """
+
+    template: ChatTemplate
+    messages: Any
+    prompt: str | list[int] | None
+    tools: Tools | None
+    template_kwargs: dict[str, Any]
+    sampling: Sampling
+    decoder_options: DecoderOptions
+    calls_as_json: bool
+
+    @property
+    def is_short(self) -> bool:
+        """Whether rendering and encoding take less time than handing them to a thread."""
+        messages = self.messages
+        return not self.tools and isinstance(messages, Sequence) and sum(map(_length, messages)) <= SHORT_PROMPT
+
+    def render(self) -> Prompt:
+        """Render the messages.
+
+        Raises:
+            TemplateError: The template refuses the messages or takes no tools, or a variable has a reserved name.
+
+        """
+        template, tools = self.template, self.tools
+        if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
+            raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
+        if taken := _RENDER_ARGUMENTS & self.template_kwargs.keys():
+            raise TemplateError(f"a template's variable cannot be called {' or '.join(sorted(taken))}")
+        return template.render(self.messages, tools=tools, mend_calls=True, **self.template_kwargs)
+
+    def check_prompt(self, tokenizer: Tokenizer, prompt_ids: Sequence[int]) -> None:
+        """Refuse a prompt that opens thinking if the engine is held to a list of calls, whose schema has no room for it.
+
+        Raises:
+            TemplateError: The prompt does.
+
+        """
+        if not self.calls_as_json:
+            return
+        style = None if self.template.reasoning is None else style_of(self.template.reasoning)
+        if read_prompt(tokenizer, prompt_ids, style).inside:
+            raise TemplateError(
+                f"tool_choice cannot be honoured: the chat template {self.template.name!r} opens thinking in this prompt, "
+                "and an answer that the engine holds to a list of calls has none"
+            )
+
+    def fit(self, prompt_tokens: int, context_size: int | None, *, most: int | None = None) -> Sampling:
+        """Return the sampling with a `max_tokens` that fits the engine's context.
+
+        Args:
+            prompt_tokens: The number of the prompt's ids.
+            context_size: Most ids of prompt and answer together, or None where the engine does not tell.
+            most: Most ids of an answer whose sampling has no `max_tokens`.
+
+        Raises:
+            ContextLengthError: Prompt and answer are longer than the context; gives the three numbers.
+
+        """
+        sampling = self.sampling
+        if context_size is None:
+            if sampling.max_tokens is None and most is not None:
+                return replace(sampling, max_tokens=most)
+            return sampling
+        if prompt_tokens >= context_size:
+            raise ContextLengthError(
+                f"the prompt has {prompt_tokens} tokens, and the model's context holds {context_size} at most"
+            )
+        left = context_size - prompt_tokens
+        if sampling.max_tokens is None:
+            return replace(sampling, max_tokens=left if most is None else min(most, left))
+        if sampling.max_tokens > left:
+            raise ContextLengthError(
+                f"the prompt has {prompt_tokens} tokens and max_tokens is {sampling.max_tokens}: "
+                f"{prompt_tokens + sampling.max_tokens} together, and the model's context holds {context_size} at most"
+            )
+        return sampling
+
+
+def plan_answer(request: AnswerRequest, template: ChatTemplate, *, engine: object) -> AnswerPlan:
+    """Resolve a request.
+
+    Args:
+        request: The request.
+        template: The model's chat template.
+        engine: The engine; only its attribute `supports` is read.
+
+    Raises:
+        TemplateError: The choice of tools cannot be honoured by engine or template, names no tool, or asks for an answer
+            of another form than `json_schema` or `grammar` do.
+
+    """
+    choice = honour_tool_choice(
+        template,
+        request.tools,
+        request.tool_choice,
+        request.parallel_tool_calls,
+        forces="json_schema" in getattr(engine, "supports", ()),
+    )
+    sampling = request.sampling
+    if choice.json_schema is not None:
+        if sampling.json_schema is not None or sampling.grammar is not None:
+            raise TemplateError("tool_choice asks for calls, and json_schema or grammar for an answer of another form")
+        sampling = replace(sampling, json_schema=choice.json_schema)
+    return AnswerPlan(
+        template=template,
+        messages=request.messages,
+        prompt=request.prompt,
+        tools=choice.tools,
+        template_kwargs=choice.variables | dict(request.template_kwargs),
+        sampling=sampling,
+        decoder_options=_decoder_options(request, choice, template),
+        calls_as_json=choice.json_schema is not None,
+    )
+
+
+def _decoder_options(request: AnswerRequest, choice: HeardChoice, template: ChatTemplate) -> DecoderOptions:
+    """Combine the options of the caller with those that the sampling, the template and the choice of tools imply."""
+    sampling = request.sampling
+    options = cast(DecoderOptions, dict(request.output))
+    options |= {
+        "stop": sampling.stop,
+        "stop_token_ids": sampling.stop_token_ids,
+        "min_tokens": sampling.min_tokens,
+        "ignore_eos": sampling.ignore_eos,
+    }
+    if request.prompt is not None:
+        options.setdefault("reasoning", None)
+        return options
+    options |= {"tools": choice.tools, "parallel_tool_calls": request.parallel_tool_calls is not False}
+    if choice.json_schema is not None:
+        options |= {"reasoning": None, "tool_style": CALL_LIST}
+        return options
+    asked = options.get("reasoning", "auto")
+    if template.reasoning is not None and asked in ("auto", "strip"):
+        options["reasoning"] = replace(style_of(template.reasoning), strip=asked == "strip")
+    if options.get("tool_style", "auto") == "auto":
+        options["tool_style"] = style_of_answer(template.tool_style, choice.tools)
+    return options
+
+
+_RENDER_ARGUMENTS = {"self", "messages", "tools", "mend_calls"}
+"""Arguments of `ChatTemplate.render` that a plan sets."""
+
+
+def _length(message: Any) -> int:
+    """Return the characters of a plain message; any other counts as long."""
+    if isinstance(message, Mapping) and message.keys() <= {"role", "content"}:
+        content = message.get("content", "")
+        if isinstance(content, str):
+            return len(content)
+    return SHORT_PROMPT + 1

@@ -1,0 +1,321 @@
+"""The async stages of the pipeline: each takes a source, owns it and closes it.
+
+The first stage takes an async iterable of ids, of sequences or arrays of ids, or of `EngineStep`s. Later stages take the
+`Chunk`s of the stage before. The work of a stage is a sans-I/O transform (`transforms.py`); only `drive` awaits. It holds
+no task and no cancel scope, so a stage may be abandoned at any `yield`, under asyncio and trio. At its end, or when it is
+abandoned, it closes its source before it yields its last items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Sequence,
+)
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar, Unpack
+
+from tokenweir.encode import _core
+from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
+from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.encode.ids import as_ids
+from tokenweir.encode.renamed import renamed_keywords
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.chunk import Chunk, Ids
+from tokenweir.stream.decode.options import DecoderOptions, StopScope, stop_channels
+from tokenweir.stream.decode.parsers.base import Splitter
+from tokenweir.stream.decode.parsers.detection import Styles, make_splitter, shown_tokens
+from tokenweir.stream.decode.parsers.schemas import Tools
+from tokenweir.stream.decode.stops import StopStrings
+from tokenweir.stream.decode.transforms import DecodeChat, Detokenize, Split, StageRunner, StopAt, Transform, UntilEos
+from tokenweir.stream.events.deltas import Delta
+from tokenweir.stream.events.step import EngineStep
+from tokenweir.templates.styles.grammars import ToolStyle
+from tokenweir.templates.styles.reasoning import MESSAGES, ReasoningStyle, style_of
+from tokenweir.templates.styles.tools import tool_style_of
+
+IdSource = AsyncIterable[Ids | EngineStep]
+ChunkSource = AsyncIterable[Chunk]
+
+T = TypeVar("T")
+
+
+def until_eos(ids: IdSource, eos_ids: Collection[int]) -> AsyncGenerator[list[int] | Chunk, None]:
+    """Yield ids up to an end token, which comes last, as a `Chunk` without text.
+
+    Args:
+        ids: The source.
+        eos_ids: The end tokens.
+
+    Raises:
+        TypeError: The end tokens are not ids.
+
+    """
+    return drive(ids, UntilEos(as_ids(eos_ids, "eos_ids")))
+
+
+@renamed_keywords(style="reasoning")
+def detokenize(
+    ids: AsyncIterable[Ids | EngineStep | Chunk],
+    tokenizer: Tokenizer,
+    *,
+    prompt_ids: Sequence[int] = (),
+    skip_special_tokens: bool = True,
+    byte_fallback: ByteFallback = "eager",
+    reasoning: str | ReasoningStyle | None = None,
+    tool_style: str | ToolStyle | None = None,
+) -> AsyncGenerator[Chunk, None]:
+    """Decode ids; yield a chunk for every id that completes a character.
+
+    Args:
+        ids: The source; it may contain the output of `until_eos`.
+        tokenizer: The tokenizer whose ids these are.
+        prompt_ids: As for `DecodeStream`.
+        skip_special_tokens: Leave out the text of control tokens.
+        byte_fallback: As for `DecodeStream`.
+        reasoning: Keep the control tokens of this style's tags in the text, for `split_reasoning`.
+        tool_style: Likewise for this style of tool calls, for `split_tool_calls`.
+
+    """
+    check_tokenizer(tokenizer)
+    check_byte_fallback(byte_fallback)
+    shown: dict[int, str] = {}
+    if skip_special_tokens:
+        shown |= shown_tokens(tokenizer, style_of(reasoning)) if reasoning is not None else {}
+        shown |= shown_tokens(tokenizer, tool_style_of(tool_style)) if tool_style is not None else {}
+    detok = _core.Detokenizer(
+        tokenizer.token_table,
+        as_ids(prompt_ids, "prompt_ids"),
+        skip_special_tokens,
+        byte_fallback == "huggingface",
+        _core.StopStrings(()),
+        (),
+        shown,
+        splits=False,
+        min_tokens=0,
+        limit=None,
+    )
+    return drive(ids, Detokenize(detok))
+
+
+@renamed_keywords(style="reasoning", tool_schemas="tools")
+def split_reasoning(
+    chunks: ChunkSource,
+    reasoning: str | ReasoningStyle,
+    *,
+    inside: bool = False,
+    tool_style: str | ToolStyle | None = None,
+    tools: Tools = (),
+) -> AsyncGenerator[Chunk, None]:
+    """Put thinking on its own channel and cut out its tags, whose ids travel with the next chunk.
+
+    Args:
+        chunks: The source, of chunks.
+        reasoning: The style or its name. With "harmony" and "muse", tool calls are found as well.
+        inside: Whether the prompt has already opened the thinking.
+        tool_style: Also find tool calls of this style, so that tags inside their arguments stay text.
+        tools: The tools of the request; see `DecoderOptions`.
+
+    """
+    return drive(chunks, Split(_splitter(reasoning, inside, tool_style, tools)))
+
+
+@renamed_keywords(style="reasoning", tool_schemas="tools")
+def strip_reasoning(
+    chunks: ChunkSource,
+    reasoning: str | ReasoningStyle,
+    *,
+    inside: bool = False,
+    tool_style: str | ToolStyle | None = None,
+    tools: Tools = (),
+) -> AsyncGenerator[Chunk, None]:
+    """Drop thinking and its tags, whose ids travel with the next chunk. Arguments as for `split_reasoning`."""
+    return drive(chunks, Split(_splitter(reasoning, inside, tool_style, tools), strip=True))
+
+
+@renamed_keywords(style="tool_style", tool_schemas="tools")
+def split_tool_calls(
+    chunks: ChunkSource, tool_style: str | ToolStyle, *, tools: Tools = ()
+) -> AsyncGenerator[Chunk, None]:
+    """Put tool calls on their own channel: chunks with a call's name, its arguments as they come, and its end.
+
+    Args:
+        chunks: The source. Chunks that an earlier stage put on a channel stay there. To find thinking and calls in one
+            answer, give `split_reasoning` the `tool_style`: as two stages, a tag inside a call would break the call.
+        tool_style: The style or its name. With "harmony" and "muse", thinking is found as well.
+        tools: The tools of the request; see `DecoderOptions`.
+
+    """
+    return drive(chunks, Split(_splitter(None, False, tool_style, tools)))
+
+
+def _splitter(
+    reasoning: str | ReasoningStyle | None, inside: bool, tool_style: str | ToolStyle | None, tools: Tools
+) -> Splitter:
+    thinking = None if reasoning is None else style_of(reasoning)
+    calls = None if tool_style is None else tool_style_of(tool_style)
+    if calls is not None and calls.name in MESSAGES:  # one splitter finds both
+        thinking = style_of(calls.name)
+    splitter = make_splitter(Styles(thinking, calls), tools, inside=inside)
+    assert splitter is not None  # one of the styles is given
+    return splitter
+
+
+@renamed_keywords(stops="stop")
+def stop_at(
+    chunks: ChunkSource, stop: StopStrings | Iterable[str], *, stop_scope: StopScope = "answer"
+) -> AsyncGenerator[Chunk, None]:
+    """End the text at the first stop string; the ids of the text behind it come last, in a chunk without text.
+
+    Args:
+        chunks: The source, of chunks.
+        stop: The stop strings, or a `StopStrings` whose `matched` can be read afterwards.
+        stop_scope: The text in which they count: "answer", "reasoning" or "all".
+
+    """
+    channels = stop_channels(stop_scope)
+    return drive(chunks, StopAt(stop if isinstance(stop, StopStrings) else StopStrings(stop), channels))
+
+
+def decode_chat(
+    ids: IdSource, tokenizer: Tokenizer, *, prompt_ids: Sequence[int] = (), **options: Unpack[DecoderOptions]
+) -> AsyncGenerator[Delta, None]:
+    """Decode an engine's ids to deltas: all the stages in one.
+
+    Args:
+        ids: The source. The `finish_reason` of its last `EngineStep` becomes that of `Finish` if it ends by itself.
+        tokenizer: The tokenizer whose ids these are.
+        prompt_ids: As for `ChatDecoder`.
+        options: See `DecoderOptions`.
+
+    Raises:
+        EngineError: The source failed, which is the cause, or yielded something that is not ids. Everything decoded
+            before, and a `Finish` with reason "error", have been yielded first.
+        TokenIdError: The source yielded an id outside the vocabulary; likewise.
+
+    """
+    return drive(ids, DecodeChat(ChatDecoder(tokenizer, prompt_ids=prompt_ids, **options)), engine_error)
+
+
+# -- the driver --------------------------------------------------------------------------------------------------------
+
+
+class Owned:
+    """A source with an owner: closing it twice is a no-op."""
+
+    def __init__(self, source: AsyncIterable[Any]) -> None:
+        self._source = source
+        self._open: tuple[Any, ...] = (source,)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """Return the iterator of the source, which `aclose` then closes too."""
+        items = aiter(self._source)
+        self._open = (items, self._source)
+        return items
+
+    async def aclose(self) -> None:
+        """Close the iterator and the source, as far as they have `aclose`."""
+        closables, self._open = self._open, ()
+        await close(*closables)
+
+
+class Stage(AsyncGenerator[T, None]):
+    """An async generator that closes its sources even if it was never read.
+
+    A plain generator does not: none of its code runs if it is closed before it has begun.
+    """
+
+    def __init__(self, items: AsyncGenerator[T, None], *sources: Owned) -> None:
+        self._items = items
+        self._sources = sources
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        """Return the generator itself, so that reading has no extra cost."""
+        return aiter(self._items)
+
+    def __anext__(self) -> Coroutine[Any, Any, T]:
+        return self._items.__anext__()
+
+    def asend(self, value: None) -> Coroutine[Any, Any, T]:
+        return self._items.asend(value)
+
+    def athrow(self, *error: Any) -> Coroutine[Any, Any, T]:
+        return self._items.athrow(*error)
+
+    async def aclose(self) -> None:
+        await close(self._items, *self._sources)
+
+
+def drive(
+    source: Any, transform: Transform[T], translate: Callable[[Exception], Exception] = lambda failure: failure
+) -> Stage[T]:
+    """Run a transform over a source.
+
+    Args:
+        source: The source. It is closed when it or the transform has finished, or the reader leaves.
+        transform: Turns items of the source into items of the stage.
+        translate: Returns the error to raise for an error of the source or the transform.
+
+    """
+    owned = Owned(source)
+    return Stage(read_through(owned, StageRunner(transform, translate)), owned)
+
+
+async def read_through(source: Owned, runner: StageRunner[T]) -> AsyncGenerator[T, None]:
+    """Yield the items of a transform over a source; close the source before the last items, or when the reader leaves."""
+    last: Sequence[T] = ()
+    try:
+        items = aiter(source)
+        while True:
+            try:  # not around the `yield`: an exception thrown in by the reader is not the source's
+                item = await anext(items)
+            except StopAsyncIteration:
+                last = runner.end()
+            except Exception as error:  # noqa: BLE001 - a source can fail in any way
+                last = runner.end(error)
+            else:
+                last = runner.feed(item)
+            if runner.ended:
+                break
+            for given in last:
+                yield given
+    finally:  # even if the reader has left, or was cancelled
+        await close_source(source, runner)
+    for given in last:
+        yield given
+    runner.check()
+
+
+async def close_source(source: Owned, runner: StageRunner[Any]) -> None:
+    """Close a source; an error of closing becomes the failure of the stage, unless it has one already."""
+    try:
+        await source.aclose()
+    except Exception as error:
+        if not runner.ended:
+            raise
+        runner.failure = runner.failure or error
+
+
+async def close(*closables: Any) -> None:
+    """Close objects that have `aclose`, in this order, each once: an iterator and its source are often the same object.
+
+    All are closed even if one raises; the last error is raised.
+    """
+    async with AsyncExitStack() as stack:
+        for closable in reversed({id(closable): closable for closable in closables}.values()):
+            if (aclose := getattr(closable, "aclose", None)) is not None:
+                stack.push_async_callback(aclose)
+
+
+def engine_error(failure: Exception) -> Exception:
+    """Return an `EngineError` for a failure of an engine, or the failure itself if its type says so already."""
+    if isinstance(failure, EngineError | TokenIdError):
+        return failure
+    return EngineError(f"the engine failed: {type(failure).__name__}: {failure}")

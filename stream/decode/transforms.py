@@ -1,0 +1,234 @@
+"""Sans-I/O transforms of the async stages: an item of the source in, final items out.
+
+They drive the parts of `ChatDecoder`: the core's `Detokenizer`, a splitter, a router.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from tokenweir.encode import _core
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.chunk import Chunk, id_list
+from tokenweir.stream.decode.parsers.base import ANSWER, Piece, Splitter, plain
+from tokenweir.stream.decode.router import ChunkRouter
+from tokenweir.stream.decode.stops import StopStrings
+from tokenweir.stream.events.deltas import Channel, Delta, FinishReason
+from tokenweir.stream.events.step import EngineStep
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Transform(Protocol[T_co]):
+    """A step of the pipeline, without I/O."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether no more items come."""
+        ...
+
+    def feed(self, item: Any) -> Sequence[T_co]:
+        """Take an item."""
+        ...
+
+    def finish(self, failure: Exception | None) -> Sequence[T_co]:
+        """Return the items still held, after the end of the source or a failure of it or of `feed`."""
+        ...
+
+
+class StageRunner(Generic[T]):
+    """A transform at work: its source may fail, and so may it, and then it gives what it holds.
+
+    Args:
+        transform: What takes the items.
+        translate: Makes the error that is raised of one that the source or the transform raised.
+
+    Attributes:
+        ended: Whether nothing more is given.
+        failure: What the source or the transform failed with.
+
+    """
+
+    __slots__ = ("_transform", "_translate", "ended", "failure")
+
+    def __init__(
+        self, transform: Transform[T], translate: Callable[[Exception], Exception] = lambda failure: failure
+    ) -> None:
+        self.ended = False
+        self.failure: Exception | None = None
+        self._transform = transform
+        self._translate = translate
+
+    def feed(self, item: Any) -> Sequence[T]:
+        """Take an item of the source."""
+        if self.ended:
+            return ()
+        transform = self._transform
+        try:
+            given = transform.feed(item)
+        except Exception as error:  # noqa: BLE001 - a source can give anything
+            return self.end(error)
+        self.ended = transform.finished
+        return given
+
+    def end(self, failure: Exception | None = None) -> Sequence[T]:
+        """The source has ended, or failed."""
+        if self.ended:
+            return ()
+        self.ended, self.failure = True, failure
+        return self._transform.finish(failure)
+
+    def check(self) -> None:
+        """Raise what the source or the transform failed with, if they did."""
+        if (failure := self.failure) is not None:
+            raised = self._translate(failure)
+            raise raised from (failure.__cause__ if raised is failure else failure)
+
+
+class UntilEos:
+    """Ends at an end token."""
+
+    def __init__(self, eos_ids: Collection[int]) -> None:
+        self.finished = False
+        self._eos_ids = frozenset(eos_ids)
+
+    def feed(self, item: Any) -> Sequence[list[int] | Chunk]:
+        ids = id_list(item)
+        for place, token_id in enumerate(ids):
+            if token_id in self._eos_ids:
+                self.finished = True
+                return [ids[:place], Chunk([token_id], "")] if place else [Chunk([token_id], "")]
+        return [ids]
+
+    def finish(self, failure: Exception | None) -> Sequence[list[int] | Chunk]:
+        return []
+
+
+class Detokenize:
+    """Turns ids into chunks."""
+
+    finished = False
+
+    def __init__(self, detok: _core.Detokenizer) -> None:
+        self._detok = detok
+        self._answer = detok.answer
+        self._router = ChunkRouter(self._answer, ANSWER)
+
+    def feed(self, item: Any) -> Sequence[Chunk]:
+        if isinstance(item, Chunk):  # its ids have no text
+            self._send(self._detok.flush())
+            self._answer.add(item.ids, "")
+        else:
+            for token_id in id_list(item):
+                self._send(self._detok.step(token_id))
+        return self._router.take()
+
+    def _send(self, text: str) -> None:
+        self._router.route([plain(text, ANSWER)], ANSWER)
+
+    def finish(self, failure: Exception | None) -> Sequence[Chunk]:
+        self._send(self._detok.flush())
+        return self._router.take_all(ANSWER)
+
+
+class Split:
+    """Puts the answer's chunks on channels, by what a splitter makes of their text."""
+
+    finished = False
+
+    def __init__(self, splitter: Splitter, *, strip: bool = False) -> None:
+        self._splitter = splitter
+        self._answer = _core.AnswerText(_core.StopStrings(()))
+        self._router = ChunkRouter(self._answer, splitter.channel, strip=strip)
+
+    def feed(self, item: Any) -> Sequence[Chunk]:
+        chunk = _chunk(item)
+        if chunk.channel is ANSWER and chunk.text and chunk.malformed is None:
+            self._answer.add(chunk.ids, chunk.text)
+            self._router.route(self._splitter.feed(chunk.text), self._splitter.channel)
+        else:  # another splitter has decided on it; no markup reaches over that
+            self._router.route(self._splitter.finish(), self._splitter.channel)
+            self._router.pass_on(chunk)
+        return self._router.take()
+
+    def finish(self, failure: Exception | None) -> Sequence[Chunk]:
+        self._router.route(self._splitter.finish(), self._splitter.channel)
+        return self._router.take_all(self._splitter.channel)
+
+
+class StopAt:
+    """Ends at a stop string."""
+
+    def __init__(self, stops: StopStrings, scope: frozenset[Channel]) -> None:
+        self.finished = False
+        self._scope = scope
+        self._answer = _core.AnswerText(stops)
+        self._router = ChunkRouter(self._answer, ANSWER, scope=scope)
+
+    def feed(self, item: Any) -> Sequence[Chunk]:
+        chunk = _chunk(item)
+        if not chunk.text or chunk.channel not in self._scope:
+            self._router.pass_on(chunk)
+            return self._router.take()
+        self._answer.add(chunk.ids, chunk.text)
+        self._router.route([Piece(chunk.text, chunk.channel, chunk.text, malformed=chunk.malformed)], chunk.channel)
+        if not self._router.stopped:
+            return self._router.take()
+        self.finished = True
+        return self._router.take_all(chunk.channel)
+
+    def finish(self, failure: Exception | None) -> Sequence[Chunk]:
+        self._router.release()
+        return self._router.take_all(self._router.channel)
+
+
+class DecodeChat:
+    """Turns ids into deltas."""
+
+    __slots__ = ("_decoder", "_reason", "finished")
+
+    def __init__(self, decoder: ChatDecoder) -> None:
+        self.finished = decoder.finished
+        self._decoder = decoder
+        self._reason: str | None = None
+
+    def feed(self, item: Any) -> Sequence[Delta]:
+        deltas = self._decoder.feed(item) if not isinstance(item, EngineStep) else self._feed_step(item)
+        self.finished = self._decoder.finished
+        return deltas
+
+    def _feed_step(self, item: EngineStep) -> Sequence[Delta]:
+        if item.index:
+            raise EngineError(f"the engine gave ids of answer {item.index}; it was asked for one answer, which is 0")
+        if item.finish_reason is not None:
+            if item.finish_reason not in list(FinishReason):
+                known = ", ".join(FinishReason)
+                raise EngineError(f"the engine gave finish_reason {item.finish_reason!r}; known are {known}")
+            self._reason = item.finish_reason
+        return self._decoder.feed(id_list(item), item.logprobs)
+
+    def finish(self, failure: Exception | None) -> Sequence[Delta]:
+        deltas = self._decoder.finish(FinishReason.ERROR if failure else self._reason)
+        self.finished = True
+        return deltas
+
+
+class PassOn:
+    """Gives the items of its source as they are."""
+
+    finished = False
+
+    def feed(self, item: Any) -> Sequence[Any]:
+        return (item,)
+
+    def finish(self, failure: Exception | None) -> Sequence[Any]:
+        return ()
+
+
+def _chunk(item: Any) -> Chunk:
+    if not isinstance(item, Chunk):
+        raise TypeError(f"this stage takes chunks, such as detokenize gives, not {type(item).__name__} {item!r:.80}")
+    return item

@@ -1,1 +1,0 @@
-"""One stream for one reader, several, and those that come back: bounded, and merged for the slow."""

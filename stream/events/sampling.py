@@ -1,0 +1,108 @@
+"""Options of a generation: `Sampling`, and which of its fields hold with any engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
+
+from tokenweir.encode.options import check_flags, check_integers, check_numbers, check_texts
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """How to generate. An engine honours a field or refuses it; the decoder enforces everything that ends an answer.
+
+    Attributes:
+        max_tokens: Most ids to generate; None leaves it to the engine.
+        temperature: 0 is greedy; None is the engine's default.
+        top_p: Nucleus; None is the engine's default.
+        top_k: Most candidates; None is the engine's default.
+        seed: For a repeatable answer.
+        stop: Strings that end the answer.
+        stop_token_ids: Ids that end the answer, added to the end tokens.
+        min_tokens: No stop and no end token counts before this many ids.
+        ignore_eos: Go on past end tokens; `stop_token_ids` still hold.
+        n: Parallel answers. An engine with a true attribute `parallel` is asked once for all of them; another one once
+            for each, with `n=1` and the seeds `seed`, `seed + 1` and so on.
+        min_p: Least probability of a candidate, as a share of the likeliest one's.
+        frequency_penalty: Taken from a token's logit for each time the answer has it already.
+        presence_penalty: Taken once from the logit of every token that the answer has already.
+        repetition_penalty: Divides the logits of tokens that prompt or answer have already; 1 changes nothing.
+        logit_bias: Added to the logits of these ids.
+        json_schema: The answer is JSON that fits this schema.
+        grammar: The answer follows this grammar, in the engine's own notation.
+        extra: What only this engine knows, under its own names: LoRA adapters, `cache_salt`, `priority`.
+
+    """
+
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    temperature: Annotated[float, Meta(ge=0)] | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    min_tokens: Annotated[int, Meta(ge=0)] = 0
+    ignore_eos: bool = False
+    n: Annotated[int, Meta(ge=1)] = 1
+    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[int, float] = {}
+    json_schema: dict[str, Any] | None = None
+    grammar: str | None = None
+    extra: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        """Refuse values of a wrong type; of the others an engine, or the decoder, says which it takes.
+
+        Iterators of stops become tuples, since the first of several answers would use them up. So do arrays, which cannot
+        be compared with a default, and numpy's numbers become Python's, which is what engines send on.
+
+        Raises:
+            TypeError: Names the field and its value.
+
+        """
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if hasattr(value, "tolist"):
+                plain = value.tolist()
+                force_setattr(self, name, tuple(plain) if isinstance(plain, list) else plain)
+            elif isinstance(value, Iterator) and name in ("stop", "stop_token_ids"):
+                force_setattr(self, name, tuple(value))
+        check_flags(ignore_eos=self.ignore_eos)
+        check_integers(n=self.n, min_tokens=self.min_tokens)
+        for name, check in _CHECKED.items():
+            if (value := getattr(self, name)) is not None:
+                check(**{name: value})
+
+    def given(self) -> dict[str, Any]:
+        """The fields that are set to something else than their default."""
+        return {name: value for name, default in DEFAULTS.items() if (value := getattr(self, name)) != default}
+
+
+def _check_mapping(**mappings: object) -> None:
+    for name, mapping in mappings.items():
+        if not isinstance(mapping, dict):
+            raise TypeError(f"{name} must be dict, not {type(mapping).__name__}")
+
+
+_CHECKED: dict[str, Callable[..., None]] = {
+    **dict.fromkeys(("max_tokens", "top_k", "seed"), check_integers),
+    **dict.fromkeys(("temperature", "top_p", "min_p"), check_numbers),
+    **dict.fromkeys(("frequency_penalty", "presence_penalty", "repetition_penalty"), check_numbers),
+    **dict.fromkeys(("logit_bias", "json_schema", "extra"), _check_mapping),
+    "grammar": check_texts,
+}
+"""What checks a field of `Sampling`, unless it is None."""
+
+DEFAULTS = {name: getattr(Sampling(), name) for name in Sampling.__struct_fields__}
+
+ENDS = frozenset({"max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_eos", "n"})
+"""The fields that hold with any engine, since the decoder enforces them and `chat()` asks once for each answer."""
+
+NEUTRAL = {"min_p": 0, "frequency_penalty": 0, "presence_penalty": 0, "repetition_penalty": 1}
+"""Values that ask for nothing; clients send them to be on the safe side."""

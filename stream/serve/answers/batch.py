@@ -1,0 +1,111 @@
+"""Coalescing of an engine's output: on a busy server several tokens are decoded and sent as one.
+
+A token goes out at once if the pacer's interval has passed since the last frame. If not, its id waits in a list for the first
+token after the interval, or for a timer shortly after that. So on a busy server most tokens cost an append to a list; the
+decoder's call, the delta, the event and the frame are shared by several. An engine that runs ahead is not polled until the
+next frame is due.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Any
+
+from tokenweir.stream.chat.cancellable import Deltas
+from tokenweir.stream.events.deltas import Delta, Finish
+from tokenweir.stream.serve.answers.pacer import Pacer
+from tokenweir.stream.serve.monitoring.metrics import Meter
+
+PATIENCE = 0.75
+"""Grace for the next token after a frame is due, as a part of the interval."""
+MOST_KEPT = 1024
+"""Most ids or deltas that wait; at this number they go out at once."""
+
+
+class Batch:
+    """Collects an engine's output for an answer, and decodes it when a frame is due.
+
+    Args:
+        answer: The answer. If it ends in what a timer decodes, between two tokens, its engine is stopped.
+        pacer: Gives the interval.
+        meter: Counts the tokens.
+        give: Takes the deltas but for the last ones; must not raise.
+
+    """
+
+    __slots__ = ("_answer", "_deltas", "_due", "_give", "_ids", "_meter", "_pacer", "_pauses", "_runner", "_timed")
+
+    def __init__(self, answer: Deltas, pacer: Pacer, meter: Meter, give: Callable[[Sequence[Delta]], object]) -> None:
+        self._answer = answer
+        self._runner = answer.runner
+        self._pacer = pacer
+        self._meter = meter
+        self._give = give
+        self._ids: list[int] = []
+        self._deltas: list[Delta] = []
+        self._due = -math.inf
+        self._timed = False
+        self._pauses = answer.runs_ahead
+
+    def add(self, item: Any) -> None:
+        """Take an item of the engine."""
+        now = monotonic()
+        if type(item) is list:
+            if item:
+                self._meter.arrive(now)
+            self._ids += item
+        else:
+            before, deltas = self.rest(), self._runner.feed(item)
+            if deltas and not isinstance(deltas[0], Finish):
+                self._meter.arrive(now)
+            self._deltas = [*before, *deltas]
+        if now < self._due and len(self._ids) + len(self._deltas) < MOST_KEPT:
+            if not self._timed:
+                self._wait()
+        else:
+            self._send(now)
+
+    def end(self, failure: Exception | None = None) -> None:
+        """Decode the rest after the engine's end or failure, and leave it to `rest`."""
+        self._deltas = [*self.rest(), *self._runner.end(failure)]
+
+    def rest(self) -> list[Delta]:
+        """Return the deltas that have not been given out, and forget them."""
+        deltas, self._deltas = self._deltas, []
+        if ids := self._ids:
+            self._ids = []
+            deltas += self._runner.feed(ids)
+        return deltas
+
+    def _send(self, now: float) -> None:
+        deltas: Sequence[Delta] = self._deltas
+        if ids := self._ids:  # `rest` inlined: this runs for every frame
+            self._ids = []
+            given = self._runner.feed(ids)
+            deltas = [*deltas, *given] if deltas else given
+        self._deltas = []
+        if self._runner.ended:  # the engine is closed before anybody is told
+            self._deltas = [*deltas]
+            return
+        self._due = now + self._pacer.interval
+        if self._pauses and self._pacer.busy:
+            self._answer.pause(self._pacer.reach(self._due))
+        if deltas:
+            self._give(deltas)
+
+    def _wait(self) -> None:
+        self._timed = True
+        self._pacer.call_at(self._due + PATIENCE * self._pacer.interval, self._time)
+
+    def _time(self) -> None:
+        self._timed = False
+        if not (self._ids or self._deltas):
+            return
+        if (now := monotonic()) < self._due:  # what the timer was for has gone; this came after it
+            self._wait()
+            return
+        self._send(now)
+        if self._runner.ended:
+            self._answer.cancel()

@@ -1,0 +1,89 @@
+"""Conversations that `previous_response_id` can continue: each encoded once, and counted in the server's ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from tokenweir.stream.serve.limits.ledger import Entry, Ledger
+from tokenweir.stream.serve.wire.messages import ChatMessage
+
+EMPTY = b"[]"
+
+
+def encoded(messages: Sequence[ChatMessage], after: bytes = EMPTY) -> bytes:
+    """Messages as JSON, behind those that are encoded already."""
+    data = msgspec.json.encode(messages)
+    if after == EMPTY:
+        return data
+    return after if data == EMPTY else b"".join((memoryview(after)[:-1], b",", memoryview(data)[1:]))
+
+
+def decoded(data: bytes) -> list[ChatMessage]:
+    """The messages of a conversation."""
+    messages: list[ChatMessage] = msgspec.json.decode(data, type=list[ChatMessage])
+    return messages
+
+
+class _Kept:
+    """A conversation; a private one is found only by the connection that it belongs to."""
+
+    __slots__ = ("data", "entry", "private")
+
+    def __init__(self, data: bytes, private: bool) -> None:
+        self.data = data
+        self.private = private
+        self.entry: Entry | None = None
+
+
+class Conversations:
+    """The conversations of a server: stored ones, those being answered, and the last one of each connection.
+
+    Each is known to the client that had it. All may be evicted, those being answered included: their client then
+    gets `previous_response_not_found` and sends everything again.
+
+    Args:
+        ledger: Counts their bytes.
+        max_bytes: Bytes that one may have, as JSON; a longer one is not kept.
+
+    """
+
+    def __init__(self, ledger: Ledger, max_bytes: int) -> None:
+        self._ledger = ledger
+        self._max_bytes = max_bytes
+        self._kept: dict[tuple[str, str], _Kept] = {}
+
+    def keep(self, client: str, response_id: str, data: bytes, *, private: bool = False) -> None:
+        """Keep the conversation up to and with a response, in place of an earlier one of the same id."""
+        key = client, response_id
+        self._drop(key)
+        if len(data) > self._max_bytes:
+            return
+        kept = self._kept[key] = _Kept(data, private)
+        kept.entry = self._ledger.enter(client, len(data), partial(self._evict, key, kept))
+
+    def all(self) -> list[tuple[str, str, bytes]]:
+        """All conversations that are not private, the oldest first: client, id and messages as JSON."""
+        return [(*key, kept.data) for key, kept in self._kept.items() if not kept.private]
+
+    def find(self, client: str, response_id: str, *, private: bool = False) -> bytes | None:
+        """The conversation up to and with a response, or None; a private one is found if `private` says so."""
+        kept = self._kept.get((client, response_id))
+        return None if kept is None or (kept.private and not private) else kept.data
+
+    def forget(self, client: str, response_id: str) -> None:
+        """Forget a private conversation, whose connection is gone or has moved on."""
+        kept = self._kept.get((client, response_id))
+        if kept is not None and kept.private:
+            self._drop((client, response_id))
+
+    def _evict(self, key: tuple[str, str], kept: _Kept) -> None:
+        if self._kept.get(key) is kept:
+            del self._kept[key]
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None and kept.entry is not None:
+            self._ledger.leave(kept.entry)

@@ -1,0 +1,262 @@
+"""What an engine is asked for, whatever interface it was asked through."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Protocol, TypeVar
+
+from anyio import to_thread
+from msgspec import field, to_builtins
+
+from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.cancellable import Deltas
+from tokenweir.stream.chat.chat import answer, encode_plan
+from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, plan_answer
+from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.serve.answers.render_cost import render_cost
+from tokenweir.stream.serve.limits.fair_queue import FairQueue
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.monitoring.metrics import Meter
+from tokenweir.stream.serve.wire.chat import ChatRequest
+from tokenweir.stream.serve.wire.compaction import MOST_TOKENS, question
+from tokenweir.stream.serve.wire.completions import CompletionRequest
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.messages import ChatMessage
+from tokenweir.stream.serve.wire.requests import InputFields, ResponseCompact, ResponseCreate
+from tokenweir.templates.chat_template import ChatTemplate
+
+T = TypeVar("T")
+
+MANY = 1000
+"""Ids that are worked on in a thread."""
+ID_COST = 8
+"""The cost of working on an id, in bytes of text; see `render_cost`."""
+
+
+class Job(AnswerRequest, frozen=True, kw_only=True):
+    """A request of a client, for one of the server's engines.
+
+    Attributes:
+        model: The engine's name.
+        most_tokens: The most ids of an answer whose sampling has no `max_tokens`.
+        alignment: Whether deltas say how their ids go with their text.
+        names: The request's names of fields of `Sampling`, where they differ.
+        generate: False ends the answer before it begins: the prompt is made, and no engine is asked.
+
+    """
+
+    model: str
+    most_tokens: int | None = None
+    alignment: bool = False
+    names: dict[str, str] = field(default_factory=dict)
+    generate: bool = True
+
+
+def chat_job(asked: ChatRequest, model: str) -> Job:
+    """The job of a chat completion; raises as `ChatRequest.conversation` and `sampling`."""
+    return Job(
+        model=model,
+        messages=asked.conversation(),
+        sampling=asked.sampling(),
+        template_kwargs=asked.template_kwargs(),
+        tools=asked.definitions(),
+        tool_choice=to_builtins(asked.tool_choice),
+        parallel_tool_calls=asked.parallel_tool_calls,
+        alignment=asked.logprobs,
+        output=asked.decoding(),
+        names={"json_schema": "response_format"},
+    )
+
+
+def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]) -> Job:
+    """The job of one prompt of a completion; raises as `CompletionRequest.sampling`."""
+    return Job(
+        model=model,
+        prompt=prompt,
+        sampling=asked.sampling(),
+        alignment=asked.logprobs is not None,
+        output=asked.decoding(),
+    )
+
+
+def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessage]) -> Job:
+    """The job of a response that continues a conversation."""
+    return Job(
+        model=model,
+        messages=_system(asked) + conversation,
+        sampling=asked.sampling(max_tokens=asked.max_output_tokens),
+        template_kwargs=asked.template_kwargs(),
+        tools=asked.definitions(),
+        tool_choice=to_builtins(asked.tool_choice),
+        parallel_tool_calls=asked.parallel_tool_calls,
+        alignment=asked.logprobs or bool(asked.return_token_ids),
+        names={"json_schema": "text.format"},
+        generate=asked.generate is not False,
+    )
+
+
+def compact_job(asked: ResponseCompact, model: str, conversation: list[ChatMessage]) -> Job:
+    """The job of a conversation's summary."""
+    messages = _system(asked) + question(conversation)
+    return Job(model=model, messages=messages, sampling=Sampling(), most_tokens=MOST_TOKENS)
+
+
+def _system(asked: InputFields) -> list[ChatMessage]:
+    return [] if asked.instructions is None else [{"role": "system", "content": asked.instructions}]
+
+
+class Answer(Protocol):
+    """What answers jobs: `Engines.answer`."""
+
+    def __call__(self, job: Job, meter: Meter) -> AbstractAsyncContextManager[Deltas]:
+        """A context in which the deltas arrive, a `Finish` last; leaving it stops the engine. Says so to the meter."""
+        ...
+
+
+class Engines:
+    """Engines by their names, all of which take the ids of one tokenizer.
+
+    Args:
+        engines: The engines.
+        tokenizer: Prompts to ids, and ids to text.
+        template: Messages to prompt.
+        encoder: What turns prompts into ids in place of the tokenizer.
+        limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes` and `queue_timeout`.
+
+    """
+
+    def __init__(
+        self,
+        engines: Mapping[str, Engine],
+        *,
+        tokenizer: Tokenizer,
+        template: ChatTemplate,
+        encoder: Encoder | None,
+        limits: Limits,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.template = template
+        self._engines = engines
+        self._encoder = encoder
+        self._limits = limits
+        self._queue = FairQueue(
+            limits.max_renders,
+            max_waiting=limits.max_waiting,
+            max_waiting_cost=limits.max_waiting_bytes,
+            timeout=limits.queue_timeout,
+        )
+
+    @asynccontextmanager
+    async def answer(self, job: Job, meter: Meter) -> AsyncIterator[Deltas]:
+        """Render, encode, generate and decode, as a context in which the deltas arrive; see `Answer`."""
+        engine, plan = self._engines[job.model], self.plan(job)
+        if (supports := getattr(engine, "supports", None)) is not None:
+            try:
+                refuse_unsupported(job.model, plan.sampling, supports)
+            except EngineError as error:
+                field = job.names.get(error.option or "", error.option)
+                raise RequestError(str(error), code="unsupported_parameter", param=field) from error
+        prompt_ids = await self.prompt_ids(plan)
+        if not prompt_ids:
+            raise RequestError("the prompt has no tokens", code="invalid_prompt")
+        sampling = self.fit(job, plan, len(prompt_ids))
+        meter.start(len(prompt_ids))
+        options = plan.decoder_options | {"alignment": job.alignment}
+        engine = engine if job.generate else _Silent()
+        del job, plan  # their messages may be a megabyte, and are the prompt now
+        async with answer(prompt_ids, options, engine=engine, tokenizer=self.tokenizer, sampling=sampling) as deltas:
+            yield deltas
+
+    def plan(self, job: Job) -> AnswerPlan:
+        """Resolve a job against the template and its engine.
+
+        Raises:
+            RequestError: Neither honours the choice of tools, or it cannot be.
+
+        """
+        try:
+            return plan_answer(job, self.template, engine=self._engines[job.model])
+        except TemplateError as error:
+            raise _refused_choice(error) from error
+
+    def fit(self, job: Job, plan: AnswerPlan, prompt_tokens: int) -> Sampling:
+        """Return a plan's sampling within the limits of the server and the engine.
+
+        Raises:
+            ContextLengthError: Prompt and answer are longer than the engine's context.
+            RequestError: `min_tokens` is above `max_tokens`, or an id is outside the vocabulary.
+
+        """
+        limit, own = self._limits.max_output_tokens, job.most_tokens
+        most = limit if own is None else min(limit, own)
+        sampling = plan.fit(prompt_tokens, self.context_size(job.model), most=most)
+        if sampling.max_tokens is not None and sampling.min_tokens > sampling.max_tokens:
+            raise RequestError(
+                f"min_tokens is {sampling.min_tokens}, and max_tokens {sampling.max_tokens}", param="min_tokens"
+            )
+        size = self.tokenizer.vocab_size
+        for name, ids in (("stop_token_ids", sampling.stop_token_ids), ("logit_bias", sampling.logit_bias)):
+            if (bad := next((each for each in ids if not 0 <= each < size), None)) is not None:
+                raise RequestError(f"{name}: token id {bad} is outside the vocabulary (0 to {size - 1})", param=name)
+        return sampling
+
+    async def prompt_ids(self, plan: AnswerPlan, *, add_special_tokens: bool = True) -> list[int]:
+        """Render and encode a plan's prompt, when its turn has come; see `FairQueue`.
+
+        Raises:
+            RequestError: Too many wait already, it waited for too long, or the prompt opens thinking where the answer
+                is held to calls.
+
+        """
+        if isinstance(plan.prompt, list):
+            size = self.tokenizer.vocab_size
+            if (bad := max(plan.prompt, default=0)) >= size:
+                raise RequestError(
+                    f"prompt: token id {bad} is outside the vocabulary (0 to {size - 1})", param="prompt"
+                )
+            return plan.prompt
+        if isinstance(plan.prompt, str):
+            encode = partial(self.tokenizer.encode, plan.prompt, add_special_tokens=add_special_tokens)
+            async with self._queue.place(len(plan.prompt)):
+                return await to_thread.run_sync(encode)
+        async with self._queue.place(render_cost(plan.messages, plan.tools, plan.template_kwargs)):
+            ids = await encode_plan(plan, self.tokenizer, self._encoder)
+            try:
+                plan.check_prompt(self.tokenizer, ids)
+            except TemplateError as error:
+                raise _refused_choice(error) from error
+            return list(ids)
+
+    async def work(self, work: Callable[[], T], ids: int) -> T:
+        """Do something with so many ids, in a thread if they would keep the event loop for too long; raises as `prompt_ids`."""
+        if ids <= MANY:
+            return work()
+        async with self._queue.place(ids * ID_COST):
+            return await to_thread.run_sync(work)
+
+    def context_size(self, model: str) -> int | None:
+        """The most ids that prompt and answer may have together, if the engine tells."""
+        size: int | None = getattr(self._engines[model], "context_size", None)
+        return size
+
+    def ready(self, model: str) -> bool:
+        """Whether the engine is ready; one that does not tell is."""
+        ready = getattr(self._engines[model], "ready", True)
+        return bool(ready() if callable(ready) else ready)
+
+
+def _refused_choice(error: TemplateError) -> RequestError:
+    return RequestError(str(error), code="unsupported_parameter", param="tool_choice")
+
+
+class _Silent:
+    """Stands for an engine where nothing is to be generated."""
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
+        return
+        yield []

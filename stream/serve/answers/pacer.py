@@ -1,0 +1,113 @@
+"""Pacing of a server's frames: the interval between the events of a stream, by the load of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from time import monotonic, thread_time
+
+TICK = 0.002
+"""Seconds within which calls share a timer, and by which one may be late."""
+SAMPLE_INTERVAL = 0.05
+"""Seconds between two samples of the load."""
+LOAD_WINDOW = 1.0
+"""Seconds over which the load is averaged: a single sample may hold a burst of frames, or a pause."""
+LOW_LOAD = 0.45
+"""Load below which the interval becomes the shortest one again. Hysteresis: lower than `HIGH_LOAD`."""
+HIGH_LOAD = 0.6
+"""Load above which the interval is `RELAXED_FACTOR` times the shortest one."""
+FULL_LOAD = 0.8
+"""Load above which the interval grows towards the longest one."""
+RELAXED_FACTOR = 2.8
+"""Interval above `HIGH_LOAD`, as a multiple of the shortest one."""
+
+
+class Pacer:
+    """Sets the interval between the events of a stream by the load of the event loop, and runs timed calls.
+
+    The load is the share of its time that the loop's thread works. A loop that is late because other processes have its core
+    counts as one that works. The interval is the shortest one up to `HIGH_LOAD`, and `RELAXED_FACTOR` times that above it,
+    until the load falls below `LOW_LOAD`. Above `FULL_LOAD` it grows; at load 1 it is the longest.
+
+    The interval does not follow the load all the way. Longer intervals make fewer frames and so lower the load, and both would
+    oscillate. And with an interval of about the time between two tokens, some tokens wait for two more.
+
+    A pacer belongs to one event loop. Its timed calls share timers, so a thousand streams need no thousand timers; a call
+    may be late by a few milliseconds.
+
+    Args:
+        least: Seconds between two events of a stream on an idle loop; with 0 nothing ever waits.
+        most: The same on a full loop.
+
+    Attributes:
+        interval: Seconds between two events at the present load.
+        busy: Whether the load is above `FULL_LOAD`, so that an event holds several tokens of most streams.
+
+    """
+
+    def __init__(self, least: float = 0.0, most: float = 0.0) -> None:
+        self.interval = least
+        self.busy = False
+        self._least = least
+        self._most = max(least, most) if least else 0.0
+        self._relaxed = min(RELAXED_FACTOR * least, self._most)
+        self._load = 0.0
+        self._high = False
+        self._ticks: dict[int, list[Callable[[], object]]] = {}
+        self._sampler: asyncio.TimerHandle | None = None
+        self._sampled_at = self._worked = 0.0
+
+    def call_at(self, when: float, call: Callable[[], object]) -> None:
+        """Call a function, which must not raise, at a time of `time.monotonic`."""
+        tick = int(when / TICK) + 1
+        calls = self._ticks.get(tick)
+        if calls is None:
+            self._ticks[tick] = [call]
+            asyncio.get_running_loop().call_later(tick * TICK - monotonic(), self._fire, tick)
+        else:
+            calls.append(call)
+
+    def reach(self, when: float) -> asyncio.Future[None]:
+        """Return a future that is done at a time of `time.monotonic`."""
+        reached = asyncio.get_running_loop().create_future()
+        self.call_at(when, partial(_finish, reached))
+        return reached
+
+    def _fire(self, tick: int) -> None:
+        for call in self._ticks.pop(tick):
+            call()
+
+    def start(self) -> None:
+        """Sample the load until `stop`."""
+        if self._sampler is None:
+            self._sample_later()
+
+    def stop(self) -> None:
+        """Stop sampling, so that an idle loop sleeps, and forget the load."""
+        if self._sampler is not None:
+            self._sampler.cancel()
+            self._sampler = None
+        self.interval, self.busy, self._load, self._high = self._least, False, 0.0, False
+
+    def observe(self, load: float, seconds: float = SAMPLE_INTERVAL) -> None:
+        """Add a sample of the load over some seconds; `load` is above 1 if the loop was late as well."""
+        self._load += min(1.0, seconds / LOAD_WINDOW) * (min(1.0, load) - self._load)
+        self._high = self._load > (LOW_LOAD if self._high else HIGH_LOAD)
+        full = max(0.0, (self._load - FULL_LOAD) / (1.0 - FULL_LOAD))
+        self.interval = self._relaxed + full * (self._most - self._relaxed) if self._high else self._least
+        self.busy = self._load > FULL_LOAD and self._most > self._relaxed
+
+    def _sample(self) -> None:
+        took, worked = monotonic() - self._sampled_at, thread_time() - self._worked
+        self.observe((worked + max(0.0, took - SAMPLE_INTERVAL)) / took, took)
+        self._sample_later()
+
+    def _sample_later(self) -> None:
+        self._sampled_at, self._worked = monotonic(), thread_time()
+        self._sampler = asyncio.get_running_loop().call_later(SAMPLE_INTERVAL, self._sample)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

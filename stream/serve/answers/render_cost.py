@@ -1,0 +1,34 @@
+"""The cost of a prompt before it is made: about the time of rendering, guarding and encoding it, in bytes of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from tokenweir.stream.serve.wire.messages import ChatMessage
+
+MESSAGE_COST = 256
+"""A message or a call, whatever is in it: a step of the template's loop."""
+VARIABLE_COST = 4
+"""A byte of tools and other variables as JSON, which templates take apart."""
+
+
+def render_cost(
+    messages: Sequence[ChatMessage], tools: Sequence[Any] | None = None, variables: Mapping[str, Any] | None = None
+) -> int:
+    """The cost of rendering a conversation.
+
+    Args:
+        messages: The messages.
+        tools: The tools that are offered.
+        variables: Other variables of the template.
+
+    """
+    cost = VARIABLE_COST * sum(len(msgspec.json.encode(given)) for given in (tools, variables) if given)
+    for message in messages:
+        cost += MESSAGE_COST + len(message["content"]) + len(message.get("reasoning_content", ""))
+        for call in message.get("tool_calls", ()):
+            cost += MESSAGE_COST + len(call["function"]["arguments"])
+    return cost

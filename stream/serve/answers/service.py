@@ -1,0 +1,204 @@
+"""What all connections of a server share: its models, its limits, what is counted, and the responses in flight."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from tokenweir.stream.chat.replay_buffer import ReplayBuffer
+from tokenweir.stream.events.deltas import Delta
+from tokenweir.stream.serve.answers.conversations import Conversations
+from tokenweir.stream.serve.answers.generation import Generation
+from tokenweir.stream.serve.answers.job import Answer, Job
+from tokenweir.stream.serve.answers.pacer import Pacer
+from tokenweir.stream.serve.limits.admission import Admission
+from tokenweir.stream.serve.limits.connections import Connections
+from tokenweir.stream.serve.limits.ledger import Ledger
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.limits.rates import Rates
+from tokenweir.stream.serve.limits.turns import Turns
+from tokenweir.stream.serve.monitoring.metrics import Counts, Metrics
+from tokenweir.stream.serve.monitoring.tracing import INSTALLED, AnswerSpan
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.transport import Transport
+
+T = TypeVar("T")
+
+DEFAULT = "default"
+"""The name that always means the first model."""
+CLOSE_GRACE = 1.0
+"""Seconds that an engine gets to stop when the server closes."""
+
+
+class Elsewhere(Protocol):
+    """The other workers of a server: `Peers`."""
+
+    async def conversation(self, response_id: str, client: str) -> bytes | None:
+        """The conversation up to and with another worker's response, as JSON; None if it is unknown."""
+        ...
+
+    async def converse(self, response_id: str, client: str) -> Transport | None:
+        """A session with the worker that has a response; None if it is this one, or gone."""
+        ...
+
+    async def counts(self) -> list[Counts]:
+        """What they have counted."""
+        ...
+
+
+class Service:
+    """What all connections of a server share.
+
+    Args:
+        answer: What answers.
+        models: The names of the models; the first is the default.
+        limits: What clients may cost.
+        reasoning_events: `reasoning_text` names the events of thinking as OpenAI does, `reasoning` as Open Responses.
+
+    Attributes:
+        worker: The name of this process among the workers of a server; empty if it is the only one.
+        elsewhere: The other workers; None if there are none.
+        ledger: Counts the memory that clients hold between their requests.
+        conversations: What `previous_response_id` can continue.
+        draining: Whether the server takes no more requests.
+        sockets: The sockets, with the bytes that arrive and those that wait for slow readers.
+        rates: Requests and tokens a minute.
+        pacer: Says when events are sent.
+        turns: Says when a long message is parsed.
+
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        models: Sequence[str],
+        limits: Limits | None = None,
+        *,
+        reasoning_events: str = "reasoning_text",
+    ) -> None:
+        if reasoning_events not in ("reasoning_text", "reasoning"):
+            raise ValueError(f"reasoning_events is reasoning_text or reasoning, not {reasoning_events!r}")
+        self.models = list(models)
+        self.limits = limits or Limits()
+        self.reasoning_events = reasoning_events
+        self.metrics = Metrics(self.models)
+        self.admission = Admission(self.limits)
+        self.sockets = Connections(self.limits, self.admission, self.metrics.abort)
+        self.rates = Rates(self.limits, refused=self.metrics.slow_down)
+        self.ledger = Ledger(self.limits.max_stored_bytes, lambda _: self.metrics.evict())
+        self.conversations = Conversations(self.ledger, self.limits.max_message_bytes)
+        self.worker = ""
+        self.elsewhere: Elsewhere | None = None
+        self.draining = False
+        self.pacer = Pacer(self.limits.send_interval, self.limits.max_send_interval)
+        self.turns = Turns()
+        self._answer = answer
+        self._running: dict[Generation[Any], str] = {}  # and their models
+
+    def counts(self) -> Counts:
+        """What was counted up to now."""
+        pending: Counter[str] = Counter()
+        for generation, model in self._running.items():
+            pending[model] += generation.pending_bytes
+        self.metrics.hold_back(pending)
+        self.metrics.connections = self.admission.connections
+        self.metrics.idle_connections = self.sockets.idle
+        self.metrics.outgoing_bytes = self.sockets.outgoing.held
+        self.metrics.incoming_bytes = self.sockets.incoming.held
+        self.metrics.stored_bytes = self.ledger.bytes
+        return self.metrics.counts()
+
+    def model(self, name: str | None) -> str:
+        """The model that a request means.
+
+        Raises:
+            RequestError: There is none of this name; names those that there are.
+
+        """
+        if name is None or (name == DEFAULT and name not in self.models):
+            return self.models[0]
+        if name not in self.models:
+            raise RequestError(
+                f"no model {name[:80]!r}; served are {', '.join(self.models)}",
+                code="model_not_found",
+                param="model",
+                status=404,
+            )
+        return name
+
+    def check_max_tokens(self, asked: int | None, field: str) -> None:
+        """Refuse more tokens than an answer may have."""
+        limit = self.limits.max_output_tokens
+        if asked is not None and asked > limit:
+            raise RequestError(f"{field} is {asked}; this server gives {limit} at most", param=field)
+
+    def check_choices(self, n: int, prompts: int = 1) -> None:
+        """Refuse more answers than a request may have, which are `n` for each of its prompts."""
+        limit, field = self.limits.max_choices, "n" if n > 1 else "prompt"
+        if n * prompts > limit:
+            raise RequestError(
+                f"{field} asks for {n * prompts} answers; this server gives {limit} at most", param=field
+            )
+
+    def check_open(self) -> None:
+        """Refuse a request while the server is closing."""
+        if self.draining:
+            raise RequestError("the server is shutting down", code="server_shutting_down", status=503, retry_after=5)
+
+    def generate(
+        self,
+        answer_id: str,
+        job: Job,
+        client: str,
+        *,
+        replay: ReplayBuffer[T],
+        make: Callable[[list[Delta]], Iterable[T]],
+        ending: Callable[[RequestError | None], Iterable[T]] | None = None,
+        grace: float = 0.0,
+    ) -> Generation[T]:
+        """Make an answer, which is to be started; arguments as for `Generation`.
+
+        Raises:
+            RequestError: There is no place for it, or the server is closing.
+
+        """
+        self.check_open()
+        free = self.admission.generate(client)
+        meter = self.metrics.meter(
+            job.model,
+            AnswerSpan(answer_id, job.model, job) if INSTALLED else None,
+            charge=partial(self.rates.tokens, client),
+        )
+
+        def end(generation: Generation[T]) -> None:
+            free()
+            del self._running[generation]
+            if not self._running:
+                self.pacer.stop()
+
+        generation = Generation(
+            answer_id,
+            self._answer(job, meter),
+            replay=replay,
+            make=make,
+            limits=self.limits,
+            pacer=self.pacer,
+            meter=meter,
+            ending=ending,
+            on_end=end,
+            grace=grace,
+        )
+        self._running[generation] = job.model
+        self.pacer.start()
+        return generation
+
+    async def close(self, also: Iterable[Coroutine[Any, Any, None]] = ()) -> None:
+        """Stop all that is in flight, and wait until it has ended or was abandoned, and for `also`."""
+        self.draining = True
+        running = list(self._running)
+        for generation in running:
+            generation.drop()
+        await asyncio.gather(*also, *(generation.wait_ended(CLOSE_GRACE) for generation in running))

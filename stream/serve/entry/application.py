@@ -1,0 +1,195 @@
+"""`asgi_app()`: engines behind HTTP and websockets, as one ASGI application.
+
+POST /v1/chat/completions    OpenAI's Chat Completions, whole or as a stream of server-sent events
+POST /v1/completions         texts or ids to go on with
+POST /v1/responses           OpenAI's and Open Responses' responses, likewise
+POST /v1/responses/compact   a conversation made shorter, for the input of a response
+WS   /v1/responses           the same over a socket: one `Session` a connection
+GET  /v1/models              the models
+POST /tokenize, /detokenize  as vLLM has them
+POST .../render, .../derender  below the first three and the first two: requests to ids and ids to answers, as vLLM has them
+GET  /health, /ready         whether the server lives; whether it can answer
+GET  /metrics                for Prometheus
+GET  /                       the chat page
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, Unpack
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import WebSocketRoute
+
+from tokenweir.encode.options import check_options
+from tokenweir.stream.serve.answers.job import Engines
+from tokenweir.stream.serve.answers.response_task import Responses
+from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.entry.auth import KEY_SUBPROTOCOL
+from tokenweir.stream.serve.entry.guard import Guard, refuse
+from tokenweir.stream.serve.entry.options import ServerOptions, ServerSettings, resolve_options
+from tokenweir.stream.serve.http.api import Api
+from tokenweir.stream.serve.http.endpoints import Endpoints
+from tokenweir.stream.serve.http.exchange import Disconnected
+from tokenweir.stream.serve.http.replies import JSON
+from tokenweir.stream.serve.monitoring.access_log import AccessLog
+from tokenweir.stream.serve.sockets.session import Session
+from tokenweir.stream.serve.sockets.websocket import SocketTransport
+from tokenweir.stream.serve.tokens.routes import TokenRoutes
+from tokenweir.stream.serve.wire.errors import RequestError, error_body
+
+Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
+
+logger = logging.getLogger("tokenweir.serve")
+
+
+def asgi_app(
+    *, middleware: Sequence[Middleware] = (), lifespan: Lifespan | None = None, **options: Unpack[ServerOptions]
+) -> Application:
+    """Make an ASGI application of engines, to be mounted in FastAPI or Starlette, or served as it is.
+
+        app = FastAPI()
+        app.mount("/llm", tokenweir.asgi_app(engine=engine, tokenizer=tokenizer, hosts=["*"]))
+
+    It runs under asyncio.
+
+    Args:
+        middleware: ASGI middleware around all routes, inside the checks of keys, hosts and origins, as Starlette takes it:
+            `[Middleware(Class, option=...)]`. The first one is the outermost.
+        lifespan: A function of the application that returns an async context manager, entered at start-up and left when
+            the server closes, after its answers have ended.
+        options: See `ServerOptions`.
+
+    Raises:
+        TemplateError: No template is given and none came with the tokenizer.
+        TypeError: An argument has the wrong type, or `origins` or `hosts` is a single str.
+        ValueError: There is no engine, or an API key is empty or not ASCII.
+
+    """
+    check_options(options, ServerOptions.__required_keys__ | ServerOptions.__optional_keys__, "asgi_app()")
+    return Application(resolve_options(options), middleware=middleware, lifespan=lifespan)
+
+
+class Application:
+    """The ASGI application of a server; `asgi_app` makes it.
+
+    Attributes:
+        service: The objects that all connections share.
+        responses: The responses in flight.
+
+    """
+
+    def __init__(
+        self, settings: ServerSettings, *, middleware: Sequence[Middleware] = (), lifespan: Lifespan | None = None
+    ) -> None:
+        limits = settings.limits
+        answering = Engines(
+            settings.engines,
+            tokenizer=settings.tokenizer,
+            template=settings.template,
+            encoder=settings.encoder,
+            limits=limits,
+        )
+        names, events = list(settings.engines), settings.reasoning_events
+        self.service = Service(answering.answer, names, limits, reasoning_events=events)
+        self.responses = Responses(self.service)
+        self._sessions: set[Session] = set()
+        self._own_lifespan = lifespan
+        routes = [
+            *Api(self.responses).routes,
+            *Endpoints(self.service, answering).routes,
+            *TokenRoutes(self.service, answering).routes,
+            WebSocketRoute("/v1/responses", _Sockets(self.responses, self._sessions)),
+        ]
+        handlers: dict[Any, Any] = {
+            RequestError: self._refuse,
+            HTTPException: self._not_found,
+            Disconnected: _nobody,
+            Exception: self._fail,
+        }
+        starlette = Starlette(
+            routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=self._lifespan
+        )
+        self._app = AccessLog(Guard(starlette, settings.gate, self.service))
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a connection, as ASGI has it."""
+        await self._app(scope, receive, send)
+
+    def drain(self) -> None:
+        """Take no more requests; those in flight go on, and sockets close after theirs."""
+        self.service.draining = True
+        for session in list(self._sessions):
+            session.drain()
+
+    async def close(self) -> None:
+        """Stop what is in flight; returns once every engine has stopped or was abandoned."""
+        self.drain()
+        await self.service.close([session.close() for session in self._sessions])
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        async with nullcontext() if self._own_lifespan is None else self._own_lifespan(app):
+            yield
+            await self.close()
+
+    async def _refuse(self, request: Request, error: RequestError) -> Response:
+        self.service.metrics.refuse(error.code)
+        headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
+        return Response(error_body(error), error.status, headers, JSON)
+
+    async def _not_found(self, request: Request, error: HTTPException) -> Response:
+        path = request.url.path[:80]
+        if error.status_code == 404:
+            told = RequestError(f"nothing is served at {path}", code="not_found", status=404)
+        else:
+            told = RequestError(
+                f"{request.method[:20]} is not served at {path}", code="method_not_allowed", status=error.status_code
+            )
+        return Response(error_body(told), told.status, error.headers, JSON)
+
+    async def _fail(self, request: Request, error: Exception) -> Response:
+        told = RequestError("the server failed; its log says why", code="server_error", status=500)
+        return Response(error_body(told), 500, media_type=JSON)
+
+
+async def _nobody(request: Request, error: Disconnected) -> Response:
+    return Response(status_code=499)
+
+
+class _Sockets:
+    """The websocket of responses, as an ASGI application; Starlette's own object would cost a call an event."""
+
+    def __init__(self, responses: Responses, sessions: set[Session]) -> None:
+        self._responses = responses
+        self._sessions = sessions
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()  # websocket.connect
+        service = self._responses.service
+        if service.draining:
+            try:
+                service.check_open()
+            except RequestError as error:
+                await refuse(scope, send, error)
+                return
+        # A browser drops a connection that answers none of the names it offers; the key is not to be repeated.
+        offered = [name for name in scope.get("subprotocols", ()) if not name.startswith(KEY_SUBPROTOCOL)]
+        await send({"type": "websocket.accept", "subprotocol": offered[0] if offered else None})
+        session = Session(
+            SocketTransport(scope, receive, send),
+            self._responses,
+            client=scope["tokenweir.client"],
+            heartbeat=any(name == b"origin" for name, _ in scope["headers"]),
+        )
+        self._sessions.add(session)
+        try:
+            await session.run()
+        finally:
+            self._sessions.discard(session)

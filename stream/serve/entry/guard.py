@@ -1,0 +1,231 @@
+"""What every request goes through before anything is done for it: names, origins, keys, content types, bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from ipaddress import IPv6Address, IPv6Network
+from typing import Any
+
+from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.entry.auth import Gate, key_offered
+from tokenweir.stream.serve.limits.connections import Connection
+from tokenweir.stream.serve.limits.fair_queue import CLIENT
+from tokenweir.stream.serve.monitoring.tracing import request_context
+from tokenweir.stream.serve.wire.errors import RequestError, error_body
+
+OPEN_PATHS = frozenset({"/", "/health", "/ready"})
+"""What needs no key: the page, which asks for one, and what tells whether the server lives."""
+
+PAGE_FILES = "/page/"
+"""Where the page's scripts and styles are, which need none either."""
+
+UNSUPPORTED_CODING = "unsupported_content_coding"
+
+SAFE_HEADERS = (
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+App = Callable[[Any, Any, Any], Any]
+
+
+class Guard:
+    """An ASGI application that lets through what may come in.
+
+    It puts `tokenweir.client`, who asks, into the scope: the place of the key, or else the address.
+
+    Args:
+        app: What is guarded.
+        gate: Who may connect.
+        service: Counts the refusals and the connections.
+
+    """
+
+    def __init__(self, app: App, gate: Gate, service: Service) -> None:
+        self._app = app
+        self._gate = gate
+        self._service = service
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        with request_context(scope["headers"]):
+            await self._admit(scope, receive, send)
+
+    async def _admit(self, scope: Any, receive: Any, send: Any) -> None:
+        headers = _Headers(scope)
+        origin = headers.get(b"origin")
+        extra = _cors(origin) if self._gate.is_foreign(origin) else ()
+        try:
+            _check_host(headers, scope.get("http_version"))
+            self._check_names(headers, origin)
+            if (
+                scope["type"] == "http"
+                and scope["method"] == "OPTIONS"
+                and headers.get(b"access-control-request-method")
+            ):
+                await _preflight(send, extra)
+                return
+            scope["tokenweir.client"] = self._client(scope, headers)
+            CLIENT.set(scope["tokenweir.client"])
+            if scope["type"] == "http" and scope["method"] == "POST":
+                _check_content_type(headers)
+                _check_content_coding(headers)
+            if scope["type"] == "http" and scope["method"] != "POST":  # which takes no place, and is always answered
+                await self._app(scope, receive, _with_headers(send, extra))
+                return
+            free = self._take_place(scope)
+        except RequestError as error:
+            self._service.metrics.refuse(error.code)
+            await refuse(scope, send, error, extra)
+            return
+        try:
+            await self._app(scope, receive, _with_headers(send, extra) if scope["type"] == "http" else send)
+        finally:
+            free()
+
+    def _take_place(self, scope: Any) -> Callable[[], object]:
+        """Take a place until what is returned was called, and, on this server's own sockets, until the answer is flushed."""
+        connection: Connection | None = scope.get("extensions", {}).get("tokenweir.connection")
+        take = self._service.admission.connect if connection is None else connection.take
+        free: Callable[[], object] = take(client := scope["tokenweir.client"])
+        if scope["type"] == "http":  # the turns of a websocket count each by itself
+            try:
+                self._service.rates.request(client)
+            except RequestError:
+                free()
+                raise
+        return free
+
+    def _check_names(self, headers: _Headers, origin: str | None) -> None:
+        host = headers.get(b"host")
+        if not self._gate.host_allowed(host):
+            raise RequestError(
+                f"host {_cut(host)} is not served; allow it by name", code="host_not_allowed", status=403
+            )
+        if not self._gate.origin_allowed(origin, host):
+            raise RequestError(f"origin {_cut(origin)} is not allowed", code="origin_not_allowed", status=403)
+
+    def _client(self, scope: Any, headers: _Headers) -> str:
+        address = network_of((scope.get("client") or ("unknown",))[0])
+        if not self._gate.has_keys:
+            return f"address {address}"
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        offered = key_offered(headers.get(b"authorization"), scope.get("subprotocols", ()))
+        index = self._gate.key_index(offered)
+        if index is not None:
+            return f"key {index}"
+        if path in OPEN_PATHS or path.startswith(PAGE_FILES):
+            return f"address {address}"
+        problem = "no API key was given" if offered is None else "the API key is wrong"
+        raise RequestError(problem, code="invalid_api_key", status=401)
+
+
+def network_of(address: str) -> str:
+    """What stands for a client's address: of IPv6 the first 64 bits, since who has one address has all that begin so."""
+    if ":" not in address:
+        return address
+    try:
+        ip = IPv6Address(address)
+    except ValueError:  # of no network
+        return address
+    return str(ip.ipv4_mapped or IPv6Network((int(ip) >> 64 << 64, 64)))
+
+
+class _Headers:
+    """A request's headers; repeated ones joined, as the standard reads them."""
+
+    def __init__(self, scope: Any) -> None:
+        self._headers = scope["headers"]
+
+    def all(self, name: bytes) -> list[bytes]:
+        return [value for key, value in self._headers if key == name]
+
+    def get(self, name: bytes) -> str | None:
+        values = self.all(name)
+        return b", ".join(values).decode("latin-1") if values else None
+
+
+async def refuse(scope: Any, send: Any, error: RequestError, extra: Any = ()) -> None:
+    """Answer a request, or a websocket's handshake, with an error."""
+    body = error_body(error)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        *SAFE_HEADERS,
+        *extra,
+    ]
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if error.code == UNSUPPORTED_CODING:
+        headers.append((b"accept-encoding", b"identity"))
+    if error.retry_after is not None:
+        headers.append((b"retry-after", str(error.retry_after).encode()))
+    kind = "http.response"
+    if scope["type"] == "websocket":
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 1008, "reason": str(error)[:100]})
+            return
+        kind = "websocket.http.response"
+    await send({"type": f"{kind}.start", "status": error.status, "headers": headers})
+    await send({"type": f"{kind}.body", "body": b"" if scope.get("method") == "HEAD" else body})
+
+
+def _check_host(headers: _Headers, version: str | None) -> None:
+    """Refuse what names no host, or several, as RFC 9112, 3.2, has it; in HTTP/1.0 a request may name none."""
+    given = len(headers.all(b"host"))
+    if given > 1 or (given == 0 and version == "1.1"):
+        raise RequestError(f"the request has {given} Host headers; HTTP/1.1 wants one", code="invalid_host")
+
+
+def _check_content_type(headers: _Headers) -> None:
+    """Let no form in: a page of any origin may send one without asking (a "simple" request)."""
+    given = headers.get(b"content-type")
+    if given is None or given.partition(";")[0].strip().lower() != "application/json":
+        raise RequestError(
+            f"content-type is {_cut(given)}; it must be application/json", code="unsupported_media_type", status=415
+        )
+
+
+def _check_content_coding(headers: _Headers) -> None:
+    """Let no compressed body in: a kilobyte of it may hold the megabyte that a body may have."""
+    given = headers.get(b"content-encoding")
+    if given is not None and given.strip().lower() not in ("", "identity"):
+        raise RequestError(
+            f"content-encoding is {_cut(given)}; send the body as it is", code=UNSUPPORTED_CODING, status=415
+        )
+
+
+async def _preflight(send: Any, cors: Any) -> None:
+    allow = (
+        (b"access-control-allow-methods", b"GET, POST"),
+        (b"access-control-allow-headers", b"*, authorization, content-type"),
+        (b"access-control-max-age", b"600"),
+    )
+    headers = [*cors, *allow, (b"vary", b"origin"), (b"content-length", b"0")] if cors else [(b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": 204 if cors else 403, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _cors(origin: str | None) -> tuple[tuple[bytes, bytes], ...]:
+    allowed = (origin or "").encode("latin-1")
+    return ((b"access-control-allow-origin", allowed), (b"vary", b"origin"))
+
+
+def _with_headers(send: Any, extra: Any) -> Any:
+    more = (*SAFE_HEADERS, *extra)
+
+    async def send_with_headers(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            given = {name for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *((name, value) for name, value in more if name not in given)]
+        await send(message)
+
+    return send_with_headers
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None else text[:80]

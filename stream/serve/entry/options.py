@@ -1,0 +1,120 @@
+"""Options of a server: declared once for `serve()` and `asgi_app()`, then checked and resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal, TypedDict
+
+from msgspec import Struct
+
+from tokenweir.encode.decode import check_tokenizer
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.chat import check_template
+from tokenweir.stream.chat.plan import own_template
+from tokenweir.stream.engines.protocol import Engine, check_engine
+from tokenweir.stream.prompts.prompt_encoding import Encoder, check_encoder
+from tokenweir.stream.serve.answers.service import DEFAULT
+from tokenweir.stream.serve.entry.auth import Gate
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.templates.chat_template import ChatTemplate
+
+ReasoningEvents = Literal["reasoning_text", "reasoning"]
+
+
+class _RequiredOptions(TypedDict):
+    engine: Engine | Mapping[str, Engine]
+    tokenizer: Tokenizer
+
+
+class ServerOptions(_RequiredOptions, total=False):
+    """Options of `serve()` and `asgi_app()`.
+
+    Attributes:
+        engine: One engine, served as the model `default`; or several by their model names, of which the first answers
+            requests that name none, or `default`. All take the ids of `tokenizer`.
+        tokenizer: Prompts to ids, and ids to text.
+        template: Messages to prompt; None means the template that came with the tokenizer.
+        encoder: Encodes prompts in place of the tokenizer, such as a `PromptBatcher`.
+        api_key: The key that clients must send, or several keys: as `Authorization: Bearer KEY`, or in a browser's
+            websocket as the subprotocol `openai-insecure-api-key.KEY` beside another one. ASCII.
+        origins: Origins of web pages that may connect besides the server's own page, such as
+            `https://chat.example.org`.
+        hosts: Names under which the server answers, besides addresses and `localhost`; "*" allows any. With keys and
+            without `hosts` it answers under any name.
+        limits: Bounds on what clients cost.
+        reasoning_events: The name of the events of thinking in responses: `reasoning_text` as OpenAI has it, which its
+            clients understand, or `reasoning` as Open Responses has it.
+
+    """
+
+    template: ChatTemplate | None
+    encoder: Encoder | None
+    api_key: str | Sequence[str] | None
+    origins: Collection[str]
+    hosts: Collection[str]
+    limits: Limits | None
+    reasoning_events: ReasoningEvents
+
+
+class ServerSettings(Struct, frozen=True, kw_only=True):
+    """The options of a server, checked and resolved.
+
+    Attributes:
+        engines: The engines by their model names; the first is the default.
+        gate: The check of keys, hosts and origins.
+
+    The others are the options of the same name.
+
+    """
+
+    engines: dict[str, Engine]
+    tokenizer: Tokenizer
+    template: ChatTemplate
+    encoder: Encoder | None
+    gate: Gate
+    limits: Limits
+    reasoning_events: ReasoningEvents
+
+
+def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> ServerSettings:
+    """Check the options of a server and resolve their defaults.
+
+    Args:
+        options: The options.
+        own_name: A name under which the server answers besides `hosts`.
+
+    Raises:
+        TemplateError: No template is given and none came with the tokenizer.
+        TypeError: A required option is missing, or an option has the wrong type.
+        ValueError: There is no engine, or an API key is empty or not ASCII.
+
+    """
+    if missing := ServerOptions.__required_keys__ - options.keys():
+        raise TypeError(f"missing keyword argument: {', '.join(sorted(missing))}")
+    engine, tokenizer, template = options["engine"], options["tokenizer"], options.get("template")
+    engines = dict(engine) if isinstance(engine, Mapping) else {DEFAULT: engine}
+    if not engines:
+        raise ValueError("there is no model to serve")
+    for name, one in engines.items():
+        check_engine(one, "engine" if one is engine else f"engine[{name!r}]")
+    check_tokenizer(tokenizer)
+    check_template(template)
+    limits = options.get("limits") or Limits()
+    if not isinstance(limits, Limits):
+        raise TypeError(f"limits is a {type(limits).__name__}, not a Limits")
+    encoder = options.get("encoder")
+    check_encoder(encoder)
+    api_key = options.get("api_key")
+    if api_key is None or (isinstance(api_key, Iterable) and not isinstance(api_key, str | bytes)):
+        keys = list(api_key or ())
+    else:
+        keys = [api_key]
+    return ServerSettings(
+        engines=engines,
+        tokenizer=tokenizer,
+        template=template or own_template(tokenizer),
+        encoder=encoder,
+        gate=Gate(keys=keys, origins=options.get("origins", ()), hosts=options.get("hosts", ()), own_name=own_name),
+        limits=limits,
+        reasoning_events=options.get("reasoning_events", "reasoning_text"),
+    )

@@ -1,0 +1,392 @@
+"""uvicorn's connections, with the bounds that it lacks.
+
+`websockets` itself would answer pings as long as memory lasts, and so does uvicorn. Neither gives a client a time in which
+its request must have come, or its answer must have been taken. All of these are seen at the transport only.
+
+Each phase of a connection has a timer: the head of a request, the idle time between two requests, the rest of a body that
+nobody reads, a websocket's message, and the flushing of an answer (`Connection`). The body itself is timed by `read_body`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable
+from functools import partial
+from struct import pack
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode
+
+from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.entry.guard import network_of
+from tokenweir.stream.serve.limits.connections import Connection, Connections
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
+from tokenweir.stream.serve.wire.errors import RequestError, error_body
+
+UNSENT_BYTES = 1 << 14
+"""Bytes that the kernel takes before a write waits. Its own default holds megabytes, so that a reader would look awake
+long after it stalled."""
+TEXT_FRAME = 0x81
+"""The first byte of a whole, uncompressed text frame (RFC 6455, 5.2)."""
+MOST_HEAD = 1 << 16
+"""Bytes that a request may have before its body, which the parser would gather without end."""
+MOST_FRAMES = 1 << 12
+"""Frames of one message. Those without content would be kept without end, since `ws_max_size` counts bytes."""
+READ_BYTES = 1 << 14
+"""Bytes that are read at once. asyncio's 256 KB hold 40,000 of the smallest frames, which take a tenth of a second."""
+UNREADABLE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+CLOSE = (b"connection", b"close")
+
+
+class TrailerError(Exception):
+    """A chunked body has trailer fields, which have no use here and no bound."""
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """A connection that speaks HTTP, until it is upgraded."""
+
+    limits: Limits
+    sockets: Connections
+
+    _connection: Connection | None = None
+    _timer: asyncio.TimerHandle | None = None
+    """Runs while the head of a request is to come."""
+    _lingering: asyncio.TimerHandle | None = None
+    """Runs while what still comes is read and dropped."""
+    _closes = _upgraded = False
+    _head_bytes = 0
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        raw_socket = transport.get_extra_info("socket")
+        # asyncio sets this only where the listener names its protocol, which one made by `socket.socket()` does not. The
+        # second of two frames would wait 40 ms for the client to acknowledge the first.
+        raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Linux and macOS
+            raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        if hasattr(transport, "max_size"):  # asyncio's own; other event loops have bounds of their own
+            transport.max_size = READ_BYTES
+        address = "unknown" if self.client is None else network_of(self.client[0])
+        self._connection = self.sockets.accept(transport, f"address {address}")
+        if self._connection is not None:
+            self._expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        if self._lingering is not None:
+            self._lingering.cancel()
+        if self._connection is not None:
+            self._connection.close()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._lingering is not None:
+            return
+        super().data_received(data)
+        if self._upgraded:
+            return
+        if self._timer is None:
+            self._head_bytes = 0
+            if self._idle and self.timeout_keep_alive_task is None:  # empty lines, which begin no message
+                self._expect_request()
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > MOST_HEAD:
+            self._refuse(TOO_LONG)
+
+    @property
+    def _idle(self) -> bool:
+        """Whether every request that has come is answered."""
+        return self.cycle is not None and self.cycle.response_complete and self._lingering is None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._connection is not None:
+            self._connection.pause()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._connection is not None:
+            self._connection.resume()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._timer is None:  # behind a body
+            raise TrailerError
+        super().on_header(name, value)
+
+    def send_400_response(self, msg: str) -> None:
+        if self._timer is None and self.cycle is not None and self.cycle.more_body:
+            msg = "the chunked body is malformed, or has trailer fields, which are not read"
+        body = error_body(RequestError(msg, code="invalid_http"))
+        head = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: application/json\r\n"
+        self._refuse(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body))
+
+    def _refuse(self, answer: bytes) -> None:
+        """Answer what cannot be read; reset the connection if an answer to an earlier request would be cut in two."""
+        cycle = self.cycle
+        if self.pipeline or (cycle is not None and cycle.response_started and not cycle.response_complete):
+            self.transport.abort()
+            return
+        if cycle is not None and not cycle.response_complete:  # whoever reads the body is told that the client is gone
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if not self.transport.is_closing():
+            self.transport.write(answer)
+            self._linger()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        cast("dict[str, Any]", self.scope)["extensions"] = {
+            "tokenweir.abort": self.transport.abort,
+            "tokenweir.connection": self._connection,
+        }
+        if self._timer is None:
+            self._expect_request()
+
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        if not self.url.startswith(b"/"):
+            self._take_host()
+        super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        super()._start_asgi_task(cycle, partial(self._answer, cycle, app))
+
+    async def _answer(self, cycle: Any, app: Any, scope: Any, receive: Any, send: Any) -> None:
+        """Let the application answer; a connection whose request's body it did not read to its end cannot go on."""
+
+        async def closing(message: Any) -> None:
+            if message["type"] == "http.response.start" and cycle.more_body:
+                headers = [*message["headers"], CLOSE]
+                await send(message | {"headers": headers})
+                self._closes = cycle.keep_alive = True  # it is closed here, and not by uvicorn
+            else:
+                await send(message)
+
+        try:
+            await app(scope, receive, closing if cycle.more_body else send)
+        finally:
+            if self._connection is not None:
+                self._connection.flush()
+
+    def on_response_complete(self) -> None:
+        if self._connection is not None:
+            self._connection.flush()
+        if self._closes:
+            self._linger()
+        else:
+            super().on_response_complete()
+
+    def _linger(self) -> None:
+        """Close the connection, but read for a while what still comes.
+
+        A connection that is closed over unread bytes is reset, and the client may lose the answer.
+        """
+        if self._lingering is not None or self.transport.is_closing():
+            return
+        self._stop_timer()
+        self._lingering = self.loop.call_later(min(CLOSE_TIMEOUT, self.limits.request_timeout), self.transport.abort)
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        if self._connection is not None:
+            self._connection.flush()
+
+    def _take_host(self) -> None:
+        """Let the host of an absolute URI count in place of the Host header's, as RFC 9112, 3.2.2, has it."""
+        uri = urlsplit(self.url)
+        if uri.netloc:
+            self.headers[:] = [(name, uri.netloc if name == b"host" else value) for name, value in self.headers]
+            self.url = (uri.path or b"/") + (b"?" + uri.query if uri.query else b"")
+
+    def handle_websocket_upgrade(self) -> None:
+        self._upgraded = True
+        made: Any = self.ws_protocol_class
+        self.ws_protocol_class = cast("Any", partial(made, connection=self._connection))
+        super().handle_websocket_upgrade()
+        self.ws_protocol_class = made
+        del self.parser  # which refers to this, as this does to it
+
+    def _expect_request(self) -> None:
+        assert self._connection is not None
+        self._timer = self.loop.call_later(self.limits.request_timeout, self._connection.abort, "request_timeout")
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class SocketProtocol(WebSocketsSansIOProtocol):
+    """A connection that speaks websocket."""
+
+    limits: Limits
+
+    def __init__(self, *args: Any, connection: Connection, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._connection = connection
+        self._timer: asyncio.TimerHandle | None = None  # while a message is incomplete
+        self._arrived = 0  # bytes of it
+        self._application = self.app
+        self.app = self._answer
+        self.conn.debug = False  # it would log frames at level DEBUG, and with them what is said
+        # A close frame has come or gone, or the connection is lost; asking the transport costs a call.
+        self._over = False
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._application(scope, receive, send)
+        if self.initial_response is not None:  # a refused handshake, which uvicorn would log as one that was forgotten
+            self.handshake_complete = True
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        if not self.close_sent:
+            extensions: dict[str, Any] = self.scope["extensions"]
+            extensions["tokenweir.abort"] = self.transport.abort
+            extensions["tokenweir.send"] = self.send_now
+            extensions["tokenweir.connection"] = self._connection
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._time_message(len(data))
+        if self.conn.handshake_exc is not None and not (self.handshake_initiated or self._over):  # which tells nobody
+            self._over = True
+            self.transport.write(UNREADABLE)
+            self.transport.close()
+
+    def _time_message(self, size: int) -> None:
+        """Give a message a time in which to arrive, and count its bytes until then."""
+        if self._over or not self._arriving:
+            self._forget_message()
+            return
+        self._arrived += size
+        self._connection.arrive(self._arrived)
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.limits.request_timeout, self._late)
+
+    @property
+    def _arriving(self) -> bool:
+        """Whether the parser is inside a frame, or between two frames of a message."""
+        if self.conn.current_size is not None:
+            return True
+        step: Any = self.conn.parser
+        while step.gi_yieldfrom is not None:
+            step = step.gi_yieldfrom
+        return bool(step.__name__ != "at_eof")  # where it waits for a frame to begin
+
+    def _forget_message(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._arrived:
+            self._arrived = 0
+            self._connection.arrive(0)
+
+    def _late(self) -> None:
+        if self.read_paused:  # this server makes the client wait
+            self._timer = self.loop.call_later(self.limits.request_timeout, self._late)
+        else:
+            self._connection.abort("request_timeout")
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._connection.pause()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._connection.resume()
+
+    def handle_text(self, event: Any) -> None:
+        super().handle_text(event)
+        event.data = b""  # the parser holds the frame until the next one comes, which may be in an hour
+
+    def handle_cont(self, event: Any) -> None:
+        if self._over:
+            return
+        if len(self.frames) < MOST_FRAMES:
+            super().handle_cont(event)
+            event.data = b""
+            return
+        self.frames.clear()
+        self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a message of more than {MOST_FRAMES} frames")
+        self.handle_parser_exception()
+
+    def handle_parser_exception(self) -> None:
+        """Say what is wrong, and read what still comes: a connection that is closed over unread bytes is reset.
+
+        That would lose the close frame for a client that is still sending. It has `CLOSE_TIMEOUT` to close.
+        """
+        if self.close_sent:
+            return
+        close = self.conn.close_sent
+        assert close is not None
+        self._over = self.close_sent = True
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": close.code, "reason": close.reason})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        if self.transport.can_write_eof():  # not over TLS
+            self.transport.write_eof()
+        self.close_timer = self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
+
+    def handle_close(self, event: Any) -> None:
+        self._over = True
+        super().handle_close(event)
+
+    def shutdown(self) -> None:
+        self._over = True
+        super().shutdown()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._over = True
+        self._forget_message()
+        self._connection.close()
+        super().connection_lost(exc)
+        # What of its own methods it holds, it would hold itself by.
+        self.app = self._application
+        if self.handshake_initiated:
+            self.scope["extensions"] = {}
+
+    def send_now(self, data: bytes) -> Awaitable[None] | None:
+        """Send a text frame at once: without a coroutine, an ASGI message and an object for the frame.
+
+        Returns:
+            What to await before the next one, if the buffer is full.
+
+        """
+        if self.close_sent or self._over:
+            return None
+        size = len(data)
+        if size < 126:
+            head = bytes((TEXT_FRAME, size))
+        elif size < 1 << 16:
+            head = pack("!BBH", TEXT_FRAME, 126, size)
+        else:
+            head = pack("!BBQ", TEXT_FRAME, 127, size)
+        self.transport.write(head + data)
+        return None if self.writable.is_set() else self._writable()
+
+    async def _writable(self) -> None:
+        await self.writable.wait()
+
+    def handle_ping(self) -> None:
+        output = self.conn.data_to_send()
+        if self.writable.is_set():  # else the pongs before it are not read; the standard asks for the last one only
+            self.transport.write(b"".join(output))
+
+    def on_task_complete(self, task: asyncio.Task[None]) -> None:
+        super().on_task_complete(task)
+        # Closing waits without end for a reader that takes nothing.
+        self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
+
+
+def protocols(service: Service) -> tuple[type[HttpProtocol], type[SocketProtocol]]:
+    """Make the classes for a server."""
+    limits = service.limits
+    http = type("HttpProtocol", (HttpProtocol,), {"limits": limits, "sockets": service.sockets})
+    websocket = type("SocketProtocol", (SocketProtocol,), {"limits": limits})
+    return http, websocket

@@ -1,0 +1,295 @@
+"""The endpoints that generate: chat completions, completions and responses, as one answer or as a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tokenweir.encode.errors import DeliveryError
+from tokenweir.stream.chat.broadcast import Subscription
+from tokenweir.stream.chat.replay_buffer import ReplayBuffer
+from tokenweir.stream.events.deltas import Delta
+from tokenweir.stream.events.merge import merge, size_of
+from tokenweir.stream.serve.answers.generation import Generation
+from tokenweir.stream.serve.answers.job import Job, chat_job, compact_job, completion_job
+from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
+from tokenweir.stream.serve.http.exchange import DONE, EventStream, read_object, while_connected
+from tokenweir.stream.serve.http.replies import check_copies, reply_with
+from tokenweir.stream.serve.wire.chat import parse_chat
+from tokenweir.stream.serve.wire.chat_answers import ChatAnswer, sse
+from tokenweir.stream.serve.wire.compaction import compacted
+from tokenweir.stream.serve.wire.completions import CompletionAnswer, parse_completion
+from tokenweir.stream.serve.wire.errors import ErrorBody, RequestError, error_detail
+from tokenweir.stream.serve.wire.events import LAST_EVENTS, ResponseEvent, encode
+from tokenweir.stream.serve.wire.items import new_id
+from tokenweir.stream.serve.wire.requests import parse_compact, parse_create
+
+T = TypeVar("T")
+
+
+class Api:
+    """Answers requests for text.
+
+    Args:
+        responses: What answers, and the responses in flight.
+
+    """
+
+    def __init__(self, responses: Responses) -> None:
+        self._responses = responses
+        self._service = responses.service
+        self._limits = responses.service.limits
+
+    @property
+    def routes(self) -> list[Route]:
+        """The paths."""
+        return [
+            Route("/v1/chat/completions", self.chat_completions, methods=["POST"]),
+            Route("/v1/completions", self.completions, methods=["POST"]),
+            Route("/v1/responses", self.responses, methods=["POST"]),
+            Route("/v1/responses/compact", self.compact, methods=["POST"]),
+        ]
+
+    async def chat_completions(self, request: Request) -> Response:
+        """`POST /v1/chat/completions`."""
+        service = self._service
+        asked = parse_chat(await read_object(request, self._service), max_items=self._limits.max_items)
+        model = service.model(asked.model)
+        field, limit = asked.limit
+        service.check_max_tokens(limit, field)
+        service.check_choices(asked.n)
+        answer = ChatAnswer(model, choices=asked.n, logprobs=asked.logprobs, token_ids=asked.return_token_ids)
+        generation = self._generate(answer.id, chat_job(asked, model), request)
+        face = _ChatFace(answer, generation)
+        last = answer.usage_chunk if asked.stream_options.include_usage else None
+        return await self._answer(request, model, [generation], face, stream=asked.stream, first=face.start, last=last)
+
+    async def completions(self, request: Request) -> Response:
+        """`POST /v1/completions`."""
+        service = self._service
+        asked = parse_completion(await read_object(request, self._service), max_items=self._limits.max_items)
+        model = service.model(asked.model)
+        service.check_max_tokens(asked.max_tokens, "max_tokens")
+        prompts = asked.prompts()
+        service.check_choices(asked.n, len(prompts))
+        answer = CompletionAnswer(asked, model, asked.n * len(prompts))
+        jobs = [completion_job(asked, model, prompt) for prompt in prompts]
+        generations: list[Generation[Delta]] = []
+        try:
+            generations += (self._generate(answer.id, job, request) for job in jobs)
+        except RequestError:
+            for generation in generations:
+                generation.drop()
+            raise
+        last = answer.usage_chunk if asked.stream_options.include_usage else None
+        face = _CompletionFace(answer, generations, asked.n)
+        copies = asked.n if asked.return_token_ids else 0
+        return await self._answer(request, model, generations, face, stream=asked.stream, copies=copies, last=last)
+
+    def _generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
+        generation = self._service.generate(
+            answer_id, job, request.scope["tokenweir.client"], replay=ReplayBuffer(0, merge, size_of), make=merge
+        )
+        generation.start()
+        return generation
+
+    async def _answer(
+        self,
+        request: Request,
+        model: str,
+        generations: Sequence[Generation[Delta]],
+        face: _Face,
+        *,
+        stream: bool,
+        copies: int = 1,
+        first: Callable[[], Iterable[bytes]] = tuple,
+        last: Callable[[], bytes] | None = None,
+    ) -> Response:
+        """Answer by what the generations give; those of a stream follow each other.
+
+        The ids of a prompt stand in the answer so many times as `copies` says, if at all.
+        """
+
+        def leave() -> None:
+            for generation in generations:
+                generation.drop()
+
+        tokens = 0
+
+        async def collect(place: int, generation: Generation[Delta]) -> None:
+            nonlocal tokens
+            async for deltas in self._batches(generation):
+                tokens += sum(len(delta.token_ids) for delta in deltas)
+                face.add(deltas, place)
+
+        async def events() -> AsyncIterator[bytes]:
+            try:
+                if head := b"".join(first()):
+                    yield head
+                for place, generation in enumerate(generations):
+                    async for deltas in self._batches(generation):
+                        if data := b"".join(face.chunks(deltas, place)):
+                            yield data
+                if last is not None:
+                    yield last()
+            except (RequestError, DeliveryError) as error:
+                yield _error_event(error)
+            yield DONE
+
+        try:
+            for generation in generations:  # so that what is wrong with the prompt gets a status of its own
+                await while_connected(request, _started(generation))
+            check_copies(sum(len(each.prompt_ids) for each in generations), copies, self._limits)
+            if stream:
+                return EventStream(events(), leave=leave, limits=self._limits, stalled=self._cut_off(model))
+            work = asyncio.gather(*(collect(*each) for each in enumerate(generations)))
+            await while_connected(request, _result(work))
+            tokens += sum(len(generation.prompt_ids) for generation in generations)
+            return await reply_with(face.whole, tokens, self._limits)
+        except BaseException:
+            leave()
+            raise
+
+    async def responses(self, request: Request) -> Response:
+        """`POST /v1/responses`."""
+        asked = parse_create(await read_object(request, self._service), max_items=self._limits.max_items)
+        task = await self._responses.create(asked, request.scope["tokenweir.client"])
+        subscription = task.subscribe()
+        try:
+            await while_connected(request, _started(task.generation))
+            if asked.stream:
+                leave = partial(_leave, task, subscription)
+                events = self._response_events(subscription)
+                return EventStream(events, leave=leave, limits=self._limits, stalled=self._cut_off(task.model))
+            last = await while_connected(request, _last_event(subscription))
+        except BaseException:
+            _leave(task, subscription)
+            raise
+        subscription.close()
+        if (failure := last.response.error) is not None:
+            raise RequestError(failure.message, code=failure.code, status=500)
+        usage = last.response.usage
+        tokens = 0 if usage is None else usage.total_tokens
+        return await reply_with(partial(msgspec.json.encode, last.response), tokens, self._limits)
+
+    async def compact(self, request: Request) -> Response:
+        """`POST /v1/responses/compact`: a conversation made shorter, for the input of the next response."""
+        asked = parse_compact(await read_object(request, self._service), max_items=self._limits.max_items)
+        model = self._service.model(asked.model)
+        conversation = await self._responses.conversation(asked, request.scope["tokenweir.client"])
+        generation = self._generate(new_id("cmp"), compact_job(asked, model, conversation), request)
+        try:
+            await while_connected(request, _started(generation))
+            deltas = await while_connected(request, self._all(generation))
+            tokens = len(generation.prompt_ids)  # the messages in it are most of the answer
+            return await reply_with(lambda: msgspec.json.encode(compacted(conversation, deltas)), tokens, self._limits)
+        except BaseException:
+            generation.drop()
+            raise
+
+    async def _response_events(self, subscription: Subscription[ResponseEvent]) -> AsyncIterator[bytes]:
+        try:
+            while events := await subscription.take():
+                yield b"".join(
+                    b"event: %b\ndata: %b\n\n" % (str(type(event).__struct_config__.tag).encode(), encode(event))
+                    for event in events
+                )
+        except DeliveryError as error:
+            yield _error_event(error)
+        yield DONE
+
+    async def _batches(self, generation: Generation[T]) -> AsyncIterator[list[T]]:
+        with generation.subscribe() as subscription:
+            while items := await subscription.take():
+                yield items
+
+    async def _all(self, generation: Generation[T]) -> list[T]:
+        return [item async for items in self._batches(generation) for item in items]
+
+    def _cut_off(self, model: str) -> Callable[[], None]:
+        return partial(self._service.metrics.cut_off, model)
+
+
+class _Face(Protocol):
+    """How deltas look in an interface; `place` is that of their generation."""
+
+    def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]: ...
+    def add(self, deltas: Iterable[Delta], place: int) -> None: ...
+    def whole(self) -> bytes: ...
+
+
+class _ChatFace:
+    """Chat Completions: one generation, whose answers have indexes of their own."""
+
+    def __init__(self, answer: ChatAnswer, generation: Generation[Delta]) -> None:
+        self._answer = answer
+        self._generation = generation
+
+    def start(self) -> list[bytes]:
+        return self._answer.start(self._generation.prompt_ids)
+
+    def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
+        return self._answer.chunks(deltas)
+
+    def add(self, deltas: Iterable[Delta], place: int) -> None:
+        self._answer.add(deltas)
+
+    def whole(self) -> bytes:
+        return self._answer.completion(self._generation.prompt_ids)
+
+
+class _CompletionFace:
+    """Completions: a generation for each prompt, with `choices` answers each."""
+
+    def __init__(self, answer: CompletionAnswer, generations: Sequence[Generation[Delta]], choices: int) -> None:
+        self._answer = answer
+        self._generations = generations
+        self._choices = choices
+
+    def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
+        return self._answer.chunks(deltas, *self._asked(place))
+
+    def add(self, deltas: Iterable[Delta], place: int) -> None:
+        self._answer.add(deltas, *self._asked(place))
+
+    def _asked(self, place: int) -> tuple[Sequence[int], int]:
+        """The prompt at a place, and how many answers those before it have."""
+        return self._generations[place].prompt_ids, place * self._choices
+
+    def whole(self) -> bytes:
+        return self._answer.completion()
+
+
+async def _started(generation: Generation[Any]) -> None:
+    await asyncio.shield(generation.started)
+
+
+async def _result(work: asyncio.Future[T]) -> T:
+    return await work
+
+
+async def _last_event(subscription: Subscription[ResponseEvent]) -> Any:
+    last: Any = None
+    while events := await subscription.take():
+        last = events[-1]
+    assert isinstance(last, LAST_EVENTS)
+    return last
+
+
+def _leave(task: ResponseTask, subscription: Subscription[ResponseEvent]) -> None:
+    subscription.close()
+    if not task.background:
+        task.generation.drop()
+
+
+def _error_event(error: RequestError | DeliveryError) -> bytes:
+    if isinstance(error, DeliveryError):
+        error = RequestError(str(error), code=error.outcome, status=500)
+    return sse(ErrorBody(error_detail(error)))

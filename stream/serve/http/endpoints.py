@@ -1,0 +1,202 @@
+"""The endpoints that generate nothing: models, tokens, health, metrics, the page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tokenweir.encode.errors import TokenIdError, TokenweirError
+from tokenweir.stream.serve.answers.job import Engines, Job
+from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.http.exchange import read_object
+from tokenweir.stream.serve.http.replies import JSON, check_described, check_text, encoded, reply
+from tokenweir.stream.serve.monitoring.metrics import CONTENT_TYPE
+from tokenweir.stream.serve.page import PAGE, PAGE_POLICY
+from tokenweir.stream.serve.wire.chat_messages import chat_messages
+from tokenweir.stream.serve.wire.checking import convert, count_items
+from tokenweir.stream.serve.wire.errors import RequestError
+
+
+class Tokenize(Struct, frozen=True, kw_only=True):
+    """The body of `POST /tokenize`, as vLLM has it: a text, or a conversation."""
+
+    model: str | None = None
+    prompt: str | None = None
+    messages: list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    chat_template_kwargs: dict[str, Any] = {}
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
+    add_special_tokens: bool | None = None
+    return_token_strs: bool = False
+
+
+class Detokenize(Struct, frozen=True, kw_only=True):
+    """The body of `POST /detokenize`; `return_tokens` is an extension: each token by itself, as its bytes."""
+
+    tokens: list[int]
+    model: str | None = None
+    return_tokens: bool = False
+
+
+class Endpoints:
+    """Answers plain requests.
+
+    Args:
+        service: The models and what is counted.
+        engines: The tokenizer and the engines.
+
+    """
+
+    def __init__(self, service: Service, engines: Engines) -> None:
+        self._service = service
+        self._engines = engines
+        self._created = int(time.time())
+
+    @property
+    def routes(self) -> list[Route]:
+        """The paths."""
+        return [
+            Route("/", self.page),
+            Route("/page/{name:path}", self.page_file),
+            Route("/health", self.health),
+            Route("/ready", self.ready),
+            Route("/metrics", self.metrics),
+            Route("/v1/models", self.models),
+            Route("/v1/models/{model:path}", self.model),
+            Route("/tokenize", self.tokenize, methods=["POST"]),
+            Route("/detokenize", self.detokenize, methods=["POST"]),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        """The chat page."""
+        return _file("index.html")
+
+    async def page_file(self, request: Request) -> Response:
+        """A script, a style or a licence of the page."""
+        if (name := request.path_params["name"]) not in PAGE:
+            raise HTTPException(404)
+        return _file(name)
+
+    async def health(self, request: Request) -> Response:
+        """Whether the server lives."""
+        return reply({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Whether requests can be answered: the server is not closing, has room, and its engines are ready."""
+        service = self._service
+        unready = [name for name in service.models if not self._engines.ready(name)]
+        full = service.admission.generations >= service.limits.max_generations
+        problem = "draining" if service.draining else "full" if full else "engine not ready" if unready else None
+        if problem is None:
+            return reply({"status": "ready", "models": service.models})
+        return reply({"status": problem, "models": unready}, 503)
+
+    async def metrics(self, request: Request) -> Response:
+        """What is counted, by all workers together, for Prometheus."""
+        elsewhere = self._service.elsewhere
+        others = [] if elsewhere is None else await elsewhere.counts()
+        self._service.counts()
+        return Response(self._service.metrics.text(others), headers={"content-type": CONTENT_TYPE})
+
+    async def models(self, request: Request) -> Response:
+        """The models, as the `openai` client lists them."""
+        return reply({"object": "list", "data": [self._model(name) for name in self._service.models]})
+
+    async def model(self, request: Request) -> Response:
+        """One model."""
+        return reply(self._model(self._service.model(request.path_params["model"])))
+
+    def _model(self, name: str) -> dict[str, Any]:
+        size = self._engines.context_size(name)
+        more = {} if size is None else {"max_model_len": size}
+        return {"id": name, "object": "model", "created": self._created, "owned_by": "tokenweir", **more}
+
+    async def tokenize(self, request: Request) -> Response:
+        """The ids of a text, or of the prompt for a conversation."""
+        limits = self._service.limits
+        body = await read_object(request, self._service)
+        count_items(body, ("messages", "tools"), limits.max_items)
+        asked = convert(body, Tokenize)
+        model = self._service.model(asked.model)
+        if (asked.prompt is None) == (asked.messages is None):
+            raise RequestError("give either prompt or messages", code="missing_required_parameter", param="prompt")
+        if asked.continue_final_message or not asked.add_generation_prompt:
+            asked_for = {
+                "continue_final_message": asked.continue_final_message,
+                "add_generation_prompt": asked.add_generation_prompt,
+            }
+        else:
+            asked_for = {}
+        try:
+            if asked.messages is not None:
+                job = Job(
+                    model=model,
+                    messages=chat_messages(asked.messages),
+                    tools=asked.tools,
+                    template_kwargs={**asked.chat_template_kwargs, **asked_for},
+                )
+            else:
+                job = Job(model=model, prompt=asked.prompt)
+            ids = await self._engines.prompt_ids(
+                self._engines.plan(job), add_special_tokens=asked.add_special_tokens is not False
+            )
+        except RequestError:
+            raise
+        except TokenweirError as error:
+            raise RequestError(str(error), code="invalid_prompt") from error
+        size = self._engines.context_size(model)
+        if asked.return_token_strs:
+            check_described(len(ids), limits, "return_token_strs")
+        work = partial(self._tokenized, ids, size, strings=asked.return_token_strs)
+        return Response(await self._engines.work(work, len(ids)), media_type=JSON)
+
+    async def detokenize(self, request: Request) -> Response:
+        """The text of ids."""
+        asked = convert(await read_object(request, self._service), Detokenize)
+        self._service.model(asked.model)
+        if asked.return_tokens:
+            check_described(len(asked.tokens), self._service.limits, "return_tokens")
+        try:
+            data = await self._engines.work(partial(self._detokenized, asked), len(asked.tokens))
+            return Response(data, media_type=JSON)
+        except TokenIdError as error:
+            raise RequestError(str(error), param="tokens") from error
+
+    def _tokenized(self, ids: Sequence[int], size: int | None, *, strings: bool) -> bytes:
+        told: dict[str, Any] = {"count": len(ids), "max_model_len": size, "tokens": ids}
+        if strings:
+            token_bytes = self._engines.tokenizer.token_bytes
+            told["token_strs"] = [token_bytes(token_id).decode("utf-8", "replace") for token_id in ids]
+        return encoded(told, self._service.limits)
+
+    def _detokenized(self, asked: Detokenize) -> bytes:
+        tokenizer, limits = self._engines.tokenizer, self._service.limits
+        check_text(tokenizer, [asked.tokens], limits)
+        told: dict[str, Any] = {"prompt": tokenizer.decode(asked.tokens, skip_special_tokens=False)}
+        if asked.return_tokens:
+            control = frozenset(tokenizer.special_tokens.values())
+            described = {
+                token_id: msgspec.Raw(
+                    msgspec.json.encode(
+                        {"id": token_id, "bytes": list(tokenizer.token_bytes(token_id)), "special": token_id in control}
+                    )
+                )
+                for token_id in set(asked.tokens)
+            }
+            told["tokens"] = [described[token_id] for token_id in asked.tokens]
+        return encoded(told, limits)
+
+
+def _file(name: str) -> Response:
+    content, media_type = PAGE[name]
+    return Response(content, media_type=media_type, headers={"content-security-policy": PAGE_POLICY})

@@ -1,0 +1,169 @@
+"""HTTP exchanges: bodies read within bounds, clients that go away, streams of server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from time import monotonic
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.limits.admission import too_many
+from tokenweir.stream.serve.limits.connections import Connection
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.wire.checking import parse_object
+from tokenweir.stream.serve.wire.errors import RequestError
+
+T = TypeVar("T")
+
+KEEP_ALIVE = b": keep-alive\n\n"
+DONE = b"data: [DONE]\n\n"
+
+
+class Disconnected(Exception):
+    """The client has gone; nobody is left to tell."""
+
+
+async def read_body(request: Request, service: Service) -> bytes:
+    """The body of a request.
+
+    Raises:
+        RequestError: It is too long, does not arrive in time, or too much arrives at once.
+        Disconnected: The client has gone.
+
+    """
+    limits, limit = service.limits, service.limits.max_message_bytes
+    connection: Connection | None = request.scope.get("extensions", {}).get("tokenweir.connection")
+    too_long = RequestError(f"the body is longer than {limit} bytes", code="request_too_large", status=413)
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > limit:
+        raise too_long
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(limits.request_timeout):
+            more = True
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise Disconnected
+                chunk = message.get("body", b"")
+                if size + len(chunk) > limit:
+                    raise too_long
+                chunks.append(chunk)
+                size += len(chunk)
+                if connection is not None:
+                    if not connection.has_room(len(chunk)):
+                        raise too_many("bytes of requests", limits.max_incoming_bytes_per_client)
+                    connection.arrive(size)
+                more = message.get("more_body", False)
+    except TimeoutError:
+        raise RequestError(
+            f"the body did not arrive within {limits.request_timeout:g} s", code="request_timeout", status=408
+        ) from None
+    finally:
+        if connection is not None:
+            connection.arrive(0)
+    return b"".join(chunks)
+
+
+async def read_object(request: Request, service: Service) -> dict[str, Any]:
+    """The body of a request, which is a JSON object; raises as `read_body` and `parse_object`."""
+    body = await read_body(request, service)
+    await service.turns.take(len(body))
+    return parse_object(body)
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Do something unless the client goes away, which cancels it.
+
+    Raises:
+        Disconnected: The client has gone.
+
+    """
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_gone(request.receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise Disconnected
+        return task.result()
+    finally:
+        gone.cancel()
+        task.cancel()
+        await asyncio.wait({task, gone})
+
+
+async def _gone(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+class EventStream(Response):
+    """Server-sent events as they come, comments where none come, and an end when the client goes away.
+
+    Args:
+        events: The events as bytes, framed; closed when the client has gone.
+        leave: Called then, at once.
+        limits: The times.
+        stalled: Called if the client took nothing for too long.
+
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        events: AsyncIterator[bytes],
+        *,
+        leave: Callable[[], object],
+        limits: Limits,
+        stalled: Callable[[], object] = lambda: None,
+    ) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self.headers["x-accel-buffering"] = "no"  # nginx would wait for 8 KiB
+        self._events = events
+        self._leave = leave
+        self._limits = limits
+        self._stalled = stalled
+        self._sent_at = self._sending_since = 0.0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        sending = asyncio.ensure_future(self._send_all(send))
+        gone = asyncio.ensure_future(_gone(receive))
+        period = min(self._limits.heartbeat, self._limits.stall_timeout / 4)
+        beat: asyncio.Future[None] | None = None
+        try:
+            while not (sending.done() or gone.done()):
+                await asyncio.wait({sending, gone}, timeout=period, return_when=asyncio.FIRST_COMPLETED)
+                now = monotonic()
+                if self._sending_since and now - self._sending_since >= self._limits.stall_timeout:
+                    self._stalled()
+                    if (abort := scope.get("extensions", {}).get("tokenweir.abort")) is not None:
+                        abort()
+                    break
+                if not self._sending_since and now - self._sent_at >= self._limits.heartbeat and not sending.done():
+                    beat = asyncio.ensure_future(self._put(send, KEEP_ALIVE))  # which may wait for the client as well
+        finally:
+            self._leave()
+            tasks = {sending, gone} if beat is None else {sending, gone, beat}
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        if not sending.cancelled():
+            sending.result()
+
+    async def _send_all(self, send: Any) -> None:
+        self._sent_at = monotonic()
+        async for data in self._events:
+            await self._put(send, data)
+        await self._put(send, b"", more=False)
+
+    async def _put(self, send: Any, data: bytes, *, more: bool = True) -> None:
+        self._sending_since = self._sending_since or monotonic()
+        await send({"type": "http.response.body", "body": data, "more_body": more})
+        self._sent_at, self._sending_since = monotonic(), 0.0

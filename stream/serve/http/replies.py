@@ -1,0 +1,101 @@
+"""Answers in one piece: JSON within the bounds of the server, encoded off the event loop where it is large."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any
+
+import msgspec
+from anyio import to_thread
+from starlette.responses import Response
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.serve.answers.job import MANY
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.wire.errors import RequestError
+
+JSON = "application/json"
+ID_BYTES = 7
+"""Bytes of an id in JSON, its comma included."""
+
+
+def reply(content: Any, status: int = 200) -> Response:
+    """Make an answer in JSON, of something small."""
+    return Response(msgspec.json.encode(content), status, media_type=JSON)
+
+
+def encoded(content: Any, limits: Limits) -> bytes:
+    """Encode an answer as JSON.
+
+    Raises:
+        RequestError: It is too long.
+
+    """
+    data = msgspec.json.encode(content)
+    if len(data) > limits.max_answer_bytes:
+        raise _too_large(f"{len(data)} bytes", limits)
+    return data
+
+
+async def reply_with(make: Callable[[], bytes], tokens: int, limits: Limits) -> Response:
+    """Answer with JSON, which is made in a thread if it is of many tokens.
+
+    Raises:
+        RequestError: It is too long.
+
+    """
+    data = make() if tokens <= MANY else await to_thread.run_sync(make)
+    if len(data) > limits.max_answer_bytes:
+        raise _too_large(f"{len(data)} bytes", limits)
+    return Response(data, media_type=JSON)
+
+
+def check_described(count: int, limits: Limits, param: str) -> None:
+    """Refuse to describe more tokens one by one than an answer may.
+
+    Raises:
+        RequestError: There are more.
+
+    """
+    if count > limits.max_returned_tokens:
+        raise RequestError(
+            f"{count} tokens are to be described one by one; this server does so for {limits.max_returned_tokens}",
+            code="answer_too_large",
+            param=param,
+        )
+
+
+def check_text(tokenizer: Tokenizer, texts: Iterable[Iterable[int]], limits: Limits) -> None:
+    """Refuse ids whose text is longer than an answer may be, before it is decoded: an id may stand for 100 bytes.
+
+    Raises:
+        RequestError: It is longer.
+
+    """
+    valid = tokenizer.vocab_size
+    counts = Counter(chain.from_iterable(texts))
+    size = sum(
+        number * len(tokenizer.token_bytes(token_id)) for token_id, number in counts.items() if 0 <= token_id < valid
+    )
+    if size > limits.max_answer_bytes:
+        raise _too_large(f"a text of {size} bytes", limits)
+
+
+def check_copies(ids: int, copies: int, limits: Limits) -> None:
+    """Refuse an answer that repeats the ids of its prompts, once for each choice, beyond what an answer may have.
+
+    Raises:
+        RequestError: It would be longer.
+
+    """
+    if (size := ids * copies * ID_BYTES) > limits.max_answer_bytes:
+        raise _too_large(f"about {size} bytes", limits)
+
+
+def _too_large(what: str, limits: Limits) -> RequestError:
+    return RequestError(
+        f"the answer would be {what}; this server sends {limits.max_answer_bytes} in one piece",
+        code="answer_too_large",
+    )

@@ -1,0 +1,94 @@
+"""How many there may be at once: connections and running answers, of each client and altogether."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.wire.errors import RequestError
+
+
+class Admission:
+    """Counts what is open, and refuses what would be too much.
+
+    Args:
+        limits: The bounds.
+
+    Attributes:
+        generations: How many answers are at work.
+
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._connections: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
+        self.connections = 0
+        self.generations = 0
+
+    def connect(self, client: str) -> Callable[[], None]:
+        """Take a place for a socket or a request; give what frees it again.
+
+        Raises:
+            RequestError: There is none: 429 if it is this client's fault, 503 if not.
+
+        """
+        limits = self._limits
+        if self._connections[client] >= limits.max_connections_per_client:
+            raise too_many("connections", limits.max_connections_per_client)
+        if self.connections >= limits.max_connections:
+            raise full(f"{limits.max_connections} connections are open, which is the limit")
+        self._connections[client] += 1
+        self.connections += 1
+
+        def free() -> None:
+            self.connections -= 1
+            _decrease(self._connections, client)
+
+        return _once(free)
+
+    def generate(self, client: str) -> Callable[[], None]:
+        """Take a place for an answer; raises as `connect`."""
+        limits = self._limits
+        if self._running[client] >= limits.max_generations_per_client:
+            raise too_many("answers", limits.max_generations_per_client)
+        if self.generations >= limits.max_generations:
+            raise full(f"{limits.max_generations} answers are at work, which is the limit")
+        self._running[client] += 1
+        self.generations += 1
+
+        def free() -> None:
+            self.generations -= 1
+            _decrease(self._running, client)
+
+        return _once(free)
+
+
+def too_many(what: str, limit: int) -> RequestError:
+    """Return the refusal of a client that has the most that it may have."""
+    return RequestError(
+        f"you have {limit} {what} at once, which is the limit", code="rate_limit_exceeded", status=429, retry_after=1
+    )
+
+
+def full(message: str) -> RequestError:
+    """Return the refusal of a server that has no room."""
+    return RequestError(message, code="server_overloaded", status=503, retry_after=1)
+
+
+def _decrease(counts: Counter[str], client: str) -> None:
+    counts[client] -= 1
+    if not counts[client]:
+        del counts[client]
+
+
+def _once(free: Callable[[], None]) -> Callable[[], None]:
+    """Free a place once, however often it is asked for."""
+    taken = [free]
+
+    def release() -> None:
+        if taken:
+            taken.pop()()
+
+    return release

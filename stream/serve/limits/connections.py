@@ -1,0 +1,236 @@
+"""Sockets, counted from the moment they are accepted, and the bytes that their clients have not taken.
+
+A socket belongs to its address until a request on it names a client, and again once that answer is flushed. So silent
+clients and clients that read no answers are counted as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from tokenweir.stream.serve.limits.admission import Admission, too_many
+from tokenweir.stream.serve.limits.budget import ByteBudget
+from tokenweir.stream.serve.limits.limits import Limits
+
+SPARE_CONNECTIONS = 64
+"""Connections above the limit that are still told so."""
+
+
+class Connections:
+    """The sockets of a server.
+
+    Args:
+        limits: The bounds.
+        admission: The places of clients.
+        aborted: Called with the reason for each socket that is reset.
+
+    Attributes:
+        count: How many sockets are open.
+        idle: How many of them have no client: silent ones, idle ones, and those between two requests.
+        incoming: Bytes of requests that are arriving.
+        outgoing: Bytes of answers that wait for slow readers.
+
+    """
+
+    def __init__(self, limits: Limits, admission: Admission, aborted: Callable[[str], object] = lambda _: None) -> None:
+        self.limits = limits
+        self.aborted = aborted
+        self.count = self.idle = 0
+        self.incoming = ByteBudget(limits.max_incoming_bytes_per_client, limits.max_incoming_bytes, "incoming_bytes")
+        self.outgoing = ByteBudget(limits.max_outgoing_bytes_per_client, limits.max_outgoing_bytes, "unread_bytes")
+        self._admission = admission
+        self._idle: dict[str, dict[Connection, None]] = {}  # by address, the oldest first
+
+    def accept(self, transport: asyncio.Transport, address: str) -> Connection | None:
+        """Count a new socket; if there are too many, reset it or another one.
+
+        Returns:
+            The connection; None if the socket was reset.
+
+        """
+        limits, own = self.limits, len(self._idle.get(address, ()))
+        if own >= (limits.max_connections_per_address or limits.max_connections_per_client):
+            self._reset(transport, "address_limit")
+            return None
+        if self.count >= limits.max_connections + SPARE_CONNECTIONS:
+            most = max(self._idle.values(), key=len, default={})
+            if len(most) <= own:
+                self._reset(transport, "connection_limit")
+                return None
+            next(iter(most)).abort("connection_limit")
+        return Connection(self, transport, address)
+
+    def _reset(self, transport: asyncio.Transport, reason: str) -> None:
+        self.aborted(reason)
+        transport.abort()
+
+    def connect(self, client: str) -> Callable[[], None]:
+        """Take a place for a request, whose answer would find room; raises as `Admission.connect`."""
+        if not self.outgoing.has_room(client, self.limits.max_answer_bytes):
+            raise too_many("bytes of unread answers", self.limits.max_outgoing_bytes_per_client)
+        return self._admission.connect(client)
+
+    def wait(self, connection: Connection) -> None:
+        """Count a connection for its address."""
+        self.idle += 1
+        self._idle.setdefault(connection.address, {})[connection] = None
+
+    def leave(self, connection: Connection) -> None:
+        """Count a connection for its address no longer."""
+        here = self._idle[connection.address]
+        del here[connection]
+        if not here:
+            del self._idle[connection.address]
+        self.idle -= 1
+
+
+class Connection:
+    """One socket.
+
+    Attributes:
+        address: The client's network address, as the name of a client.
+        client: Who pays for it: the client of its request, or else the address.
+
+    """
+
+    __slots__ = (
+        "_all",
+        "_calls",
+        "_loop",
+        "_moved_at",
+        "_open",
+        "_places",
+        "_timer",
+        "_transport",
+        "address",
+        "client",
+    )
+
+    def __init__(self, connections: Connections, transport: asyncio.Transport, address: str) -> None:
+        self.address = self.client = address
+        self._all = connections
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._places = 0
+        self._open = True
+        self._calls: list[Callable[[], object]] = []
+        self._timer: asyncio.TimerHandle | None = None  # while an answer that is complete is flushed
+        self._moved_at = 0.0
+        connections.count += 1
+        connections.wait(self)
+
+    def take(self, client: str) -> Callable[[], None]:
+        """Take a place for a request on it.
+
+        Returns:
+            A function that gives the place back as soon as everything written is flushed.
+
+        Raises:
+            RequestError: As for `Connections.connect`.
+
+        """
+        free = self._all.connect(client)
+        if self._open:
+            if not self._places:
+                self._all.leave(self)
+            self._places += 1
+            self._belong(client)
+            free = partial(self._free, free)
+        return partial(self.when_flushed, free)
+
+    def _free(self, free: Callable[[], object]) -> None:
+        free()
+        self._places -= 1
+        if not self._places and self._open:
+            self._belong(self.address)
+            self._all.wait(self)
+
+    def _belong(self, client: str) -> None:
+        budgets = (self._all.incoming, self._all.outgoing)
+        sizes = [budget.of(self) for budget in budgets]
+        for budget in budgets:
+            budget.hold(self, 0)
+        self.client = client
+        for budget, size in zip(budgets, sizes, strict=True):
+            budget.hold(self, size)
+
+    def arrive(self, size: int) -> None:
+        """Count so many bytes of a request that is arriving."""
+        if self._open:
+            self._all.incoming.hold(self, size)
+
+    def has_room(self, size: int) -> bool:
+        """Return whether its client may send so many bytes more at the moment."""
+        return self._all.incoming.has_room(self.client, size)
+
+    def when_flushed(self, call: Callable[[], object]) -> None:
+        """Call a function, once, when the client has taken everything or is gone."""
+        self.flush()
+        if self._timer is None:
+            call()
+        else:
+            self._calls.append(call)
+
+    def flush(self) -> None:
+        """An answer is complete: watch whether its client takes it."""
+        if self._timer is None and self._open and self._transport.get_write_buffer_size():
+            self._moved_at = self._loop.time()
+            self._later()
+            # The transport pauses writing now, and resumes it when nothing is left.
+            self._transport.set_write_buffer_limits(0)
+            self.pause()
+
+    def pause(self) -> None:
+        """Count what the kernel did not take: the transport pauses writing."""
+        if self._open:
+            self._all.outgoing.hold(self, self._transport.get_write_buffer_size())
+
+    def resume(self) -> None:
+        """Count it no longer: the transport has room."""
+        if self._open:
+            self._all.outgoing.hold(self, 0)
+        if self._timer is not None and not self._transport.get_write_buffer_size():
+            if not self._transport.is_closing():
+                self._transport.set_write_buffer_limits()
+            self._settle()
+
+    def abort(self, reason: str) -> None:
+        """Reset the socket; what it holds is free at once."""
+        if self._open:
+            self._all.aborted(reason)
+            self.close()
+        self._transport.abort()
+
+    def close(self) -> None:
+        """Give everything back: the socket is closed."""
+        if self._open:
+            self._all.incoming.hold(self, 0)
+            self._all.outgoing.hold(self, 0)
+            self._open = False
+            self._all.count -= 1
+            if not self._places:
+                self._all.leave(self)
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call()
+
+    def _later(self) -> None:
+        self._timer = self._loop.call_later(self._all.limits.stall_timeout / 4, self._watch)
+
+    def _watch(self) -> None:
+        now, size = self._loop.time(), self._transport.get_write_buffer_size()
+        if size < self._all.outgoing.of(self):
+            self._moved_at = now
+            self._all.outgoing.hold(self, size)
+        elif now - self._moved_at >= self._all.limits.stall_timeout:
+            self.abort("stalled")
+            return
+        self._later()

@@ -1,0 +1,318 @@
+"""What a server tells a monitor: vLLM's names under the prefix `tokenweir:`, in Prometheus' text format."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+from tokenweir.stream.events.deltas import Finish
+from tokenweir.stream.serve.monitoring.tracing import AnswerSpan
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+
+
+class _Histogram(Struct):
+    """A histogram that costs half a microsecond to add to; prometheus_client's takes a lock."""
+
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(_SECONDS) + 1))
+    sum: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect_left(_SECONDS, seconds)] += 1
+        self.sum += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        total, rows = 0, []
+        for bound, count in zip((*map(str, _SECONDS), "+Inf"), self.counts, strict=True):
+            total += count
+            rows.append((bound, float(total)))
+        return rows
+
+    def join(self, other: _Histogram) -> None:
+        self.counts = [one + two for one, two in zip(self.counts, other.counts, strict=True)]
+        self.sum += other.sum
+
+
+class _Model(Struct):
+    """What is counted for one model."""
+
+    running: int = 0
+    waiting: int = 0
+    pending_bytes: int = 0
+    cut_off: int = 0
+    prompt_tokens: int = 0
+    generation_tokens: int = 0
+    ended: dict[str, int] = {}
+    first_token: _Histogram = msgspec.field(default_factory=_Histogram)
+    inter_token: _Histogram = msgspec.field(default_factory=_Histogram)
+    whole: _Histogram = msgspec.field(default_factory=_Histogram)
+    queue: _Histogram = msgspec.field(default_factory=_Histogram)
+
+    def join(self, other: _Model) -> None:
+        for name in self.__struct_fields__:
+            own, others = getattr(self, name), getattr(other, name)
+            match own:
+                case int():
+                    setattr(self, name, own + others)
+                case _Histogram():
+                    own.join(others)
+                case _:
+                    _join(own, others)
+
+
+class Counts(Struct):
+    """What one worker has counted, as another one gets it."""
+
+    models: dict[str, _Model]
+    refused: dict[str, int]
+    connections: int
+    idle_connections: int = 0
+    incoming_bytes: int = 0
+    outgoing_bytes: int = 0
+    aborted: dict[str, int] = {}
+    slowed_down: dict[str, int] = {}
+    stored_bytes: int = 0
+    evicted: int = 0
+
+
+class Metrics:
+    """All that is counted. Not for threads: everything happens in the server's event loop."""
+
+    def __init__(self, models: Iterable[str]) -> None:
+        self.refused: dict[str, int] = {}
+        self.aborted: dict[str, int] = {}
+        self.slowed_down: dict[str, int] = {}
+        self.connections = self.idle_connections = self.incoming_bytes = self.outgoing_bytes = 0
+        self.stored_bytes = self.evicted = 0
+        self._models = {name: _Model() for name in models}
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def meter(
+        self, model: str, span: AnswerSpan | None = None, charge: Callable[[int], object] = lambda _: None
+    ) -> Meter:
+        """Count a request that begins now, tell its span, and charge its tokens at its end."""
+        return Meter(self._models[model], span, charge)
+
+    def cut_off(self, model: str) -> None:
+        """Count a reader that was too slow."""
+        self._models[model].cut_off += 1
+
+    def hold_back(self, pending: Mapping[str, int]) -> None:
+        """Say how many bytes wait for readers now, by model."""
+        for name, model in self._models.items():
+            model.pending_bytes = pending.get(name, 0)
+
+    def refuse(self, code: str) -> None:
+        """Count a request that was refused."""
+        self.refused[code] = self.refused.get(code, 0) + 1
+
+    def slow_down(self, unit: str) -> None:
+        """Count a request that was above a rate, of "requests" or of "tokens"."""
+        self.slowed_down[unit] = self.slowed_down.get(unit, 0) + 1
+
+    def abort(self, reason: str) -> None:
+        """Count a socket that was reset."""
+        self.aborted[reason] = self.aborted.get(reason, 0) + 1
+
+    def evict(self) -> None:
+        """Count a conversation that was dropped, since the budget was full."""
+        self.evicted += 1
+
+    def counts(self) -> Counts:
+        """All of it, for `add`."""
+        return Counts(
+            self._models,
+            self.refused,
+            self.connections,
+            self.idle_connections,
+            self.incoming_bytes,
+            self.outgoing_bytes,
+            self.aborted,
+            self.slowed_down,
+            self.stored_bytes,
+            self.evicted,
+        )
+
+    def add(self, counts: Counts) -> None:
+        """Count what another worker counted; its models are the same."""
+        for name, model in counts.models.items():
+            self._models[name].join(model)
+        _join(self.refused, counts.refused)
+        _join(self.aborted, counts.aborted)
+        _join(self.slowed_down, counts.slowed_down)
+        self.connections += counts.connections
+        self.idle_connections += counts.idle_connections
+        self.incoming_bytes += counts.incoming_bytes
+        self.outgoing_bytes += counts.outgoing_bytes
+        self.stored_bytes += counts.stored_bytes
+        self.evicted += counts.evicted
+
+    def text(self, others: Sequence[Counts] = ()) -> bytes:
+        """The metrics as a monitor reads them; of all workers together, if the others' are given."""
+        if not others:
+            return generate_latest(self._registry)
+        together = Metrics(self._models)
+        for counts in (self.counts(), *others):
+            together.add(counts)
+        return together.text()
+
+    def collect(self) -> Iterator[Any]:
+        """Give the metrics to prometheus_client."""
+        name = "tokenweir:"
+        by_model = {
+            "num_requests_running": ("Requests whose engine is at work.", "running"),
+            "num_requests_waiting": ("Requests whose prompt is not encoded yet: the depth of the queue.", "waiting"),
+            "pending_bytes": ("Memory of deltas that wait for their readers.", "pending_bytes"),
+        }
+        for key, (text, attribute) in by_model.items():
+            gauge = GaugeMetricFamily(name + key, text, labels=["model_name"])
+            for model, counted in self._models.items():
+                gauge.add_metric([model], getattr(counted, attribute))
+            yield gauge
+        counters = {
+            "prompt_tokens": ("Tokens of prompts.", "prompt_tokens"),
+            "generation_tokens": ("Tokens of answers.", "generation_tokens"),
+            "readers_cut_off": ("Readers that were too slow.", "cut_off"),
+        }
+        for key, (text, attribute) in counters.items():
+            counter = CounterMetricFamily(name + key, text, labels=["model_name"])
+            for model, counted in self._models.items():
+                counter.add_metric([model], getattr(counted, attribute))
+            yield counter
+        success = CounterMetricFamily(
+            name + "request_success", "Answers, by why they ended.", labels=["model_name", "finished_reason"]
+        )
+        for model, counted in self._models.items():
+            for reason, number in counted.ended.items():
+                success.add_metric([model, reason], number)
+        yield success
+        histograms = {
+            "time_to_first_token_seconds": ("From the request to its first token.", "first_token"),
+            "inter_token_latency_seconds": ("Between two pieces of a request's answers.", "inter_token"),
+            "e2e_request_latency_seconds": ("From the request to the end of its answer.", "whole"),
+            "request_queue_time_seconds": ("From the request to the start of its engine.", "queue"),
+        }
+        for key, (text, attribute) in histograms.items():
+            histogram = HistogramMetricFamily(name + key, text, labels=["model_name"])
+            for model, counted in self._models.items():
+                measured: _Histogram = getattr(counted, attribute)
+                histogram.add_metric([model], measured.buckets(), measured.sum)
+            yield histogram
+        gauges = {
+            "connections": ("Sockets and requests that are open.", self.connections),
+            "idle_connections": ("Sockets without a request of a client.", self.idle_connections),
+            "incoming_bytes": ("Bytes of requests that are arriving.", self.incoming_bytes),
+            "outgoing_bytes": ("Bytes of answers that wait for slow readers.", self.outgoing_bytes),
+            "stored_bytes": ("Memory of stored and live conversations, in the budget.", self.stored_bytes),
+        }
+        for key, (text, value) in gauges.items():
+            yield GaugeMetricFamily(name + key, text, value)
+        yield CounterMetricFamily(
+            name + "stored_evicted", "Conversations dropped, since the budget was full.", self.evicted
+        )
+        causes = {
+            "requests_refused": ("Requests refused, by error code.", "code", self.refused),
+            "rate_limited": ("Requests above a rate of their client, by its unit.", "unit", self.slowed_down),
+            "connections_aborted": ("Sockets that were reset, by reason.", "reason", self.aborted),
+        }
+        for key, (text, label, numbers) in causes.items():
+            counter = CounterMetricFamily(name + key, text, labels=[label])
+            for cause, number in numbers.items():
+                counter.add_metric([cause], number)
+            yield counter
+
+
+def _join(counts: dict[str, int], others: dict[str, int]) -> None:
+    for name, number in others.items():
+        counts[name] = counts.get(name, 0) + number
+
+
+class Meter:
+    """Counts one request.
+
+    Attributes:
+        tokens: Tokens of its answers that were given out.
+
+    """
+
+    __slots__ = (
+        "_begun",
+        "_charge",
+        "_ended",
+        "_finished",
+        "_last",
+        "_model",
+        "_prompt_tokens",
+        "_span",
+        "_started",
+        "tokens",
+    )
+
+    def __init__(
+        self, model: _Model, span: AnswerSpan | None = None, charge: Callable[[int], object] = lambda _: None
+    ) -> None:
+        self.tokens = self._prompt_tokens = 0
+        self._model = model
+        self._charge = charge
+        self._span = span
+        self._begun = monotonic()
+        self._last = 0.0
+        self._started = self._ended = self._finished = False
+        model.waiting += 1
+
+    def start(self, prompt_tokens: int) -> None:
+        """The engine begins."""
+        self._started = True
+        self._prompt_tokens = prompt_tokens
+        self._model.waiting -= 1
+        self._model.running += 1
+        self._model.queue.add(monotonic() - self._begun)
+        if self._span is not None:
+            self._span.start()
+
+    def arrive(self, now: float) -> None:
+        """Count that the engine gave tokens at a time of `time.monotonic`."""
+        if self._last:
+            latency, histogram = now - self._last, self._model.inter_token
+            # `add`, written out, since this is done for every token
+            histogram.counts[bisect_left(_SECONDS, latency)] += 1
+            histogram.sum += latency
+        else:
+            self._model.first_token.add(now - self._begun)
+            if self._span is not None:
+                self._span.first_token()
+        self._last = now
+
+    def finish(self, finish: Finish) -> None:
+        """Count the tokens of an answer, whose last delta this is."""
+        model, usage = self._model, finish.usage
+        if not self._finished:  # the prompt of several answers is read once
+            self._finished = True
+            model.prompt_tokens += usage.prompt_tokens
+        model.generation_tokens += usage.completion_tokens
+        reason = str(finish.reason)
+        model.ended[reason] = model.ended.get(reason, 0) + 1
+        if self._span is not None:
+            self._span.finish(finish)
+
+    def end(self, error: str | None = None) -> None:
+        """The request is over; `error` is the code that its client is told."""
+        if not self._ended:
+            self._ended = True
+            self._charge(self._prompt_tokens + self.tokens)
+            if self._started:
+                self._model.running -= 1
+            else:
+                self._model.waiting -= 1
+            self._model.whole.add(monotonic() - self._begun)
+            if self._span is not None:
+                self._span.end(error)

@@ -1,0 +1,89 @@
+"""Spans of answers for OpenTelemetry, if its API is installed (extra `otel`); what becomes of them, its SDK decides.
+
+Names and attributes are those of its semantic conventions for generative AI. A span has no text of anybody. Its parent is
+the span in which the request is handled, or else the one that the request's `traceparent` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tokenweir.stream.chat.plan import AnswerRequest
+from tokenweir.stream.events.deltas import Finish
+
+try:
+    from opentelemetry import context, propagate, trace
+except ImportError:
+    INSTALLED = False
+else:
+    INSTALLED = True
+
+
+@contextmanager
+def request_context(headers: Any) -> Iterator[None]:
+    """Let the spans of a request belong to the trace that its headers name, unless a span is open already.
+
+    Args:
+        headers: Those of its ASGI scope.
+
+    """
+    if not INSTALLED or trace.get_current_span().get_span_context().is_valid:
+        yield
+        return
+    carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+    token = context.attach(propagate.extract(carrier))
+    try:
+        yield
+    finally:
+        context.detach(token)
+
+
+class AnswerSpan:
+    """The span of one answer, from the request to the end of its engine."""
+
+    def __init__(self, answer_id: str, model: str, request: AnswerRequest) -> None:
+        operation = "chat" if request.prompt is None else "text_completion"
+        sampling = request.sampling
+        asked = {
+            "gen_ai.request.max_tokens": sampling.max_tokens,
+            "gen_ai.request.temperature": sampling.temperature,
+            "gen_ai.request.top_p": sampling.top_p,
+            "gen_ai.request.choice.count": sampling.n if sampling.n > 1 else None,
+        }
+        self._span = trace.get_tracer("tokenweir").start_span(
+            f"{operation} {model}",
+            kind=trace.SpanKind.SERVER,
+            attributes={
+                "gen_ai.operation.name": operation,
+                "gen_ai.request.model": model,
+                "gen_ai.response.id": answer_id,
+                **{name: value for name, value in asked.items() if value is not None},
+            },
+        )
+        self._reasons: list[str] = []
+        self._output_tokens = 0
+
+    def start(self) -> None:
+        """The prompt is encoded, and the engine begins."""
+        self._span.add_event("tokenweir.engine_started")
+
+    def first_token(self) -> None:
+        """The first token has come."""
+        self._span.add_event("tokenweir.first_token")
+
+    def finish(self, finish: Finish) -> None:
+        """An answer has ended; a request may have several."""
+        self._reasons.append(str(finish.reason))
+        self._output_tokens += finish.usage.completion_tokens
+        self._span.set_attribute("gen_ai.usage.input_tokens", finish.usage.prompt_tokens)
+
+    def end(self, error: str | None) -> None:
+        """The engine has stopped, or was abandoned; `error` is the code that the client is told."""
+        self._span.set_attribute("gen_ai.usage.output_tokens", self._output_tokens)
+        self._span.set_attribute("gen_ai.response.finish_reasons", self._reasons)
+        if error is not None:
+            self._span.set_attribute("error.type", error)
+            self._span.set_status(trace.StatusCode.ERROR)
+        self._span.end()

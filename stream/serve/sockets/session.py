@@ -1,0 +1,291 @@
+"""One client's conversation: the Responses protocol over any transport that carries text messages both ways.
+
+The session knows neither sockets nor engines: it is given a `Transport` and the responses of its server. A connection
+has one task, which reads; the events of a response are sent by who brings them (`outbox.py`). What is to happen after a
+time is a timer, which costs nothing meanwhile. A `send` is never cancelled while the connection is open: a stalled one
+ends by closing the connection. It runs under asyncio, as everything of the server does (see `generation.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from tokenweir.encode.errors import DeliveryError
+from tokenweir.stream.chat.broadcast import Subscription
+from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
+from tokenweir.stream.serve.limits.fair_queue import CLIENT
+from tokenweir.stream.serve.sockets.outbox import Outbox, Sender
+from tokenweir.stream.serve.wire.errors import RequestError, error_detail
+from tokenweir.stream.serve.wire.events import LAST_EVENTS, ErrorEvent, Heartbeat, ResponseEvent, encode
+from tokenweir.stream.serve.wire.requests import (
+    ResponseCancel,
+    ResponseCreate,
+    ResponseResume,
+    continued_by,
+    parse_event,
+)
+from tokenweir.stream.serve.wire.transport import Transport
+
+NORMAL = 1000
+GOING_AWAY = (1001, "the server is shutting down")
+POLICY_VIOLATION = 1008
+INTERNAL_ERROR = 1011
+
+LAST_MESSAGES = tuple(f'{{"type":"{event.__struct_config__.tag}"' for event in LAST_EVENTS)
+"""How the last messages of a response begin."""
+ERROR_MESSAGE = f'{{"type":"{ErrorEvent.__struct_config__.tag}"'
+
+
+class Session:
+    """One connection: `run()` until the client is gone.
+
+    Args:
+        transport: The connection.
+        responses: What answers, and the responses of other connections, which this one may resume.
+        client: Who is at the other end; only the same client may resume a response.
+        heartbeat: Whether to send heartbeats.
+
+    """
+
+    def __init__(
+        self, transport: Transport, responses: Responses, *, client: str = "", heartbeat: bool = False
+    ) -> None:
+        self._transport = transport
+        self._responses = responses
+        self._service = responses.service
+        self._limits = responses.service.limits
+        self._client = client
+        self._heartbeat = heartbeat
+        self._current: ResponseTask | None = None  # the one whose events are being sent
+        self._model = responses.service.model(None)  # that of the last response
+        self._subscription: Subscription[ResponseEvent] | None = None
+        self._link: Transport | None = None  # to the worker whose response is being sent in its place
+        self._last: str | None = None  # the response that this connection may continue, though it is not stored
+        self._draining = False
+        self._running = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._outbox = Outbox(transport.send)
+        self._idle_since = math.inf
+
+    async def run(self) -> None:
+        """Serve the client until the connection is gone; then the engine is stopped, or abandoned, before this returns.
+
+        A response in the background goes on for the grace period.
+        """
+        CLIENT.set(self._client)
+        self._running = True
+        self._idle_since = monotonic()
+        self._watch()
+        if self._draining:
+            self._spawn(self._transport.close(*GOING_AWAY))
+        if self._heartbeat:
+            self._later("beat", self._limits.heartbeat, self._beat)
+        try:
+            while (message := await self._transport.receive()) is not None:
+                self._idle_since = math.inf  # until it is dealt with, however long that takes
+                await self._receive(message)
+                del message  # which may be a megabyte, and the next one may come in an hour
+                self._idle_since = monotonic()
+        finally:
+            self._running = False
+            for timer in self._timers.values():
+                timer.cancel()
+            self._leave()
+            self._outbox.close()
+            current = self._current
+            if current is not None and not current.background:
+                current.generation.drop()
+            tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+            await self._outbox.room()
+        if current is not None:
+            if not current.background:
+                await current.generation.ended.wait()
+            current.forget()
+        self._remember(None)
+
+    @property
+    def _busy(self) -> bool:
+        """Whether a response is being sent, this worker's or another one's."""
+        return self._current is not None or self._link is not None
+
+    def drain(self) -> None:
+        """Take no more requests, and close the connection once no response is in flight."""
+        self._draining = True
+        if self._running and not self._busy:
+            self._spawn(self._transport.close(*GOING_AWAY))
+
+    async def close(self) -> None:
+        """Close the connection now, since the server goes away."""
+        await self._transport.close(*GOING_AWAY)
+
+    async def _receive(self, message: str | bytes) -> None:
+        try:
+            await self._service.turns.take(len(message))
+            match parse_event(message, max_items=self._limits.max_items):
+                case ResponseCreate() as request:
+                    self._check_free()
+                    self._service.rates.request(self._client)
+                    task = await self._responses.create(request, self._client, last=self._last, lasting=True)
+                    self._follow(task, 0)
+                case ResponseResume() as request:
+                    self._check_free()
+                    await self._resume(request, message)
+                case ResponseCancel() as cancel if self._link is None:
+                    self._cancel(cancel)
+                case ResponseCancel():
+                    await self._tell_owner(message)
+        except RequestError as error:
+            self._service.metrics.refuse(error.code)
+            self._forget(continued_by(message))
+            self._outbox.put(encode(ErrorEvent(error_detail(error), error.status)))
+            await self._outbox.room()  # or a client that reads no errors could make ever more of them
+
+    def _check_free(self) -> None:
+        if self._draining:
+            raise RequestError("the server is shutting down", code="server_shutting_down", status=503)
+        if self._busy:
+            which = "another worker's" if self._current is None else self._current.stream.id
+            raise RequestError(
+                f"response {which} is in flight; a connection carries one at a time",
+                code="conversation_already_has_active_response",
+            )
+
+    async def _resume(self, request: ResponseResume, message: str | bytes) -> None:
+        if (elsewhere := self._service.elsewhere) is not None:
+            self._link = await elsewhere.converse(request.response_id, self._client)
+        if self._link is not None:
+            await self._tell_owner(message)
+            self._spawn(self._hand_on(self._link))
+        else:
+            start = 0 if request.starting_after is None else request.starting_after + 1
+            self._follow(self._responses.find(request.response_id, self._client), start)
+
+    async def _tell_owner(self, message: str | bytes) -> None:
+        """Send what the client said to the worker whose response it reads."""
+        assert self._link is not None and isinstance(message, str)
+        if (sending := self._link.send(message.encode())) is not None:
+            await sending
+
+    async def _hand_on(self, link: Transport) -> None:
+        """Send the client what another worker sends, up to a response's last event, or to why there is none."""
+        begun = over = False
+        try:
+            while not over and (message := await link.receive()) is not None:
+                assert isinstance(message, str)
+                over = message.startswith(LAST_MESSAGES) or not begun and message.startswith(ERROR_MESSAGE)
+                begun = True
+                if over:
+                    self._link = None
+                    self._idle_since = monotonic()
+                self._outbox.put(message.encode())
+                await self._outbox.room()
+        finally:
+            self._link = None
+            await link.close(NORMAL, "")
+        if self._draining:
+            await self._transport.close(*GOING_AWAY)
+        elif not over:
+            await self._transport.close(INTERNAL_ERROR, "the worker that has the response is gone")
+
+    def _follow(self, current: ResponseTask, start: int) -> None:
+        try:
+            self._subscription = current.subscribe(start)
+        except (DeliveryError, ValueError) as error:
+            code = error.outcome if isinstance(error, DeliveryError) else "invalid_value"
+            raise RequestError(f"starting_after={start - 1}: {error}", code=code, param="starting_after") from error
+        self._current, self._model = current, current.model
+        Sender(
+            self._subscription,
+            self._outbox,
+            on_last=partial(self._answered, current),
+            on_end=partial(self._followed, self._subscription),
+        )
+
+    def _cancel(self, cancel: ResponseCancel) -> None:
+        if self._current is None or cancel.response_id not in (None, self._current.stream.id):
+            wanted = "" if cancel.response_id is None else f" {cancel.response_id[:80]!r}"
+            raise RequestError(f"no response{wanted} is in flight", code="response_not_in_flight", param="response_id")
+        self._current.generation.cancel()
+
+    def _answered(self, current: ResponseTask) -> None:
+        """The last event goes out now; the client's next request may follow it at once."""
+        self._keep(current)
+        self._current = None
+        self._idle_since = math.inf  # until it is sent
+
+    def _followed(self, subscription: Subscription[ResponseEvent], why: Exception | None) -> None:
+        """All events of a response are sent, or no more can be."""
+        subscription.close()
+        if self._subscription is subscription:
+            self._subscription = None
+        self._idle_since = monotonic()
+        if not self._running:
+            return
+        if self._draining:
+            self._spawn(self._transport.close(*GOING_AWAY))
+        elif isinstance(why, DeliveryError):
+            self._service.metrics.cut_off(self._model)
+            self._spawn(self._transport.close(POLICY_VIOLATION, str(why)))
+        elif why is not None:
+            self._spawn(self._transport.close(INTERNAL_ERROR, "the server failed; its log says why"))
+
+    def _leave(self) -> None:
+        if self._subscription is not None:
+            self._subscription.close()
+
+    def _keep(self, current: ResponseTask) -> None:
+        """Remember the conversation for `previous_response_id`."""
+        if current.stream.status == "failed":
+            self._forget(current.stream.previous_id)
+            return
+        self._remember(current.stream.id)
+
+    def _forget(self, response_id: str | None) -> None:
+        """Forget the response that a failed request was to continue, as Open Responses wants; a stored one is still found."""
+        if self._last is not None and self._last == response_id:
+            self._remember(None)
+
+    def _remember(self, response_id: str | None) -> None:
+        """Let this be the response that the connection may continue, in place of the one before."""
+        if self._last is not None and self._last != response_id:
+            self._responses.service.conversations.forget(self._client, self._last)
+        self._last = response_id
+
+    def _watch(self) -> None:
+        """Close the connection when an event cannot be sent, or no request comes, for too long."""
+        stall, idle = self._limits.stall_timeout, self._limits.idle_timeout
+        now = monotonic()
+        if now - self._outbox.stuck_since >= stall:
+            self._service.metrics.cut_off(self._model)
+            self._give_up(POLICY_VIOLATION, f"stalled: nothing could be sent for {stall:g} s")
+        elif not self._busy and now - self._idle_since >= idle:
+            self._give_up(NORMAL, f"idle: no request came for {idle:g} s")
+        else:
+            self._later("watch", min(stall, idle) / 4, self._watch)
+
+    def _give_up(self, code: int, reason: str) -> None:
+        self._leave()
+        self._spawn(self._transport.close(code, reason))
+
+    def _beat(self) -> None:
+        if not self._outbox.full:
+            self._outbox.put(encode(Heartbeat(self._limits.heartbeat)))
+        self._later("beat", self._limits.heartbeat, self._beat)
+
+    def _later(self, name: str, seconds: float, call: Callable[[], object]) -> None:
+        self._timers[name] = asyncio.get_running_loop().call_later(seconds, call)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,378 @@
+"""Answers in ids as completions: decoding, thinking, tool calls and stop strings, as they were asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import TokenIdError, TokenweirError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelta
+from tokenweir.stream.serve.answers.job import Engines, Job, chat_job, completion_job
+from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.http.replies import check_described, check_text, encoded
+from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, split
+from tokenweir.stream.serve.tokens.generate import Choice, Count, Generated, TokenId, check_mode
+from tokenweir.stream.serve.tokens.logprobs import flat_rows, rows_of
+from tokenweir.stream.serve.tokens.render import Renderer
+from tokenweir.stream.serve.wire.chat import parse_chat
+from tokenweir.stream.serve.wire.chat_answers import (
+    FINISH_REASONS,
+    ChatUsage,
+    CompletionTokensDetails,
+    JoinedDeltas,
+    chat_completion,
+    chat_delta,
+)
+from tokenweir.stream.serve.wire.checking import convert
+from tokenweir.stream.serve.wire.completions import parse_completion
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.items import new_id
+
+CHARACTERS_AN_ID = 16
+"""Characters of a state that take as long as an id."""
+
+ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
+"""What engines say of an answer that ended well; any other word is passed on."""
+
+UNREAD = [{"role": "user", "content": ""}]
+"""Stands for the messages of a request, of which only the options matter here."""
+
+
+class DerenderChat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `POST /v1/chat/completions/derender`."""
+
+    generate_response: Generated
+    stream: bool = False
+    model: str | None = None
+    prompt_tokens: Count | None = None
+    prompt_token_ids: list[TokenId] | None = None
+    chat_request: dict[str, Any] | None = None
+
+
+class DerenderCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `POST /v1/completions/derender`: an answer for each prompt."""
+
+    generate_responses: list[Generated]
+    stream: bool = False
+    model: str | None = None
+    prompt_tokens: list[Count] | None = None
+    prompt_token_ids: list[list[TokenId] | None] | None = None
+    completion_request: dict[str, Any] | None = None
+
+
+class Asked(Struct, frozen=True):
+    """What was asked of an answer that is decoded.
+
+    Attributes:
+        model: The model's name.
+        options: The decoder's.
+        token_ids: Whether ids stand beside the text.
+
+    """
+
+    model: str
+    options: dict[str, Any]
+    token_ids: bool = False
+
+
+class Derenderer:
+    """Makes completions of ids.
+
+    Args:
+        service: The models and the limits.
+        engines: The tokenizer and the template.
+        renderer: Makes the prompt of a request that comes without its ids.
+
+    Attributes:
+        tokenizer: The tokenizer.
+        parses: Whether the model's answers may have thinking or calls.
+
+    """
+
+    def __init__(self, service: Service, engines: Engines, renderer: Renderer) -> None:
+        self.tokenizer = engines.tokenizer
+        self._renderer = renderer
+        self._service = service
+        self._engines = engines
+        template = engines.template
+        self.parses = template.reasoning is not None or template.tool_style is not None
+
+    async def chat(self, body: dict[str, Any]) -> bytes:
+        """Return the completion of a whole answer, as JSON.
+
+        Raises:
+            RequestError: A field is wrong; names it.
+
+        """
+        given = convert(body, DerenderChat)
+        asked = self.chat_asked(given.chat_request, given.model)
+        response = given.generate_response
+        self._check_choices([response], "generate_response")
+        prompt_ids = given.prompt_token_ids or response.prompt_token_ids
+        if prompt_ids is None:
+            prompt_ids = await self.chat_prompt(given.chat_request)
+        return await self.run(partial(self._chat, given, asked, prompt_ids or ()), [response], [given.prompt_token_ids])
+
+    async def completions(self, body: dict[str, Any]) -> bytes:
+        """Return the completion of the whole answers to one or more prompts; raises as `chat`."""
+        given = convert(body, DerenderCompletion)
+        responses = given.generate_responses
+        for field in ("prompt_tokens", "prompt_token_ids"):
+            values = getattr(given, field)
+            if values is not None and len(values) != len(responses):
+                raise RequestError(f"{field} has {len(values)} items for {len(responses)} answers", param=field)
+        self._check_choices(responses, "generate_responses")
+        asked = self.completion_asked(given.completion_request, given.model)
+        return await self.run(partial(self._completions, given, asked), responses, given.prompt_token_ids or ())
+
+    def chat_asked(self, request: dict[str, Any] | None, model: str | None) -> Asked:
+        """What a request for chat asked of the answer; its messages may be left out.
+
+        Raises:
+            RequestError: A field is wrong; names it.
+
+        """
+        served = self._service.model(model)
+        if request is None:
+            if self.parses:
+                raise RequestError(
+                    "chat_request: this model has thinking or tool calls, and how to parse them depends on it",
+                    code="missing_required_parameter",
+                    param="chat_request",
+                )
+            return Asked(served, self._decoder_options(Job(model=served, messages=[])))
+        try:
+            fields, rest = split(request, ChatEngineFields)
+            asked = parse_chat(rest | {"messages": UNREAD}, max_items=self._service.limits.max_items)
+            job = chat_job(asked, served)
+            if not fields.include_reasoning:
+                job = replace(job, output=job.output | {"reasoning": "strip"})
+            options = self._decoder_options(job)
+        except RequestError as error:
+            raise error.within("chat_request") from error
+        return Asked(served, options, asked.return_token_ids)
+
+    def _decoder_options(self, job: Job) -> dict[str, Any]:
+        return dict(self._engines.plan(job).decoder_options)
+
+    async def chat_prompt(self, request: dict[str, Any] | None) -> list[int] | None:
+        """The ids of a request's prompt, made again; None if its messages are left out; raises as `Renderer.chat`."""
+        if not request or not request.get("messages"):
+            return None
+        try:
+            return (await self._renderer.chat(request)).token_ids
+        except RequestError as error:
+            raise error.within("chat_request") from error
+
+    def completion_asked(self, request: dict[str, Any] | None, model: str | None) -> Asked:
+        """What a request for a completion asked of the answer; its prompt may be left out; raises as `chat_asked`."""
+        served = self._service.model(model)
+        try:
+            _, rest = split(request or {}, CompletionEngineFields)
+            asked = parse_completion(rest | {"prompt": ""}, max_items=self._service.limits.max_items)
+            options = self._decoder_options(completion_job(asked, served, ""))
+        except RequestError as error:
+            raise error.within("completion_request") from error
+        return Asked(served, options, asked.return_token_ids)
+
+    async def run(
+        self,
+        work: Callable[[], Any],
+        responses: Iterable[Generated],
+        prompts: Iterable[Sequence[int] | None],
+        carried: str = "",
+    ) -> bytes:
+        """Make JSON of answers and what came beside them, in a thread if it takes long.
+
+        Args:
+            work: Makes the value.
+            responses: The answers.
+            prompts: Their prompts.
+            carried: A stream's state, whose length is the client's choice.
+
+        Raises:
+            RequestError: There are too many probabilities, or the text would be too long.
+
+        """
+        limits, tokenizer = self._service.limits, self.tokenizer
+        ids, rows = len(carried) // CHARACTERS_AN_ID + sum(len(prompt or ()) for prompt in prompts), 0
+        answers: list[list[int]] = []
+        for response in responses:
+            ids += len(response.prompt_token_ids or ())
+            for choice in response.choices:
+                answers.append(choice.token_ids or [])
+                for row in (choice.logprobs and choice.logprobs.content) or ():
+                    rows += 1 + len(row.top_logprobs)
+        check_described(rows, limits, "logprobs")
+
+        def whole() -> bytes:
+            check_text(tokenizer, answers, limits)
+            return encoded(work(), limits)
+
+        return await self._engines.work(whole, ids + rows + sum(map(len, answers)))
+
+    def _check_choices(self, responses: Iterable[Generated], field: str) -> None:
+        """Refuse more answers than a request may have: each costs a decoder, however few ids it has."""
+        choices, limit = sum(len(response.choices) for response in responses), self._service.limits.max_choices
+        if choices > limit:
+            raise RequestError(f"{field} has {choices} choices; this server takes {limit} at most", param=field)
+
+    def _chat(self, given: DerenderChat, asked: Asked, prompt_ids: Sequence[int]) -> dict[str, Any]:
+        response, field = given.generate_response, "generate_response"
+        check_mode(response, field)
+        decoded = [
+            decode(self.tokenizer, choice, f"{field}.choices[{place}]", prompt_ids, asked.options)
+            for place, choice in enumerate(response.choices)
+        ]
+        choices = []
+        for place, (choice, (deltas, finish)) in enumerate(zip(response.choices, decoded, strict=True)):
+            count = finish.usage.completion_tokens
+            rows = rows_of(self.tokenizer, choice, count, f"{field}.choices[{place}]")
+            more = {"token_ids": choice.token_ids} if asked.token_ids else {}
+            choices.append(
+                {
+                    "index": choice.index,
+                    "message": joined(deltas).message(),
+                    "logprobs": None if rows is None else {"content": rows},
+                    "finish_reason": reason_of(finish, choice),
+                    "stop_reason": finish.stop_reason,
+                    **more,
+                }
+            )
+        sent = given.prompt_token_ids or response.prompt_token_ids or ()
+        prompt_tokens = _prompt_tokens(given.prompt_tokens, sent, response) or len(prompt_ids)
+        usage = _usage([prompt_tokens], response.choices, [f for _, f in decoded])
+        answer_id = response.request_id or new_id("chatcmpl")
+        return chat_completion(answer_id, asked.model, int(time.time()), choices, usage)
+
+    def _completions(self, given: DerenderCompletion, asked: Asked) -> dict[str, Any]:
+        choices: list[dict[str, Any]] = []
+        counts, finishes, every = [], [], []
+        for number, response in enumerate(given.generate_responses):
+            field = f"generate_responses[{number}]"
+            check_mode(response, field)
+            own = given.prompt_token_ids[number] if given.prompt_token_ids else None
+            prompt_ids = own or response.prompt_token_ids or ()
+            tokens = None if given.prompt_tokens is None else given.prompt_tokens[number]
+            counts.append(_prompt_tokens(tokens, prompt_ids, response))
+            for place, choice in enumerate(response.choices):
+                where = f"{field}.choices[{place}]"
+                deltas, finish = decode(self.tokenizer, choice, where, prompt_ids, asked.options)
+                rows = rows_of(self.tokenizer, choice, finish.usage.completion_tokens, where)
+                more = {"token_ids": choice.token_ids} if asked.token_ids else {}
+                choices.append(
+                    {
+                        "index": len(choices),
+                        "text": text_of(deltas),
+                        "logprobs": None if rows is None else flat_rows(rows, 0),
+                        "finish_reason": reason_of(finish, choice),
+                        "stop_reason": finish.stop_reason,
+                        **more,
+                    }
+                )
+                finishes.append(finish)
+                every.append(choice)
+        responses = given.generate_responses
+        return {
+            "id": (responses[0].request_id if responses else None) or new_id("cmpl"),
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": asked.model,
+            "choices": choices,
+            "usage": _usage(counts, every, finishes),
+        }
+
+
+def decode(
+    tokenizer: Tokenizer, choice: Choice, field: str, prompt_ids: Sequence[int], options: dict[str, Any]
+) -> tuple[list[Delta], Finish]:
+    """The deltas of a whole answer.
+
+    Raises:
+        RequestError: Ids are missing or outside the vocabulary, or options cannot be.
+
+    """
+    if choice.token_ids is None:
+        raise RequestError(f"{field} has no token_ids", param=f"{field}.token_ids")
+    decoder = begin(tokenizer, prompt_ids, options | {"index": choice.index})
+    deltas = feed(decoder, choice.token_ids, f"{field}.token_ids")
+    if not decoder.finished:
+        deltas += end(decoder, choice)
+    finish = deltas[-1]
+    assert isinstance(finish, Finish)
+    return deltas, finish
+
+
+def begin(tokenizer: Tokenizer, prompt_ids: Sequence[int], options: dict[str, Any]) -> ChatDecoder:
+    """A decoder for an answer to a prompt.
+
+    Raises:
+        RequestError: An id is outside the vocabulary, or an option cannot be.
+
+    """
+    try:
+        return ChatDecoder(tokenizer, prompt_ids=list(prompt_ids), **options)
+    except TokenIdError as error:
+        param = "stop_token_ids" if str(error).startswith("stop_token_ids") else "prompt_token_ids"
+        raise RequestError(f"{param}: {str(error).removeprefix('stop_token_ids: ')}", param=param) from error
+    except (TokenweirError, ValueError, TypeError) as error:
+        raise RequestError(str(error)) from error
+
+
+def feed(decoder: ChatDecoder, ids: list[int], field: str) -> list[Delta]:
+    """Decode ids.
+
+    Raises:
+        RequestError: One is outside the vocabulary.
+
+    """
+    try:
+        return decoder.feed(ids)
+    except TokenIdError as error:
+        raise RequestError(f"{field}: {error}", param=field) from error
+
+
+def end(decoder: ChatDecoder, choice: Choice) -> list[Delta]:
+    """End an answer where the engine did."""
+    return decoder.finish(ENDS.get(choice.finish_reason or "stop", FinishReason.CANCELLED))
+
+
+def reason_of(finish: Finish, choice: Choice) -> str | None:
+    """Why an answer ended: the decoder's word, or the engine's, where that is no usual one."""
+    if finish.reason is FinishReason.CANCELLED:
+        return choice.finish_reason
+    return FINISH_REASONS[finish.reason]
+
+
+def joined(deltas: Iterable[Delta]) -> JoinedDeltas:
+    """Deltas as one piece of a chat completion."""
+    together = JoinedDeltas("reasoning")
+    for delta in deltas:
+        if not isinstance(delta, Finish) and (piece := chat_delta(delta, "reasoning")) is not None:
+            together.add(piece)
+    return together
+
+
+def text_of(deltas: Iterable[Delta]) -> str:
+    """The text of the answer that deltas bring."""
+    return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+
+
+def _prompt_tokens(given: int | None, prompt_ids: Sequence[int], response: Generated) -> int:
+    if given is not None:
+        return given
+    return len(prompt_ids) or (0 if response.usage is None else response.usage.prompt_tokens)
+
+
+def _usage(prompts: Sequence[int], choices: Sequence[Choice], finishes: Sequence[Finish]) -> ChatUsage:
+    """Counts: all ids that engines gave, those behind the end of an answer included."""
+    prompt, completion = sum(prompts), sum(len(choice.token_ids or ()) for choice in choices)
+    thinking = sum(finish.usage.reasoning_tokens for finish in finishes)
+    return ChatUsage(prompt, completion, prompt + completion, CompletionTokensDetails(thinking))

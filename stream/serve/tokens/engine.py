@@ -1,0 +1,75 @@
+"""Fields of requests that mean something to an engine of vLLM's kind, and are none of this server's own interfaces."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, Struct
+
+from tokenweir.stream.serve.tokens.generate import TokenId
+from tokenweir.stream.serve.wire.checking import convert
+
+F = TypeVar("F", bound="EngineFields")
+
+Candidates = Annotated[int, Meta(ge=0, le=20)]
+
+
+class EngineFields(Struct, frozen=True, kw_only=True):
+    """What every request may have; names and meanings are vLLM's."""
+
+    cache_salt: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
+    priority: int = 0
+    kv_transfer_params: dict[str, Any] | None = None
+    ec_transfer_params: dict[str, Any] | None = None
+    allowed_token_ids: list[TokenId] | None = None
+    bad_words: list[str] | None = None
+    structured_outputs: dict[str, Any] | None = None
+    thinking_token_budget: int | None = None
+    repetition_detection: dict[str, Any] | None = None
+
+    def sampling(self) -> dict[str, Any]:
+        """Those that are parameters of sampling."""
+        names = (
+            "allowed_token_ids",
+            "bad_words",
+            "structured_outputs",
+            "thinking_token_budget",
+            "repetition_detection",
+        )
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+class ChatEngineFields(EngineFields, frozen=True, kw_only=True):
+    """What a request for chat may have."""
+
+    top_logprobs: Candidates | None = None
+    include_reasoning: bool = True
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
+
+    def template_kwargs(self) -> dict[str, bool]:
+        """How the prompt is to end, where that is not as usual."""
+        if self.add_generation_prompt and not self.continue_final_message:
+            return {}
+        return {
+            "add_generation_prompt": self.add_generation_prompt,
+            "continue_final_message": self.continue_final_message,
+        }
+
+
+class CompletionEngineFields(EngineFields, frozen=True, kw_only=True):
+    """What a request for a completion may have."""
+
+    logprobs: Candidates | None = None
+
+
+def split(body: dict[str, Any], struct: type[F]) -> tuple[F, dict[str, Any]]:
+    """The fields for the engine, checked, and the others.
+
+    Raises:
+        RequestError: Names the field at fault.
+
+    """
+    names = struct.__struct_fields__
+    fields = convert({name: body[name] for name in names if body.get(name) is not None}, struct)
+    return fields, {name: value for name, value in body.items() if name not in names}

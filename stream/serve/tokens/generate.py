@@ -1,0 +1,97 @@
+"""What goes to and comes from `POST /inference/v1/generate`, as vLLM 0.33 has it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from tokenweir.stream.serve.wire.errors import RequestError
+
+TokenId = Annotated[int, Meta(ge=0, lt=1 << 31)]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class GenerateRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an engine is asked for; what is not set is left out."""
+
+    request_id: str
+    token_ids: list[int]
+    sampling_params: dict[str, Any]
+    stream: bool
+    model: str | None = None
+    stream_options: dict[str, bool] | None = None
+    return_token_ids: bool = False
+    cache_salt: str | None = None
+    priority: int = 0
+    kv_transfer_params: dict[str, Any] | None = None
+    ec_transfer_params: dict[str, Any] | None = None
+
+
+class Candidate(Struct, frozen=True):
+    """A token and the logarithm of its probability; `token` is `token_id:N` from servers before October 2026."""
+
+    logprob: float
+    token_id: TokenId | None = None
+    token: str | None = None
+    rank: int | None = None
+
+
+class Sampled(Candidate, frozen=True):
+    """A token that was generated, and what else could have been."""
+
+    top_logprobs: list[Candidate] = []
+
+
+class SampledTokens(Struct, frozen=True):
+    """One item for each id."""
+
+    content: list[Sampled] | None = None
+
+
+class Choice(Struct, frozen=True):
+    """One answer, or what is new of it."""
+
+    index: Count
+    token_ids: list[TokenId] | None = None
+    logprobs: SampledTokens | None = None
+    finish_reason: str | None = None
+    stop_reason: str | int | None = None
+
+
+class TokensDetails(Struct, frozen=True):
+    """How many ids were thinking, if the engine knows."""
+
+    reasoning_tokens: Count | None = None
+
+
+class EngineUsage(Struct, frozen=True):
+    """An engine's counts."""
+
+    prompt_tokens: Count = 0
+    completion_tokens: Count | None = 0
+    completion_tokens_details: TokensDetails | None = None
+
+
+class Generated(Struct, frozen=True):
+    """An engine's answer, or a chunk of its stream."""
+
+    choices: list[Choice]
+    request_id: str | None = None
+    usage: EngineUsage | None = None
+    prompt_token_ids: list[TokenId] | None = None
+    output_mode: str | None = None
+
+
+def check_mode(generated: Generated, field: str) -> None:
+    """Refuse what an engine has decoded itself: stop strings are gone from it.
+
+    Raises:
+        RequestError: Names the field.
+
+    """
+    if generated.output_mode not in (None, "tokens"):
+        raise RequestError(
+            f"{field}.output_mode is {generated.output_mode!r}; only answers in tokens can be decoded",
+            param=f"{field}.output_mode",
+        )

@@ -1,0 +1,114 @@
+"""Requests for text as requests for ids: what an engine is to be sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from tokenweir.stream.engines.vllm import sampling_fields
+from tokenweir.stream.serve.answers.job import Engines, Job, chat_job, completion_job, response_job
+from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, EngineFields, split
+from tokenweir.stream.serve.tokens.generate import GenerateRequest
+from tokenweir.stream.serve.wire.chat import SamplingFields, parse_chat
+from tokenweir.stream.serve.wire.completions import parse_completion
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.items import new_id
+from tokenweir.stream.serve.wire.requests import parse_create
+
+
+class Renderer:
+    """Makes requests for ids.
+
+    Args:
+        service: The models and the limits.
+        engines: The tokenizer and the template.
+
+    """
+
+    def __init__(self, service: Service, engines: Engines) -> None:
+        self._service = service
+        self._engines = engines
+        self._max_items = service.limits.max_items
+
+    async def chat(self, body: dict[str, Any]) -> GenerateRequest:
+        """The request of `POST /v1/chat/completions`, for an engine.
+
+        Raises:
+            RequestError: A field is wrong; names it.
+            TokenweirError: The template refuses the messages, or the prompt does not fit.
+
+        """
+        fields, rest = split(body, ChatEngineFields)
+        asked = parse_chat(rest, max_items=self._max_items)
+        if fields.top_logprobs and not asked.logprobs:
+            raise RequestError("top_logprobs wants logprobs to be true", param="top_logprobs")
+        field, limit = asked.limit
+        self._service.check_max_tokens(limit, field)
+        self._service.check_choices(asked.n)
+        job = chat_job(asked, self._service.model(asked.model))
+        job = replace(job, template_kwargs={**job.template_kwargs, **fields.template_kwargs()})
+        logprobs = (fields.top_logprobs or 0) if asked.logprobs else None
+        return await self._request("chatcmpl", job, fields, asked, logprobs)
+
+    async def completions(self, body: dict[str, Any]) -> list[GenerateRequest]:
+        """The requests of `POST /v1/completions`, one a prompt; raises as `chat`."""
+        fields, rest = split(body, CompletionEngineFields)
+        asked = parse_completion(rest, max_items=self._max_items)
+        self._service.check_max_tokens(asked.max_tokens, "max_tokens")
+        model, prompts = self._service.model(asked.model), asked.prompts()
+        self._service.check_choices(asked.n, len(prompts))
+        return [
+            await self._request("cmpl", completion_job(asked, model, prompt), fields, asked, fields.logprobs)
+            for prompt in prompts
+        ]
+
+    async def responses(self, body: dict[str, Any]) -> GenerateRequest:
+        """The request of `POST /v1/responses`; raises as `chat`."""
+        fields, rest = split(body, EngineFields)
+        asked = parse_create(rest, max_items=self._max_items)
+        if asked.previous_response_id is not None:
+            raise RequestError(
+                "previous_response_id: what is rendered holds the whole conversation; put the history into input",
+                code="unsupported_parameter",
+                param="previous_response_id",
+            )
+        self._service.check_max_tokens(asked.max_output_tokens, "max_output_tokens")
+        job = response_job(asked, self._service.model(asked.model), asked.messages(max_items=self._max_items))
+        return await self._request("resp", job, fields, asked, 0 if asked.logprobs else None)
+
+    async def _request(
+        self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None
+    ) -> GenerateRequest:
+        plan = self._engines.plan(job)
+        ids = await self._engines.prompt_ids(plan)
+        if not ids:
+            raise RequestError("the prompt has no token", code="invalid_prompt")
+        sampling = self._engines.fit(job, plan, len(ids))
+        parameters = sampling_fields(sampling) | fields.sampling()
+        if sampling.stop:
+            parameters["stop"] = list(sampling.stop)
+        if logprobs is not None:
+            parameters["logprobs"] = logprobs
+        request: dict[str, Any] = {}
+        if isinstance(asked, SamplingFields):
+            if asked.include_stop_str_in_output:
+                parameters["include_stop_str_in_output"] = True
+            if not asked.skip_special_tokens:
+                parameters["skip_special_tokens"] = False
+            request["return_token_ids"] = asked.return_token_ids
+            if asked.stream:
+                request["stream_options"] = {"include_usage": asked.stream_options.include_usage}
+        return GenerateRequest(
+            request_id=new_id(prefix),
+            token_ids=ids,
+            sampling_params=parameters,
+            stream=bool(asked.stream),
+            model=asked.model,
+            cache_salt=fields.cache_salt,
+            priority=fields.priority,
+            kv_transfer_params=fields.kv_transfer_params,
+            ec_transfer_params=fields.ec_transfer_params,
+            **request,
+        )

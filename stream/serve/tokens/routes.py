@@ -1,0 +1,79 @@
+"""The paths of render and derender."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tokenweir.encode.errors import TokenweirError
+from tokenweir.stream.serve.answers.job import Engines
+from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.http.exchange import read_object
+from tokenweir.stream.serve.http.replies import JSON, reply_with
+from tokenweir.stream.serve.monitoring.failures import explain
+from tokenweir.stream.serve.tokens.derender import Derenderer
+from tokenweir.stream.serve.tokens.generate import GenerateRequest
+from tokenweir.stream.serve.tokens.render import Renderer
+from tokenweir.stream.serve.tokens.stream import StreamDerenderer
+
+Work = Callable[[dict[str, Any]], Awaitable[bytes]]
+Rendering = Callable[[dict[str, Any]], Awaitable[GenerateRequest | list[GenerateRequest]]]
+
+
+class TokenRoutes:
+    """Answers requests around an engine that somebody else asks.
+
+    Args:
+        service: The models and the limits.
+        engines: The tokenizer and the template.
+
+    """
+
+    def __init__(self, service: Service, engines: Engines) -> None:
+        self._service = service
+        self._render = Renderer(service, engines)
+        self._derender = Derenderer(service, engines, self._render)
+        self._stream = StreamDerenderer(self._derender)
+
+    @property
+    def routes(self) -> list[Route]:
+        """The paths."""
+        chat, completions = "/v1/chat/completions", "/v1/completions"
+        return [
+            self._render_route(f"{chat}/render", self._render.chat),
+            self._render_route(f"{completions}/render", self._render.completions),
+            self._render_route("/v1/responses/render", self._render.responses),
+            self._derender_route(f"{chat}/derender", self._derender.chat, self._stream.chat),
+            self._derender_route(f"{completions}/derender", self._derender.completions, self._stream.completions),
+        ]
+
+    def _render_route(self, path: str, work: Rendering) -> Route:
+        async def answer(body: dict[str, Any]) -> Response:
+            made = await work(body)
+            tokens = sum(len(one.token_ids) for one in (made if isinstance(made, list) else [made]))
+            return await reply_with(partial(msgspec.json.encode, made), tokens, self._service.limits)
+
+        return self._route(path, answer)
+
+    def _derender_route(self, path: str, whole: Work, chunk: Work) -> Route:
+        async def answer(body: dict[str, Any]) -> Response:
+            work = chunk if body.get("stream") is True else whole
+            return Response(await work(body), media_type=JSON)
+
+        return self._route(path, answer)
+
+    def _route(self, path: str, answer: Callable[[dict[str, Any]], Awaitable[Response]]) -> Route:
+        async def answered(request: Request) -> Response:
+            body = await read_object(request, self._service)
+            try:
+                return await answer(body)
+            except TokenweirError as error:
+                raise explain(error, path) from error
+
+        return Route(path, answered, methods=["POST"])

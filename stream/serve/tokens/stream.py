@@ -1,0 +1,270 @@
+"""Streams of ids as streams of completions: one chunk a call, and between the calls nothing but what the client carries.
+
+What it carries is the decoder's saved state, some hundred bytes however long prompt and answer are. So a chunk costs the
+same after 100 ids and after 100,000, and any worker on any host can take it. The state is not signed: the decoder checks
+each part of it (`ChatDecoder.from_state`), parts that contradict each other are refused when that shows, and who forges a
+sound one changes their own answer.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import StateError, TokenweirError
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.events.deltas import Delta, Finish
+from tokenweir.stream.serve.tokens.derender import Asked, Derenderer, begin, end, feed, joined, reason_of, text_of
+from tokenweir.stream.serve.tokens.generate import Choice, Count, EngineUsage, Generated, TokenId, check_mode
+from tokenweir.stream.serve.tokens.logprobs import SampledRow, flat_rows, rows_of
+from tokenweir.stream.serve.wire.checking import convert
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.items import new_id
+
+CHUNK = "generate_chunk"
+
+
+class Carried(Struct, frozen=True, forbid_unknown_fields=True):
+    """What clients carry: opaque to them."""
+
+    state: str
+
+
+class StreamState(Struct, frozen=True, array_like=True):
+    """What is inside.
+
+    Attributes:
+        decoder: The decoder's state; empty only before the first chunk, and never in what a client carries.
+        id: The completion's id.
+        created: When the first chunk came, in seconds since 1970.
+        chars: Characters of text that have gone out.
+        prompt_tokens: Ids of the prompt.
+
+    """
+
+    decoder: Annotated[bytes, Meta(min_length=1)]
+    id: str
+    created: int
+    chars: Count
+    prompt_tokens: Count
+
+
+class AnyChunkRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the bodies of both paths have with `stream`; the prompt's ids matter with the first chunk."""
+
+    stream: bool
+    generate_chunk: Generated
+    stream_state: Carried | None = None
+    model: str | None = None
+    prompt_tokens: Count | None = None
+    prompt_token_ids: list[TokenId] | None = None
+
+
+class ChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `POST /v1/completions/derender` with `stream`."""
+
+    completion_request: dict[str, Any] | None = None
+
+
+class ChatChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `POST /v1/chat/completions/derender` with `stream`."""
+
+    chat_request: dict[str, Any] | None = None
+
+
+class Step(Struct, frozen=True):
+    """What a chunk of ids gave.
+
+    Attributes:
+        choice: The chunk's only choice.
+        deltas: Its deltas.
+        rows: The probabilities of its ids.
+        chars: Characters of text before it.
+        first: Whether nothing came before it.
+
+    """
+
+    choice: Choice
+    deltas: list[Delta]
+    rows: list[SampledRow] | None
+    chars: int
+    first: bool
+
+
+class StreamDerenderer:
+    """Makes chunks of completions of chunks of ids.
+
+    Args:
+        derenderer: Knows what was asked.
+
+    """
+
+    def __init__(self, derenderer: Derenderer) -> None:
+        self._derenderer = derenderer
+        self._tokenizer = derenderer.tokenizer
+
+    async def chat(self, body: dict[str, Any]) -> bytes:
+        """Return the chunk of a chat completion, and the state for the next one, as JSON.
+
+        Raises:
+            RequestError: A field is wrong, the state included; names it.
+
+        """
+        given = convert(body, ChatChunkRequest)
+        asked = self._derenderer.chat_asked(given.chat_request, given.model)
+        head = {"object": "chat.completion.chunk", "model": asked.model}
+        wants_prompt = self._derenderer.parses
+        chunk = given.generate_chunk
+        if given.stream_state is None and chunk.choices and (given.prompt_token_ids or chunk.prompt_token_ids) is None:
+            given = replace(given, prompt_token_ids=await self._derenderer.chat_prompt(given.chat_request))
+        return await self._derenderer.run(
+            partial(self._answer, given, asked, head, "chatcmpl", _chat_choice, wants_prompt),
+            [given.generate_chunk],
+            [given.prompt_token_ids],
+            "" if given.stream_state is None else given.stream_state.state,
+        )
+
+    async def completions(self, body: dict[str, Any]) -> bytes:
+        """Return the chunk of a completion, and the state for the next one; raises as `chat`."""
+        given = convert(body, ChunkRequest)
+        asked = self._derenderer.completion_asked(given.completion_request, given.model)
+        head = {"object": "text_completion", "model": asked.model}
+        return await self._derenderer.run(
+            partial(self._answer, given, asked, head, "cmpl", _completion_choice, False),
+            [given.generate_chunk],
+            [given.prompt_token_ids],
+            "" if given.stream_state is None else given.stream_state.state,
+        )
+
+    def _answer(
+        self,
+        given: AnyChunkRequest,
+        asked: Asked,
+        head: dict[str, Any],
+        prefix: str,
+        form: Callable[[Step], dict[str, Any]],
+        wants_prompt: bool,
+    ) -> dict[str, Any]:
+        generated = given.generate_chunk
+        check_mode(generated, CHUNK)
+        if len(generated.choices) > 1:
+            raise RequestError(
+                f"{CHUNK}.choices has {len(generated.choices)} choices; a call takes one at most",
+                param=f"{CHUNK}.choices",
+            )
+        prompt_ids = given.prompt_token_ids or generated.prompt_token_ids
+        if given.stream_state is not None:
+            before = read_state(given.stream_state.state)
+        else:
+            if prompt_ids is None and wants_prompt and generated.choices:
+                raise RequestError(
+                    "prompt_token_ids: the first chunk needs the prompt, or its messages: it says whether thinking is open",
+                    code="missing_required_parameter",
+                    param="prompt_token_ids",
+                )
+            answer_id = generated.request_id or new_id(prefix)
+            tokens = given.prompt_tokens if given.prompt_tokens is not None else len(prompt_ids or ())
+            before = StreamState(b"", answer_id, int(time.time()), 0, tokens)
+        chunk = {"id": before.id, "created": before.created, **head, "choices": [], "usage": None}
+        if generated.usage is not None:
+            chunk["usage"] = _usage(generated.usage, given.prompt_tokens or before.prompt_tokens)
+        if not generated.choices:
+            return {"chunk": chunk, "stream_state": given.stream_state}
+        step, after = self._step(generated.choices[0], before, prompt_ids or (), asked)
+        choice = {"index": step.choice.index, **form(step), **_end_of(step)}
+        if asked.token_ids:
+            choice["token_ids"] = step.choice.token_ids
+        return {"chunk": chunk | {"choices": [choice]}, "stream_state": after}
+
+    def _step(
+        self, choice: Choice, before: StreamState, prompt_ids: Sequence[int], asked: Asked
+    ) -> tuple[Step, Carried]:
+        field = f"{CHUNK}.choices[0]"
+        options = asked.options | {"index": choice.index}
+        first = not before.decoder
+        decoder = begin(self._tokenizer, prompt_ids, options) if first else self._go_on(before.decoder, options)
+        ids, ignored = choice.token_ids or [], decoder.ignored
+        try:
+            deltas = feed(decoder, ids, f"{field}.token_ids")
+            if choice.finish_reason is not None and not decoder.finished:
+                deltas += end(decoder, choice)
+            chars = before.chars + len(text_of(deltas))
+            after = Carried(write_state(replace(before, decoder=decoder.state(), chars=chars)))
+        except TokenweirError:
+            raise
+        except Exception as error:
+            if first:
+                raise
+            raise _refused(error) from error  # a forged state can contradict itself, or count too far
+        rows = rows_of(self._tokenizer, choice, len(ids) - (decoder.ignored - ignored), field)
+        return Step(choice, deltas, rows, before.chars, first), after
+
+    def _go_on(self, state: bytes, options: dict[str, Any]) -> ChatDecoder:
+        try:
+            return ChatDecoder.from_state(self._tokenizer, state, **options)
+        except StateError as error:
+            raise _refused(error) from error
+        except (TokenweirError, ValueError, TypeError) as error:
+            raise RequestError(str(error)) from error
+
+
+def read_state(text: str) -> StreamState:
+    """What a client carried.
+
+    Raises:
+        RequestError: It is not what it was given.
+
+    """
+    try:
+        return _states.decode(b64decode(text, validate=True))
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise _refused(error) from error
+
+
+def write_state(state: StreamState) -> str:
+    """What a client is to carry."""
+    return b64encode(msgspec.msgpack.encode(state)).decode()
+
+
+_states = msgspec.msgpack.Decoder(StreamState)
+
+
+def _refused(error: Exception) -> RequestError:
+    return RequestError(
+        f"stream_state: {error}; send back what the last call gave, with the same request", param="stream_state"
+    )
+
+
+def _chat_choice(step: Step) -> dict[str, Any]:
+    logprobs = None if step.rows is None else {"content": step.rows}
+    return {"delta": joined(step.deltas).piece("assistant" if step.first else None), "logprobs": logprobs}
+
+
+def _completion_choice(step: Step) -> dict[str, Any]:
+    return {"text": text_of(step.deltas), "logprobs": None if step.rows is None else flat_rows(step.rows, step.chars)}
+
+
+def _end_of(step: Step) -> dict[str, Any]:
+    finish = step.deltas[-1] if step.deltas else None
+    if not isinstance(finish, Finish):
+        return {"finish_reason": None, "stop_reason": None}
+    return {"finish_reason": reason_of(finish, step.choice), "stop_reason": finish.stop_reason}
+
+
+def _usage(usage: EngineUsage, prompt_tokens: int) -> dict[str, Any]:
+    prompt, completion = prompt_tokens or usage.prompt_tokens, usage.completion_tokens or 0
+    counts: dict[str, Any] = {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
+    if usage.completion_tokens_details is not None:
+        counts["completion_tokens_details"] = usage.completion_tokens_details
+    return counts

@@ -1,0 +1,242 @@
+"""The body of OpenAI's Chat Completions, checked. No I/O; `chat_answers.py` has what goes out.
+
+A field that changes no output is accepted; one that this server cannot honour is refused by name and value, so that
+nobody believes in a setting without effect. `null` means unset. Besides OpenAI's fields, those that vLLM and other servers
+have for sampling are known under the same names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from tokenweir.stream.decode.options import OutputOptions
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.serve.wire.chat_messages import chat_messages
+from tokenweir.stream.serve.wire.checking import convert, count_items, offered_fields
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.messages import ChatMessage
+from tokenweir.stream.serve.wire.requests import Stop, effort_kwargs
+
+_ID = re.compile("[0-9]{1,10}")
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
+MOST_BIASES = 1024
+"""Entries of `logit_bias`: as many as vLLM's sampler has room for. One for each token of a vocabulary would keep the event
+loop for a tenth of a second."""
+
+
+class StreamOptions(Struct, frozen=True):
+    """What a stream has besides the answer."""
+
+    include_usage: bool = False
+    include_obfuscation: bool = False
+
+
+class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What Chat Completions and Completions have in common; names and meanings are those of OpenAI and of vLLM."""
+
+    model: str | None = None
+    stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    n: Annotated[int, Meta(ge=1)] = 1
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Meta(ge=-1)] | None = None
+    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    repetition_penalty: Annotated[float, Meta(gt=0)] | None = None
+    logit_bias: Annotated[dict[str, Annotated[float, Meta(ge=-100, le=100)]], Meta(max_length=MOST_BIASES)] = {}
+    seed: int | None = None
+    stop: Stop | Annotated[list[Stop], Meta(max_length=16)] | None = None
+    stop_token_ids: Annotated[list[int], Meta(max_length=64)] = []
+    min_tokens: Annotated[int, Meta(ge=0)] = 0
+    ignore_eos: bool = False
+    include_stop_str_in_output: bool = False
+    skip_special_tokens: bool = True
+    return_token_ids: bool = False
+    user: str | None = None
+
+    def common_sampling(self, max_tokens: int | None, schema: dict[str, Any] | None = None) -> Sampling:
+        """The engine's parameters.
+
+        Raises:
+            RequestError: A key of `logit_bias` is no id.
+
+        """
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        bad = next((key for key in self.logit_bias if not _ID.fullmatch(key)), None)
+        if bad is not None:
+            raise RequestError(f"logit_bias: {bad[:40]!r} is no token id", param="logit_bias")
+        return Sampling(
+            max_tokens=max_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=None if self.top_k in (-1, 0) else self.top_k,
+            seed=self.seed,
+            stop=stop,
+            stop_token_ids=tuple(self.stop_token_ids),
+            min_tokens=self.min_tokens,
+            ignore_eos=self.ignore_eos,
+            n=self.n,
+            min_p=self.min_p or None,
+            frequency_penalty=self.frequency_penalty or None,
+            presence_penalty=self.presence_penalty or None,
+            repetition_penalty=None if self.repetition_penalty == 1 else self.repetition_penalty,
+            logit_bias={int(key): value for key, value in self.logit_bias.items()},
+            json_schema=schema,
+        )
+
+    def decoding(self) -> OutputOptions:
+        """Options of the decoder."""
+        return {"include_stop": self.include_stop_str_in_output, "skip_special_tokens": self.skip_special_tokens}
+
+
+class JsonSchema(Struct, frozen=True, rename={"json_schema": "schema"}):
+    """A named JSON schema."""
+
+    name: str = ""
+    description: str | None = None
+    json_schema: dict[str, Any] = {}
+    strict: bool | None = None
+
+
+class ResponseFormat(Struct, frozen=True):
+    """What an answer is to look like."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+    def schema(self) -> dict[str, Any] | None:
+        """The JSON schema that it is to fit."""
+        if self.type == "text":
+            return None
+        return {"type": "object"} if self.json_schema is None else self.json_schema.json_schema
+
+
+class ChatTool(Struct, frozen=True, forbid_unknown_fields=True):
+    """A function that the model may call."""
+
+    function: ToolFunction
+    type: Literal["function"]
+
+
+class ToolFunction(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a tool is; `parameters` is a JSON schema."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class FunctionName(Struct, frozen=True, forbid_unknown_fields=True):
+    """A function by its name."""
+
+    name: str
+
+
+class NamedTool(Struct, frozen=True, forbid_unknown_fields=True):
+    """The one tool that is to be called."""
+
+    function: FunctionName
+    type: Literal["function"]
+
+
+class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `POST /v1/chat/completions`."""
+
+    messages: Annotated[list[Any], Meta(min_length=1)]
+    max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
+    logprobs: bool = False
+    tools: list[ChatTool] = []
+    tool_choice: Literal["auto", "none", "required"] | NamedTool | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: ResponseFormat | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    chat_template_kwargs: dict[str, Any] = {}
+
+    @property
+    def limit(self) -> tuple[str, int | None]:
+        """The most tokens that are asked for, and the field that says so."""
+        if self.max_completion_tokens is not None:
+            return "max_completion_tokens", self.max_completion_tokens
+        return "max_tokens", self.max_tokens
+
+    def sampling(self) -> Sampling:
+        """The engine's parameters; raises as `common_sampling`."""
+        return self.common_sampling(self.limit[1], self.response_format.schema() if self.response_format else None)
+
+    def conversation(self) -> list[ChatMessage]:
+        """The messages for a template; raises as `chat_messages`."""
+        return chat_messages(self.messages)
+
+    def definitions(self) -> list[dict[str, Any]] | None:
+        """The tools as chat templates take them; None if there are none."""
+        return [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.function.name,
+                    "description": tool.function.description or "",
+                    "parameters": tool.function.parameters or {"type": "object", "properties": {}},
+                },
+            }
+            for tool in self.tools
+        ] or None
+
+    def template_kwargs(self) -> dict[str, Any]:
+        """Variables for the template."""
+        return effort_kwargs(self.reasoning_effort) | self.chat_template_kwargs
+
+
+# Fields that this server does not offer, with the values that ask for nothing.
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "add_generation_prompt": (True,),
+    "best_of": (1,),
+    "continue_final_message": (False,),
+    "echo": (False,),
+    "modalities": (["text"],),
+    "suffix": ("",),
+    "top_logprobs": (0,),
+}
+# Fields that change no output.
+IGNORED = frozenset(
+    {
+        "metadata",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "verbosity",
+    }
+)
+
+
+def parse_body(body: dict[str, Any], struct: type[Any], *, max_items: int, counted: Iterable[str]) -> Any:
+    """A request's body as the struct, checked.
+
+    Raises:
+        RequestError: Names the field at fault, and its value.
+
+    """
+    count_items(body, counted, max_items)
+    kept = offered_fields(body, struct, ignored=IGNORED, neutral=NEUTRAL)
+    return convert(kept, struct)
+
+
+def parse_chat(body: dict[str, Any], *, max_items: int = 2048) -> ChatRequest:
+    """The body of `POST /v1/chat/completions`, checked; raises as `parse_body`."""
+    request: ChatRequest = parse_body(body, ChatRequest, max_items=max_items, counted=("messages", "tools"))
+    if "chat_template" in request.chat_template_kwargs:
+        raise RequestError(
+            "chat_template_kwargs.chat_template: a template is never taken from a request",
+            code="unsupported_parameter",
+            param="chat_template_kwargs.chat_template",
+        )
+    return request

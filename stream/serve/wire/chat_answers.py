@@ -1,0 +1,328 @@
+"""OpenAI's Chat Completions as they go out: deltas as chunks, or as one completion. No I/O."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tokenweir.stream.events.deltas import Alignment, Delta, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.events import Logprob
+from tokenweir.stream.serve.wire.items import ItemDelta, new_call_id, new_id, token_logprobs
+
+Thinking = Literal["reasoning_content", "reasoning"]
+"""What thinking is called: by llama.cpp and SGLang, and here; and by vLLM."""
+
+
+class CompletionTokensDetails(Struct, frozen=True):
+    """How many of the tokens were thinking."""
+
+    reasoning_tokens: int
+
+
+class ChatUsage(Struct, frozen=True):
+    """Token counts of all answers to a request."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    completion_tokens_details: CompletionTokensDetails
+
+
+def usage_of(usages: Iterable[Usage]) -> ChatUsage:
+    """The counts of several answers to one prompt."""
+    given = list(usages)
+    prompt = max((usage.prompt_tokens for usage in given), default=0)
+    completion = sum(usage.completion_tokens for usage in given)
+    reasoning = sum(usage.reasoning_tokens for usage in given)
+    return ChatUsage(prompt, completion, prompt + completion, CompletionTokensDetails(reasoning))
+
+
+FINISH_REASONS = {
+    FinishReason.STOP: "stop",
+    FinishReason.LENGTH: "length",
+    FinishReason.TOOL_CALLS: "tool_calls",
+    FinishReason.CANCELLED: "stop",
+}
+
+
+class Logprobs(Struct, frozen=True):
+    """The answer's tokens with their logarithms."""
+
+    content: list[Logprob]
+
+
+class CallFunction(Struct, frozen=True, omit_defaults=True):
+    """A piece of a call: the name first, then arguments."""
+
+    name: str | None = None
+    arguments: str | None = None
+
+
+class CallDelta(Struct, frozen=True, omit_defaults=True):
+    """A piece of a call; id and type come with the name."""
+
+    function: CallFunction
+    index: int | None = None
+    id: str | None = None
+    type: str | None = None
+
+
+class ChatDelta(Struct, frozen=True, omit_defaults=True):
+    """What is new of an answer; thinking is `reasoning_content`, or `reasoning` where it goes by vLLM's name."""
+
+    role: str | None = None
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[CallDelta] | None = None
+
+
+class ChunkChoice(Struct, frozen=True):
+    """What is new of one of several answers; vLLM's `token_ids` where they were asked for."""
+
+    index: int
+    delta: ChatDelta
+    logprobs: Logprobs | None = None
+    finish_reason: str | None = None
+    token_ids: list[int] | UnsetType = UNSET
+
+
+class ChatChunk(Struct, frozen=True):
+    """A piece of the stream; the first has vLLM's `prompt_token_ids` where ids were asked for."""
+
+    id: str
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    object: str = "chat.completion.chunk"
+    prompt_token_ids: list[int] | UnsetType = UNSET
+
+
+class UsageChunk(Struct, frozen=True):
+    """The last piece of the stream, if it was asked for."""
+
+    id: str
+    created: int
+    model: str
+    usage: ChatUsage
+    choices: list[ChunkChoice] = []
+    object: str = "chat.completion.chunk"
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def sse(value: Any) -> bytes:
+    """A server-sent event."""
+    return b"data: " + _encoder.encode(value) + b"\n\n"
+
+
+class ChatAnswer:
+    """One request's answers: as chunks while their deltas come, or as one completion after them.
+
+    Args:
+        model: The model's name.
+        choices: How many answers there will be.
+        logprobs: Whether chunks have the tokens' logarithms.
+        token_ids: Whether the prompt's ids and those of the answers go out.
+
+    Attributes:
+        id: The completion's id.
+
+    """
+
+    def __init__(self, model: str, *, choices: int = 1, logprobs: bool = False, token_ids: bool = False) -> None:
+        self.id = new_id("chatcmpl")
+        self._model = model
+        self._created = int(time.time())
+        self._logprobs = logprobs
+        self._token_ids = token_ids
+        self._choices = [_Choice() for _ in range(choices)]
+
+    def start(self, prompt_ids: Sequence[int]) -> list[bytes]:
+        """The chunks that open the answers."""
+        role = ChatDelta(role="assistant", content="")
+        ids = list(prompt_ids) if self._token_ids else UNSET
+        return [self._chunk(ChunkChoice(index, role), UNSET if index else ids) for index in range(len(self._choices))]
+
+    def chunks(self, deltas: Iterable[Delta]) -> list[bytes]:
+        """The chunks of deltas.
+
+        Raises:
+            RequestError: Logprobs were asked for, and the engine gives none.
+
+        """
+        return [self._chunk(choice) for delta in deltas if (choice := self._step(delta)) is not None]
+
+    def usage_chunk(self) -> bytes:
+        """The chunk with the usage."""
+        return sse(UsageChunk(self.id, self._created, self._model, self._usage()))
+
+    def add(self, deltas: Iterable[Delta]) -> None:
+        """Take deltas for `completion`; raises as `chunks`."""
+        for delta in deltas:
+            if (step := self._step(delta)) is not None:
+                self._choices[delta.index].add(step)
+
+    def completion(self, prompt_ids: Sequence[int]) -> bytes:
+        """All answers, as JSON."""
+        choices = [
+            {
+                "index": index,
+                "message": choice.joined.message(),
+                "logprobs": Logprobs(choice.logprobs) if self._logprobs else None,
+                "finish_reason": choice.reason,
+                **({"token_ids": choice.token_ids} if self._token_ids else {}),
+            }
+            for index, choice in enumerate(self._choices)
+        ]
+        whole = chat_completion(self.id, self._model, self._created, choices, self._usage())
+        return _encoder.encode(whole | {"prompt_token_ids": list(prompt_ids)} if self._token_ids else whole)
+
+    def _usage(self) -> ChatUsage:
+        return usage_of(choice.usage for choice in self._choices)
+
+    def _chunk(self, choice: ChunkChoice, prompt_ids: list[int] | UnsetType = UNSET) -> bytes:
+        return sse(ChatChunk(self.id, self._created, self._model, [choice], prompt_token_ids=prompt_ids))
+
+    def _step(self, delta: Delta) -> ChunkChoice | None:
+        index = delta.index
+        choice = self._choices[index]
+        ids = delta.token_ids if self._token_ids else UNSET
+        if isinstance(delta, Finish):
+            choice.usage = delta.usage
+            reason = FINISH_REASONS.get(delta.reason)
+            return None if reason is None else ChunkChoice(index, ChatDelta(), None, reason, ids)
+        piece = chat_delta(delta)
+        if piece is None:
+            return ChunkChoice(index, ChatDelta(), token_ids=ids) if ids else None
+        logprobs = None
+        if self._logprobs and isinstance(delta, TextDelta):
+            logprobs = Logprobs(checked_logprobs(delta.alignment))
+        return ChunkChoice(index, piece, logprobs, token_ids=ids)
+
+
+def chat_completion(
+    answer_id: str, model: str, created: int, choices: list[dict[str, Any]], usage: ChatUsage
+) -> dict[str, Any]:
+    """A whole completion."""
+    return {
+        "id": answer_id,
+        "object": "chat.completion",
+        "created": created,
+        "model": model,
+        "choices": choices,
+        "usage": usage,
+    }
+
+
+def chat_delta(delta: ItemDelta, thinking: Thinking = "reasoning_content") -> ChatDelta | None:
+    """What a delta adds to an answer; None if that is nothing that clients get."""
+    if isinstance(delta, TextDelta):
+        return ChatDelta(content=delta.text)
+    if isinstance(delta, ReasoningDelta):
+        if thinking == "reasoning":
+            return ChatDelta(reasoning=delta.text)
+        return ChatDelta(reasoning_content=delta.text)
+    if delta.name:
+        function = CallFunction(delta.name, delta.arguments)
+        return ChatDelta(tool_calls=[CallDelta(function, delta.call, new_call_id(), "function")])
+    if delta.arguments:
+        return ChatDelta(tool_calls=[CallDelta(CallFunction(arguments=delta.arguments), delta.call)])
+    return None
+
+
+def checked_logprobs(alignment: Alignment | None) -> list[Logprob]:
+    """A delta's tokens with their logarithms.
+
+    Raises:
+        RequestError: The engine gives none.
+
+    """
+    if alignment is not None and None in alignment.logprobs:
+        raise RequestError(
+            "logprobs are asked for, and this model's engine gives none", code="unsupported_parameter", param="logprobs"
+        )
+    return token_logprobs(alignment)
+
+
+class JoinedDeltas:
+    """Pieces of an answer, joined.
+
+    Args:
+        thinking: What thinking is called.
+
+    """
+
+    def __init__(self, thinking: Thinking = "reasoning_content") -> None:
+        self._thinking = thinking
+        self._text: list[str] = []
+        self._thoughts: list[str] = []
+        self._calls: dict[int, list[CallDelta]] = {}
+
+    def add(self, piece: ChatDelta) -> None:
+        """Take one more piece."""
+        if piece.content:
+            self._text.append(piece.content)
+        elif piece.tool_calls is None:
+            self._thoughts.append(piece.reasoning_content or piece.reasoning or "")
+        for call in piece.tool_calls or ():
+            assert call.index is not None
+            self._calls.setdefault(call.index, []).append(call)
+
+    def piece(self, role: str | None = None) -> ChatDelta:
+        """All of them as one piece; `role` opens an answer."""
+        text, thoughts = "".join(self._text), "".join(self._thoughts)
+        calls = [
+            CallDelta(CallFunction(first.function.name, _arguments(pieces)), index, first.id, first.type)
+            for index, pieces in self._calls.items()
+            for first in pieces[:1]
+        ]
+        content = text or ("" if role else None)
+        if self._thinking == "reasoning":
+            return ChatDelta(role, content, None, thoughts or None, calls or None)
+        return ChatDelta(role, content, thoughts or None, None, calls or None)
+
+    def message(self) -> dict[str, Any]:
+        """The answer that they make up."""
+        text, thoughts = "".join(self._text), "".join(self._thoughts)
+        calls = [
+            {"id": first.id, "type": "function", "function": CallFunction(first.function.name, _arguments(pieces))}
+            for pieces in self._calls.values()
+            for first in pieces[:1]
+        ]
+        message: dict[str, Any] = {"role": "assistant", "content": text if text or not calls else None, "refusal": None}
+        if thoughts:
+            message[self._thinking] = thoughts
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+
+def _arguments(pieces: Iterable[CallDelta]) -> str:
+    return "".join(piece.function.arguments or "" for piece in pieces)
+
+
+class _Choice:
+    """One answer that is being put together."""
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.joined = JoinedDeltas()
+        self.logprobs: list[Logprob] = []
+        self.token_ids: list[int] = []
+        self.reason = "stop"
+
+    def add(self, step: ChunkChoice) -> None:
+        self.joined.add(step.delta)
+        if step.finish_reason is not None:
+            self.reason = step.finish_reason
+        if step.logprobs is not None:
+            self.logprobs += step.logprobs.content
+        if step.token_ids is not UNSET:
+            self.token_ids += step.token_ids

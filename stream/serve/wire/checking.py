@@ -1,0 +1,198 @@
+"""JSON bodies and events, checked: what is wrong is named by its field and its value. No I/O."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct, inspect
+
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.messages import ChatMessage
+
+T = TypeVar("T")
+
+
+def parse_object(data: str | bytes) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        RequestError: It is none.
+
+    """
+    try:
+        event = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        if _is_json(data):  # msgspec takes no half of a surrogate pair, which JSON can spell
+            raise RequestError(
+                "the message has half of a surrogate pair, which is no character", code="invalid_unicode"
+            ) from error
+        raise RequestError(f"the message is not JSON: {error}", code="invalid_json") from error
+    if not isinstance(event, dict):
+        raise RequestError(f"expected a JSON object, got {show(event)}", code="invalid_type")
+    return event
+
+
+def _is_json(data: str | bytes) -> bool:
+    try:
+        json.loads(data, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) -> None:
+    """Refuse more items, content parts and tool calls than a template should go through.
+
+    Raises:
+        RequestError: Says how many there are, and may be.
+
+    """
+    for field in fields:
+        items = event.get(field)
+        if isinstance(items, list):
+            total = len(items)
+            if total <= max_items:
+                lists = (
+                    item.get(name) for item in items if isinstance(item, dict) for name in ("content", "tool_calls")
+                )
+                total += sum(len(inner) for inner in lists if isinstance(inner, list))
+            if total > max_items:
+                raise RequestError(
+                    f"{field} has {total} items and parts; this server takes {max_items} at most",
+                    code="too_many_items",
+                    param=field,
+                )
+
+
+def check_length(messages: Sequence[ChatMessage], max_items: int) -> None:
+    """Refuse a conversation that became too long by what it continues, or by what was unpacked into it.
+
+    A message counts once, or once a call if it has several: no more than the items that it was made of.
+
+    Raises:
+        RequestError: Says how long the conversation is, and may be.
+
+    """
+    total = sum(max(1, len(message.get("tool_calls", ()))) for message in messages)
+    if total > max_items:
+        raise RequestError(
+            f"the conversation has {total} messages and calls, with what it continues and what was unpacked; "
+            f"max_items is {max_items}",
+            code="too_many_items",
+            param="input",
+        )
+
+
+def offered_fields(
+    body: dict[str, Any],
+    struct: type[Struct],
+    *,
+    ignored: Container[str],
+    neutral: Mapping[str, Sequence[Any]],
+) -> dict[str, Any]:
+    """The fields of a body that `struct` has.
+
+    Args:
+        body: The fields of the request; those that are None are unset.
+        struct: What this server offers.
+        ignored: Fields that change no output.
+        neutral: Values of fields that are not offered, which ask for nothing.
+
+    Raises:
+        RequestError: Another field is set; names it, and its value.
+
+    """
+    kept = {}
+    for name, value in body.items():
+        if value is None or name in ignored:
+            continue
+        if name in struct.__struct_fields__:
+            kept[name] = value
+        elif not any(type(value) is type(nothing) and value == nothing for nothing in neutral.get(name, ())):
+            name = name[:80]
+            raise RequestError(
+                f"{name} is {show(value)}; this server does not offer it", code="unsupported_parameter", param=name
+            )
+    return kept
+
+
+def convert(body: dict[str, Any], struct: type[T]) -> T:
+    """A request's body as a struct.
+
+    Raises:
+        RequestError: Names the field at fault, and its value.
+
+    """
+    try:
+        return msgspec.convert(body, struct)
+    except msgspec.ValidationError as error:
+        raise located(error, body, struct) from error
+
+
+def located(error: msgspec.ValidationError, event: dict[str, Any], kind: Any) -> RequestError:
+    """The error with the path as `param`, the value that stands there and, of a few, those that may.
+
+    `msgspec` gives the path as `$.a[0].b`, and says of a wrong choice only that it is wrong.
+
+    Args:
+        error: What was raised.
+        event: What was converted.
+        kind: The type that it was converted to.
+
+    """
+    text = str(error)
+    message, found, path = text.rpartition(" - at `$")  # the last one: the message may quote the client before it
+    if not found:
+        missing = re.fullmatch(r"Object missing required field `(\w+)`", text)
+        if missing is None:
+            return RequestError(text)
+        return RequestError(f"{missing[1]} is missing", code="missing_required_parameter", param=missing[1])
+    param = path.removesuffix("`").removeprefix(".")
+    value: Any = event
+    kinds = _alternatives(_type_info(kind))
+    for key, index in re.findall(r"([^.\[\]]+)|\[(\d+|\.\.\.)\]", param):
+        if index == "...":  # some value of a mapping: msgspec does not say which
+            break
+        value = value[int(index)] if index else value.get(key)
+        kinds = [inner for outer in kinds for field in _inside(outer, key) for inner in _alternatives(field)]
+    choices = [str(choice) for kind in kinds if isinstance(kind, inspect.LiteralType) for choice in kind.values]
+    if choices and isinstance(value, str):
+        return RequestError(f"{param}: {show(value)} is none of {', '.join(choices)}", param=param)
+    return RequestError(f"{param}: {message}, got {show(value)}", param=param)
+
+
+@cache  # 2 or 3 ms for a request, and there are a few kinds of them
+def _type_info(kind: Any) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _alternatives(kind: Any) -> Sequence[Any]:
+    return kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+
+
+def _inside(kind: Any, key: str) -> Iterator[Any]:
+    """The type of a field of a type, or of its items, if it has any."""
+    match kind:
+        case inspect.StructType(tag_field=tag_field, tag=tag, fields=fields):
+            if key == tag_field:
+                yield inspect.LiteralType((tag,))
+            yield from (field.type for field in fields if field.encode_name == key)
+        case inspect.ListType(item_type=inner) | inspect.DictType(value_type=inner):
+            yield inner
+        case _:
+            pass
+
+
+def show(value: Any) -> str:
+    """The value as JSON, cut where it is long."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,108 @@
+"""Conversations made shorter: what the model is asked for, and the item that stands for what was said. No I/O.
+
+What the system and the user said stays word for word; what the assistant said and did, and what its tools gave, becomes a
+summary by the model. The item is opaque to clients, as the protocol has it, and yet no secret, though its field is called
+`encrypted_content`: it holds nothing but what its owner sent and was answered, and who forges one says it themselves.
+"""
+
+from __future__ import annotations
+
+import binascii
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from tokenweir.stream.events.deltas import Delta, Finish, TextDelta, Usage
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.events import ResponseUsage
+from tokenweir.stream.serve.wire.items import new_id
+from tokenweir.stream.serve.wire.messages import ChatMessage
+
+ASK = (
+    "Write a summary of this conversation, from which you could go on without it: what you found out, decided and did, "
+    "what is still to be done, and every name and number that matters for it. Write nothing else."
+)
+
+MOST_TOKENS = 2048
+"""Of a summary and the thinking before it: one that is longer is cut, since small models may never come to an end."""
+
+
+class Said(Struct, frozen=True, forbid_unknown_fields=True):
+    """A message of a conversation that was made shorter."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class CompactionItem(Struct, frozen=True, tag_field="type", tag="compaction"):
+    """An output item: all that was said."""
+
+    id: str
+    encrypted_content: str
+
+
+class CompactedResponse(Struct, frozen=True, kw_only=True):
+    """The answer to `POST /v1/responses/compact`; its output is the input of the next response."""
+
+    id: str
+    object: Literal["response.compaction"] = "response.compaction"
+    created_at: int
+    output: list[CompactionItem]
+    usage: ResponseUsage
+
+
+def question(conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The conversation with the question for its summary, which joins the user's last words: templates may want turns."""
+    *before, last = conversation or [{}]
+    if last.get("role") == "user":
+        return [*before, {"role": "user", "content": f"{last['content']}\n\n{ASK}"}]
+    return [*conversation, {"role": "user", "content": ASK}]
+
+
+def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> CompactedResponse:
+    """The conversation made shorter by the answer to `question`.
+
+    Raises:
+        RequestError: The answer has no text.
+
+    """
+    summary, usage = "", Usage()
+    for delta in deltas:
+        if isinstance(delta, TextDelta):
+            summary += delta.text
+        elif isinstance(delta, Finish):
+            usage = delta.usage
+    if not summary.strip():
+        raise RequestError("the model wrote no summary", code="server_error", status=500)
+    by_role: dict[str, list[str]] = {}
+    for message in conversation:
+        by_role.setdefault(message["role"], []).append(message["content"])
+    said = [Said("system", text) for text in by_role.get("system", ())]
+    if "user" in by_role:
+        said.append(Said("user", "\n\n".join(by_role["user"])))
+    item = CompactionItem(new_id("cmp"), pack([*said, Said("assistant", summary.strip())]))
+    return CompactedResponse(
+        id=new_id("resp"), created_at=int(time.time()), output=[item], usage=ResponseUsage.of(usage)
+    )
+
+
+def pack(said: Sequence[Said]) -> str:
+    """Messages as the content of an item."""
+    return b64encode(msgspec.json.encode(said)).decode()
+
+
+def unpack(content: str) -> list[Said]:
+    """The messages of an item.
+
+    Raises:
+        ValueError: `pack` has not made it.
+
+    """
+    try:
+        return msgspec.json.decode(b64decode(content, validate=True), type=list[Said])
+    except (binascii.Error, msgspec.DecodeError, ValueError) as error:
+        raise ValueError("this server has not made this compaction") from error

@@ -1,0 +1,189 @@
+"""OpenAI's Completions: texts or ids to go on with, in vLLM's dialect. No I/O."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from tokenweir.stream.events.deltas import Delta, Finish, TextDelta, Usage
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.serve.wire.chat import SamplingFields, parse_body
+from tokenweir.stream.serve.wire.chat_answers import FINISH_REASONS, checked_logprobs, sse, usage_of
+from tokenweir.stream.serve.wire.checking import show
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.items import new_id
+
+DEFAULT_MAX_TOKENS = 16
+"""OpenAI's."""
+
+
+class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `POST /v1/completions`; `logprobs` counts the token itself only, so it is 0 or 1."""
+
+    prompt: Any
+    logprobs: Annotated[int, Meta(ge=0, le=1)] | None = None
+
+    def prompts(self) -> list[str | list[int]]:
+        """What to go on with: several texts, or several lists of ids.
+
+        Raises:
+            RequestError: It is neither.
+
+        """
+        prompt = self.prompt
+        if isinstance(prompt, str):
+            return [prompt]
+        if isinstance(prompt, list) and prompt:
+            if _fits(prompt, list[str]):
+                return prompt
+            if _fits(prompt, _Ids):
+                return [prompt]
+            if _fits(prompt, list[_Ids]):
+                return prompt
+        raise RequestError(
+            f"prompt: expected a text, a list of texts, of ids or of lists of ids, none of them empty, got {show(prompt)}",
+            param="prompt",
+        )
+
+    def sampling(self) -> Sampling:
+        """The engine's parameters; raises as `common_sampling`."""
+        return self.common_sampling(self.max_tokens or DEFAULT_MAX_TOKENS)
+
+
+_Ids = Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 31)]], Meta(min_length=1)]
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def parse_completion(body: dict[str, Any], *, max_items: int = 2048) -> CompletionRequest:
+    """The body, checked; raises as `parse_body`."""
+    request: CompletionRequest = parse_body(body, CompletionRequest, max_items=max_items, counted=())
+    return request
+
+
+class CompletionAnswer:
+    """One request's answers: as chunks while their deltas come, or as one completion after them.
+
+    Args:
+        request: What was asked.
+        model: The model's name.
+        choices: How many answers there will be.
+
+    Attributes:
+        id: The completion's id.
+
+    """
+
+    def __init__(self, request: CompletionRequest, model: str, choices: int) -> None:
+        self.id = new_id("cmpl")
+        self._head = {"id": self.id, "object": "text_completion", "created": int(time.time()), "model": model}
+        self._logprobs = request.logprobs is not None
+        self._token_ids = request.return_token_ids
+        self._choices: list[dict[str, Any]] = [{"index": index, "text": ""} for index in range(choices)]
+        self._usage = [Usage()] * choices
+        self._n = request.n
+
+    def chunks(self, deltas: Iterable[Delta], prompt_ids: Sequence[int], offset: int = 0) -> list[bytes]:
+        """The chunks of deltas, the answers to one prompt, whose indexes count from `offset`."""
+        steps = (self._step(delta, prompt_ids, offset) for delta in deltas)
+        return [sse({**self._head, "choices": [step]}) for step in steps if step is not None]
+
+    def add(self, deltas: Iterable[Delta], prompt_ids: Sequence[int], offset: int = 0) -> None:
+        """Take deltas for `completion`; as `chunks`."""
+        for delta in deltas:
+            if not (step := self._step(delta, prompt_ids, offset)):
+                continue
+            choice = self._choices[step["index"]]
+            choice["text"] += step["text"]
+            choice["finish_reason"] = step["finish_reason"]
+            if "token_ids" in step:
+                choice.setdefault("token_ids", []).extend(step["token_ids"])
+            if (new := step["logprobs"]) is not None:
+                if (old := choice.get("logprobs")) is None:
+                    choice["logprobs"] = new
+                else:
+                    for key, values in new.items():
+                        old[key] += values
+            choice.setdefault("logprobs", None)
+
+    def completion(self) -> bytes:
+        """All answers, as JSON."""
+        return msgspec.json.encode({**self._head, "choices": self._choices, "usage": self._counts()})
+
+    def usage_chunk(self) -> bytes:
+        """The chunk with the usage."""
+        return sse({**self._head, "choices": [], "usage": self._counts()})
+
+    def _counts(self) -> Any:
+        each = [usage_of(self._usage[first : first + self._n]) for first in range(0, len(self._usage), self._n)]
+        prompt, completion = sum(one.prompt_tokens for one in each), sum(one.completion_tokens for one in each)
+        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+    def _step(self, delta: Delta, prompt_ids: Sequence[int], offset: int) -> dict[str, Any] | None:
+        index = offset + delta.index
+        reason = None
+        if isinstance(delta, Finish):
+            self._usage[index] = delta.usage
+            if (reason := FINISH_REASONS.get(delta.reason)) is None:
+                return None
+        text = delta.text if isinstance(delta, TextDelta) else ""
+        step: dict[str, Any] = {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
+        if self._logprobs and isinstance(delta, TextDelta):
+            step["logprobs"] = self._rows(delta)
+        if self._token_ids:
+            step["token_ids"] = delta.token_ids
+            if "prompt_token_ids" not in (choice := self._choices[index]):
+                choice["prompt_token_ids"] = step["prompt_token_ids"] = list(prompt_ids)
+        return step
+
+    def _rows(self, delta: TextDelta) -> dict[str, Sequence[Any]]:
+        rows = checked_logprobs(delta.alignment)
+        start = 0 if delta.alignment is None else delta.alignment.char_start
+        return completion_rows(rows, start, [{row.token: row.logprob} for row in rows])
+
+
+class TokenRow(Protocol):
+    """A token and the natural logarithm of its probability."""
+
+    @property
+    def token(self) -> str:
+        """Its text."""
+        ...
+
+    @property
+    def logprob(self) -> float:
+        """The logarithm."""
+        ...
+
+
+def completion_rows(
+    rows: Sequence[TokenRow], start: int, tops: Sequence[dict[str, float] | None]
+) -> dict[str, Sequence[Any]]:
+    """Tokens as completions have them, a list a field.
+
+    Args:
+        rows: The tokens.
+        start: How long the text before them is.
+        tops: For each, the likeliest tokens with their logarithms.
+
+    """
+    offsets = []
+    for row in rows:
+        offsets.append(start)
+        start += len(row.token)
+    return {
+        "tokens": [row.token for row in rows],
+        "token_logprobs": [row.logprob for row in rows],
+        "text_offset": offsets,
+        "top_logprobs": tops,
+    }

@@ -1,0 +1,116 @@
+"""The input of a response: its items, checked, as messages for a chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from tokenweir.stream.serve.wire.compaction import unpack
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation, FunctionName
+
+
+class _InputText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_text"):
+    text: str
+
+
+class _OutputText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="output_text"):
+    text: str
+    annotations: list[Any] | None = None
+    logprobs: list[Any] | None = None
+
+
+class _Refusal(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="refusal"):
+    refusal: str
+
+    @property
+    def text(self) -> str:
+        return self.refusal
+
+
+class _ReasoningText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning_text"):
+    text: str
+
+
+class _Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="message"):
+    role: Literal["user", "assistant", "system", "developer"]
+    content: str | list[_InputText | _OutputText | _Refusal]
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
+
+
+class _Reasoning(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning"):
+    content: list[_ReasoningText] | None = None
+    summary: list[Any] | None = None
+    encrypted_content: None = None  # clients send back the null that stood in the response object
+    id: str | None = None
+    status: str | None = None
+
+
+class _FunctionCall(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call"):
+    call_id: str
+    name: FunctionName
+    arguments: str
+    id: str | None = None
+    status: str | None = None
+
+
+class _FunctionCallOutput(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call_output"
+):
+    call_id: str
+    output: str | list[_InputText]
+    id: str | None = None
+    status: str | None = None
+
+
+class _Compaction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="compaction"):
+    encrypted_content: str
+    id: str | None = None
+    created_by: str | None = None
+
+
+InputItem = _Message | _Reasoning | _FunctionCall | _FunctionCallOutput | _Compaction
+"""What clients send, items that a response put out among it."""
+
+
+def conversation_of(given: str | Sequence[InputItem], after: Iterable[ChatMessage] = ()) -> list[ChatMessage]:
+    """The messages before and the input, as messages for a chat template; a string is what the user says.
+
+    Raises:
+        RequestError: The output of a call that was never made, or a compaction of another server.
+
+    """
+    conversation = Conversation(after)
+    if isinstance(given, str):
+        conversation.say("user", given)
+        return conversation.end()
+    for place, item in enumerate(given):
+        match item:
+            case _Message():
+                conversation.say(item.role, _text(item.content))
+            case _Reasoning():
+                conversation.think(_text(item.content or ""))
+            case _FunctionCall():
+                conversation.call(item.call_id, item.name, item.arguments)
+            case _FunctionCallOutput():
+                try:
+                    conversation.answer(item.call_id, _text(item.output))
+                except LookupError as error:
+                    raise RequestError(f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id") from error
+            case _Compaction():
+                try:
+                    said = unpack(item.encrypted_content)
+                except ValueError as error:
+                    where = f"input[{place}].encrypted_content"
+                    raise RequestError(f"{where}: {error}", param=where) from error
+                for message in said:
+                    conversation.say(message.role, message.content)
+    return conversation.end()
+
+
+def _text(content: str | Sequence[_InputText | _OutputText | _Refusal | _ReasoningText]) -> str:
+    return content if isinstance(content, str) else "".join(part.text for part in content)

@@ -1,0 +1,212 @@
+"""Output items of a response while they are being put out: messages, thinking, calls."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from tokenweir.stream.events.deltas import Alignment, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.serve.wire import events as ev
+
+ItemDelta = TextDelta | ReasoningDelta | ToolCallDelta
+End = Literal["completed", "incomplete"]
+
+NO_PROBABILITY = -9999.0
+"""The protocol's logarithm of 0, since JSON has no infinity."""
+
+
+def finite(logprob: float) -> float:
+    """The logarithm of a probability as the protocol has it."""
+    return max(NO_PROBABILITY, float(logprob))
+
+
+def new_id(prefix: str) -> str:
+    """An id nobody can guess, in the protocol's form, such as `resp_6f1c...`."""
+    return f"{prefix}_{secrets.token_hex(16)}"
+
+
+def new_response_id(worker: str = "") -> str:
+    """An id of a response; where the server has several workers, it says which one has the response."""
+    return new_id(f"resp_{worker}" if worker else "resp")
+
+
+def worker_of(response_id: str) -> str | None:
+    """The name of the worker that has a response, if its id says."""
+    match response_id.split("_"):
+        case ["resp", worker, _] if worker.isascii() and worker.isalnum():
+            return worker
+        case _:
+            return None
+
+
+def new_call_id() -> str:
+    """Nine letters and digits: what Mistral's chat templates want of a call, and others do not mind."""
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(9))
+
+
+class OpenItem(Protocol):
+    """An item that grows."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing more can come."""
+        ...
+
+    def open(self) -> list[ev.ResponseEvent]:
+        """The events that begin it."""
+        ...
+
+    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent] | None:
+        """The events of a delta; None if the delta does not belong to this item."""
+        ...
+
+    def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
+        """The item as it is in the end, and the events that say so."""
+        ...
+
+
+def open_item(delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str) -> OpenItem:
+    """The item that begins with a delta.
+
+    Args:
+        delta: The delta, which is not consumed.
+        index: The item's place in the output.
+        number: Gives each event its sequence number.
+        reasoning_events: `reasoning_text`, or `reasoning` for the names of Open Responses.
+
+    """
+    if isinstance(delta, ToolCallDelta):
+        return _OpenCall(delta, index, number)
+    return _OpenText(delta, index, number, reasoning_events)
+
+
+class _OpenText:
+    """A message or a stretch of thinking: one content part."""
+
+    __slots__ = ("_answer", "_delta", "_done", "_id", "_index", "_kind", "_logprobs", "_number", "_pieces")
+
+    whole = False
+
+    def __init__(
+        self, delta: TextDelta | ReasoningDelta, index: int, number: Callable[[], int], reasoning_events: str
+    ) -> None:
+        named_by_openai = reasoning_events == "reasoning_text"
+        self._delta, self._done = (
+            (ev.ReasoningTextDelta, ev.ReasoningTextDone) if named_by_openai else (ev.ReasoningDelta, ev.ReasoningDone)
+        )
+        self._kind = type(delta)
+        self._answer = isinstance(delta, TextDelta)
+        self._id = new_id("msg" if self._answer else "rs")
+        self._index = index
+        self._number = number
+        self._pieces: list[str] = []
+        self._logprobs: list[ev.Logprob] = []
+
+    def open(self) -> list[ev.ResponseEvent]:
+        item: ev.Item
+        part: ev.Part
+        if self._answer:
+            item, part = ev.MessageItem(self._id, "in_progress", []), ev.OutputText("")
+        else:
+            item, part = ev.ReasoningItem(self._id, "in_progress", []), ev.ReasoningText("")
+        return [
+            ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item),
+            ev.ContentPartAdded(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
+        ]
+
+    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent] | None:
+        if not isinstance(delta, self._kind):
+            return None
+        self._pieces.append(delta.text)
+        number, item, index = self._number(), self._id, self._index
+        if not self._answer:
+            return [self._delta(sequence_number=number, item_id=item, output_index=index, delta=delta.text)]
+        logprobs = [] if delta.alignment is None else token_logprobs(delta.alignment)
+        self._logprobs += logprobs
+        return [
+            ev.OutputTextDelta(
+                sequence_number=number, item_id=item, output_index=index, delta=delta.text, logprobs=logprobs
+            )
+        ]
+
+    def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
+        text = "".join(self._pieces)
+        number, index = self._number(), self._index
+        item: ev.Item
+        part: ev.Part
+        done: ev.ResponseEvent
+        if self._answer:
+            logprobs = self._logprobs
+            part = ev.OutputText(text, logprobs=logprobs)
+            item = ev.MessageItem(self._id, status, [part])
+            done = ev.OutputTextDone(
+                sequence_number=number, item_id=self._id, output_index=index, text=text, logprobs=logprobs
+            )
+        else:
+            part = ev.ReasoningText(text)
+            item = ev.ReasoningItem(self._id, status, [part])
+            done = self._done(sequence_number=number, item_id=self._id, output_index=index, text=text)
+        return item, [
+            done,
+            ev.ContentPartDone(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
+            ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item),
+        ]
+
+
+class _OpenCall:
+    """A call of a function; complete only if the decoder said that its JSON is."""
+
+    def __init__(self, delta: ToolCallDelta, index: int, number: Callable[[], int]) -> None:
+        self.whole = False
+        self._call = delta.call
+        self._name = delta.name
+        self._id = new_id("fc")
+        self._call_id = new_call_id()
+        self._index = index
+        self._number = number
+        self._complete = False
+        self._pieces: list[str] = []
+
+    def open(self) -> list[ev.ResponseEvent]:
+        item = self._item("in_progress", "")
+        return [ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item)]
+
+    def more(self, delta: ItemDelta) -> list[ev.ResponseEvent] | None:
+        if not isinstance(delta, ToolCallDelta) or delta.call != self._call:
+            return None
+        self._complete = delta.complete
+        self.whole = delta.complete or delta.malformed is not None
+        if not delta.arguments:
+            return []
+        self._pieces.append(delta.arguments)
+        return [
+            ev.FunctionCallArgumentsDelta(
+                sequence_number=self._number(), item_id=self._id, output_index=self._index, delta=delta.arguments
+            )
+        ]
+
+    def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
+        text = "".join(self._pieces)
+        item = self._item(status if self._complete else "incomplete", text)
+        return item, [
+            ev.FunctionCallArgumentsDone(
+                sequence_number=self._number(), item_id=self._id, output_index=self._index, arguments=text
+            ),
+            ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item),
+        ]
+
+    def _item(self, status: ev.ItemStatus, arguments: str) -> ev.FunctionCallItem:
+        return ev.FunctionCallItem(self._id, status, self._call_id, self._name, arguments)
+
+
+def token_logprobs(alignment: Alignment | None) -> list[ev.Logprob]:
+    """The delta's tokens with their logprobs, where the request includes them."""
+    if alignment is None:
+        return []
+    return [
+        ev.Logprob(token.decode("utf-8", "replace"), finite(logprob), list(token))
+        for token, logprob in zip(alignment.token_bytes, alignment.logprobs, strict=True)
+        if logprob is not None
+    ]

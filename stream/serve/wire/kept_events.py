@@ -1,0 +1,93 @@
+"""What a replay buffer does with events: deltas that follow each other are merged, and their bytes are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain, groupby
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from tokenweir.stream.serve.wire.events import (
+    ContentPartAdded,
+    ContentPartDone,
+    FunctionCallArgumentsDelta,
+    FunctionCallArgumentsDone,
+    FunctionCallItem,
+    Item,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    OutputTextDone,
+    ReasoningTextDelta,
+    ReasoningTextDone,
+    ResponseEvent,
+    WithTokens,
+)
+
+
+def merge_events(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
+    """Deltas of one item that follow each other become one, which has the number of the last."""
+    merged: list[ResponseEvent] = []
+    for _, run in groupby(events, key=_run_of):
+        pieces = list(run)
+        merged.append(_joined(pieces) if len(pieces) > 1 else pieces[0])
+    return merged
+
+
+def _joined(pieces: list[Any]) -> ResponseEvent:
+    """Deltas of one item as one."""
+    last: ResponseEvent = pieces[-1]
+
+    def all_of(field: str) -> list[Any]:
+        return [*chain.from_iterable(getattr(piece, field) for piece in pieces)]
+
+    fields: dict[str, Any] = {"delta": "".join(piece.delta for piece in pieces)}
+    if isinstance(last, OutputTextDelta):
+        fields["logprobs"] = all_of("logprobs")
+    if isinstance(last, WithTokens) and last.token_ids is not UNSET:
+        fields |= {"token_ids": all_of("token_ids"), "token_logprobs": all_of("token_logprobs")}
+    return replace(last, **fields)
+
+
+_DELTAS = (OutputTextDelta, ReasoningTextDelta, FunctionCallArgumentsDelta)
+
+
+def _run_of(event: ResponseEvent) -> str | int:
+    """Neighbours of the same can be merged: an item, or else the event's own number."""
+    return event.item_id if isinstance(event, _DELTAS) else event.sequence_number
+
+
+EVENT_BYTES = 200
+"""What an event takes on the wire besides its texts."""
+
+
+def event_size(event: ResponseEvent) -> int:
+    """About how many bytes an event takes on the wire, without encoding it."""
+    match event:
+        case OutputTextDelta() | ReasoningTextDelta() | FunctionCallArgumentsDelta():
+            size = len(event.delta)
+            if isinstance(event, OutputTextDelta):
+                size += _LOGPROB_BYTES * len(event.logprobs)
+            if event.token_ids is not UNSET:
+                size += _TOKEN_BYTES * len(event.token_ids)
+        case OutputTextDone() | ReasoningTextDone():
+            size = len(event.text)
+        case FunctionCallArgumentsDone():
+            size = len(event.arguments)
+        case ContentPartAdded() | ContentPartDone():
+            size = len(event.part.text)
+        case OutputItemAdded() | OutputItemDone():
+            size = _item_size(event.item)
+        case _:
+            size = 1000 + len(event.response.instructions or "") + sum(map(_item_size, event.response.output))
+    return EVENT_BYTES + size
+
+
+_LOGPROB_BYTES = 80
+_TOKEN_BYTES = 16  # an id and its logprob
+
+
+def _item_size(item: Item) -> int:
+    return len(item.arguments) if isinstance(item, FunctionCallItem) else sum(len(part.text) for part in item.content)

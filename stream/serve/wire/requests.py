@@ -1,0 +1,338 @@
+"""The client's side of the OpenAI Responses protocol: one JSON message in, one checked request out.
+
+Three client events are known: `response.create`, and two extensions: `response.cancel`, named as in OpenAI's Realtime
+protocol, and `response.resume`, whose `starting_after` is that of OpenAI's `GET /v1/responses/ID`. A field that this
+server does not offer is refused by name and value, unless its value asks for nothing (`tools: []`, `store: false`), so
+that nobody believes in a setting that has no effect. `null` means unset.
+
+Extensions to `response.create`, named as in the Chat Completions of other servers: `stop`, `top_k`, `seed`,
+`return_token_ids`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Struct
+
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.serve.wire.checking import (
+    check_length,
+    convert,
+    count_items,
+    offered_fields,
+    parse_object,
+    show,
+)
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.events import FunctionTool, NamedFunction, TextConfig
+from tokenweir.stream.serve.wire.input_items import InputItem, conversation_of
+from tokenweir.stream.serve.wire.messages import ChatMessage
+
+Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
+"""A stop string; looking for it takes some 300 bytes of memory a character."""
+
+
+class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much to think."""
+
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+    generate_summary: str | None = None
+
+
+class JsonFormat(Struct, frozen=True, rename={"json_schema": "schema"}):
+    """What an answer is to look like."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    name: str | None = None
+    description: str | None = None
+    json_schema: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class Text(Struct, frozen=True, forbid_unknown_fields=True):
+    """How an answer is formatted; `verbosity` is repeated in the response object."""
+
+    format: JsonFormat | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+
+    def echo(self) -> TextConfig:
+        """The same in the response object."""
+        if self.format is None or self.format.type == "text":
+            return TextConfig(verbosity=self.verbosity or UNSET)
+        given = {name: value for name, value in msgspec.to_builtins(self.format).items() if value is not None}
+        return TextConfig(
+            {"strict": True} | given if self.format.type == "json_schema" else given, self.verbosity or UNSET
+        )
+
+
+class ServerTool(Struct, frozen=True, tag_field="type", tag="server"):
+    """A tool that is no function."""
+
+
+Metadata = Annotated[
+    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
+]
+"""With OpenAI's bounds: a response repeats it in three events."""
+
+
+class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said, and what was said before it."""
+
+    model: str | None = None
+    input: str | list[InputItem] | None = None
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    prompt_cache_key: str | None = None
+    service_tier: Literal["auto", "default"] | None = None
+
+    def messages(self, after: Iterable[ChatMessage] = (), *, max_items: int = 2048) -> list[ChatMessage]:
+        """The messages before and the input, as messages for a chat template, without `instructions`.
+
+        Args:
+            after: The messages before.
+            max_items: Most messages and calls, those before included.
+
+        Raises:
+            RequestError: The output of a call that was never made, nothing that could be answered, or too many messages.
+
+        """
+        messages = conversation_of(() if self.input is None else self.input, after)
+        check_length(messages, max_items)
+        if not messages and self.instructions is None:
+            raise RequestError("input is missing", code="missing_required_parameter", param="input")
+        return messages
+
+
+class ResponseCompact(InputFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of `POST /v1/responses/compact`: a conversation that is to become shorter; `model` is always named."""
+
+
+class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The event `response.create`.
+
+    Attributes:
+        model: The name of an engine; None is the server's default.
+        input: The new messages; a string is one user message. Items that an earlier response put out may be sent back.
+        instructions: A system message before all others; not carried over by `previous_response_id`.
+        previous_response_id: Continue from this response, which must be the last one of this connection.
+        max_output_tokens: Most tokens to generate, thinking included.
+        temperature: 0 is greedy.
+        top_p: Nucleus.
+        reasoning: How much to think, handed to the chat template.
+        metadata: Repeated in the response object.
+        user: Repeated in the response object.
+        tools: Functions that the model may call, handed to the chat template. Nothing holds the model to their schemas, so
+            the response object says `strict: false`. Tools of other types are for the server to run, and this one has
+            none: the model is not told of them, and the response object does not repeat them.
+        tool_choice: "none" leaves the tools out; "required" and one function as for `chat()`.
+        parallel_tool_calls: Whether an answer may have several calls; false ends it when its first one is whole.
+        include: The tokens of the answer with their logprobs, those without text (tags) beside the text after them. An
+            engine that gives none fails the response.
+        store: False keeps the conversation for this connection only.
+        text: A JSON schema for engines that can be held to one.
+        background: The response goes on for a while when the connection is lost, and can be resumed.
+        generate: False takes the messages and answers with nothing, so that later ones can follow by
+            `previous_response_id`; Codex opens its sockets so.
+        stop: Extension: strings that end the answer.
+        top_k: Extension: most candidates.
+        seed: Extension: for a repeatable answer.
+        return_token_ids: Extension: the events of the answer bring the ids of its tokens, with their logprobs where the
+            engine gives them, and the last event those of the prompt.
+
+    """
+
+    type: Literal["response.create"]
+    max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    reasoning: Reasoning | None = None
+    metadata: Metadata | None = None
+    user: str | None = None
+    tools: list[FunctionTool | ServerTool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | NamedFunction | None = None
+    parallel_tool_calls: bool | None = None
+    background: bool | None = None
+    generate: bool | None = None
+    include: list[str] = []
+    store: bool | None = None
+    text: Text | None = None
+    max_tool_calls: Annotated[int, Meta(ge=1)] | None = None
+    safety_identifier: str | None = None
+    frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    stream: bool | None = None
+    stop: Stop | Annotated[list[Stop], Meta(max_length=16)] | None = None
+    top_k: Annotated[int, Meta(ge=1)] | None = None
+    seed: int | None = None
+    return_token_ids: bool | None = None
+
+    @property
+    def logprobs(self) -> bool:
+        """Whether the answer's text is to have its tokens with their logprobs."""
+        return "message.output_text.logprobs" in self.include
+
+    @property
+    def functions(self) -> list[FunctionTool]:
+        """The tools that the model may call."""
+        return [tool for tool in self.tools or () if isinstance(tool, FunctionTool)]
+
+    def definitions(self) -> list[dict[str, Any]] | None:
+        """The tools as chat templates take them; None if there are none."""
+        return [{"type": "function", "function": _definition(tool)} for tool in self.functions] or None
+
+    def sampling(self, *, max_tokens: int | None) -> Sampling:
+        """The engine's parameters, under the limit that the server has settled on."""
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        return Sampling(
+            max_tokens=max_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            seed=self.seed,
+            stop=stop,
+            frequency_penalty=self.frequency_penalty or None,
+            presence_penalty=self.presence_penalty or None,
+            json_schema=None if self.text is None else schema_of(self.text.format),
+        )
+
+    def template_kwargs(self) -> dict[str, Any]:
+        """The template arguments that stand for `reasoning.effort`.
+
+        `enable_thinking` is what Qwen3, GLM and SmolLM3 read, `thinking` DeepSeek V3.1 and Granite, `reasoning_effort`
+        gpt-oss; a template ignores those it does not know.
+        """
+        return effort_kwargs(None if self.reasoning is None else self.reasoning.effort)
+
+
+def effort_kwargs(effort: str | None) -> dict[str, Any]:
+    """The template arguments that stand for how much to think; none if that is not said."""
+    if effort is None:
+        return {}
+    if effort == "none":
+        return {"enable_thinking": False, "thinking": False}
+    return {"enable_thinking": True, "thinking": True, "reasoning_effort": effort}
+
+
+def schema_of(wanted: JsonFormat | None) -> dict[str, Any] | None:
+    """The JSON schema that an answer is to fit, if it is to fit one."""
+    if wanted is None or wanted.type == "text":
+        return None
+    return {"type": "object"} if wanted.type == "json_object" else wanted.json_schema or {}
+
+
+def _definition(tool: FunctionTool) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {}} if tool.parameters is None else tool.parameters
+    return {"name": tool.name, "description": tool.description or "", "parameters": parameters}
+
+
+class ResponseCancel(Struct, frozen=True, forbid_unknown_fields=True):
+    """The event `response.cancel`: stop generating; `response_id` guards against stopping the next response."""
+
+    type: Literal["response.cancel"]
+    response_id: str | None = None
+
+
+class ResponseResume(Struct, frozen=True, forbid_unknown_fields=True):
+    """The event `response.resume`: send on a response that was created in the background, on this or another connection.
+
+    Attributes:
+        response_id: The response.
+        starting_after: The number of the last event that has arrived; None is for all of them.
+
+    """
+
+    type: Literal["response.resume"]
+    response_id: str
+    starting_after: Annotated[int, Meta(ge=-1)] | None = None
+
+
+T = TypeVar("T", bound=Struct)
+
+ClientEvent = ResponseCreate | ResponseCancel | ResponseResume
+
+_EVENTS: dict[str, type[ClientEvent]] = {
+    "response.create": ResponseCreate,
+    "response.cancel": ResponseCancel,
+    "response.resume": ResponseResume,
+}
+
+# Fields of the protocol that this server does not offer, with the values that ask for nothing.
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "logit_bias": ({},),
+    "top_logprobs": (0,),
+    "truncation": ("disabled", "auto"),
+}
+
+# Fields that change no output and that nobody asks to see again.
+_IGNORED = frozenset({"client_metadata", "stream_options"})
+
+
+def parse_event(data: str | bytes, *, max_items: int = 2048) -> ClientEvent:
+    """One message of a client, checked.
+
+    Args:
+        data: A text frame; bytes stand for a binary frame, which the protocol does not have.
+        max_items: Most input items, content parts and tools together.
+
+    Raises:
+        RequestError: Names what is wrong, where, and the value.
+
+    """
+    if isinstance(data, bytes):
+        raise RequestError(f"a binary frame of {len(data)} bytes; events are JSON in text frames", code="binary_frame")
+    event = parse_object(data)
+    kind = event.get("type")
+    if not isinstance(kind, str) or kind not in _EVENTS:
+        known = ", ".join(_EVENTS)
+        raise RequestError(f"unknown event {show(kind)}; known are {known}", code="unknown_event", param="type")
+    return _checked(event, _EVENTS[kind], max_items)
+
+
+def parse_create(body: dict[str, Any], *, max_items: int = 2048) -> ResponseCreate:
+    """The body of `POST /v1/responses`, checked; raises as `parse_event`."""
+    request = _checked({**body, "type": "response.create"}, ResponseCreate, max_items)
+    assert isinstance(request, ResponseCreate)
+    return request
+
+
+def parse_compact(body: dict[str, Any], *, max_items: int = 2048) -> ResponseCompact:
+    """The body of `POST /v1/responses/compact`, checked; raises as `parse_event`."""
+    if body.get("model") is None:
+        raise RequestError("model is missing", code="missing_required_parameter", param="model")
+    return _checked(body, ResponseCompact, max_items)
+
+
+class _Continuing(Struct, frozen=True, tag_field="type", tag="response.create"):
+    previous_response_id: str | None = None
+
+
+def continued_by(data: str | bytes) -> str | None:
+    """The response that a `response.create` was to continue, whatever else is wrong with it."""
+    try:
+        return msgspec.json.decode(data, type=_Continuing).previous_response_id
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _checked(event: dict[str, Any], struct: type[T], max_items: int) -> T:
+    count_items(event, ("input", "tools"), max_items)
+    event = _supported(event, struct)
+    if isinstance(tools := event.get("tools"), list):
+        event["tools"] = [
+            {"type": "server"} if isinstance(tool, dict) and tool.get("type") != "function" else tool for tool in tools
+        ]
+    return convert(event, struct)
+
+
+def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
+    """The event without unset and neutral fields, and with `type` on every input item that may leave it out."""
+    kept = offered_fields(event, struct, ignored=_IGNORED, neutral=_NEUTRAL)
+    if isinstance(items := kept.get("input"), list):
+        kept["input"] = [
+            {"type": "message", **item} if isinstance(item, dict) and "role" in item else item for item in items
+        ]
+    return kept

@@ -1,0 +1,238 @@
+"""Deltas in, Responses events out: the protocol's bookkeeping for one response, without any I/O."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import ProtocolError
+from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelta, Usage
+from tokenweir.stream.serve.wire import events as ev
+from tokenweir.stream.serve.wire.items import OpenItem, finite, new_response_id, open_item
+from tokenweir.stream.serve.wire.requests import ResponseCreate
+
+
+class ResponseStream:
+    """One response as its events: `start()`, then `step(delta)` until the `Finish`, or `fail()` at any point.
+
+    Each stretch of one channel, and each call, becomes an output item. Events are numbered from 0.
+
+    Args:
+        request: What the client asked for; the response object repeats it.
+        model: The name under which the engine is served.
+        max_output_tokens: The limit that holds, the server's own included.
+        reasoning_events: What the events of thinking are called: `reasoning_text`, as OpenAI does and its clients
+            expect, or `reasoning`, as Open Responses does.
+        response_id: The response's id; None makes one.
+        prompt_ids: Gives what the engine was given, for the last event of a response that is to tell it.
+
+    Attributes:
+        id: The response's id.
+        previous_id: The id of the response that it continues.
+        status: `in_progress` until the last event has been made.
+        finished: Whether it has been.
+        output: The items that are done.
+
+    """
+
+    __slots__ = (
+        "_item",
+        "_logprobs",
+        "_next",
+        "_prompt_ids",
+        "_reasoning_events",
+        "_response",
+        "_tokens",
+        "finished",
+        "id",
+        "output",
+        "previous_id",
+        "status",
+    )
+
+    def __init__(
+        self,
+        request: ResponseCreate,
+        *,
+        model: str,
+        max_output_tokens: int | None,
+        reasoning_events: str = "reasoning_text",
+        response_id: str | None = None,
+        prompt_ids: Callable[[], Sequence[int]] = tuple,
+    ) -> None:
+        self.id = response_id or new_response_id()
+        self.previous_id = request.previous_response_id
+        self.status: ev.ResponseStatus = "in_progress"
+        self.output: list[ev.Item] = []
+        self.finished = False
+        self._prompt_ids = prompt_ids
+        self._next = count().__next__  # a sequence number
+        self._item: OpenItem | None = None
+        self._reasoning_events = reasoning_events
+        self._logprobs = request.logprobs
+        self._tokens = _Tokens() if request.return_token_ids else None
+        penalties = {
+            name: value
+            for name in ("frequency_penalty", "presence_penalty", "temperature", "top_p", "service_tier")
+            if (value := getattr(request, name)) is not None
+        }
+        self._response = ev.Response(
+            id=self.id,
+            created_at=int(time.time()),
+            model=model,
+            status="in_progress",
+            instructions=request.instructions,
+            max_output_tokens=max_output_tokens,
+            metadata=request.metadata or {},
+            previous_response_id=request.previous_response_id,
+            reasoning=None
+            if request.reasoning is None
+            else {"effort": request.reasoning.effort, "summary": request.reasoning.summary},
+            user=request.user,
+            background=bool(request.background),
+            max_tool_calls=request.max_tool_calls,
+            parallel_tool_calls=bool(request.functions) and request.parallel_tool_calls is not False,
+            prompt_cache_key=request.prompt_cache_key,
+            safety_identifier=request.safety_identifier,
+            store=request.store is not False,
+            text=ev.TextConfig() if request.text is None else request.text.echo(),
+            tool_choice=request.tool_choice or ("auto" if request.functions else "none"),
+            tools=[replace(tool, strict=False) if tool.strict else tool for tool in request.functions],
+            **penalties,
+        )
+
+    def start(self) -> list[ev.ResponseEvent]:
+        """The two events that open a response."""
+        return [
+            ev.ResponseCreated(sequence_number=self._next(), response=self._response),
+            ev.ResponseInProgress(sequence_number=self._next(), response=self._response),
+        ]
+
+    def step(self, delta: Delta) -> list[ev.ResponseEvent]:
+        """The events of one delta.
+
+        Raises:
+            ProtocolError: For a second parallel answer, which a Responses request cannot ask for, and for tokens that have
+                no logprob where the request includes them. Nothing has been made then.
+
+        """
+        if delta.index != 0:
+            raise ProtocolError(f"a Responses stream carries one answer, not answer {delta.index}")
+        if self._tokens is not None:
+            self._tokens.add(delta)
+            if not self._logprobs:
+                delta = replace(delta, alignment=None)
+        if isinstance(delta, TextDelta) and delta.alignment is not None and None in delta.alignment.logprobs:
+            raise ProtocolError("include asks for message.output_text.logprobs, and this model's engine gives none")
+        if isinstance(delta, Finish):
+            return self._finish(delta)
+        events: list[ev.ResponseEvent] = []
+        more = None if self._item is None else self._item.more(delta)
+        if self._item is None or more is None:
+            events += self._close("completed")
+            self._item = open_item(delta, len(self.output), self._next, self._reasoning_events)
+            events += self._item.open()
+            more = self._item.more(delta) or []
+        if more and self._tokens is not None:
+            more[-1] = replace(more[-1], **self._tokens.take())
+        events += more
+        if self._item.whole:
+            events += self._close("completed")
+        return events
+
+    def fail(
+        self,
+        message: str,
+        code: str = "server_error",
+        usage: Usage | None = None,
+    ) -> list[ev.ResponseEvent]:
+        """The events that end a response which an error cut off; `message` may hold any characters."""
+        message = message.encode("utf-8", "replace").decode("utf-8")
+        closing = self._close("incomplete")
+        return [*closing, self._end("failed", usage, error=ev.ResponseError(code, message))]
+
+    def cancel(self, usage: Usage | None = None) -> list[ev.ResponseEvent]:
+        """The events that end a response which the client stopped; without `usage` if nobody counted."""
+        closing = self._close("incomplete")
+        return [*closing, self._end("cancelled", usage, incomplete_details=ev.IncompleteDetails("cancelled"))]
+
+    def _close(self, status: Literal["completed", "incomplete"]) -> list[ev.ResponseEvent]:
+        """The events that end the open item, if one is open."""
+        if self._item is None:
+            return []
+        item, events = self._item.close(status)
+        self.output.append(item)
+        self._item = None
+        return events
+
+    def _finish(self, finish: Finish) -> list[ev.ResponseEvent]:
+        match finish.reason:
+            case FinishReason.LENGTH:
+                closing = self._close("incomplete")
+                details = ev.IncompleteDetails("max_output_tokens")
+                return [*closing, self._end("incomplete", finish.usage, incomplete_details=details)]
+            case FinishReason.CANCELLED:
+                return self.cancel(finish.usage)
+            case FinishReason.ERROR:
+                return self.fail("the engine reported an error", usage=finish.usage)
+            case _:
+                closing = self._close("completed")
+                return [*closing, self._end("completed", finish.usage, completed_at=int(time.time()))]
+
+    def _end(
+        self,
+        status: ev.ResponseStatus,
+        usage: Usage | None,
+        *,
+        completed_at: int | None = None,
+        error: ev.ResponseError | None = None,
+        incomplete_details: ev.IncompleteDetails | None = None,
+    ) -> ev.ResponseEvent:
+        self.status, self.finished = status, True
+        response = replace(
+            self._response,
+            status=status,
+            output=self.output,
+            usage=None if usage is None else ev.ResponseUsage.of(usage),
+            completed_at=completed_at,
+            error=error,
+            incomplete_details=incomplete_details,
+        )
+        more = {} if self._tokens is None else self._tokens.take() | {"prompt_token_ids": list(self._prompt_ids())}
+        match status:
+            case "completed":
+                return ev.ResponseCompleted(sequence_number=self._next(), response=response, **more)
+            case "failed":
+                return ev.ResponseFailed(sequence_number=self._next(), response=response, **more)
+            case _:
+                return ev.ResponseIncomplete(sequence_number=self._next(), response=response, **more)
+
+
+class _Tokens:
+    """The tokens that no event has brought yet: those of a delta without text wait for the next one with it."""
+
+    def __init__(self) -> None:
+        self._ids: list[int] = []
+        self._logprobs: list[float | None] = []
+
+    def add(self, delta: Delta) -> None:
+        """Add a delta's tokens."""
+        self._ids += delta.token_ids
+        self._logprobs += _logprobs(delta)
+
+    def take(self) -> dict[str, Any]:
+        """The fields of the event that brings them."""
+        fields = {"token_ids": self._ids, "token_logprobs": self._logprobs}
+        self._ids, self._logprobs = [], []
+        return fields
+
+
+def _logprobs(delta: Delta) -> list[float | None]:
+    """A delta's logprobs, one a token."""
+    if delta.alignment is None:
+        return [None] * len(delta.token_ids)
+    return [None if logprob is None else finite(logprob) for logprob in delta.alignment.logprobs]

@@ -1,0 +1,1 @@
+"""Several workers of one server: peers.py carries requests between them."""

@@ -1,0 +1,725 @@
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from tokenweir.encode.errors import EngineError, TemplateError, TokenIdError
+from tokenweir.encode.spec import AddedToken
+from tokenweir.stream.chat.chat import chat
+from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.merge import merge
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
+from tokenweir.templates.chat_template import ChatTemplate
+
+TEMPLATE = (
+    "{% for m in messages %}<turn>{{ m.role }}\n{{ m.content }}<eos>{% endfor %}"
+    "{% if add_generation_prompt %}<turn>assistant\n{% if enable_thinking %}<think>\n{% endif %}{% endif %}"
+    "{# the model closes with </think> #}"
+)
+HI = [{"role": "user", "content": "hi"}]
+TOKENS = (AddedToken("<turn>", special=True), AddedToken("<think>"), AddedToken("</think>"))
+
+pytestmark = pytest.mark.anyio
+
+
+class Engine:
+    """Yields the items it was made with, and tells what it was given and whether it was closed."""
+
+    def __init__(self, *items, wait=False):
+        self.items = items
+        self.wait = wait
+        self.closed = False
+
+    async def generate(self, prompt_ids, sampling):
+        self.prompt_ids, self.sampling = prompt_ids, sampling
+        try:
+            for item in self.items:
+                await anyio.lowlevel.checkpoint()
+                if isinstance(item, Exception):
+                    raise item
+                yield item
+            if self.wait:
+                await anyio.sleep(60)
+        finally:
+            self.closed = True
+
+
+@pytest.fixture(scope="module")
+def tok(make_tok):
+    return make_tok(*TOKENS, template=TEMPLATE)
+
+
+async def answer(engine, tok, **options):
+    async with chat(HI, engine=engine, tokenizer=tok, **options) as deltas:
+        return merge([delta async for delta in deltas])
+
+
+async def test_messages_in_and_deltas_out(tok):
+    engine = Engine(tok.encode("<think>hm"), *tok.encode("</think>Hello world<eos>"), 65)
+    deltas = await answer(engine, tok)
+    assert engine.prompt_ids == tok.encode("<turn>user\nhi<eos><turn>assistant\n")
+    assert [(type(delta), getattr(delta, "text", None)) for delta in deltas] == [
+        (ReasoningDelta, "hm"),
+        (TextDelta, "Hello world"),
+        (Finish, None),
+    ]
+    assert deltas[-1].reason is FinishReason.STOP
+    assert deltas[-1].usage.prompt_tokens == len(engine.prompt_ids)
+    assert engine.closed
+
+
+async def read_until_it_waits(engine, tok, **options):
+    """Read an answer, and cancel the reader once it has had a delta and waits for more; return the scope."""
+    with anyio.fail_after(60), anyio.CancelScope() as scope:
+        async with chat(HI, engine=engine, tokenizer=tok, **options) as deltas, anyio.create_task_group() as tasks:
+            await anext(deltas)
+
+            async def cancel():
+                await anyio.wait_all_tasks_blocked()
+                scope.cancel()
+
+            tasks.start_soon(cancel)
+            await anext(deltas)
+            await anext(deltas)
+    return scope
+
+
+async def test_a_template_that_opens_the_thinking(tok):
+    deltas = await answer(Engine(tok.encode("hm</think>So")), tok, template_kwargs={"enable_thinking": True})
+    assert [delta.text for delta in deltas[:-1]] == ["hm", "So"]
+    assert isinstance(deltas[0], ReasoningDelta)
+
+
+@pytest.mark.parametrize("name", ["self", "messages", "tools", "mend_calls"])
+async def test_what_a_prompt_is_given_anyway_is_no_variable(tok, name):
+    with pytest.raises(TemplateError, match=f"^a template's variable cannot be called {name}$"):
+        await answer(Engine(tok.encode("So")), tok, template_kwargs={name: []})
+
+
+async def test_calls_of_a_history_reach_the_model(tok):
+    """DeepSeek's templates of R1, V2.5 and V3 write either the calls or the content."""
+    template = ChatTemplate("{{ messages[1].tool_calls[0].function.name if messages[1].content is none else 'none' }}")
+    call = {"type": "function", "function": {"name": "f", "arguments": {}}}
+    history = [*HI, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    engine = Engine(tok.encode("So"))
+    async with chat(history, engine=engine, tokenizer=tok, template=template) as deltas:
+        assert [delta async for delta in deltas]
+    assert engine.prompt_ids == tok.encode("f")
+    assert history[1]["content"] == ""
+
+
+async def test_the_templates_style_holds_where_the_vocabulary_shows_none(make_tok):
+    tok = make_tok(TOKENS[0], template=TEMPLATE)
+    for reasoning, texts in (("auto", ["a", "b"]), ("strip", ["b"]), (None, ["<think>a</think>b"])):
+        deltas = await answer(Engine(tok.encode("<think>a</think>b")), tok, reasoning=reasoning)
+        assert [delta.text for delta in deltas[:-1]] == texts
+
+
+async def test_sampling_goes_to_the_engine_and_to_the_decoder(tok):
+    sampling = Sampling(
+        stop=("ox",), max_tokens=9, min_tokens=1, stop_token_ids=(66,), ignore_eos=True, temperature=0.5
+    )
+    engine = Engine(tok.encode("boxes"), wait=True)
+    deltas = await answer(engine, tok, sampling=sampling)
+    assert engine.sampling is sampling
+    assert deltas[0] == TextDelta("b", [])
+    assert deltas[1].stop_reason == "ox"
+    assert (await answer(Engine([65, 66, 67]), tok, sampling=sampling))[-1].stop_reason == 66
+    assert (await answer(Engine([65] * 20), tok, sampling=sampling))[-1].reason is FinishReason.LENGTH
+
+
+async def test_leaving_the_context_closes_the_engine_at_once(tok):
+    engine = Engine([65], [66], wait=True)
+    async with chat(HI, engine=engine, tokenizer=tok) as deltas:
+        async for _ in deltas:
+            break
+        assert not engine.closed
+    assert engine.closed
+
+
+async def test_leaving_before_the_first_delta_closes_what_the_engine_opened(tok):
+    class Opened:
+        closed = False
+
+        def __aiter__(self):
+            return self
+
+        async def aclose(self):
+            self.closed = True
+
+    class Opener:
+        stream = Opened()
+
+        def generate(self, prompt_ids, sampling):
+            return self.stream
+
+    async with chat(HI, engine=Opener(), tokenizer=tok):
+        pass
+    assert Opener.stream.closed
+
+
+async def test_an_error_in_the_readers_code_closes_the_engine_and_is_not_changed(tok):
+    engine = Engine([65], wait=True)
+    with pytest.raises(KeyError):
+        async with chat(HI, engine=engine, tokenizer=tok) as deltas:
+            async for _ in deltas:
+                raise KeyError("reader")
+    assert engine.closed
+
+
+async def test_cancelling_reaches_an_engine_that_waits(tok):
+    engine = Engine([65], wait=True)
+    assert (await read_until_it_waits(engine, tok)).cancelled_caught
+    assert engine.closed
+
+
+async def test_an_engines_failure_comes_after_what_was_decoded(tok):
+    failure = RuntimeError("CUDA out of memory")
+    got = []
+    with pytest.raises(EngineError, match="^the engine failed: RuntimeError: CUDA out of memory$") as caught:
+        async with chat(HI, engine=Engine([65], [0xC3], failure), tokenizer=tok) as deltas:
+            async for delta in deltas:
+                got.append(delta)
+    assert caught.value.__cause__ is failure
+    assert got[:2] == [TextDelta("A", [65]), TextDelta("\ufffd", [0xC3])]
+    assert got[2].reason is FinishReason.ERROR
+
+
+async def test_an_engine_that_fails_before_it_gives_anything(tok):
+    class Broken:
+        def generate(self, prompt_ids, sampling):
+            raise OSError("no device")
+
+    class Wrong:
+        def generate(self, prompt_ids, sampling):
+            return [65]
+
+    with pytest.raises(EngineError, match="^the engine failed: OSError: no device$"):
+        await answer(Broken(), tok)
+
+    class Unyielding:
+        async def generate(self, prompt_ids, sampling):
+            return [65]
+
+    with pytest.raises(EngineError, match=r"^Wrong.generate\(\) gave list, not an async iterable$"):
+        await answer(Wrong(), tok)
+    with pytest.raises(EngineError, match=r"^Unyielding.generate\(\) gave coroutine, not an async iterable$"):
+        await answer(Unyielding(), tok)
+
+
+@pytest.mark.parametrize(("item", "named"), [("A", "str 'A'"), (0.5, "float 0.5"), (None, "NoneType None")])
+async def test_an_engine_that_yields_what_is_not_ids(tok, item, named):
+    engine = Engine([65], item, wait=True)
+    with pytest.raises(EngineError, match=f"^the engine yielded {named}, not a token id"):
+        await answer(engine, tok)
+    assert engine.closed
+
+
+async def test_an_engine_that_yields_an_id_outside_the_vocabulary(tok):
+    with pytest.raises(TokenIdError, match=r"^token id 9999 is outside the vocabulary"):
+        await answer(Engine([65, 9999]), tok)
+
+
+async def test_user_text_becomes_no_control_token_and_opens_no_thinking(tok):
+    engine = Engine(tok.encode("Hello"))
+    messages = [{"role": "user", "content": "<eos><turn>assistant\n<think>"}]
+    async with chat(messages, engine=engine, tokenizer=tok) as deltas:
+        assert [delta.text async for delta in deltas if isinstance(delta, TextDelta)] == ["Hello"]
+    assert engine.prompt_ids.count(tok.token_to_id("<turn>")) == 2
+    assert tok.token_to_id("<think>") not in engine.prompt_ids
+
+
+@pytest.mark.parametrize("encoder", [object(), "text"])  # a text has encode(), which encodes something else
+async def test_an_encoder_that_can_encode_nothing(tok, encoder):
+    kind = type(encoder).__name__
+    with pytest.raises(
+        TypeError, match=rf"^an encoder has encode_batch\(\) or an async encode\(\), and {kind} has neither$"
+    ):
+        await answer(Engine([65]), tok, encoder=encoder)
+
+
+async def test_an_encoder_in_the_tokenizers_place(tok):
+    class Batcher:
+        async def encode(self, prompt):
+            await anyio.lowlevel.checkpoint()
+            return prompt.encode(tok)
+
+    engine = Engine([65])
+    await answer(engine, tok, encoder=Batcher())
+    assert engine.prompt_ids == tok.encode("<turn>user\nhi<eos><turn>assistant\n")
+
+
+async def test_a_choice_of_tools_reaches_the_template(tok):
+    template = ChatTemplate("<turn>{{ tool_choice }} {{ tools | map(attribute='function.name') | join }}")
+    engine = Engine([65])
+    await answer(engine, tok, template=template, tools=[TOOL], tool_choice="required")
+    assert tok.decode(engine.prompt_ids, skip_special_tokens=False) == f"<turn>required {TOOL['function']['name']}"
+
+
+async def test_what_cannot_be_is_refused_before_the_engine_is_called(tok, make_tok):
+    class Untouched:
+        def generate(self, prompt_ids, sampling):
+            raise AssertionError("called")
+
+    with pytest.raises(TemplateError):
+        await answer(Untouched(), make_tok())
+    with pytest.raises(ValueError, match=r"^sampling.n=0 is below 1$"):
+        await answer(Untouched(), tok, sampling=Sampling(n=0))
+    with pytest.raises(TemplateError, match="^the chat template 'default' takes no tools, and 1 are given$"):
+        await answer(Untouched(), tok, tools=[TOOL])
+    with pytest.raises(TokenIdError, match="^stop_token_ids: token id 9999 is outside the vocabulary"):
+        await answer(Untouched(), tok, sampling=Sampling(stop_token_ids=(9999,)))
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+TOOL_TEMPLATE = (
+    "{% for tool in tools or [] %}{{ tool.function.name }}, {% endfor %}"
+    "{% for m in messages %}<turn>{{ m.role }}\n{{ m.content }}<eos>{% endfor %}<turn>assistant\n"
+    "{# calls look like <tool_call>{...}</tool_call> #}"
+)
+CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
+
+
+async def test_tools_go_to_the_template_and_calls_come_as_deltas(make_tok):
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    engine = Engine(*tok.encode("Let me look." + CALL + "<eos>"))
+    deltas = await answer(engine, tok, tools=[TOOL])
+    assert tok.decode(engine.prompt_ids).startswith("weather, ")
+    assert [(type(delta), getattr(delta, "text", None)) for delta in (deltas[0], deltas[-1])] == [
+        (TextDelta, "Let me look."),
+        (Finish, None),
+    ]
+    (call,) = deltas[1:-1]
+    assert (call.name, call.arguments, call.complete) == ("weather", '{"city": "Rome"}', True)
+    assert deltas[-1].reason is FinishReason.TOOL_CALLS
+
+
+class Held(Engine):
+    """An engine that can be held to a JSON schema."""
+
+    supports = frozenset({"json_schema"})
+
+
+LIST = '[{"name": "weather", "arguments": {"city": "Rome"}}, {"name": "weather", "arguments": {}}]'
+
+
+async def test_an_engine_is_held_to_calls_whatever_markup_the_model_has(make_tok):
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    engine = Held(*tok.encode(LIST + "<eos>"))
+    deltas = await answer(engine, tok, tools=[TOOL], tool_choice="required")
+    assert [(delta.name, delta.arguments, delta.complete) for delta in deltas[:-1]] == [
+        ("weather", '{"city": "Rome"}', True),
+        ("weather", "{}", True),
+    ]
+    assert engine.sampling.json_schema["minItems"] == 1
+    with pytest.raises(TemplateError, match="^tool_choice asks for calls, and json_schema or grammar"):
+        await answer(engine, tok, tools=[TOOL], tool_choice="required", sampling=Sampling(grammar="root ::= x"))
+
+
+async def test_a_prompt_that_opens_thinking_leaves_no_room_for_a_list_of_calls(make_tok):
+    tok = make_tok(*TOKENS, template=TEMPLATE + "{# tools #}{{ '' if tools else '' }}")
+    options = {"tools": [TOOL], "tool_choice": "required"}
+    deltas = await answer(Held(*tok.encode(LIST + "<eos>")), tok, **options)
+    assert deltas[0].name == "weather"
+    with pytest.raises(TemplateError, match="^tool_choice cannot be honoured: .* opens thinking in this prompt"):
+        await answer(Held(), tok, **options, template_kwargs={"enable_thinking": True})
+
+
+async def test_the_first_whole_call_ends_an_answer_that_may_have_one(make_tok):
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    ids = tok.encode(CALL + CALL + "more<eos>")
+    for items in (ids, [ids]):
+        engine = Engine(*items)
+        deltas = await answer(engine, tok, tools=[TOOL], parallel_tool_calls=False)
+        assert [type(delta) for delta in deltas] == [ToolCallDelta, Finish]
+        assert (deltas[0].name, deltas[0].complete, deltas[-1].reason) == ("weather", True, FinishReason.TOOL_CALLS)
+        assert engine.closed
+
+
+async def test_without_tools_or_a_style_calls_stay_text(make_tok):
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    for options in ({}, {"tools": [TOOL], "tool_style": None}):
+        deltas = await answer(Engine(tok.encode(CALL)), tok, **options)
+        assert [delta.text for delta in deltas[:-1]] == [CALL]
+    deltas = await answer(Engine(tok.encode(CALL)), tok, tool_style="hermes")
+    assert deltas[0].name == "weather"
+
+
+# -- several answers ---------------------------------------------------------------------------------------------------
+
+
+class Several:
+    """An engine that is asked once for each answer: the items of `answers` are those of the calls in turn."""
+
+    def __init__(self, *answers):
+        self.engines = [Engine(*items, wait=items and items[-1] is Ellipsis) for items in answers]
+        self.asked = []
+
+    def generate(self, prompt_ids, sampling):
+        self.asked.append(sampling)
+        engine = self.engines[len(self.asked) - 1]
+        engine.items = [item for item in engine.items if item is not Ellipsis]
+        return engine.generate(prompt_ids, sampling)
+
+
+class Parallel(Engine):
+    """An engine that is asked once for all answers."""
+
+    parallel = True
+
+
+def texts(deltas):
+    by_index = {}
+    for delta in deltas:
+        if isinstance(delta, TextDelta):
+            by_index[delta.index] = by_index.get(delta.index, "") + delta.text
+    return by_index
+
+
+def finishes(deltas):
+    return {delta.index: (delta.reason, delta.usage.completion_tokens) for delta in deltas if isinstance(delta, Finish)}
+
+
+async def test_several_answers_of_an_engine_that_gives_one_at_a_time(tok):
+    engine = Several(tok.encode("Hello<eos>"), tok.encode(" world"), tok.encode("boxes"))
+    deltas = await answer(engine, tok, sampling=Sampling(n=3, seed=7, stop=("ox",)))
+    assert texts(deltas) == {0: "Hello", 1: " world", 2: "b"}
+    assert finishes(deltas) == {0: (FinishReason.STOP, 2), 1: (FinishReason.STOP, 1), 2: (FinishReason.STOP, 1)}
+    assert [(sampling.n, sampling.seed) for sampling in engine.asked] == [(1, 7), (1, 8), (1, 9)]
+    assert all(one.closed for one in engine.engines)
+
+
+async def test_several_answers_without_a_seed(tok):
+    engine = Several([65], [66])
+    await answer(engine, tok, sampling=Sampling(n=2))
+    assert [sampling.seed for sampling in engine.asked] == [None, None]
+
+
+async def test_several_answers_of_an_engine_that_gives_all_at_once(tok):
+    end = min(tok.eos_ids)
+    engine = Parallel(
+        EngineStep([65], index=1), EngineStep([66]), [67], EngineStep([68], finish_reason="length", index=1),
+        EngineStep([69, end]), wait=True,
+    )  # fmt: skip
+    deltas = await answer(engine, tok, sampling=Sampling(n=2))
+    assert engine.sampling.n == 2
+    assert texts(deltas) == {0: "BCE", 1: "AD"}
+    assert finishes(deltas) == {0: (FinishReason.STOP, 4), 1: (FinishReason.LENGTH, 2)}
+    assert engine.closed
+
+
+async def test_an_answer_ends_before_the_others_do(tok):
+    gate = anyio.Event()
+
+    class Gated:
+        async def generate(self, prompt_ids, sampling):
+            if sampling.seed == 1:
+                await gate.wait()
+            yield [65 + sampling.seed]
+
+    got = []
+    async with chat(HI, engine=Gated(), tokenizer=tok, sampling=Sampling(n=2, seed=0)) as deltas:
+        async for delta in deltas:
+            got.append(delta)
+            if isinstance(delta, Finish):
+                gate.set()
+    assert [(type(delta), delta.index) for delta in got] == [(TextDelta, 0), (Finish, 0), (TextDelta, 1), (Finish, 1)]
+
+
+async def test_one_of_several_answers_fails_and_its_error_comes_last(tok):
+    failure, other = RuntimeError("out of memory"), OSError("no device")
+    engine = Several([[65], failure], [[66], [67]], [[68], other])
+    got = []
+    with pytest.raises(EngineError, match="^the engine failed: RuntimeError: out of memory\n") as caught:
+        async with chat(HI, engine=engine, tokenizer=tok, sampling=Sampling(n=3)) as deltas:
+            async for delta in deltas:
+                got.append(delta)
+    assert caught.value.__cause__ is failure
+    assert caught.value.__notes__ == ["another answer failed too: EngineError: the engine failed: OSError: no device"]
+    assert texts(got) == {0: "A", 1: "BC", 2: "D"}
+    assert {i: reason for i, (reason, _) in finishes(got).items()} == {0: "error", 1: "stop", 2: "error"}
+
+
+async def test_one_of_several_answers_of_one_engine_fails_and_its_error_comes_last(tok):
+    engine = Parallel(EngineStep([9999], index=1), EngineStep([65]), EngineStep([66], index=1), EngineStep([67]))
+    got = []
+    with pytest.raises(TokenIdError, match=r"^token id 9999 is outside the vocabulary"):
+        async with chat(HI, engine=engine, tokenizer=tok, sampling=Sampling(n=2)) as deltas:
+            async for delta in deltas:
+                got.append(delta)
+    assert texts(got) == {0: "AC"}
+    assert {i: reason for i, (reason, _) in finishes(got).items()} == {0: "stop", 1: "error"}
+
+
+async def test_an_answer_that_was_not_asked_for(tok):
+    for n, message in (
+        (1, "ids of answer 5; it was asked for one answer, which is 0"),
+        (2, "answer 5; it was asked for 2"),
+    ):
+        with pytest.raises(EngineError, match=message):
+            await answer(Parallel([65], EngineStep([65], index=5)), tok, sampling=Sampling(n=n))
+
+
+@pytest.mark.parametrize("read", [0, 1])
+async def test_leaving_closes_all_the_generators_at_once(tok, read):
+    engine = Several([65, ...], [66, ...], [67, ...])
+    async with chat(HI, engine=engine, tokenizer=tok, sampling=Sampling(n=3)) as deltas:
+        if read:
+            await anext(deltas)
+        await anyio.wait_all_tasks_blocked()
+        assert not any(one.closed for one in engine.engines)
+    assert all(one.closed for one in engine.engines)
+
+
+async def test_cancelling_reaches_all_the_generators(tok):
+    engine = Several([65, ...], [66, ...])
+    assert (await read_until_it_waits(engine, tok, sampling=Sampling(n=2))).cancelled_caught
+    assert all(one.closed for one in engine.engines)
+
+
+async def test_an_error_in_the_reader_of_several_answers_is_not_changed(tok):
+    engine = Several([65, ...], [66, ...])
+    with pytest.raises(KeyError):
+        async with chat(HI, engine=engine, tokenizer=tok, sampling=Sampling(n=2)) as deltas:
+            async for _ in deltas:
+                raise KeyError("reader")
+    assert all(one.closed for one in engine.engines)
+
+
+async def test_the_second_of_several_answers_cannot_be_started(tok):
+    class Single(Several):
+        def generate(self, prompt_ids, sampling):
+            if self.asked:
+                raise OSError("busy")
+            return super().generate(prompt_ids, sampling)
+
+    with pytest.raises(EngineError, match="^the engine failed: OSError: busy$"):
+        await answer(Single([65]), tok, sampling=Sampling(n=2))
+
+
+async def test_a_slow_reader_holds_all_the_answers_back(tok):
+    class Endless:
+        given = 0
+
+        async def generate(self, prompt_ids, sampling):
+            while True:
+                Endless.given += 1
+                yield [65] * 100
+
+    async with chat(HI, engine=Endless(), tokenizer=tok, sampling=Sampling(n=4)) as deltas:
+        await anext(deltas)
+        await anyio.sleep(0.05)
+        assert Endless.given < 1000
+
+
+# -- cancelling --------------------------------------------------------------------------------------------------------
+
+
+async def cancelled(engine, tok, at, **options):
+    """The deltas, cancelled by another task once the engine waits (`at` None), or by the reader at the `at`-th delta."""
+    got = []
+    async with anyio.create_task_group() as tasks, chat(HI, engine=engine, tokenizer=tok, **options) as deltas:
+
+        async def cancel():
+            await anyio.wait_all_tasks_blocked()
+            deltas.cancel()
+            deltas.cancel()
+
+        if at is None:
+            tasks.start_soon(cancel)
+        elif at == 0:
+            deltas.cancel()
+        with anyio.fail_after(5):
+            async for delta in deltas:
+                got.append(delta)
+                if len(got) == at:
+                    deltas.cancel()
+        assert engine.closed
+        assert [delta async for delta in deltas] == []
+        deltas.cancel()
+    return merge(got)
+
+
+@pytest.mark.parametrize(
+    ("engine_ids", "text"), [("hello ST", "hello ST"), ("hello <thi", "hello <thi"), ([65, 0xC3], "A\ufffd")]
+)
+async def test_cancelled_deltas_end_with_what_was_held_and_the_usage(tok, engine_ids, text):
+    ids = tok.encode(engine_ids) if isinstance(engine_ids, str) else engine_ids
+    engine = Engine(ids, wait=True)
+    deltas = await cancelled(engine, tok, None, sampling=Sampling(stop=("STOP",)))
+    assert "".join(delta.text for delta in deltas[:-1]) == text
+    assert (deltas[-1].reason, deltas[-1].stop_reason) == (FinishReason.CANCELLED, None)
+    assert (deltas[-1].usage.prompt_tokens, deltas[-1].usage.completion_tokens) == (len(engine.prompt_ids), len(ids))
+    assert [token_id for delta in deltas for token_id in delta.token_ids] == ids
+
+
+async def test_deltas_cancelled_before_the_engine_began(tok):
+    class Opened:
+        closed = 0
+
+        def generate(self, prompt_ids, sampling):
+            return self
+
+        def __aiter__(self):
+            return self
+
+        async def __anext__(self):
+            raise AssertionError("nobody reads it")
+
+        async def aclose(self):
+            self.closed += 1
+
+    engine = Opened()
+    (finish,) = await cancelled(engine, tok, 0)
+    assert (finish.reason, finish.usage.completion_tokens) == (FinishReason.CANCELLED, 0)
+    assert engine.closed == 1
+
+
+async def test_deltas_cancelled_by_their_reader(tok):
+    deltas = await cancelled(Engine([65], [66], [67], wait=True), tok, 2)
+    assert [getattr(delta, "text", delta.token_ids) for delta in deltas] == ["AB", []]
+    assert deltas[-1].reason is FinishReason.CANCELLED
+
+
+async def test_an_answer_that_has_ended_is_not_cancelled(tok):
+    deltas = await cancelled(Engine(tok.encode("Hello<eos>"), wait=True), tok, 2)
+    assert deltas[-1].reason is FinishReason.STOP
+
+
+async def test_an_engine_that_fails_when_it_is_cancelled(tok):
+    class Failing(Engine):
+        async def generate(self, prompt_ids, sampling):
+            try:
+                yield tok.encode("hello ST")
+                await anyio.sleep(60)
+            finally:
+                self.closed = True
+                raise OSError("connection reset")
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await cancelled(Failing(), tok, None, sampling=Sampling(stop=("STOP",)))
+    assert str(caught.value.exceptions[0]) == "the engine failed: OSError: connection reset"
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+async def test_several_answers_are_cancelled_together(tok, parallel):
+    hello, end = tok.encode("hello ST"), tok.encode("boxes<eos>")
+    if parallel:
+        engine = Parallel(EngineStep(hello, index=1), EngineStep(end, index=0), EngineStep([65], index=2), wait=True)
+    else:
+        engine = Several(end, [*hello, ...], [65, ...])
+        engine.closed = True
+    deltas = await cancelled(engine, tok, None, sampling=Sampling(n=3, stop=("STOP",)))
+    assert texts(deltas) == {0: "boxes", 1: "hello ST", 2: "A"}
+    assert finishes(deltas) == {
+        0: (FinishReason.STOP, len(end)),
+        1: (FinishReason.CANCELLED, len(hello)),
+        2: (FinishReason.CANCELLED, 1),
+    }
+    assert len([delta for delta in deltas if isinstance(delta, Finish)]) == 3
+    assert parallel or all(one.closed for one in engine.engines)
+
+
+# -- what comes with the ids -------------------------------------------------------------------------------------------
+
+
+async def test_logprobs_come_as_alignment(tok):
+    end = tok.token_to_id("<eos>")
+    steps = [EngineStep([65, 0xC3], [-1.0, -2.0]), EngineStep([0xA9], [-3.0]), EngineStep([end], [-4.0])]
+    deltas = await answer(Engine(*steps), tok, alignment=True)
+    assert [delta.token_ids for delta in deltas] == [[65, 0xC3, 0xA9], [end]]
+    assert [delta.alignment.logprobs for delta in deltas] == [[-1.0, -2.0, -3.0], [-4.0]]
+    assert b"".join(deltas[0].alignment.token_bytes).decode() == deltas[0].text == "Aé"
+    assert all(delta.alignment is None for delta in await answer(Engine(*steps), tok))
+
+
+@pytest.mark.parametrize("n", [1, 2])
+async def test_a_wrong_number_of_logprobs_is_the_engines_error(tok, n):
+    engine = Several(*[[EngineStep([65], [-1.0]), EngineStep([66], [-1.0, -2.0])]] * n)
+    deltas = []
+    with pytest.raises(EngineError, match="^the engine gave 2 logprobs with 1 ids"):
+        async with chat(HI, engine=engine, tokenizer=tok, alignment=True, sampling=Sampling(n=n)) as answers:
+            async for delta in answers:
+                deltas.append(delta)
+    assert [d.usage.completion_tokens for d in deltas if isinstance(d, Finish)] == [1] * n
+
+
+async def test_an_engine_can_act_when_its_thinking_is_spent(tok):
+    spent = []
+
+    class Closing(Engine):
+        async def generate(self, prompt_ids, sampling):
+            yield tok.token_to_id("<think>")
+            while not spent:
+                yield 97
+            yield tok.encode("</think>So<eos>")
+
+    deltas = await answer(Closing(), tok, thinking_budget=5, on_thinking_spent=spent.append)
+    assert spent == [0]
+    assert [delta.text for delta in deltas[:-1]] == ["aaaa", "So"]
+    assert deltas[-1].usage.reasoning_tokens == 6
+
+
+async def test_the_thinking_of_several_answers_is_spent_apart(tok):
+    spent = []
+    steps = [EngineStep(tok.encode("<think>ab"), index=1), EngineStep(tok.encode("b<eos>"))]
+    steps.append(EngineStep(tok.encode("</think>c<eos>"), index=1))
+    deltas = await answer(
+        Parallel(*steps), tok, sampling=Sampling(n=2), thinking_budget=3, on_thinking_spent=spent.append
+    )
+    assert spent == [1]
+    assert {d.index: d.usage.reasoning_tokens for d in deltas if isinstance(d, Finish)} == {0: 0, 1: 4}
+
+
+async def test_what_is_not_what_it_should_be_is_named(make_tok):
+    class Blocking:
+        def generate(self, prompt_ids, sampling):
+            yield 65
+
+    class Telling(Engine):
+        def __init__(self, **said):
+            super().__init__()
+            vars(self).update(said)
+
+    tok = make_tok(template=TEMPLATE)
+    for wrong, error, message in (
+        ({"tokenizer": "path"}, TypeError, "^tokenizer is a str, not a Tokenizer such as Tokenizer.from_file"),
+        ({"sampling": {"n": 2}}, TypeError, "^sampling is a dict, not a Sampling$"),
+        ({"stop": ["x"]}, TypeError, r"^unexpected keyword argument 'stop': write sampling=Sampling\(stop=...\)$"),
+        ({"tool": []}, TypeError, r"^unexpected keyword argument 'tool': the options of chat\(\) are alignment, "),
+        ({"tools": print}, TemplateError, r"^tools must be a list, not builtin_function_or_method: write \[{"),
+        ({"messages": "Hi"}, TemplateError, r"^messages must be a list, not str: write \[{"),
+        ({"messages": None}, TemplateError, r"^messages must be a list, not NoneType: write \[{"),
+        ({"messages": [["user", "Hi"]]}, TemplateError, r"^messages\[0\] must be a mapping, not list: write {"),
+        ({"engine": Blocking}, TypeError, "^engine is the class Blocking itself, not one of its objects$"),
+        ({"engine": None}, TypeError, "^engine must be an Engine, which has a method generate, not NoneType$"),
+        ({"engine": "vllm"}, TypeError, "^engine must be an Engine, which has a method generate, not str$"),
+        ({"engine": Telling(supports="seed")}, TypeError, "^engine.supports must be several names of .*, not 'seed'$"),
+        ({"engine": Telling(supports=5)}, TypeError, "^engine.supports must be several names of .*, not 5$"),
+        (
+            {"engine": Telling(context_size="8k")},
+            TypeError,
+            "^engine.context_size must be a number of ids .*, not '8k'$",
+        ),
+        ({"engine": Telling(context_size=0)}, ValueError, "^engine.context_size=0 is below 1$"),
+        (
+            {"template": "path"},
+            TypeError,
+            r"^template is a str, not a ChatTemplate such as ChatTemplate.from_file\(\) gives$",
+        ),
+        ({"parallel_tool_calls": "x"}, TypeError, "^parallel_tool_calls='x' is neither True nor False$"),
+        ({"template_kwargs": 5}, TypeError, '^template_kwargs must be a mapping, not int: write {"enable_thinking": '),
+        (
+            {"template_kwargs": {1: 2}},
+            TypeError,
+            "^template_kwargs must have names of variables, which are str, not 1$",
+        ),
+        ({"engine": Blocking()}, EngineError, "iterable; SyncEngine makes one of a blocking generator$"),
+    ):
+        options = {"messages": [{"role": "user", "content": "Hi"}], "engine": Blocking(), "tokenizer": tok} | wrong
+        with pytest.raises(error, match=message):
+            async with chat(**options):
+                pass

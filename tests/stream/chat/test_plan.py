@@ -1,0 +1,185 @@
+"""A table of requests and their plans; messages are never looked at."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import ContextLengthError, TemplateError
+from tokenweir.encode.spec import AddedToken
+from tokenweir.stream.chat.plan import SHORT_PROMPT, AnswerRequest, plan_answer
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.styles.reasoning import style_of
+
+PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+THINKING = (
+    PLAIN + "{% if tools %}{{ tools | tojson }}<tool_call>{% endif %}{% if think %}<think>\n{% endif %}{# </think> #}"
+)
+CHOOSING = THINKING + "{{ tool_choice }}{{ parallel_tool_calls }}"
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+OTHER = {"type": "function", "function": {"name": "move", "parameters": {"type": "object"}}}
+CHOSEN = {"type": "function", "function": {"name": "move"}}
+MESSAGES = object()
+
+
+class Plain:
+    supports = frozenset({"temperature"})
+
+
+class Constrained:
+    supports = frozenset({"json_schema"})
+
+
+PLAIN_ENGINE = Plain()
+
+
+def planned(source=THINKING, engine=PLAIN_ENGINE, **request):
+    return plan_answer(AnswerRequest(**{"messages": MESSAGES} | request), ChatTemplate(source), engine=engine)
+
+
+@pytest.mark.parametrize(
+    "request_, shown, variables",
+    [
+        ({}, None, {}),
+        ({"tools": [TOOL, OTHER]}, [TOOL, OTHER], {}),
+        ({"tools": [TOOL, OTHER], "tool_choice": "auto"}, [TOOL, OTHER], {}),
+        ({"tools": [TOOL], "tool_choice": "none"}, [TOOL], {"tool_choice": "none"}),
+        ({"tools": [TOOL], "tool_choice": "required"}, [TOOL], {"tool_choice": "required"}),
+        ({"tools": [TOOL, OTHER], "tool_choice": CHOSEN}, [OTHER], {"tool_choice": "required"}),
+        ({"tools": [TOOL], "parallel_tool_calls": False}, [TOOL], {"parallel_tool_calls": False}),
+        ({"template_kwargs": {"think": True}}, None, {"think": True}),
+        ({"tools": [TOOL], "tool_choice": "none", "template_kwargs": {"tool_choice": 1}}, [TOOL], {"tool_choice": 1}),
+    ],
+)
+def test_tools_and_variables(request_, shown, variables):
+    plan = planned(CHOOSING, **request_)
+    assert (plan.tools, plan.template_kwargs, plan.calls_as_json) == (shown, variables, False)
+    assert plan.messages is MESSAGES
+
+
+@pytest.mark.parametrize(
+    "request_, options",
+    [
+        ({}, {"reasoning": style_of("think"), "tool_style": None}),
+        ({"output": {"reasoning": "strip"}}, {"reasoning": replace(style_of("think"), strip=True)}),
+        ({"output": {"reasoning": None}}, {"reasoning": None}),
+        ({"output": {"reasoning": "cohere"}}, {"reasoning": "cohere"}),
+        ({"tools": [TOOL]}, {"tool_style": "hermes", "tools": [TOOL], "parallel_tool_calls": True}),
+        ({"tools": [TOOL], "output": {"tool_style": None}}, {"tool_style": None}),
+        ({"tools": [TOOL], "parallel_tool_calls": False}, {"parallel_tool_calls": False}),
+        ({"messages": None, "prompt": "x"}, {"reasoning": None}),
+        ({"messages": None, "prompt": [1], "output": {"reasoning": "auto"}}, {"reasoning": "auto"}),
+        (
+            {"sampling": Sampling(stop=("a",), stop_token_ids=(7,), min_tokens=2, ignore_eos=True)},
+            {"stop": ("a",), "stop_token_ids": (7,), "min_tokens": 2, "ignore_eos": True},
+        ),
+    ],
+)
+def test_decoder_options(request_, options, make_tok):
+    given = planned(**request_).decoder_options
+    assert {name: given[name] for name in options} == options
+    ChatDecoder(make_tok(AddedToken("<think>"), AddedToken("</think>")), **given)
+
+
+def test_an_engine_that_honours_schemas_is_held_to_calls():
+    plan = planned(engine=Constrained(), tools=[TOOL, OTHER], tool_choice=CHOSEN)
+    assert plan.calls_as_json
+    assert plan.sampling.json_schema["items"]["properties"]["name"] == {"type": "string", "enum": ["move"]}
+    assert plan.decoder_options["reasoning"] is None
+    assert plan.decoder_options["tool_style"] == "xlam"
+
+
+@pytest.mark.parametrize(
+    "request_, message",
+    [
+        (
+            {"tools": [TOOL], "tool_choice": "required"},
+            "^tool_choice='required' cannot be honoured: the engine is not ",
+        ),
+        (
+            {"tools": [TOOL], "tool_choice": CHOSEN, "engine": Constrained()},
+            "^tool_choice names 'move', which is none ",
+        ),
+        (
+            {
+                "tools": [TOOL],
+                "tool_choice": "required",
+                "engine": Constrained(),
+                "sampling": Sampling(json_schema={"type": "object"}),
+            },
+            "^tool_choice asks for calls, and json_schema or grammar for an answer of another form$",
+        ),
+    ],
+)
+def test_choices_that_cannot_be_honoured(request_, message):
+    with pytest.raises(TemplateError, match=message):
+        planned(**request_)
+
+
+@pytest.mark.parametrize("prompt, refused", [("<think>\n", True), ("<think>\na</think>", False)])
+def test_a_list_of_calls_leaves_no_room_for_open_thinking(make_tok, prompt, refused):
+    tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
+    plan = planned(engine=Constrained(), tools=[TOOL], tool_choice="required")
+    if not refused:
+        plan.check_prompt(tok, tok.encode(prompt))
+        return
+    with pytest.raises(TemplateError, match="opens thinking in this prompt"):
+        plan.check_prompt(tok, tok.encode(prompt))
+    planned(tools=[TOOL]).check_prompt(tok, tok.encode(prompt))  # the model is left to its own markup
+
+
+@pytest.mark.parametrize(
+    "source, request_, message",
+    [
+        (PLAIN, {"tools": [TOOL]}, "takes no tools, and 1 are given$"),
+        (THINKING, {"template_kwargs": {"messages": 1}}, "^a template's variable cannot be called messages$"),
+    ],
+)
+def test_prompts_that_cannot_be_rendered(source, request_, message):
+    with pytest.raises(TemplateError, match=message):
+        planned(source, messages=[{"role": "user", "content": "x"}], **request_).render()
+
+
+@pytest.mark.parametrize(
+    "request_, short",
+    [
+        ({"messages": [{"role": "user", "content": "x" * SHORT_PROMPT}]}, True),
+        ({"messages": [{"role": "user", "content": "x" * SHORT_PROMPT}, {"role": "user", "content": "x"}]}, False),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]}, False),
+        ({"messages": [{"role": "user", "content": "x"}], "tools": [TOOL]}, False),
+        ({"messages": 5}, False),
+    ],
+)
+def test_short_prompts_are_rendered_without_a_thread(request_, short):
+    assert planned(**request_).is_short is short
+
+
+@pytest.mark.parametrize(
+    "max_tokens, context_size, most, fitted",
+    [
+        (None, None, None, None),
+        (None, None, 50, 50),
+        (9, None, 5, 9),
+        (None, 100, None, 90),
+        (None, 100, 50, 50),
+        (None, 100, 95, 90),
+        (90, 100, 50, 90),
+        (
+            91,
+            100,
+            None,
+            "the prompt has 10 tokens and max_tokens is 91: 101 together, and the model's context holds 100",
+        ),
+        (1, 10, None, "the prompt has 10 tokens, and the model's context holds 10 at most"),
+        (None, 5, 7, "the prompt has 10 tokens, and the model's context holds 5 at most"),
+    ],
+)
+def test_the_answers_length_fits_the_context(max_tokens, context_size, most, fitted):
+    plan = planned(sampling=Sampling(max_tokens=max_tokens))
+    if not isinstance(fitted, str):
+        assert plan.fit(10, context_size, most=most).max_tokens == fitted
+        return
+    with pytest.raises(ContextLengthError, match=f"^{fitted}"):
+        plan.fit(10, context_size, most=most)

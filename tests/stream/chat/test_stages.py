@@ -1,0 +1,530 @@
+from __future__ import annotations
+
+import re
+from contextlib import aclosing
+from itertools import pairwise
+
+import anyio
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.encode.spec import AddedToken
+from tokenweir.stream.chat.stages import (
+    decode_chat,
+    detokenize,
+    split_reasoning,
+    split_tool_calls,
+    stop_at,
+    strip_reasoning,
+    until_eos,
+)
+from tokenweir.stream.decode.chunk import Chunk
+from tokenweir.stream.decode.stops import StopStrings
+from tokenweir.stream.events.deltas import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.merge import merge
+from tokenweir.stream.events.step import EngineStep
+
+ANSWER, REASONING, TOOL_CALL = Channel
+WORDS = [
+    "[THINK]",
+    "[/THINK]",
+    "[",
+    "\n",
+    "Hello",
+    " world",
+    "é",
+    "👩",
+    "日本",
+    "User",
+    ":",
+    "boxes",
+    "K]",
+    "<skip>",
+    "<eos>",
+]
+
+
+class Source:
+    """A source that knows whether it has been closed."""
+
+    def __init__(self, items, error=None):
+        self.items = list(items)
+        self.error = error
+        self.closed = 0
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        await anyio.lowlevel.checkpoint()
+        if self.items:
+            return self.items.pop(0)
+        raise self.error or StopAsyncIteration
+
+    async def aclose(self):
+        self.closed += 1
+
+
+async def collect(stage):
+    return [item async for item in stage]
+
+
+def as_deltas(chunks):
+    """What `ChatDecoder` would make of chunks: merged deltas, and the ids that are left."""
+    deltas, carry = [], []
+    for chunk in chunks:
+        carry += chunk.ids
+        if chunk.channel is TOOL_CALL and (chunk.text or chunk.name or chunk.complete or chunk.malformed):
+            says = {"call": chunk.call, "complete": chunk.complete, "malformed": chunk.malformed}
+            deltas.append(ToolCallDelta(chunk.name, chunk.text, carry, **says))
+        elif chunk.text and chunk.channel is ANSWER:
+            deltas.append(TextDelta(chunk.text, carry, malformed=chunk.malformed))
+        elif chunk.text:
+            deltas.append(ReasoningDelta(chunk.text, carry))
+        else:
+            continue
+        carry = []
+    return merge(deltas), carry
+
+
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=14),
+    st.lists(st.integers(0, 60), max_size=5),
+    st.lists(st.sampled_from(["oxesU", "\n\n", "[", "User:", "日", "\nH"]), max_size=3),
+    st.sampled_from(["answer", "reasoning", "all"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_composed_stages_give_what_the_fused_one_gives(mistral_tok, words, cuts, stops, scope, strip, inside):
+    tok = mistral_tok
+    scope = "answer" if strip else scope  # thinking that is stripped before the stops cannot trigger one
+    ids = [token_id for word in words for token_id in (tok.encode(word) if len(word) > 3 else list(word.encode()))]
+    prompt = tok.encode("<skip>[THINK]" if inside else "<skip>")
+    places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
+    chunks = [ids[a:b] for a, b in pairwise(places)]
+
+    async def composed():
+        text = detokenize(until_eos(Source(chunks), tok.eos_ids), tok, prompt_ids=prompt, reasoning="mistral")
+        split = (strip_reasoning if strip else split_reasoning)(text, "mistral", inside=inside)
+        return as_deltas(await collect(stop_at(split, stops, stop_scope=scope)))
+
+    async def fused():
+        options = {"stop": stops, "stop_scope": scope, "reasoning": "strip" if strip else "auto", "prompt_ids": prompt}
+        *deltas, finish = await collect(decode_chat(Source(chunks), tok, **options))
+        return merge(deltas), finish.token_ids
+
+    deltas, rest = anyio.run(composed)
+    fused_deltas, fused_rest = anyio.run(fused)
+    assert deltas == fused_deltas
+    # A stop that shows only with the next character, because it was held as the beginning of a tag, ends the composed
+    # stages before the ids of that character reach the last of them.
+    assert rest == fused_rest[: len(rest)]
+
+
+CALLS = [
+    "[TOOL_CALLS]",
+    "[TOOL_CALLS]",
+    "f{",
+    '"é": 1}',
+    '[{"name": "f", "arguments": {',
+    '}, "name": ',
+    "}, {",
+    "}]",
+    "\n",
+    "so [",
+    "[THINK]",
+    "[/THINK]",
+    "<eos>",
+]
+
+
+@given(
+    st.lists(st.sampled_from(CALLS), max_size=10),
+    st.lists(st.integers(0, 60), max_size=5),
+    st.lists(st.sampled_from(["}", "\n\n", "[", "so", '"']), max_size=2),
+    st.booleans(),
+)
+def test_composed_stages_find_the_calls_that_the_fused_one_finds(make_tok, words, cuts, stops, together):
+    if not together:
+        words = [word for word in words if "THINK" not in word]  # which would break calls
+    tok = make_tok(*(AddedToken(text, special=True) for text in ("[THINK]", "[/THINK]", "[TOOL_CALLS]")))
+    ids = [token_id for word in words for token_id in tok.encode(word)]
+    places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
+    chunks = [ids[a:b] for a, b in pairwise(places)]
+
+    async def composed():
+        ended = until_eos(Source(chunks), tok.eos_ids)
+        text = detokenize(ended, tok, prompt_ids=[tok.token_to_id("<skip>")], reasoning="mistral", tool_style="mistral")
+        if together:
+            split = split_reasoning(text, "mistral", tool_style="mistral")
+        else:
+            split = split_tool_calls(split_reasoning(text, "mistral"), "mistral")
+        return as_deltas(await collect(stop_at(split, stops)))
+
+    async def fused():
+        options = {"stop": stops, "tool_style": "auto", "prompt_ids": [tok.token_to_id("<skip>")]}
+        *deltas, finish = await collect(decode_chat(Source(chunks), tok, **options))
+        return merge(deltas), finish.token_ids
+
+    deltas, rest = anyio.run(composed)
+    fused_deltas, fused_rest = anyio.run(fused)
+    assert deltas == fused_deltas
+    assert rest == fused_rest[: len(rest)]
+
+
+@pytest.mark.anyio
+async def test_calls_travel_as_chunks(tok):
+    chunks = [
+        Chunk([1], '<tool_call>{"name": "f", '),
+        Chunk([2], '"arguments": {"a"'),
+        Chunk([3], ": 1}}</tool_call>."),
+    ]
+    assert await collect(split_tool_calls(Source(chunks), "hermes")) == [
+        Chunk([1], "", TOOL_CALL, name="f"),
+        Chunk([2], '{"a"', TOOL_CALL),
+        Chunk([], ": 1}", TOOL_CALL),
+        Chunk([], "", ANSWER),
+        Chunk([], "", TOOL_CALL, complete=True),
+        Chunk([], "", ANSWER),
+        Chunk([3], ".", ANSWER),
+    ]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("stage", [split_reasoning, split_tool_calls])
+async def test_harmony_takes_one_stage(tok, stage):
+    text = "<|channel|>analysis<|message|>a<|end|><|start|>assistant to=functions.f<|message|>{}<|call|>"
+    assert as_deltas(await collect(stage(Source([Chunk([1], text)]), "harmony")))[0] == [
+        ReasoningDelta("a"),
+        ToolCallDelta("f", "{}", complete=True),
+    ]
+
+
+def test_end_tokens_that_are_no_ids():
+    for wrong, message in ((9, "not one int: write [9]"), ("9", "not str"), (["9"], "eos_ids[0] must be int, not str")):
+        with pytest.raises(TypeError, match=re.escape(message)):
+            until_eos(Source([[9]]), wrong)
+
+
+@pytest.mark.anyio
+async def test_until_eos_ends_with_the_end_token_and_closes_its_source(tok):
+    source = Source([5, [6, 7], np.array([8, 9, 10]), 11])
+    assert await collect(until_eos(source, [9])) == [[5], [6, 7], [8], Chunk([9], "")]
+    assert source.closed == 1
+
+
+@pytest.mark.anyio
+async def test_detokenize_gives_a_chunk_for_each_id_that_ends_a_character(tok):
+    skip = tok.token_to_id("<skip>")
+    chunks = await collect(detokenize(Source([[72, skip, 0xC3], 0xA9, EngineStep([skip, 0xF0])]), tok))
+    assert chunks == [Chunk([72], "H"), Chunk([skip, 0xC3, 0xA9], "é"), Chunk([skip, 0xF0], "\ufffd")]
+
+
+@pytest.mark.anyio
+async def test_detokenize_ends_characters_where_the_fused_stage_does(mistral_tok):
+    half = next(i for i in range(256, mistral_tok.vocab_size) if mistral_tok.token_bytes(i) == b" \xf0\x9f")
+    closer = mistral_tok.token_to_id("[/THINK]")
+    source = Source([[half, 0x91, 0xA9, 0xC3, closer, 0xA9]])
+    assert await collect(detokenize(source, mistral_tok, reasoning="mistral")) == [
+        Chunk([], " "),
+        Chunk([half, 0x91, 0xA9], "👩"),
+        Chunk([0xC3], "\ufffd"),
+        Chunk([closer], "[/THINK]"),
+        Chunk([0xA9], "\ufffd"),
+    ]
+
+
+@pytest.mark.anyio
+async def test_split_and_strip_reasoning(tok):
+    chunks = [Chunk([1], "<thi"), Chunk([2], "nk>a"), Chunk([3], "</think>"), Chunk([4], "b<")]
+    assert await collect(split_reasoning(Source(chunks), "think")) == [
+        Chunk([1], "", REASONING),
+        Chunk([2], "a", REASONING),
+        Chunk([3], "", ANSWER),
+        Chunk([4], "b<"),
+    ]
+    assert as_deltas(await collect(strip_reasoning(Source(chunks), "think"))) == ([TextDelta("b<", [1, 2, 3, 4])], [])
+
+
+@pytest.mark.anyio
+async def test_stop_at_keeps_the_text_before_and_the_ids_after(tok):
+    stops = StopStrings(["ox"])
+    source = Source([Chunk([1], "a b"), Chunk([2], "oxes"), Chunk([3], "never")])
+    assert await collect(stop_at(source, stops)) == [Chunk([1], "a b"), Chunk([2], "")]
+    assert stops.matched == "ox"
+    assert source.closed == 1
+    assert source.items == [Chunk([3], "never")]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("stage", ["until_eos", "detokenize", "split_reasoning", "stop_at", "decode_chat"])
+async def test_a_stage_that_is_left_closes_its_source_at_once(tok, stage):
+    ids, chunks = Source([[72], [73]]), Source([Chunk([72], "H"), Chunk([73], "I")])
+    made = {
+        "until_eos": lambda: until_eos(ids, [0]),
+        "detokenize": lambda: detokenize(ids, tok),
+        "split_reasoning": lambda: split_reasoning(chunks, "think"),
+        "stop_at": lambda: stop_at(chunks, ["x"]),
+        "decode_chat": lambda: decode_chat(ids, tok),
+    }[stage]()
+    async with aclosing(made) as items:
+        async for _ in items:
+            break
+    assert (ids.closed, chunks.closed) == ((0, 1) if stage in ("split_reasoning", "stop_at") else (1, 0))
+
+
+@pytest.mark.anyio
+async def test_stages_that_were_never_read_close_their_source_once(tok):
+    source = Source([[72]])
+    stage = stop_at(split_reasoning(detokenize(until_eos(source, [0]), tok), "think"), ["x"])
+    await stage.aclose()
+    await stage.aclose()
+    assert source.closed == 1
+    assert await collect(stage) == []
+
+
+@pytest.mark.anyio
+async def test_the_source_is_closed_before_the_last_deltas_are_read(tok):
+    source = Source([list(b"ab"), list(b"xy"), list(b"cd")])
+    async with aclosing(decode_chat(source, tok, stop=["x"])) as deltas:
+        async for delta in deltas:
+            assert source.closed == isinstance(delta, Finish)
+    assert source.items == [list(b"cd")]
+
+
+@pytest.mark.anyio
+async def test_cancelling_the_reader_closes_the_source(tok):
+    closed = anyio.Event()
+
+    async def idle():
+        try:
+            yield [72]
+            await anyio.sleep(60)
+        finally:
+            closed.set()
+
+    async def read():
+        async for _ in decode_chat(idle(), tok):
+            first.set()
+
+    first = anyio.Event()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            await first.wait()
+            tasks.cancel_scope.cancel()
+    assert closed.is_set()
+
+
+@pytest.mark.anyio
+async def test_a_source_that_is_only_iterable_is_read_and_closed(tok):
+    class Stream:
+        closed = False
+
+        async def __aiter__(self):
+            yield 72
+            yield 73
+
+        async def aclose(self):
+            self.closed = True
+
+    stream = Stream()
+    assert await collect(detokenize(stream, tok)) == [Chunk([72], "H"), Chunk([73], "I")]
+    assert stream.closed
+
+
+@pytest.mark.anyio
+async def test_a_source_is_closed_even_if_its_iterator_fails_to_close(tok):
+    class Stream:
+        closed = False
+
+        async def __aiter__(self):
+            try:
+                yield 72
+                yield 73
+            finally:
+                raise OSError("lost")
+
+        async def aclose(self):
+            self.closed = True
+
+    stream = Stream()
+    with pytest.raises(OSError, match="lost"):
+        async with aclosing(detokenize(stream, tok)) as chunks:
+            await anext(chunks)
+    assert stream.closed
+
+
+@pytest.mark.anyio
+async def test_a_failing_source_loses_nothing_that_was_decoded_before(tok):
+    failure = ValueError("out of memory")
+    got = []
+    with pytest.raises(EngineError, match="^the engine failed: ValueError: out of memory$") as caught:
+        async for delta in decode_chat(Source([list(b"a<"), [0xF0]], failure), tok, stop=["<x"]):
+            got.append(delta)
+    assert caught.value.__cause__ is failure
+    assert [type(delta) for delta in got] == [TextDelta, TextDelta, Finish]
+    assert "".join(delta.text for delta in got[:-1]) == "a<\ufffd"
+    assert got[-1].reason is FinishReason.ERROR
+
+
+@pytest.mark.anyio
+async def test_composed_stages_raise_what_the_source_raised_after_what_they_hold(tok):
+    failure = ValueError("lost")
+    got = []
+    with pytest.raises(ValueError, match="^lost$") as caught:
+        async for chunk in stop_at(
+            split_reasoning(detokenize(Source([list(b"\n<t")], failure), tok), "think"), ["<tx"]
+        ):
+            got.append(chunk)
+    assert caught.value is failure
+    assert as_deltas(got)[0] == [TextDelta("\n<t", list(b"\n<t"))]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fused", [True, False])
+async def test_an_id_outside_the_vocabulary_loses_nothing_before_it(tok, fused):
+    got = []
+    with pytest.raises(TokenIdError, match=r"^token id 304 is outside the vocabulary \(0 to 303\)$"):
+        async for item in (decode_chat if fused else detokenize)(Source([[72, 73, 304, 74]]), tok):
+            got.append(item)
+    assert "".join(item.text for item in got if not isinstance(item, Finish)) == "HI"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("item", "named"),
+    [("text", "str 'text'"), (1.5, "float 1.5"), (None, "NoneType None"), ([1, None], r"list \[1, None\]")],
+)
+async def test_what_is_not_ids_is_named(tok, item, named):
+    source = Source([[72], item])
+    got = []
+    with pytest.raises(EngineError, match=f"^the engine yielded {named}, not a token id"):
+        async for delta in decode_chat(source, tok):
+            got.append(delta)
+    assert got[0] == TextDelta("H", [72])
+    assert source.closed == 1
+
+
+@pytest.mark.anyio
+async def test_the_engines_finish_reason_is_that_of_finish(tok):
+    assert (await collect(decode_chat(Source([EngineStep([72], finish_reason="length")]), tok)))[-1].reason == "length"
+    with pytest.raises(EngineError, match="^the engine gave finish_reason 'abort'; known are stop, length, tool_calls"):
+        await collect(decode_chat(Source([EngineStep([72], finish_reason="abort")]), tok))
+
+
+@pytest.mark.anyio
+async def test_a_source_that_fails_while_it_is_closed_is_an_engine_failure_after_the_finish(tok):
+    class Stubborn(Source):
+        async def aclose(self):
+            raise OSError("connection lost")
+
+    got = []
+    with pytest.raises(EngineError, match="^the engine failed: OSError: connection lost$"):
+        async for delta in decode_chat(Stubborn([[72, tok.token_to_id("<eos>")]]), tok):
+            got.append(delta)
+    assert got[-1].reason is FinishReason.STOP
+
+
+@pytest.mark.anyio
+async def test_what_the_reader_throws_in_is_not_the_engines_failure(tok):
+    source = Source([[72], [73]])
+    deltas = decode_chat(source, tok)
+    assert await anext(deltas) == TextDelta("H", [72])
+    with pytest.raises(KeyError):
+        await deltas.athrow(KeyError("reader"))
+    assert source.closed == 1
+
+
+@pytest.mark.anyio
+async def test_stages_refuse_what_is_not_theirs(tok):
+    with pytest.raises(TypeError, match="^this stage takes chunks, such as detokenize gives, not int 72$"):
+        await collect(split_reasoning(Source([72]), "think"))
+    with pytest.raises(TypeError, match="list"):
+        await collect(detokenize([72], tok))
+
+
+def test_options_are_refused_before_anything_is_read(tok):
+    with pytest.raises(ValueError, match="stop string 0 of 1 is empty"):
+        decode_chat(Source([]), tok, stop=[""])
+    with pytest.raises(ValueError, match="unknown reasoning style 'deep'"):
+        split_reasoning(Source([]), "deep")
+    with pytest.raises(ValueError, match="^stop_scope must be one of answer, reasoning, all, not 'both'$"):
+        stop_at(Source([]), ["x"], stop_scope="both")
+    with pytest.raises(TypeError, match="^prompt_ids must be a sequence of int, not str$"):
+        detokenize(Source([]), tok, prompt_ids="x")
+
+
+@pytest.mark.anyio
+async def test_logprobs_of_engine_steps_go_with_their_ids(make_tok):
+    tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
+    opener, closer, end = (tok.token_to_id(token) for token in ("<think>", "</think>", "<eos>"))
+    steps = [
+        EngineStep([opener, 97], [-1.0, -2.0]),
+        EngineStep(np.array([closer, 0xC3]), np.array([-3.0, -4.0])),
+        [0xA9],
+        EngineStep([98, end, 99], [-5.0, -6.0, -7.0]),
+    ]
+    deltas = merge(await collect(decode_chat(Source(steps), tok, reasoning="think", alignment=True)))
+    assert [(type(d), d.token_ids, d.alignment.logprobs, d.alignment.char_start) for d in deltas] == [
+        (ReasoningDelta, [opener, 97], [-1.0, -2.0], 0),
+        (TextDelta, [closer, 0xC3, 0xA9, 98], [-3.0, -4.0, None, -5.0], 0),
+        (Finish, [end], [-6.0], 2),
+    ]
+    assert b"".join(deltas[1].alignment.token_bytes) == "</think>éb".encode()
+
+
+@pytest.mark.anyio
+async def test_a_wrong_number_of_logprobs_comes_after_what_was_decoded(tok):
+    source = Source([EngineStep([65], [-1.0]), EngineStep([66, 67], [-2.0])])
+    deltas = []
+    with pytest.raises(EngineError, match="^the engine gave 1 logprobs with 2 ids$"):
+        async for delta in decode_chat(source, tok, alignment=True):
+            deltas.append(delta)
+    assert [delta.token_ids for delta in deltas] == [[65], []]
+    assert (deltas[-1].reason, deltas[-1].usage.completion_tokens) == (FinishReason.ERROR, 1)
+    assert source.closed == 1
+
+
+@pytest.mark.anyio
+async def test_thinking_that_is_spent_is_reported_before_the_deltas_of_that_id(make_tok):
+    tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
+    happened = []
+    source = Source([[token_id] for token_id in tok.encode("<think>abc</think>d")])
+    stage = decode_chat(
+        source, tok, reasoning="think", thinking_budget=3, on_thinking_spent=lambda index: happened.append("spent")
+    )
+    async for delta in stage:
+        happened.append(getattr(delta, "text", "end"))
+    assert happened == ["a", "spent", "b", "c", "d", "end"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("options", "items", "reason", "completion", "thinking"),
+    [
+        ({}, ["<think>ab</think>cd<eos>ef"], "stop", 7, 4),
+        ({"stop": ["d"]}, ["<think>ab</think>", "cdef"], "stop", 6, 4),
+        ({"stop": ["b"], "stop_scope": "reasoning"}, ["<think>abc"], "stop", 3, 3),
+        ({"max_tokens": 3}, ["<think>abc"], "length", 3, 3),
+        ({}, ["<think>ab"], "stop", 3, 3),
+        ({}, ["<think>ab"], "error", 3, 3),
+    ],
+)
+async def test_usage_counts_what_was_consumed(make_tok, options, items, reason, completion, thinking):
+    tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
+    error = OSError("gone") if reason == "error" else None
+    source = Source([tok.encode(item) for item in items], error)
+    deltas = []
+    try:
+        async for delta in decode_chat(source, tok, reasoning="think", prompt_ids=[65, 66], **options):
+            deltas.append(delta)
+    except EngineError:
+        assert error is not None
+    usage = deltas[-1].usage
+    assert deltas[-1].reason == reason
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.reasoning_tokens) == (2, completion, thinking)
+    assert sum(len(delta.token_ids) for delta in deltas) == completion

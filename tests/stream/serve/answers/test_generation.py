@@ -1,0 +1,132 @@
+"""What is left of an answer once it is over: nothing that lasts until garbage is collected, and nobody's place."""
+
+import asyncio
+import gc
+import json
+import logging
+from collections import Counter
+
+import pytest
+from serving import Endless, Script, eventually, say, serving, socket_to, until
+
+from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.stream.serve.answers.job import Engines
+from tokenweir.stream.serve.wire.errors import RequestError
+
+ENGINES = {
+    "good": Script("one two ", "<|im_end|>"),
+    "calling": Script('<tool_call>{"name": "f", "arguments": {}}</tool_call>', "<|im_end|>"),
+    "failing": Script("one ", EngineError("no")),
+    "endless": Endless(),
+}
+TOOL = {"type": "function", "function": {"name": "f", "description": "does", "parameters": {"type": "object"}}}
+MESSAGES = [{"role": "user", "content": "hi"}]
+
+
+async def post(server, path, *, read_all=True, **body):
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    data = json.dumps(body).encode()
+    head = f"POST /v1/{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n"
+    writer.write(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data)
+    await reader.read(-1 if read_all else 300)
+    writer.close()
+
+
+async def over_a_websocket(server, last="response.completed", **event):
+    async with socket_to(server) as websocket:
+        await say(websocket, **event)
+        await until(websocket, last)
+
+
+async def cancelled(server):
+    async with socket_to(server) as websocket:
+        await say(websocket, model="endless")
+        await until(websocket, "response.output_text.delta")
+        await websocket.send('{"type": "response.cancel"}')
+        await until(websocket, "response.incomplete")
+
+
+WAYS = {
+    "websocket": lambda server: over_a_websocket(server),
+    "websocket, left": lambda server: over_a_websocket(server, "response.output_text.delta", model="endless"),
+    "websocket, cancelled": cancelled,
+    "websocket, failing": lambda server: over_a_websocket(server, "response.failed", model="failing"),
+    "events": lambda server: post(server, "responses", input="hi", stream=True),
+    "events, left": lambda server: post(server, "responses", read_all=False, input="hi", stream=True, model="endless"),
+    "events, failing": lambda server: post(server, "responses", input="hi", stream=True, model="failing"),
+    "response": lambda server: post(server, "responses", input="hi"),
+    "chat": lambda server: post(server, "chat/completions", messages=MESSAGES, stream=True),
+    "chat, three": lambda server: post(server, "chat/completions", messages=MESSAGES, n=3),
+    "chat, a call": lambda server: post(
+        server, "chat/completions", messages=MESSAGES, tools=[TOOL], stream=True, model="calling"
+    ),
+    "chat, failing": lambda server: post(server, "chat/completions", messages=MESSAGES, model="failing"),
+    "completions": lambda server: post(server, "completions", prompt="hi", stream=True),
+}
+
+
+@pytest.fixture(autouse=True)
+def unlogged(caplog):
+    """Keep no record of failures: it would refer to their tracebacks, so that they were no garbage."""
+    caplog.set_level(logging.CRITICAL, "tokenweir.serve")
+
+
+def garbage():
+    """What only the collector frees, of this project and of Jinja, whose contexts have the messages; clients leave theirs."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        types = [type(thing) for thing in gc.garbage]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    return Counter(kind.__qualname__ for kind in types if kind.__module__.partition(".")[0] in ("tokenweir", "jinja2"))
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+async def test_an_answer_leaves_no_garbage(way):
+    async with serving(ENGINES) as server:
+        await way(server)  # what is made once
+        await eventually(lambda: not server._app.service._running)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                await way(server)
+            await eventually(lambda: not server._app.service._running)
+            await asyncio.sleep(0.05)  # connections close a little later
+            left = garbage()
+        finally:
+            gc.enable()
+    assert not left
+
+
+REFUSALS = {
+    "no place": lambda: RequestError("full", code="server_overloaded", status=503),
+    "a template": lambda: TemplateError("no such role"),
+    "a bug": lambda: ZeroDivisionError("of ours"),
+}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("way", ["events, failing", "chat", "chat, three", "completions"])
+@pytest.mark.parametrize("error", REFUSALS.values(), ids=REFUSALS)
+async def test_a_refused_prompt_leaves_no_garbage(monkeypatch, error, way):
+    """Errors have tracebacks, whose frames have the conversation: a megabyte each, until the collector runs."""
+
+    async def refuse(engines, job):
+        raise error()
+
+    monkeypatch.setattr(Engines, "prompt_ids", refuse)
+    await test_an_answer_leaves_no_garbage(WAYS[way])
+
+
+@pytest.mark.asyncio
+async def test_a_response_in_the_background_that_was_read_whole_gives_up_its_place():
+    """Nobody would count as its reader for good, so that it could neither expire nor be pushed out."""
+    async with serving(Script("one", "<|im_end|>")) as server:
+        await post(server, "responses", input="hi", background=True)
+        responses = server._app.responses
+        assert len(responses._background) == 1
+        assert not any(task.generation.watched for task in responses._background.values())

@@ -1,0 +1,294 @@
+"""The ASGI application: mounted, guarded, and what it answers besides text."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from openai import AsyncOpenAI
+from serving import TOK, Endless, Script, eventually, fetch, say, serving, small_socket, socket_to
+from starlette.middleware import Middleware
+from websockets.exceptions import InvalidStatus
+
+import tokenweir
+from tokenweir.stream.serve.limits.limits import Limits
+
+HI = [{"role": "user", "content": "hi"}]
+
+
+@pytest.mark.asyncio
+async def test_mounted_in_fastapi():
+    app = FastAPI()
+    app.mount("/llm", tokenweir.asgi_app(engine=Script("Hello", "<|im_end|>"), tokenizer=TOK))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, ws="websockets-sansio"))
+    serving = asyncio.create_task(server.serve())
+    await eventually(lambda: server.started)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    async with AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/llm/v1", api_key="none", max_retries=0) as client:
+        whole = await client.chat.completions.create(model="default", messages=HI)
+        assert whole.choices[0].message.content == "Hello"
+        async with client.responses.connect() as connection:
+            await connection.response.create(model="default", input="hi")
+            async for event in connection:
+                if event.type == "response.completed":
+                    break
+        assert event.response.output_text == "Hello"
+    server.should_exit = True
+    await serving
+
+
+def client_of(**options):
+    app = tokenweir.asgi_app(engine={"demo": Script("Hello", "<|im_end|>")}, tokenizer=TOK, **options)
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
+
+
+@pytest.mark.asyncio
+async def test_only_json_of_allowed_pages_and_under_known_names_comes_in():
+    body = {"messages": HI}
+    async with client_of(origins=["https://chat.example"], hosts=["api.example"]) as client:
+        for status, code, options in [
+            (200, None, {"headers": {}}),
+            (200, None, {"headers": {"origin": "https://chat.example"}}),
+            (200, None, {"headers": {"origin": "http://127.0.0.1"}}),
+            (200, None, {"headers": {"host": "api.example"}}),
+            (200, None, {"headers": {"content-type": "application/json; charset=utf-8"}}),
+            (403, "origin_not_allowed", {"headers": {"origin": "https://evil.example"}}),
+            (403, "origin_not_allowed", {"headers": {"origin": "null"}}),
+            (403, "host_not_allowed", {"headers": {"host": "evil.example"}}),
+            (415, "unsupported_media_type", {"headers": {"content-type": "text/plain"}}),
+            (415, "unsupported_media_type", {"headers": {"content-type": "application/x-www-form-urlencoded"}}),
+            (200, None, {"headers": {"content-encoding": "Identity"}}),
+            (415, "unsupported_content_coding", {"headers": {"content-encoding": "gzip"}}),
+            (415, "unsupported_content_coding", {"headers": {"content-encoding": "identity, br"}}),
+        ]:
+            headers = {"content-type": "application/json"} | options["headers"]
+            reply = await client.post("/v1/chat/completions", content=json.dumps(body), headers=headers)
+            assert reply.status_code == status, reply.text
+            if code is not None:
+                assert reply.json()["error"]["code"] == code
+            taken = "identity" if code == "unsupported_content_coding" else None
+            assert reply.headers.get("accept-encoding") == taken
+            allowed = "https://chat.example" if headers.get("origin") == "https://chat.example" else None
+            assert reply.headers.get("access-control-allow-origin") == allowed
+        assert (await client.get("/v1/models", headers={"host": "evil.example"})).status_code == 403
+
+
+@pytest.mark.asyncio
+async def test_preflight():
+    ask = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    async with client_of(origins=["https://chat.example"], api_key="k") as client:
+        headers = ask | {"origin": "https://chat.example"}
+        reply = await client.options("/v1/chat/completions", headers=headers)
+        assert reply.status_code == 204
+        assert reply.headers["access-control-allow-origin"] == "https://chat.example"
+        assert "authorization" in reply.headers["access-control-allow-headers"]
+        headers["origin"] = "https://evil.example"
+        reply = await client.options("/v1/chat/completions", headers=headers)
+        assert reply.status_code == 403 and "access-control-allow-origin" not in reply.headers
+
+
+@pytest.mark.asyncio
+async def test_several_keys():
+    async with client_of(api_key=["one", "two"]) as client:
+        for key, status in (("one", 200), ("two", 200), ("three", 401), ("", 401)):
+            reply = await client.get("/v1/models", headers={"authorization": f"Bearer {key}"})
+            assert reply.status_code == status
+        assert reply.json()["error"]["code"] == "invalid_api_key"
+        assert reply.headers["www-authenticate"] == "Bearer"
+        for path in ("/", "/health", "/ready"):
+            assert (await client.get(path)).status_code == 200
+        assert (await client.get("/metrics")).status_code == 401
+
+
+@pytest.mark.asyncio
+async def test_bad_bodies():
+    async with client_of(limits=Limits(max_message_bytes=100)) as client:
+        headers = {"content-type": "application/json"}
+        for body, status, code in [
+            (b"{", 400, "invalid_json"),
+            (b"[]", 400, "invalid_type"),
+            (b'{"messages": "\\ud800"}', 400, "invalid_unicode"),
+            (b"\xff", 400, "invalid_json"),
+            (b"{}", 400, "missing_required_parameter"),
+            (b"x" * 101, 413, "request_too_large"),
+        ]:
+            reply = await client.post("/v1/chat/completions", content=body, headers=headers)
+            assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
+
+
+@pytest.mark.asyncio
+async def test_models_and_what_is_not_there():
+    async with client_of() as client:
+        assert [model["id"] for model in (await client.get("/v1/models")).json()["data"]] == ["demo"]
+        assert (await client.get("/v1/models/demo")).json()["id"] == "demo"
+        assert (await client.get("/v1/models/default")).json()["id"] == "demo"  # always the first
+        reply = await client.get("/v1/models/gpt-9")
+        assert (reply.status_code, reply.json()["error"]["message"]) == (404, "no model 'gpt-9'; served are demo")
+        assert (await client.get("/nowhere")).json()["error"]["message"] == "nothing is served at /nowhere"
+        reply = await client.get("/v1/chat/completions")
+        assert (reply.status_code, reply.json()["error"]["code"]) == (405, "method_not_allowed")
+
+
+@pytest.mark.asyncio
+async def test_tokenize_and_detokenize():
+    async with client_of() as client:
+        text = "Hello wörld 🙂<|im_end|>"
+        reply = (await client.post("/tokenize", json={"prompt": text, "return_token_strs": True})).json()
+        assert reply["tokens"] == TOK.encode(text)
+        assert (reply["count"], len(reply["token_strs"])) == (len(reply["tokens"]),) * 2
+        assert (await client.post("/detokenize", json={"tokens": reply["tokens"]})).json() == {"prompt": text}
+        told = (await client.post("/detokenize", json={"tokens": reply["tokens"], "return_tokens": True})).json()
+        assert b"".join(bytes(token["bytes"]) for token in told["tokens"]).decode() == text == told["prompt"]
+        assert [token["id"] for token in told["tokens"]] == reply["tokens"]
+        assert [token["special"] for token in told["tokens"]] == [False] * (reply["count"] - 1) + [True]
+        chat = (await client.post("/tokenize", json={"messages": HI})).json()
+        assert TOK.decode(chat["tokens"], skip_special_tokens=False).endswith("<|im_start|>assistant\n")
+        bare = (await client.post("/tokenize", json={"messages": HI, "add_generation_prompt": False})).json()
+        assert bare["count"] < chat["count"]
+        for path, body, param in [
+            ("/tokenize", {}, "prompt"),
+            ("/tokenize", {"prompt": 3}, "prompt"),
+            ("/detokenize", {"tokens": ["a"]}, "tokens[0]"),
+            ("/detokenize", {"tokens": [10**6]}, "tokens"),
+        ]:
+            reply = await client.post(path, json=body)
+            assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
+
+
+@pytest.mark.asyncio
+async def test_readiness_knows_the_engine():
+    class Loading(Script):
+        ready = False
+
+    engine = Loading("Hello")
+    app = tokenweir.asgi_app(engine=engine, tokenizer=TOK)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+        reply = await client.get("/ready")
+        assert (reply.status_code, reply.json()["status"]) == (503, "engine not ready")
+        assert (await client.get("/health")).status_code == 200
+        engine.ready = True
+        assert (await client.get("/ready")).json() == {"status": "ready", "models": ["default"]}
+        app.drain()
+        assert (await client.get("/ready")).json()["status"] == "draining"
+        reply = await client.post("/v1/chat/completions", json={"messages": HI})
+        assert (reply.status_code, reply.json()["error"]["code"]) == (503, "server_shutting_down")
+        assert reply.headers["retry-after"]
+
+
+@pytest.mark.asyncio
+async def test_metrics():
+    async with client_of() as client:
+        for _ in range(3):
+            await client.post("/v1/chat/completions", json={"messages": HI})
+        await client.post("/v1/chat/completions", json={"messages": HI, "model": "gpt-9"})
+        reply = await client.get("/metrics")
+    assert reply.headers["content-type"].startswith("text/plain")
+    lines = dict(line.rsplit(" ", 1) for line in reply.text.splitlines() if not line.startswith("#"))
+    assert lines['tokenweir:request_success_total{finished_reason="stop",model_name="demo"}'] == "3.0"
+    assert lines['tokenweir:num_requests_running{model_name="demo"}'] == "0.0"
+    assert lines['tokenweir:num_requests_waiting{model_name="demo"}'] == "0.0"
+    assert lines['tokenweir:time_to_first_token_seconds_count{model_name="demo"}'] == "3.0"
+    assert lines['tokenweir:e2e_request_latency_seconds_count{model_name="demo"}'] == "3.0"
+    assert lines['tokenweir:requests_refused_total{code="model_not_found"}'] == "1.0"
+    assert float(lines['tokenweir:generation_tokens_total{model_name="demo"}']) >= 6
+    assert "tokenweir:inter_token_latency_seconds_bucket" in reply.text
+    assert lines['tokenweir:request_queue_time_seconds_count{model_name="demo"}'] == "3.0"
+    assert lines['tokenweir:readers_cut_off_total{model_name="demo"}'] == "0.0"
+
+
+@pytest.mark.asyncio
+async def test_metrics_tell_what_waits_for_a_slow_reader_and_that_it_was_cut_off():
+    limits = Limits(max_output_tokens=10**9, max_pending_bytes=20_000, stall_timeout=0.5, drain_timeout=0.2)
+    async with serving({"endless": Endless(), "other": Script()}, limits=limits) as server:
+
+        async def number(name, model="endless"):
+            _, _, body = await fetch(server, "/metrics")
+            lines = dict(line.rsplit(" ", 1) for line in body.decode().splitlines())
+            return float(lines[f'tokenweir:{name}{{model_name="{model}"}}'])
+
+        async with asyncio.timeout(30), socket_to(server, sock=small_socket(server), ping_interval=None) as websocket:
+            websocket.transport.pause_reading()
+            await say(websocket)
+            most = 0.0
+            while not await number("readers_cut_off_total"):
+                most = max(most, await number("pending_bytes"))
+            assert most >= 20_000
+            websocket.transport.abort()
+        assert await number("readers_cut_off_total", "other") == 0
+        await eventually(lambda: server._app.service.admission.generations == 0)
+        assert await number("pending_bytes") == 0
+
+
+@pytest.mark.asyncio
+async def test_the_prompt_of_several_answers_is_counted_once():
+    async with client_of() as client:
+        reply = await client.post("/v1/chat/completions", json={"messages": HI, "n": 3})
+        text = (await client.get("/metrics")).text
+    prompt_tokens = reply.json()["usage"]["prompt_tokens"]
+    assert f'tokenweir:prompt_tokens_total{{model_name="demo"}} {prompt_tokens}.0' in text
+
+
+@pytest.mark.asyncio
+async def test_a_socket_under_a_foreign_name_is_refused():
+    async with serving(Script()) as server:
+        with pytest.raises(InvalidStatus) as refused:
+            await socket_to(server, additional_headers={"Host": "evil.example"}).__aenter__()
+        assert refused.value.response.status_code in (400, 403)
+        status, _, body = await fetch(server, "/v1/models", Host="evil.example")
+        assert (status, json.loads(body)["error"]["code"]) == (403, "host_not_allowed")
+
+
+class Tracing:
+    """A user's middleware: notes the requests that reach it."""
+
+    def __init__(self, app, seen):
+        self.app, self.seen = app, seen
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "http":
+            self.seen.append(scope["path"])
+        await self.app(scope, receive, send)
+
+
+@pytest.mark.asyncio
+async def test_the_users_middleware_and_lifespan():
+    seen = []
+
+    @asynccontextmanager
+    async def lifespan(app):
+        seen.append("begun")
+        yield
+        seen.append("ended")
+
+    app = tokenweir.asgi_app(
+        engine=Script("Hello", "<|im_end|>"),
+        tokenizer=TOK,
+        api_key="secret",
+        middleware=[Middleware(Tracing, seen=seen)],
+        lifespan=lifespan,
+    )
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on"))
+    serving = asyncio.create_task(server.serve())
+    await eventually(lambda: server.started)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        assert (await client.get("/v1/models", headers={"authorization": "Bearer secret"})).status_code == 200
+        assert (await client.get("/v1/models")).status_code == 401  # refused before the middleware sees it
+    server.should_exit = True
+    await serving
+    assert seen == ["begun", "/v1/models", "ended"]
+
+
+@pytest.mark.parametrize("make", [tokenweir.asgi_app, lambda **options: aenter(tokenweir.serve(port=0, **options))])
+def test_options_that_do_not_exist_or_are_missing(make):
+    with pytest.raises(TypeError, match="^unexpected keyword argument 'key': the options of "):
+        make(engine=Script(), tokenizer=TOK, key="x")
+    with pytest.raises(TypeError, match="^missing keyword argument: tokenizer$"):
+        make(engine=Script())
+
+
+def aenter(context):
+    asyncio.run(context.__aenter__())

@@ -1,0 +1,514 @@
+"""Chat completions, completions and responses over HTTP, by unmodified clients."""
+
+import asyncio
+import json
+
+import httpx
+import openai
+import pytest
+from openai import OpenAI
+from serving import TOK, Endless, Script, client_of, eventually, serving
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.events.step import EngineStep
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.templates.chat_template import ChatTemplate
+
+HI = [{"role": "user", "content": "hi"}]
+THINKING = ("<think>", "Let me see.", "</think>", "Hello wörld 🙂!", "<|im_end|>")
+WITH_TOOLS = ChatTemplate(
+    "{% for tool in tools or [] %}{{ tool.function.name }}: {{ tool.function.description }}\n{% endfor %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+    "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
+    "<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+)
+CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Rome"}}</tool_call>'
+TOOL = {"type": "function", "function": {"name": "weather", "description": "Look outside."}}
+
+
+class Sure:
+    """An engine that gives logprobs, and several answers."""
+
+    async def generate(self, prompt_ids, sampling):
+        for token_id in TOK.encode("Hello wörld<|im_end|>"):
+            await asyncio.sleep(0)
+            yield EngineStep([token_id], logprobs=[-0.25])
+
+
+def http_of(server, **options):
+    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20, **options)
+
+
+# --- chat completions -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_a_chat_completion():
+    engine = Script(*THINKING)
+    async with serving({"demo": engine}) as server, client_of(server) as client:
+        completion = await client.chat.completions.create(model="demo", messages=HI, max_tokens=100, temperature=0)
+    (choice,) = completion.choices
+    assert choice.message.content == "Hello wörld 🙂!"
+    assert choice.message.reasoning_content == "Let me see."
+    assert (choice.finish_reason, choice.message.role, completion.model) == ("stop", "assistant", "demo")
+    assert completion.usage.prompt_tokens == len(TOK.encode(engine.prompts[0]))
+    assert completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens
+    assert completion.usage.completion_tokens_details.reasoning_tokens > 2
+    assert (engine.sampling.max_tokens, engine.sampling.temperature) == (100, 0)
+
+
+@pytest.mark.asyncio
+async def test_a_stream_of_chunks_with_usage():
+    async with serving(Script(*THINKING)) as server, client_of(server) as client:
+        text = thinking = ""
+        async for chunk in await client.chat.completions.create(
+            model="default", messages=HI, stream=True, stream_options={"include_usage": True}
+        ):
+            if not chunk.choices:
+                break
+            (choice,) = chunk.choices
+            text += choice.delta.content or ""
+            thinking += getattr(choice.delta, "reasoning_content", None) or ""
+            reason = choice.finish_reason
+    assert (text, thinking, reason) == ("Hello wörld 🙂!", "Let me see.", "stop")
+    assert chunk.usage.total_tokens == chunk.usage.prompt_tokens + chunk.usage.completion_tokens > 10
+
+
+@pytest.mark.asyncio
+async def test_the_synchronous_client():
+    def ask(port):
+        with OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k", max_retries=0) as client:
+            whole = client.chat.completions.create(model="default", messages=HI).choices[0].message.content
+            pieces = client.chat.completions.create(model="default", messages=HI, stream=True)
+            joined = "".join(chunk.choices[0].delta.content or "" for chunk in pieces)
+            return whole, joined, client.responses.create(model="default", input="hi").output_text
+
+    async with serving(Script("Hello!", "<|im_end|>")) as server:
+        assert await asyncio.to_thread(ask, server.port) == ("Hello!", "Hello!", "Hello!")
+
+
+@pytest.mark.asyncio
+async def test_tools_are_called_and_their_results_sent_back():
+    engine = Script("Let me look.", CALL, "<|im_end|>")
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
+        asked = [{"role": "user", "content": "Is it sunny in Rome?"}]
+        first = await client.chat.completions.create(model="default", messages=asked, tools=[TOOL])
+        (choice,) = first.choices
+        (call,) = choice.message.tool_calls
+        assert (choice.finish_reason, choice.message.content) == ("tool_calls", "Let me look.")
+        assert (call.function.name, json.loads(call.function.arguments)) == ("weather", {"city": "Rome"})
+        name, arguments, call_id = "", "", None
+        async for chunk in await client.chat.completions.create(
+            model="default", messages=asked, tools=[TOOL], stream=True
+        ):
+            for piece in chunk.choices[0].delta.tool_calls or ():
+                call_id = call_id or piece.id
+                name += piece.function.name or ""
+                arguments += piece.function.arguments or ""
+        assert (name, json.loads(arguments)) == ("weather", {"city": "Rome"}) and call_id
+        engine.parts = ("It is.", "<|im_end|>")
+        answered = [*asked, choice.message, {"role": "tool", "tool_call_id": call.id, "content": "sun"}]
+        second = await client.chat.completions.create(model="default", messages=answered, tools=[TOOL])
+        assert second.choices[0].message.content == "It is."
+    assert engine.prompts[0].startswith("weather: Look outside.\n")
+    assert f"Let me look.{CALL}<|im_end|>\n<|im_start|>tool\nsun<|im_end|>" in engine.prompts[2]
+
+
+@pytest.mark.asyncio
+async def test_logprobs():
+    async with serving({"sure": Sure(), "silent": Script("Hello")}) as server, client_of(server) as client:
+        whole = await client.chat.completions.create(model="sure", messages=HI, logprobs=True)
+        streamed = []
+        async for chunk in await client.chat.completions.create(model="sure", messages=HI, logprobs=True, stream=True):
+            if chunk.choices[0].logprobs:
+                streamed += chunk.choices[0].logprobs.content
+        for tokens in (whole.choices[0].logprobs.content, streamed):
+            assert bytes(byte for token in tokens for byte in token.bytes).decode() == "Hello wörld"
+            assert {token.logprob for token in tokens} == {-0.25}
+        with pytest.raises(openai.BadRequestError, match="this model's engine gives none"):
+            await client.chat.completions.create(model="silent", messages=HI, logprobs=True)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("given", [{"n": 1}, {"n": 2}])
+async def test_ids_stand_beside_the_answer(given):
+    """All that the engine gave is there, ids without text included: tags, the end of a call, the end token."""
+    said = f"<think>Hm.</think>Let me look.{CALL}<|im_end|>"
+    engine = Script(said)
+    ask = {"model": "default", "messages": HI, "tools": [TOOL], "extra_body": {"return_token_ids": True}} | given
+    async with serving(engine) as server, client_of(server) as client:
+        whole = await client.chat.completions.create(**ask)
+        prompts, answers = [], [[] for _ in whole.choices]
+        async for chunk in await client.chat.completions.create(**ask, stream=True):
+            prompts += [chunk.prompt_token_ids] if hasattr(chunk, "prompt_token_ids") else []
+            for choice in chunk.choices:
+                answers[choice.index] += getattr(choice, "token_ids", [])
+        plain = await client.chat.completions.create(**ask | {"extra_body": {}})
+    assert [choice.token_ids for choice in whole.choices] == answers == [TOK.encode(said)] * len(answers)
+    assert [TOK.decode(ids, skip_special_tokens=False) for ids in (whole.prompt_token_ids, *prompts)] == (
+        engine.prompts[:1] * 2
+    )
+    assert not hasattr(plain, "prompt_token_ids") and not hasattr(plain.choices[0], "token_ids")
+
+
+@pytest.mark.asyncio
+async def test_several_answers():
+    async with serving(Sure()) as server, client_of(server) as client:
+        whole = await client.chat.completions.create(model="default", messages=HI, n=3, seed=1)
+        assert [choice.message.content for choice in whole.choices] == ["Hello wörld"] * 3
+        assert [choice.index for choice in whole.choices] == [0, 1, 2]
+        texts = ["", "", ""]
+        async for chunk in await client.chat.completions.create(model="default", messages=HI, n=3, stream=True):
+            texts[chunk.choices[0].index] += chunk.choices[0].delta.content or ""
+        assert texts == ["Hello wörld"] * 3
+        with pytest.raises(openai.BadRequestError, match="n asks for 17 answers; this server gives 16 at most"):
+            await client.chat.completions.create(model="default", messages=HI, n=17)
+
+
+@pytest.mark.asyncio
+async def test_what_is_wrong_is_named():
+    async with serving({"demo": Script("Hello")}) as server, client_of(server) as client:
+        for status, code, param, options in [
+            (404, "model_not_found", "model", {"model": "gpt-9"}),
+            (400, "invalid_value", "temperature", {"temperature": 3}),
+            (400, "unsupported_parameter", "top_logprobs", {"logprobs": True, "top_logprobs": 5}),
+            (400, "unsupported_parameter", "tool_choice", {"tools": [TOOL], "tool_choice": "required"}),
+            (400, "unsupported_parameter", "tool_choice", {"tool_choice": "required"}),
+            (400, "invalid_value", "tool_choice", {"tools": [TOOL], "tool_choice": "some"}),
+            (400, "unsupported_parameter", "foo", {"extra_body": {"foo": 1}}),
+            (400, "invalid_value", "messages[0].role", {"messages": [{"role": "king", "content": "hi"}]}),
+            (400, "invalid_value", "messages[0].content[0].type", {"messages": [IMAGE]}),
+            (400, "invalid_value", "messages[0].tool_call_id", {"messages": [{"role": "tool", "content": "x"}]}),
+            (400, "invalid_value", "max_tokens", {"max_tokens": 9000}),
+            (400, "unsupported_parameter", "chat_template_kwargs.chat_template", {"extra_body": TEMPLATE}),
+            (400, "too_many_items", "messages", {"messages": HI * 2049}),
+            (400, "invalid_value", "messages", {"messages": []}),
+            (400, "invalid_value", "min_tokens", {"max_tokens": 2, "extra_body": {"min_tokens": 5}}),
+            (400, "invalid_value", "stop_token_ids", {"extra_body": {"stop_token_ids": [1 << 30]}}),
+            (400, "invalid_value", "stop_token_ids", {"extra_body": {"stop_token_ids": [-1]}}),
+            (400, "invalid_value", "logit_bias", {"logit_bias": {str(TOK.vocab_size): 1}}),
+            (400, "invalid_value", "logit_bias", {"logit_bias": {"1" * 5000: 1}}),
+            (400, "missing_required_parameter", "messages", {"extra_body": {"messages": None}}),
+        ]:
+            for stream in (False, True):
+                with pytest.raises(openai.APIStatusError) as caught:
+                    await client.chat.completions.create(
+                        **{"model": "demo", "messages": HI, "stream": stream} | options
+                    )
+                error = caught.value
+                assert (error.status_code, error.code, error.param) == (status, code, param), error
+                assert error.message
+
+
+CHOOSING = ChatTemplate(
+    "{% for tool in tools or [] %}{{ tool.function.name }} {% endfor %}choice:{{ tool_choice }} "
+    "parallel:{{ parallel_tool_calls }} {{ messages[0].content }}",
+    name="choosing",
+)
+
+
+@pytest.mark.asyncio
+async def test_a_choice_of_tools_is_told_to_a_template_that_reads_it():
+    engine = Script("Hello")
+    other = {"type": "function", "function": {"name": "now"}}
+    async with serving(engine, template=CHOOSING) as server, client_of(server) as client:
+        for tool_choice, parallel, prompt in [
+            ("auto", None, "weather now choice: parallel: hi"),
+            ("none", None, "weather now choice:none parallel: hi"),
+            ("required", False, "weather now choice:required parallel:False hi"),
+            ({"type": "function", "function": {"name": "now"}}, True, "now choice:required parallel:True hi"),
+        ]:
+            more = {} if parallel is None else {"parallel_tool_calls": parallel}
+            await client.chat.completions.create(
+                model="default", messages=HI, tools=[TOOL, other], tool_choice=tool_choice, **more
+            )
+            assert engine.prompts[-1] == prompt
+            flat = [{"type": "function", **tool["function"]} for tool in (TOOL, other)]
+            choice = {"type": "function", "name": "now"} if isinstance(tool_choice, dict) else tool_choice
+            response = await client.responses.create(
+                model="default", input="hi", tools=flat, tool_choice=choice, **more
+            )
+            assert engine.prompts[-1] == prompt
+            told = response.tool_choice if isinstance(tool_choice, str) else response.tool_choice.to_dict()
+            assert (told, response.parallel_tool_calls) == (choice, parallel is not False)
+
+
+IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}
+TEMPLATE = {"chat_template_kwargs": {"chat_template": "{{ 1 }}"}}
+
+
+@pytest.mark.asyncio
+async def test_what_real_clients_send_and_what_changes_nothing_is_accepted():
+    engine = Script("Hello", "<|im_end|>")
+    async with serving(engine) as server, client_of(server) as client:
+        completion = await client.chat.completions.create(
+            model="default",
+            messages=[{"role": "developer", "content": [{"type": "text", "text": "Be brief."}]}, *HI],
+            store=True,
+            metadata={"a": "b"},
+            user="me",
+            service_tier="auto",
+            prompt_cache_key="k",
+            safety_identifier="s",
+            frequency_penalty=0,
+            presence_penalty=0,
+            logit_bias={},
+            verbosity="low",
+            modalities=["text"],
+            response_format={"type": "text"},
+            top_p=1,
+            parallel_tool_calls=True,
+            extra_body={"top_k": -1, "min_p": 0, "repetition_penalty": 1, "chat_template_kwargs": {}},
+        )
+    assert completion.choices[0].message.content == "Hello"
+    assert "<|im_start|>system\nBe brief." in engine.prompts[0]
+    assert {*engine.sampling.given()} == {"max_tokens", "top_p"}
+
+
+class Held(Script):
+    """An engine that can be held to a JSON schema."""
+
+    supports = frozenset({"json_schema"})
+
+
+LIST = '[{"name": "weather", "arguments": {"city": "Rome"}}, {"name": "now", "arguments": {}}]'
+NOW = {"type": "function", "function": {"name": "now"}}
+
+
+@pytest.mark.asyncio
+async def test_an_engine_is_held_to_a_choice_of_tools():
+    engine = Held(LIST, "<|im_end|>")
+    named = {"type": "function", "function": {"name": "weather"}}
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
+        asked = {"model": "default", "messages": HI, "tools": [TOOL, NOW]}
+        whole = await client.chat.completions.create(**asked, tool_choice="required")
+        calls = whole.choices[0].message.tool_calls
+        assert [(call.function.name, call.function.arguments) for call in calls] == [
+            ("weather", '{"city": "Rome"}'),
+            ("now", "{}"),
+        ]
+        assert (whole.choices[0].finish_reason, whole.choices[0].message.content) == ("tool_calls", None)
+        one = (await client.chat.completions.create(**asked, tool_choice=named)).choices[0].message
+        assert [call.function.name for call in one.tool_calls] == ["weather"]
+        assert one.content == ', {"name": "now", "arguments": {}}]'  # it broke the schema; nothing of that is lost
+        assert engine.sampling.json_schema["items"]["properties"]["name"]["enum"] == ["weather"]
+        response = await client.responses.create(
+            model="default",
+            input="hi",
+            tools=[{"type": "function", "name": "weather", "parameters": {"type": "object"}, "strict": False}],
+            tool_choice={"type": "function", "name": "weather"},
+            parallel_tool_calls=False,
+        )
+        assert [item.name for item in response.output] == ["weather"]
+        assert response.tool_choice.name == "weather"
+        with pytest.raises(openai.BadRequestError, match="tool_choice asks for calls, and json_schema") as caught:
+            await client.chat.completions.create(
+                **asked, tool_choice="required", response_format={"type": "json_object"}
+            )
+        assert caught.value.param == "tool_choice"
+
+
+@pytest.mark.asyncio
+async def test_the_first_whole_call_ends_an_answer_that_may_have_one():
+    engine = Script("Look: ", CALL, CALL, "more", "<|im_end|>")
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
+        asked = {"model": "default", "messages": HI, "tools": [TOOL]}
+        for options, calls in (({"parallel_tool_calls": False}, 1), ({}, 2)):
+            choice = (await client.chat.completions.create(**asked, **options)).choices[0]
+            assert [call.function.name for call in choice.message.tool_calls] == ["weather"] * calls
+            assert choice.finish_reason == "tool_calls"
+
+
+class Small(Script):
+    """An engine with a context of 50 ids, which honours no penalty."""
+
+    context_size = 50
+    supports = frozenset({"temperature"})
+
+
+@pytest.mark.asyncio
+async def test_what_does_not_fit_into_the_context():
+    engine = Small("Hello", "<|im_end|>")
+    async with serving(engine) as server, client_of(server) as client, http_of(server) as http:
+        await client.chat.completions.create(model="default", messages=HI)
+        room = engine.sampling.max_tokens
+        assert 0 < room < 50  # what the prompt leaves
+        await client.chat.completions.create(model="default", messages=HI, max_tokens=room)
+        for ask in (
+            client.chat.completions.create(model="default", messages=HI, max_tokens=room + 1),
+            client.chat.completions.create(model="default", messages=[{"role": "user", "content": "long " * 99}]),
+            client.responses.create(model="default", input="hi", max_output_tokens=room + 1),
+            client.responses.create(model="default", input="hi", max_output_tokens=room + 1, stream=True),
+            client.completions.create(model="default", prompt="long " * 99),
+        ):
+            with pytest.raises(openai.BadRequestError, match="the model's context holds 50 at most") as caught:
+                await ask
+            assert caught.value.code == "context_length_exceeded"
+        assert (await http.get("/v1/models")).json()["data"][0]["max_model_len"] == 50
+        with pytest.raises(openai.BadRequestError, match="default cannot honour frequency_penalty=1") as caught:
+            await client.chat.completions.create(model="default", messages=HI, frequency_penalty=1)
+        assert caught.value.param == "frequency_penalty"
+        with pytest.raises(openai.BadRequestError, match="cannot honour json_schema") as caught:
+            await client.chat.completions.create(model="default", messages=HI, response_format={"type": "json_object"})
+        assert caught.value.param == "response_format"
+        with pytest.raises(openai.BadRequestError, match="cannot honour json_schema") as caught:
+            await client.responses.create(model="default", input="hi", text={"format": {"type": "json_object"}})
+        assert caught.value.param == "text.format"
+
+
+# --- completions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_a_prompt_without_tokens_is_refused():
+    async with serving(Script("Hello")) as server, client_of(server) as client:
+        with pytest.raises(openai.BadRequestError, match="the prompt has no tokens") as caught:
+            await client.completions.create(model="default", prompt="")
+        assert caught.value.code == "invalid_prompt"
+
+
+@pytest.mark.asyncio
+async def test_completions_of_texts_and_ids():
+    engine = Script("<think>one", "<|im_end|>")
+    async with serving(engine) as server, client_of(server) as client:
+        ids = TOK.encode("Once")
+        for prompt, count in (("Once", 1), (["Once", "Twice"], 2), (ids, 1), ([ids, ids], 2)):
+            whole = await client.completions.create(model="default", prompt=prompt)
+            assert [choice.text for choice in whole.choices] == ["<think>one"] * count  # thinking is not told apart
+            assert [choice.index for choice in whole.choices] == list(range(count))
+            texts = [""] * count
+            async for chunk in await client.completions.create(model="default", prompt=prompt, stream=True):
+                texts[chunk.choices[0].index] += chunk.choices[0].text
+            assert texts == ["<think>one"] * count
+        assert engine.prompts[0] == "Once"
+        whole = await client.completions.create(
+            model="default", prompt="Once", n=2, extra_body={"return_token_ids": True}
+        )
+        assert [TOK.decode(choice.token_ids) for choice in whole.choices] == ["<think>one"] * 2
+        assert [TOK.decode(choice.prompt_token_ids) for choice in whole.choices] == ["Once"] * 2
+        prompts = {}
+        async for chunk in await client.completions.create(
+            model="default", prompt=["Once", "Twice"], stream=True, extra_body={"return_token_ids": True}
+        ):
+            for choice in chunk.choices:
+                if hasattr(choice, "prompt_token_ids"):
+                    assert choice.index not in prompts
+                    prompts[choice.index] = TOK.decode(choice.prompt_token_ids)
+        assert prompts == {0: "Once", 1: "Twice"}
+        for prompt in ([], [[]], 3, [True], [1, "a"]):
+            with pytest.raises(openai.BadRequestError, match="prompt: expected a text"):
+                await client.completions.create(model="default", prompt=prompt)
+        with pytest.raises(openai.BadRequestError, match="outside the vocabulary"):
+            await client.completions.create(model="default", prompt=[10**6])
+
+
+@pytest.mark.asyncio
+async def test_logprobs_of_completions():
+    async with serving(Sure()) as server, client_of(server) as client:
+        whole = await client.completions.create(model="default", prompt="x", logprobs=1)
+        rows = whole.choices[0].logprobs
+        assert set(rows.token_logprobs) == {-0.25}
+        assert len(rows.tokens) == len(rows.text_offset) == len(rows.top_logprobs) > 1
+        assert rows.text_offset[0] == 0
+
+
+# --- responses over HTTP ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_responses_whole_and_streamed_and_continued():
+    engine = Script(*THINKING)
+    async with serving(engine) as server, client_of(server) as client:
+        first = await client.responses.create(model="default", input="one", instructions="Be brief.")
+        assert first.output_text == "Hello wörld 🙂!"
+        assert first.status == "completed" and first.store
+        second = await client.responses.create(model="default", input="two", previous_response_id=first.id)
+        assert second.previous_response_id == first.id
+        text = ""
+        async with client.responses.stream(model="default", input="three") as stream:
+            async for event in stream:
+                text += event.delta if event.type == "response.output_text.delta" else ""
+            final = await stream.get_final_response()
+        assert text == final.output_text == "Hello wörld 🙂!"
+        unstored = await client.responses.create(model="default", input="four", store=False)
+        with pytest.raises(openai.NotFoundError) as caught:
+            await client.responses.create(model="default", input="five", previous_response_id=unstored.id)
+        assert caught.value.code == "previous_response_not_found"
+    assert engine.prompts[1].index("one") < engine.prompts[1].index("Hello wörld") < engine.prompts[1].index("two")
+
+
+@pytest.mark.asyncio
+async def test_server_sent_events_as_httpx_reads_them():
+    async with (
+        serving(Script("Hello", "<|im_end|>")) as server,
+        http_of(server) as http,
+        http.stream("POST", "/v1/responses", json={"input": "hi", "stream": True}) as reply,
+    ):
+        assert reply.headers["content-type"].startswith("text/event-stream")
+        lines = [line async for line in reply.aiter_lines()]
+    assert lines[0] == "event: response.created" and lines[2] == ""
+    assert lines[-2:] == ["data: [DONE]", ""]
+    for event, data in zip(lines[:-2:3], lines[1:-2:3], strict=True):
+        assert event == f"event: {json.loads(data.removeprefix('data: '))['type']}"
+
+
+# --- failures and those who go away -----------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "failure", [EngineError("at /etc/secret"), RuntimeError("at /etc/secret"), SystemExit("at /etc/secret")]
+)
+async def test_a_failing_engine_is_told_of_without_its_words(failure, caplog):
+    engine = Script("Hel", failure)
+    async with serving(engine) as server, client_of(server) as client:
+        with pytest.raises(openai.InternalServerError) as caught:
+            await client.chat.completions.create(model="default", messages=HI)
+        assert "the engine failed; the server's log says why, under chatcmpl_" in str(caught.value)
+        assert "secret" not in str(caught.value)
+        with pytest.raises(openai.InternalServerError):
+            await client.responses.create(model="default", input="hi")
+        with pytest.raises(openai.APIError, match="the engine failed") as caught:
+            async for _ in await client.chat.completions.create(model="default", messages=HI, stream=True):
+                pass
+        engine.parts = ("fine", "<|im_end|>")
+        whole = await client.chat.completions.create(model="default", messages=HI)
+        assert whole.choices[0].message.content == "fine"
+    assert caplog.text.count("/etc/secret") >= 3
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": HI}),
+        ("/v1/completions", {"prompt": "hi", "max_tokens": 8000}),
+        ("/v1/responses", {"input": "hi"}),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_goes_away_stops_its_engine(path, body, stream):
+    engine = Endless()
+    async with serving(engine, limits=Limits(drain_timeout=0.2, max_output_tokens=10**9)) as server:
+        async with http_of(server) as http:
+            asking = asyncio.ensure_future(http.post(path, json=body | {"stream": stream}))
+            await eventually(lambda: engine.given)
+            asking.cancel()
+        await eventually(lambda: engine.closed)
+
+
+@pytest.mark.asyncio
+async def test_silence_is_filled_with_comments():
+    limits = Limits(heartbeat=0.05, drain_timeout=0.2)
+    async with serving(Script("a", 0.5, "b", "<|im_end|>"), limits=limits) as server, http_of(server) as http:
+        body = {"messages": HI, "stream": True}
+        async with http.stream("POST", "/v1/chat/completions", json=body) as reply:
+            lines = [line async for line in reply.aiter_lines()]
+    assert lines.count(": keep-alive") >= 2
+
+
+@pytest.mark.asyncio
+async def test_the_async_client_asks_many_at_once():
+    async with serving(Script("a", 0.05, "b", "<|im_end|>")) as server, client_of(server) as client:
+        asked = [client.chat.completions.create(model="default", messages=HI) for _ in range(30)]
+        assert {whole.choices[0].message.content for whole in await asyncio.gather(*asked)} == {"ab"}

@@ -1,0 +1,228 @@
+"""Sockets count from the moment they are accepted, and every phase of a connection has an end."""
+
+import asyncio
+import json
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+import pytest
+from serving import Endless, Script, eventually, serving, socket_to
+from websockets.exceptions import InvalidStatus
+
+from tokenweir.stream.serve.limits.limits import Limits
+
+pytestmark = pytest.mark.anyio
+
+HOST = b"Host: 127.0.0.1\r\n"
+JSON = b"Content-Type: application/json\r\n"
+HANDSHAKE = (
+    b"GET /v1/responses HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n" + HOST
+)
+
+
+def open_sockets(server):
+    return len(server._uvicorn.server_state.connections)
+
+
+@asynccontextmanager
+async def raw_socket(server, address="127.0.0.1"):
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, local_addr=(address, 0))
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def health(server, address="127.0.0.1", head=b""):
+    """The status of a GET; nothing if the connection is reset."""
+    async with raw_socket(server, address) as (reader, writer):
+        with suppress(ConnectionError):
+            writer.write(b"GET /health HTTP/1.1\r\nConnection: close\r\n" + HOST + head + b"\r\n")
+            return (await reader.read()).partition(b" ")[2][:3]
+    return b""
+
+
+async def end_of(reader):
+    """All that comes up to the end of a connection, however it ends."""
+    data = b""
+    async with asyncio.timeout(20):
+        with suppress(ConnectionError):
+            while more := await reader.read(1 << 16):
+                data += more
+    return data
+
+
+async def test_silent_sockets_of_one_address_leave_room_to_others():
+    limits = Limits(max_connections=20, max_connections_per_client=8, drain_timeout=0.2)
+    async with serving(Script(), limits=limits) as server, AsyncExitStack() as stack:
+        for _ in range(120):
+            await stack.enter_async_context(raw_socket(server, "127.0.0.2"))
+        await eventually(lambda: open_sockets(server) == 8)
+        assert await health(server, "127.0.0.9") == b"200"
+        assert await health(server, "127.0.0.2") == b""
+        assert server._app.service.metrics.aborted["address_limit"] >= 112
+    await eventually(lambda: server._app.service.sockets.count == server._app.service.sockets.idle == 0)
+
+
+async def test_a_full_server_resets_a_silent_socket_of_the_address_that_has_most():
+    limits = Limits(max_connections=1, max_connections_per_client=60, drain_timeout=0.2)
+    async with serving(Script(), limits=limits) as server, AsyncExitStack() as stack:
+        for address, number in (("127.0.0.2", 50), ("127.0.0.3", 15)):
+            for _ in range(number):
+                await stack.enter_async_context(raw_socket(server, address))
+        await eventually(lambda: open_sockets(server) == 65)
+        for _ in range(5):
+            assert await health(server, "127.0.0.9") == b"200"
+        assert server._app.service.metrics.aborted == {"connection_limit": 1}
+
+
+async def test_behind_a_proxy_an_address_may_have_more_sockets_than_a_client():
+    limits = Limits(max_connections_per_client=1, max_connections_per_address=12, drain_timeout=0.2)
+    async with serving(Script(), api_key=["one", "two"], limits=limits) as server, AsyncExitStack() as stack:
+        for _ in range(10):
+            await stack.enter_async_context(raw_socket(server))
+
+        def as_client(key):
+            return socket_to(server, additional_headers={"Authorization": f"Bearer {key}"})
+
+        async with as_client("one"), as_client("two"):
+            assert server._app.service.sockets.idle == 10
+            with pytest.raises(InvalidStatus) as refused:
+                await as_client("one").__aenter__()
+            assert refused.value.response.status_code == 429
+
+
+@pytest.mark.parametrize("path", [b"/v1/responses", b"/nowhere"])
+async def test_a_body_that_nobody_reads_does_not_keep_its_socket(path):
+    head = b"POST %b HTTP/1.1\r\n" % path + HOST + JSON + b"Content-Length: 100000000\r\n\r\n"
+    limits = Limits(request_timeout=0.3, drain_timeout=0.2)
+    async with serving(Script(), api_key="right", limits=limits) as server, AsyncExitStack() as stack:
+        for _ in range(20):
+            reader, writer = await stack.enter_async_context(raw_socket(server))
+            writer.write(head)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            assert b" 401 " in answer and answer.count(b"connection: close\r\n") == 1
+            writer.write(b"x")
+        await eventually(lambda: not open_sockets(server))
+
+
+async def test_a_client_that_sends_its_body_on_still_reads_its_answer():
+    head = b"POST /nowhere HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 1000000\r\n\r\n"
+    async with serving(Script()) as server, raw_socket(server) as (reader, writer):
+        writer.write(head + b"x")
+        await reader.readuntil(b"\r\n\r\n")
+        for _ in range(100):
+            writer.write(b"x" * 5000)
+            await writer.drain()
+        assert b"nothing is served at /nowhere" in await end_of(reader)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [b"", b"\r\n", b"GET /", b"GET /health HTTP/1.1\r\nHost: ", HANDSHAKE],
+    ids=["nothing", "a blank line", "a path", "half a head", "half a handshake"],
+)
+@pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n"], ids=["at first", "kept alive"])
+async def test_no_head_keeps_its_socket_by_single_bytes(first, begin):
+    limits = Limits(request_timeout=0.4, drain_timeout=0.2)
+    async with serving(Script(), limits=limits) as server, raw_socket(server) as (reader, writer):
+        writer.write(first)
+        if first:
+            await reader.readuntil(b"}")
+        writer.write(begin)
+
+        async def trickle():
+            while True:
+                writer.write(b"\r\n"[:1] if begin == b"\r\n" else b"a" if begin else b"")
+                await asyncio.sleep(0.05)
+
+        trickling = asyncio.ensure_future(trickle())
+        with suppress(ConnectionError):
+            assert await end_of(reader) == b""
+        trickling.cancel()
+        await eventually(lambda: not open_sockets(server))
+
+
+@pytest.mark.parametrize(
+    "begin", [b"\x81", b"\x81\xfe\x10\x00aaaa", b"\x01\x80aaaa"], ids=["a head", "a frame", "a fragment"]
+)
+async def test_half_a_message_does_not_keep_its_websocket(begin):
+    limits = Limits(request_timeout=0.3, drain_timeout=0.2)
+    async with serving(Script(), limits=limits) as server, raw_socket(server) as (reader, writer):
+        writer.write(HANDSHAKE + b"\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(begin)
+        await end_of(reader)
+        await eventually(lambda: not open_sockets(server))
+        assert server._app.service.sockets.incoming.held == 0
+
+
+async def test_a_websocket_that_only_pings_stays_open():
+    limits = Limits(request_timeout=0.2, drain_timeout=0.2)
+    async with serving(Script(), limits=limits) as server, socket_to(server, ping_interval=None) as websocket:
+        for _ in range(10):
+            await (await websocket.ping())
+            await asyncio.sleep(0.05)
+
+
+async def test_what_arrives_is_bounded_for_each_client():
+    limits = Limits(max_incoming_bytes_per_client=100_000, drain_timeout=0.2)
+    head = b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n"
+    async with serving(Script(), host="0.0.0.0", limits=limits) as server, AsyncExitStack() as stack:
+        held = server._app.service.sockets.incoming
+        _, first = await stack.enter_async_context(raw_socket(server))
+        first.write(head + b" " * 80_000)
+        await eventually(lambda: held.held == 80_000)
+        reader, second = await stack.enter_async_context(raw_socket(server))
+        second.write(head + b" " * 80_000)
+        assert b" 429 " in await reader.readuntil(b"\r\n\r\n")
+        reader, websocket = await stack.enter_async_context(raw_socket(server))
+        websocket.write(HANDSHAKE + b"\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        websocket.write(b"\x81\xff" + (90_000).to_bytes(8, "big") + bytes(4) + b" " * 80_000)
+        await end_of(reader)
+        reader, other = await stack.enter_async_context(raw_socket(server, "127.0.0.9"))
+        body = json.dumps({"prompt": "a"}).encode().ljust(90_000)
+        other.write(head + body)
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+        assert held.held == 80_000
+    assert held.held == 0
+
+
+async def test_of_what_arrives_in_all_the_greediest_client_loses_some():
+    limits = Limits(max_incoming_bytes=200_000, drain_timeout=0.2)
+    head = b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n"
+    async with serving(Script(), host="0.0.0.0", limits=limits) as server, AsyncExitStack() as stack:
+        held, aborted = server._app.service.sockets.incoming, server._app.service.metrics.aborted
+        for number in range(1, 5):
+            _, writer = await stack.enter_async_context(raw_socket(server, "127.0.0.2"))
+            writer.write(head + b" " * 80_000)
+            arrived = 80_000 * number
+            await eventually(lambda due=arrived: held.held + 80_000 * aborted.get("incoming_bytes", 0) == due)
+        reader, honest = await stack.enter_async_context(raw_socket(server, "127.0.0.9"))
+        honest.write(head + b" " * 60_000)
+        await eventually(lambda: aborted == {"incoming_bytes": 3})
+        honest.write(b'{"prompt":"a"}'.ljust(30_000))
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+
+
+async def test_sockets_are_counted_by_address_again_when_their_answers_are_taken():
+    limits = Limits(max_output_tokens=10**9, drain_timeout=0.2)
+    async with serving(Endless(), api_key="right", limits=limits) as server, AsyncExitStack() as stack:
+        service = server._app.service
+        body = json.dumps({"prompt": "hi", "stream": True, "max_tokens": 10**9}).encode()
+        key = b"Authorization: Bearer right\r\nContent-Length: %d\r\n\r\n" % len(body)
+        for _ in range(3):
+            reader, writer = await stack.enter_async_context(raw_socket(server))
+            writer.write(b"POST /v1/completions HTTP/1.1\r\n" + HOST + JSON + key + body)
+            await reader.readuntil(b"\r\n\r\n")
+        assert (service.admission.connections, service.sockets.idle) == (3, 0)
+        reader, writer = await stack.enter_async_context(raw_socket(server))
+        tokens = b'{"prompt":"hi"}'
+        key = b"Authorization: Bearer right\r\nContent-Length: %d\r\n\r\n" % len(tokens)
+        writer.write(b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + key + tokens)
+        await reader.readuntil(b"}")
+        await eventually(lambda: (service.admission.connections, service.sockets.idle) == (3, 1))
+    await eventually(lambda: service.sockets.count == service.admission.connections == 0)

@@ -1,0 +1,95 @@
+"""The page's files, and the policy under which a browser runs them."""
+
+import asyncio
+import hashlib
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from page_in_browser import TOK, Script, answer, ask, chatting, connected, says
+from serving import eventually
+
+import tokenweir
+from tokenweir.stream.serve.page import PAGE, PAGE_POLICY
+
+MARKDOWN_IT = "d5432491790141da046b1197353705db03264f40b5727f3b4b591f5aba193e30"
+"""The digest of markdown-it 15.0.3 as npm has it."""
+
+
+def test_the_page_refers_to_nothing_outside_and_makes_no_markup():
+    own = {name: file.content for name, file in PAGE.items() if not name.startswith("vendor/")}
+    assert {"index.html", "page.css", "app.js"} <= own.keys()
+    for name, content in own.items():
+        for word in (b"http://", b"https://", b"innerHTML", b"outerHTML", b"insertAdjacentHTML", b"eval("):
+            assert word not in content, (name, word)
+    assert "unsafe" not in PAGE_POLICY and "'none'; require-trusted-types-for 'script'" in PAGE_POLICY
+
+
+def test_the_parser_is_the_published_one_with_its_licence():
+    assert hashlib.sha256(PAGE["vendor/markdown-it.js"].content).hexdigest() == MARKDOWN_IT
+    licence = PAGE["vendor/LICENSE.txt"].content.decode()
+    for name in ("markdown-it 15.0.3", "entities", "linkify-it", "mdurl", "punycode.js", "uc.micro"):
+        assert name in licence
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_every_file_is_served_without_a_key_under_the_policy(browser):
+    async with chatting(browser, Script(), api_key="s3cret") as page, httpx.AsyncClient() as client:
+        origin = f"http://127.0.0.1:{page.server.port}"
+        for name, file in PAGE.items():
+            reply = await client.get(f"{origin}/page/{name}")
+            assert reply.content == file.content and reply.headers["content-type"] == file.media_type
+            assert reply.headers["content-security-policy"] == PAGE_POLICY
+            assert reply.headers["x-content-type-options"] == "nosniff"
+        for name in ("nothing.js", "__init__.py", "../endpoints.py", "%2e%2e/endpoints.py"):
+            assert (await client.get(f"{origin}/page/{name}")).status_code in (401, 404)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_page_of_a_mounted_application(browser):
+    app = FastAPI()
+    app.mount("/llm", tokenweir.asgi_app(engine={"demo": Script("Hello", "<|im_end|>")}, tokenizer=TOK))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, ws="websockets-sansio"))
+    serving = asyncio.create_task(server.serve())
+    await eventually(lambda: server.started)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    page = await browser.new_page()
+    await page.goto(f"http://127.0.0.1:{port}/llm/")
+    await ask(page, "hi")
+    await says(answer(page).locator(".answer"), "Hello")
+    await page.get_by_role("button", name="Tokens", exact=True).click()
+    await page.locator(".token.control").first.wait_for()
+    await page.close()
+    server.should_exit = True
+    await serving
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_policy_lets_nothing_else_run_or_load(browser):
+    async with chatting(browser, Script()) as page:
+        await connected(page)
+        assert page.problems == []
+        await page.evaluate("""() => {
+            const script = document.createElement("script");
+            script.append("document.title = 'owned'");
+            document.body.append(script);
+            const image = new Image();
+            image.src = "http://127.0.0.1:9/x";
+            document.body.append(image);
+        }""")
+        await page.wait_for_timeout(100)
+        assert await page.title() == "tokenweir"
+        assert all("TrustedScript" in problem or "Content Security Policy" in problem for problem in page.problems)
+        for refused in ("TrustedScript", "img-src"):
+            assert any(refused in problem for problem in page.problems), refused
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_policy_refuses_text_as_markup(browser):
+    async with chatting(browser, Script()) as page:
+        await connected(page)
+        refused = await page.evaluate("""() => {
+            try { document.body.innerHTML = "<b>x</b>"; } catch (error) { return error.name; }
+        }""")
+        assert refused == "TypeError"

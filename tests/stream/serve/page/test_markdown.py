@@ -1,0 +1,239 @@
+"""Markdown to nodes, whole and while it grows."""
+
+import random
+
+import pytest
+import pytest_asyncio
+from full_run import FULL
+from page_in_browser import Script, answer, chatting, says, send
+
+from tokenweir.stream.serve.limits.limits import Limits
+
+LIBRARY = """async () => {
+    const { GrowingMarkdown, wholeText } = await import("/page/growing.js");
+    const held = (nodes) => { const root = document.createElement("div"); root.append(...nodes); return root; };
+    window.whole = (text) => held(wholeText(text));
+    window.grown = (text, cuts) => {
+        const root = document.createElement("div");
+        const growing = new GrowingMarkdown(root);
+        let from = 0;
+        for (const cut of [...cuts, text.length]) {
+            growing.append(text.slice(from, cut));
+            growing.render();
+            from = cut;
+        }
+        growing.end();
+        return root;
+    };
+}"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def page(browser):
+    async with chatting(browser, Script()) as page:
+        await page.evaluate(LIBRARY)
+        yield page
+
+
+CASES = {
+    "plain": ("a **b** *c* ~~d~~ `e`", "<p>a <strong>b</strong> <em>c</em> <s>d</s> <code>e</code></p>"),
+    "lines": ("a\nb", "<p>a\nb</p>"),
+    "html": ("<b onclick=x>a</b>", "<p>&lt;b onclick=x&gt;a&lt;/b&gt;</p>"),
+    "html block": (
+        "<div>\n<script>x</script>\n</div>",
+        "<p>&lt;div&gt;\n&lt;script&gt;x&lt;/script&gt;\n&lt;/div&gt;</p>",
+    ),
+    "link": (
+        "[a](https://b.example 'c')",
+        '<p><a href="https://b.example" target="_blank" rel="noopener noreferrer">a</a></p>',
+    ),
+    "address": (
+        "see https://b.example/c.",
+        '<p>see <a href="https://b.example/c" target="_blank" rel="noopener noreferrer">https://b.example/c</a>.</p>',
+    ),
+    "file names are no addresses": ("edit setup.py and a@b.example", "<p>edit setup.py and a@b.example</p>"),
+    "picture": (
+        "![a](https://b.example/c.png)",
+        '<p><a href="https://b.example/c.png" target="_blank" rel="noopener noreferrer">a</a></p>',
+    ),
+    "script link": ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>"),
+    "disguised script link": ("[a](JaVa&#x09;Script:alert(1))", "<p>[a](JaVa\tScript:alert(1))</p>"),
+    "data link": ("[a](data:text/html,b)", "<p>[a](data:text/html,b)</p>"),
+    "data picture": ("![a](data:image/png;base64,AA==)", "<p>![a](data:image/png;base64,AA==)</p>"),
+    "relative link": ("[a](v1/models)", "<p>[a](v1/models)</p>"),
+    "tight list": ("- a\n- b", "<ul><li><p>a</p></li><li><p>b</p></li></ul>"),
+    "loose list": ("3. a\n\n4. b", '<ol start="3" class="loose"><li><p>a</p></li><li><p>b</p></li></ol>'),
+    "quote": ("> a", "<blockquote><p>a</p></blockquote>"),
+    "rule": ("---", "<hr>"),
+    "headings skip no level": (
+        "# a\n### b\n###### c\n# d",
+        '<h3 class="h1">a</h3><h4 class="h3">b</h4><h5 class="h6">c</h5><h3 class="h1">d</h3>',
+    ),
+    "money": ("from $5 to $10", "<p>from $5 to $10</p>"),
+    "formula": ("so $a_1*b*c_1$ is", '<p>so <span class="math">$a_1*b*c_1$</span> is</p>'),
+    "formulas": (
+        r"\(a_1*b*\) \[*c*\] $$*d*$$",
+        r'<p><span class="math">\(a_1*b*\)</span> <span class="math">\[*c*\]</span> <span class="math">$$*d*$$</span></p>',
+    ),
+    "formula block": ("so\n\\[\n- a\n= *b*\n\\]\nis", '<p>so</p><div class="math">\\[\n- a\n= *b*\n\\]</div><p>is</p>'),
+    "formula without an end": ("$$\n*a*\n\n*b*", '<div class="math">$$\n*a*</div><p><em>b</em></p>'),
+}
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("name", CASES)
+async def test_nodes(page, name):
+    source, expected = CASES[name]
+    assert await page.evaluate("(text) => whole(text).innerHTML", source) == expected
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_code_and_tables(page):
+    found = await page.evaluate(
+        """(text) => {
+            const root = whole(text);
+            const code = root.querySelector(".code");
+            return [code.querySelector("code").textContent, code.querySelector(".language").textContent,
+                    code.querySelector("button").textContent, root.querySelector("td.right").textContent,
+                    root.querySelectorAll("tr").length];
+        }""",
+        "```python title=x\nif a < b:\n    *c*\n\n```\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n",
+    )
+    assert found == ["if a < b:\n    *c*\n", "python", "Copy", "2", 2]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("sign", [">", "- "])
+async def test_what_is_nested_too_deep_stays_text(page, sign):
+    source = sign * 2000 + "a"
+    assert await page.evaluate("(text) => whole(text).textContent", source) == source
+
+
+# What a random text is made of: the beginnings and ends of every kind of block, and what may come to stand between.
+PIECES = [
+    "a", "b c", "word ", "\n", "\n", "\n", "\n\n", "\n\n", "  ", "    ", "\t", "- ", "* ", "1. ", "2) ", "+ ", "# ", "### ",
+    "> ", "```\n", "```py\n", "``", "````", "~~~\n", "---\n", "===\n", "***", "|", "| a | b |\n|---|---|\n", "| c |\n",
+    "*", "**", "_", "`", "[", "]", "(", ")", "[x]: http://y\n", "[x]", "[z](http://y)", "<", ">", "<div>", "&amp;", "\\",
+    "\\[\n", "\\]", "$$\n", "$$", "$", "\r\n", "\r", "!", "http://y.z", "é", "🙂", "- [ ] ", "\\(", "\\)", "\x00",
+]  # fmt: skip
+
+
+def drawn_text(draw):
+    return "".join(draw.choice(PIECES) for _ in range(draw.randint(1, 40)))
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("seed", range(10))
+async def test_growing_text_ends_as_the_whole_text(page, seed):
+    draw = random.Random(seed)
+    cases = []
+    for _ in range(400):
+        text = drawn_text(draw)
+        units = len(text.encode("utf-16-le")) // 2
+        few = sorted(draw.choices(range(units + 1), k=draw.randint(0, 5)))
+        cases.append([text, draw.choice([few, list(range(units))])])
+    different = await page.evaluate(
+        """(cases) => cases.find(([text, cuts]) => grown(text, cuts).innerHTML !== whole(text).innerHTML)""", cases
+    )
+    if different:
+        text, cuts = different
+        shown = await page.evaluate("([text, cuts]) => [grown(text, cuts).innerHTML, whole(text).innerHTML]", different)
+        assert shown[0] == shown[1], (text, cuts)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    "part", ["word ", "- item\n", "2. item\n", "- item\n\n", "> quoted\n", "| a | b |\n", "- ", "\n    code"]
+)
+async def test_long_blocks_end_as_the_whole_text(page, part):
+    text = "| a | b |\n|---|---|\n" + part * 8000 + "\n\nend"
+    assert await page.evaluate(
+        """(text) => grown(text, Array.from({ length: 50 }, (_, place) => place * text.length / 50 | 0)).innerHTML
+            === whole(text).innerHTML""",
+        text,
+    )
+
+
+HOSTILE = ["[", "![", "*a ", "_a", "`a``b", "> ", "- ", "> a\n", "|a|b|\n|-|-|\n", "[a](", "<", "$a ", "\\(", "[a]: b\n"]  # fmt: skip
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("part", HOSTILE)
+async def test_hostile_repetition_is_shown(page, part):
+    """It would hang a parser that starts anew at each sign; the page's time limit for a test would end that."""
+    text = part * (100_000 // len(part))
+    shown = await page.evaluate(
+        """(text) => {
+            const root = grown(text, Array.from({ length: 30 }, (_, place) => place * text.length / 30 | 0));
+            return [root.innerHTML === whole(text).innerHTML, root.childElementCount];
+        }""",
+        text,
+    )
+    assert shown[0] and shown[1] >= (part != "[a]: b\n")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_what_is_done_keeps_its_nodes(page):
+    assert await page.evaluate(
+        """async () => {
+            const { GrowingMarkdown } = await import("/page/growing.js");
+            const root = document.createElement("div");
+            const growing = new GrowingMarkdown(root);
+            const say = (text) => { growing.append(text); growing.render(); };
+            say("one\\n\\n- a\\n- b\\n");
+            const [paragraph, item] = [root.children[0], root.children[1].children[0]];
+            say("- c\\n- d\\n\\n```\\nx\\n");
+            const code = root.querySelector("code");
+            say("y\\n```\\n\\nend");
+            return root.children[0] === paragraph && root.children[1].children[0] === item
+                && root.querySelector("code") === code && code.textContent === "x\\ny";
+        }"""
+    )
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_markup_stays_text(browser):
+    attack = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    async with chatting(browser, Script(f"<think>{attack}</think>", attack, "<|im_end|>")) as page:
+        await send(page, attack)
+        await answer(page).locator(".stats").wait_for()
+        assert await page.locator(".user").text_content() == attack
+        assert await answer(page).locator(".answer").text_content() == attack
+        assert await answer(page).locator("details .text").text_content() == attack
+        assert await page.locator("main img, main script").count() == 0
+        assert await page.title() == "tokenweir"
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("part", ["[", "> "])
+async def test_a_long_hostile_answer_leaves_the_page_alive(browser, part):
+    length = 100_000 if FULL else 20_000
+    engine = Script(part * (length // len(part)), "<|im_end|>")
+    async with chatting(browser, engine, max_output_tokens=length, send_interval=Limits().send_interval) as page:
+        await send(page, "hi")
+        await answer(page).locator(".stats").wait_for(timeout=600_000)
+        assert len(await answer(page).locator(".answer").text_content()) >= length - len(part)
+        engine.parts = ("fine", "<|im_end|>")
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "fine")
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_an_answer_fetches_nothing_and_runs_nothing(browser):
+    hostile = (
+        "![a](http://127.0.0.1:9/a.png) [b](javascript:document.title='owned') <http://127.0.0.1:9/c>\n\n"
+        "[d]: http://127.0.0.1:9/d\n\n![e][d]\n\n<style>@import 'http://127.0.0.1:9/f'</style>\n\n"
+        "<iframe src=http://127.0.0.1:9/g>\n\n```html\n<script>document.title='owned'</script>\n```\n"
+    )
+    async with chatting(browser, Script(hostile, "<|im_end|>")) as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        await send(page, "hi")
+        await answer(page).locator(".stats").wait_for()
+        assert asked == [] and page.problems == []
+        assert await page.locator("main :is(img, script, style, iframe, object, link)").count() == 0
+        schemes = await page.evaluate("() => [...document.querySelectorAll('main a')].map((a) => a.protocol)")
+        assert set(schemes) == {"http:"}
+        assert await page.title() == "tokenweir"

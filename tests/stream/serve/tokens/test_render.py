@@ -1,0 +1,144 @@
+"""Requests for text as requests for ids: the prompts are those of the coupled server, the parameters vLLM's."""
+
+import pytest
+from derendering import client_of, post
+from serving import TOK, Script, serving
+
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.templates.chat_template import ChatTemplate
+
+HI = [{"role": "user", "content": "hi <|im_end|> there"}]
+PLAIN = ChatTemplate("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:")
+
+
+@pytest.mark.asyncio
+async def test_the_ids_are_those_that_the_coupled_server_sends():
+    engine = Script("Hello", "<|im_end|>")
+    async with serving(engine) as server, client_of(server) as client:
+        for path, body in (
+            ("/v1/chat/completions", {"messages": HI}),
+            ("/v1/responses", {"input": "hi", "instructions": "Be brief."}),
+        ):
+            rendered = await post(client, f"{path}/render", body)
+            await post(client, path, body)
+            assert TOK.decode(rendered["token_ids"], skip_special_tokens=False) == engine.prompts[-1]
+        (first, second) = await post(client, "/v1/completions/render", {"prompt": ["a b", "c"]})
+        assert (TOK.decode(first["token_ids"]), TOK.decode(second["token_ids"])) == ("a b", "c")
+        (given,) = await post(client, "/v1/completions/render", {"prompt": [5, 6, 7]})
+        assert given["token_ids"] == [5, 6, 7]
+
+
+@pytest.mark.asyncio
+async def test_what_was_asked_stands_in_the_parameters():
+    body = {
+        "model": "default",
+        "messages": HI,
+        "max_completion_tokens": 32,
+        "temperature": 0.5,
+        "top_k": -1,
+        "frequency_penalty": 0.25,
+        "stop": "END",
+        "stop_token_ids": [7],
+        "logit_bias": {"5": 1.5},
+        "n": 2,
+        "seed": 3,
+        "logprobs": True,
+        "top_logprobs": 4,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {"type": "integer"}}},
+        "bad_words": ["dam"],
+        "cache_salt": "team-a",
+        "priority": 2,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_token_ids": True,
+        "skip_special_tokens": False,
+    }
+    async with serving(Script("")) as server, client_of(server) as client:
+        rendered = await post(client, "/v1/chat/completions/render", body)
+    assert rendered.pop("request_id").startswith("chatcmpl")
+    rendered.pop("token_ids")
+    assert rendered == {
+        "model": "default",
+        "sampling_params": {
+            "max_tokens": 32,
+            "temperature": 0.5,
+            "frequency_penalty": 0.25,
+            "stop": ["END"],
+            "stop_token_ids": [7],
+            "logit_bias": {"5": 1.5},
+            "n": 2,
+            "seed": 3,
+            "logprobs": 4,
+            "structured_outputs": {"json": {"type": "integer"}},
+            "bad_words": ["dam"],
+            "skip_special_tokens": False,
+        },
+        "cache_salt": "team-a",
+        "priority": 2,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_token_ids": True,
+    }
+
+
+@pytest.mark.asyncio
+async def test_max_tokens_is_what_server_and_context_leave():
+    engine = Script("")
+    engine.context_size = 40
+    async with serving(engine, limits=Limits(max_output_tokens=35)) as server, client_of(server) as client:
+        rendered = await post(client, "/v1/chat/completions/render", {"messages": [{"role": "user", "content": "hi"}]})
+        assert rendered["sampling_params"]["max_tokens"] == 40 - len(rendered["token_ids"])
+        (short,) = await post(client, "/v1/completions/render", {"prompt": [5]})
+        assert short["sampling_params"]["max_tokens"] == 16
+        too_long = await client.post("/v1/completions/render", json={"prompt": [5] * 39, "max_tokens": 5})
+    assert (too_long.status_code, too_long.json()["error"]["code"]) == (400, "context_length_exceeded")
+
+
+@pytest.mark.asyncio
+async def test_the_end_of_the_prompt_can_be_chosen():
+    template = ChatTemplate(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    begun = [*HI, {"role": "assistant", "content": "Well"}]
+    async with serving(Script(""), template=template) as server, client_of(server) as client:
+        body = {"messages": begun, "add_generation_prompt": False}
+        closed = await post(client, "/v1/chat/completions/render", body)
+        going_on = await post(client, "/v1/chat/completions/render", body | {"continue_final_message": True})
+    assert TOK.decode(closed["token_ids"], skip_special_tokens=False).endswith("Well<|im_end|>\n")
+    assert TOK.decode(going_on["token_ids"], skip_special_tokens=False).endswith("\nWell")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("chat/completions", {"messages": [{"role": "nobody"}]}, "messages[0].role"),
+        ("chat/completions", {"messages": HI, "top_logprobs": 2}, "top_logprobs"),
+        ("chat/completions", {"messages": HI, "logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ("chat/completions", {"messages": HI, "use_beam_search": True}, "use_beam_search"),
+        ("chat/completions", {"messages": HI, "return_token_offsets": True}, "return_token_offsets"),
+        ("chat/completions", {"messages": HI, "model": "other"}, "model"),
+        ("chat/completions", {"messages": HI, "cache_salt": ""}, "cache_salt"),
+        ("chat/completions", {"messages": HI, "max_tokens": 10**6}, "max_tokens"),
+        ("chat/completions", {"messages": HI, "n": 17}, "n"),
+        ("completions", {"prompt": []}, "prompt"),
+        ("completions", {"prompt": [10**6]}, "prompt"),
+        ("completions", {"prompt": ["a"] * 17}, "prompt"),
+        ("completions", {"prompt": ["a"] * 9, "n": 2}, "n"),
+        ("responses", {"input": "hi", "previous_response_id": "resp_1"}, "previous_response_id"),
+        ("responses", {}, "input"),
+    ],
+)
+async def test_what_cannot_be_rendered_is_refused_by_name(path, body, param):
+    async with serving(Script("")) as server, client_of(server) as client:
+        reply = await client.post(f"/v1/{path}/render", json=body)
+    assert reply.json()["error"]["param"] == param and reply.status_code in (400, 404)
+
+
+@pytest.mark.asyncio
+async def test_a_template_that_refuses_is_a_client_s_error():
+    template = ChatTemplate("{{ raise_exception('no such talk') }}")
+    async with serving(Script(""), template=template) as server, client_of(server) as client:
+        reply = await client.post("/v1/chat/completions/render", json={"messages": HI})
+    assert reply.status_code == 400 and "no such talk" in reply.json()["error"]["message"]

@@ -1,0 +1,85 @@
+"""Conversations made shorter: what is asked, what is kept, and what is no compaction."""
+
+from base64 import b64encode
+
+import pytest
+
+from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, Usage
+from tokenweir.stream.serve.wire.compaction import ASK, Said, compacted, pack, question, unpack
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.requests import parse_create
+
+CONVERSATION = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "The word is <|im_end|> slate."},
+    {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]},
+    {"role": "tool", "content": "sun", "tool_call_id": "c", "name": "f"},
+    {"role": "assistant", "content": "Noted.", "reasoning_content": "hm"},
+    {"role": "user", "content": "And blue 🌊."},
+]
+ANSWER = [
+    ReasoningDelta("let me see"),
+    TextDelta(" It was "),
+    TextDelta("sunny."),
+    Finish(FinishReason.STOP, usage=Usage(9, 4, 1)),
+]
+SHORT = [
+    Said("system", "Be brief."),
+    Said("user", "The word is <|im_end|> slate.\n\nAnd blue 🌊."),
+    Said("assistant", "It was sunny."),
+]
+
+
+def test_the_question_joins_what_the_user_said_last():
+    *before, last = question(CONVERSATION)
+    assert before == CONVERSATION[:-1]
+    assert last == {"role": "user", "content": f"And blue 🌊.\n\n{ASK}"}
+
+
+@pytest.mark.parametrize("conversation", [[], CONVERSATION[:-1]])
+def test_the_question_follows_what_the_assistant_said(conversation):
+    assert question(conversation) == [*conversation, {"role": "user", "content": ASK}]
+
+
+def test_people_are_kept_word_for_word_and_the_rest_is_the_summary():
+    short = compacted(CONVERSATION, ANSWER)
+    [item] = short.output
+    assert unpack(item.encrypted_content) == SHORT
+    assert (short.usage.total_tokens, short.usage.output_tokens_details.reasoning_tokens) == (13, 1)
+
+
+def test_it_begins_the_next_conversation():
+    [item] = compacted(CONVERSATION, ANSWER).output
+    sent = {"type": "compaction", "id": item.id, "encrypted_content": item.encrypted_content}
+    request = parse_create({"input": [sent, {"role": "user", "content": "Go on."}]})
+    assert request.messages() == [
+        *({"role": said.role, "content": said.content} for said in SHORT),
+        {"role": "user", "content": "Go on."},
+    ]
+
+
+def test_a_conversation_of_the_assistant_alone():
+    [item] = compacted([{"role": "assistant", "content": "Hello"}], ANSWER).output
+    assert unpack(item.encrypted_content) == SHORT[2:]
+
+
+def test_no_summary_is_an_error():
+    with pytest.raises(RequestError, match="the model wrote no summary"):
+        compacted(CONVERSATION, [TextDelta("\n"), ANSWER[-1]])
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "gAAAAABpM0Yj-", "é", "AAAA", b64encode(b"\xff").decode(), b64encode(b"[" * 100_000).decode()]
+    + [b64encode(text).decode() for text in (b"{}", b'[{"role": "tool", "content": ""}]', b'[{"role": "user"}]')],
+)
+def test_another_servers_compaction_is_refused_by_its_place(content):
+    request = parse_create({"input": [{"type": "compaction", "encrypted_content": content}]})
+    with pytest.raises(RequestError, match="this server has not made this compaction") as caught:
+        request.messages()
+    assert caught.value.param == "input[0].encrypted_content"
+
+
+def test_packing_keeps_any_text():
+    said = [Said("user", '\0"\\\u2028\U0010ffff')]
+    assert unpack(pack(said)) == said

@@ -1,0 +1,331 @@
+"""Client events: what is understood, and what is refused in which words."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokenweir.encode.errors import ProtocolError
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.serve.wire.requests import (
+    RequestError,
+    ResponseCancel,
+    ResponseCreate,
+    ResponseResume,
+    parse_event,
+)
+
+TOOLS = [
+    {
+        "type": "function",
+        "name": "weather",
+        "description": "Look outside.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        "strict": False,
+    }
+]
+
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "of another server"}
+
+
+def create(**fields):
+    return parse_event(json.dumps({"type": "response.create", **fields}))
+
+
+def refusal(data):
+    with pytest.raises(RequestError) as caught:
+        parse_event(data if isinstance(data, (str, bytes)) else json.dumps({"type": "response.create", **data}))
+    return caught.value.code, caught.value.param, str(caught.value)
+
+
+def test_a_string_is_one_user_message():
+    assert create(input="hi").messages() == [{"role": "user", "content": "hi"}]
+
+
+def test_messages_may_leave_out_their_type_and_give_parts():
+    request = create(
+        input=[
+            {"role": "developer", "content": "be brief"},
+            {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]},
+        ]
+    )
+    assert request.messages() == [{"role": "system", "content": "be brief"}, {"role": "user", "content": "ab"}]
+
+
+def test_output_items_can_be_sent_back():
+    request = create(
+        input=[
+            {"role": "user", "content": "q"},
+            {
+                "type": "reasoning",
+                "id": "rs_1",
+                "status": "completed",
+                "summary": [],
+                "content": [{"type": "reasoning_text", "text": "hm"}],
+            },
+            {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": "a", "annotations": [], "logprobs": []}],
+            },
+        ]
+    )
+    assert request.messages() == [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "a", "reasoning_content": "hm"},
+    ]
+
+
+@pytest.mark.parametrize("after", [[], [{"role": "user", "content": "go on"}]])
+def test_thinking_that_no_answer_followed_is_kept(after):
+    thinking = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
+    messages = create(input=[{"role": "user", "content": "q"}, thinking, *after]).messages()
+    assert messages[1] == {"role": "assistant", "content": "", "reasoning_content": "hm"}
+    assert messages[2:] == after
+
+
+def test_sampling():
+    request = create(input="hi", temperature=0, top_p=0.5, top_k=3, seed=7, stop="END", max_output_tokens=9)
+    assert request.sampling(max_tokens=9) == Sampling(
+        max_tokens=9, temperature=0, top_p=0.5, top_k=3, seed=7, stop=("END",)
+    )
+    assert create(input="hi", stop=["a", "b"]).sampling(max_tokens=None).stop == ("a", "b")
+    assert create(input="hi").sampling(max_tokens=None) == Sampling()
+
+
+def test_effort_becomes_template_arguments():
+    assert create(input="hi").template_kwargs() == {}
+    assert create(input="hi", reasoning={"effort": "none"}).template_kwargs() == {
+        "enable_thinking": False,
+        "thinking": False,
+    }
+    assert create(input="hi", reasoning={"effort": "high"}).template_kwargs() == {
+        "enable_thinking": True,
+        "thinking": True,
+        "reasoning_effort": "high",
+    }
+
+
+def test_what_asks_for_nothing_is_accepted():
+    neutral = {
+        "include": [],
+        "truncation": "disabled",
+        "logit_bias": {},
+        "stream_options": {"include_obfuscation": False},
+        "client_metadata": {"session": "1"},
+    }
+    unset = {"temperature": None, "tools": None, "conversation": None}
+    assert create(input="hi", **neutral) == create(input="hi", **unset) == create(input="hi")
+
+
+def test_cancel():
+    assert parse_event('{"type":"response.cancel"}') == ResponseCancel("response.cancel")
+    assert parse_event('{"type":"response.cancel","response_id":"resp_1"}').response_id == "resp_1"
+
+
+def test_resume():
+    assert parse_event('{"type":"response.resume","response_id":"resp_1"}') == ResponseResume(
+        "response.resume", "resp_1"
+    )
+    event = '{"type":"response.resume","response_id":"resp_1","starting_after":7}'
+    assert parse_event(event).starting_after == 7
+    with pytest.raises(RequestError, match="response_id is missing"):
+        parse_event('{"type":"response.resume"}')
+
+
+def test_tools_as_chat_templates_take_them():
+    bare = {"type": "function", "name": "now"}
+    assert create(input="hi", tools=[*TOOLS, bare]).definitions() == [
+        {
+            "type": "function",
+            "function": {"name": "weather", "description": "Look outside.", "parameters": TOOLS[0]["parameters"]},
+        },
+        {
+            "type": "function",
+            "function": {"name": "now", "description": "", "parameters": {"type": "object", "properties": {}}},
+        },
+    ]
+    for request in (create(tools=[]), create(tool_choice="auto"), create()):
+        assert request.definitions() is None
+
+
+def test_reasoning_without_content_says_nothing():
+    """Codex sends back the null that stood in the response object."""
+    said = {"role": "assistant", "content": "yes"}
+    empty = create(input=[{**REASONING, "encrypted_content": None}, said])
+    assert empty.messages() == create(input=[said]).messages() == [said]
+
+
+def test_a_refusal_can_be_sent_back():
+    refusal = {"type": "refusal", "refusal": "I had rather not."}
+    [_, message] = create(
+        input=[{"role": "user", "content": "q"}, {"role": "assistant", "content": [refusal]}]
+    ).messages()
+    assert message == {"role": "assistant", "content": "I had rather not."}
+
+
+def test_calls_and_what_they_gave_can_be_sent_back():
+    request = create(
+        input=[
+            {"role": "user", "content": "q"},
+            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]},
+            {"role": "assistant", "content": "Let me look."},
+            {"type": "function_call", "call_id": "a", "name": "weather", "arguments": '{"city":"Rome"}', "id": "fc_1"},
+            {"type": "function_call", "call_id": "b", "name": "now", "arguments": "not json", "status": "completed"},
+            {"type": "function_call_output", "call_id": "b", "output": "noon"},
+            {"type": "function_call_output", "call_id": "a", "output": [{"type": "input_text", "text": "sunny"}]},
+            {"type": "function_call", "call_id": "c", "name": "now", "arguments": "[]"},
+        ]
+    )
+    assert request.messages() == [
+        {"role": "user", "content": "q"},
+        {
+            "role": "assistant",
+            "content": "Let me look.",
+            "reasoning_content": "hm",
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Rome"}'}},
+                {"id": "b", "type": "function", "function": {"name": "now", "arguments": "not json"}},
+            ],
+        },
+        {"role": "tool", "content": "noon", "tool_call_id": "b", "name": "now"},
+        {"role": "tool", "content": "sunny", "tool_call_id": "a", "name": "weather"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "now", "arguments": "[]"}}],
+        },
+    ]
+
+
+def test_the_output_of_a_call_that_was_never_made_is_refused():
+    output = {"type": "function_call_output", "call_id": "b", "output": ""}
+    call = {"type": "function_call", "call_id": "b", "name": "f", "arguments": "{}"}
+    with pytest.raises(RequestError, match=r"^input\[1\]: no function_call before it has the call_id 'b'$") as caught:
+        create(input=[{"role": "user", "content": "q"}, output]).messages()
+    assert caught.value.param == "input[1].call_id"
+    earlier = create(input=[call]).messages()
+    assert create(input=[output]).messages(earlier)[-1]["name"] == "f"
+    assert len(earlier) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "param", "text"),
+    [
+        (b"\x00\x01", "binary_frame", None, "a binary frame of 2 bytes; events are JSON in text frames"),
+        ("{", "invalid_json", None, "the message is not JSON: Input data was truncated"),
+        ("[" * 100_000, "invalid_json", None, "maximum recursion depth exceeded"),
+        ('{"type":"response.create","input":"\\ud800 and more"}', "invalid_unicode", None, "half of a surrogate pair"),
+        ('{"temperature":NaN}', "invalid_json", None, "invalid character"),
+        ("[1]", "invalid_type", None, "expected a JSON object, got [1]"),
+        (
+            "{}",
+            "unknown_event",
+            "type",
+            "unknown event null; known are response.create, response.cancel, response.resume",
+        ),
+        ('{"type":"session.update"}', "unknown_event", "type", 'unknown event "session.update"'),
+        ('{"type":["a"]}', "unknown_event", "type", 'unknown event ["a"]'),
+        ({"tools": [3]}, "invalid_value", "tools[0]", "Expected `object`, got `int`"),
+        ({"tools": [{"type": "function", "name": "f"}] * 2049}, "too_many_items", "tools", "tools has 2049 items"),
+        ({"tools": [{"type": "function"}]}, "invalid_value", "tools[0]", "missing required field `name`"),
+        (
+            {"tools": TOOLS, "tool_choice": "some"},
+            "invalid_value",
+            "tool_choice",
+            '"some" is none of auto, none, required',
+        ),
+        ({"input": [REASONING]}, "invalid_value", "input[0].encrypted_content", "Expected `null`, got `str`"),
+        ({"store": 1}, "invalid_value", "store", "store: Expected `bool | null`, got `int`, got 1"),
+        (
+            {"top_logprobs": 2},
+            "unsupported_parameter",
+            "top_logprobs",
+            "top_logprobs is 2; this server does not offer it",
+        ),
+        ({"stream": 1}, "invalid_value", "stream", "stream: Expected `bool | null`, got `int`, got 1"),
+        ({"n": 2}, "unsupported_parameter", "n", "n is 2; this server does not offer it"),
+        ({"chat_template": "{{ x }}"}, "unsupported_parameter", "chat_template", "chat_template is"),
+        ({"model": 3}, "invalid_value", "model", "model: Expected `str | null`, got `int`, got 3"),
+        ({"input": 3}, "invalid_value", "input", "input: Expected `str | array | null`, got `int`, got 3"),
+        ({"input": [3]}, "invalid_value", "input[0]", "input[0]: Expected `object`, got `int`, got 3"),
+        (
+            {"input": [{"role": "tool", "content": ""}]},
+            "invalid_value",
+            "input[0].role",
+            '"tool" is none of assistant, developer, system, user',
+        ),
+        ({"input": [{"role": "user"}]}, "invalid_value", "input[0]", "missing required field `content`"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
+            "invalid_value",
+            "input[0].content[0].type",
+            '"input_image" is none of input_text, output_text, refusal',
+        ),
+        ({"input": [{"type": "function_call"}]}, "invalid_value", "input[0]", "missing required field `call_id`"),
+        (
+            {"input": [{"type": "item_reference"}]},
+            "invalid_value",
+            "input[0].type",
+            '"item_reference" is none of message, ',
+        ),
+        ({"temperature": 2.5}, "invalid_value", "temperature", "temperature: Expected `float` <= 2.0, got 2.5"),
+        ({"max_output_tokens": 0}, "invalid_value", "max_output_tokens", "Expected `int` >= 1, got 0"),
+        (
+            {"stop": "x" * 1001},
+            "invalid_value",
+            "stop",
+            'stop: Expected `str` of length <= 1000, got "' + "x" * 76 + "...",
+        ),
+        ({"stop": [""]}, "invalid_value", "stop[0]", 'stop[0]: Expected `str` of length >= 1, got ""'),
+        ({"metadata": {"k": 1}}, "invalid_value", "metadata[...]", 'Expected `str`, got `int`, got {"k":1}'),
+        ({"reasoning": {"effort": "vast"}}, "invalid_value", "reasoning.effort", '"vast" is none of high, '),
+        ({"reasoning": {"summary": "long"}}, "invalid_value", "reasoning.summary", '"long" is none of auto, '),
+        ({"reasoning": {"effort": "x - at `$.a[0]`"}}, "invalid_value", "reasoning.effort", "x - at `$.a[0]`"),
+        ({"x" * 1000: 1}, "unsupported_parameter", "x" * 80, "this server does not offer it"),
+        ({"foo": "y" * 1000}, "unsupported_parameter", "foo", "y..."),
+    ],
+)
+def test_refused_by_name_and_value(data, code, param, text):
+    got_code, got_param, got_text = refusal(data)
+    assert (got_code, got_param) == (code, param)
+    assert text in got_text
+    assert len(got_text) < 400
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+field_names = st.sampled_from([*ResponseCreate.__struct_fields__, "tools", "text", "store"]) | st.text(max_size=6)
+items = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["message", "reasoning", "function_call", "function_call_output"]) | json_values,
+        "call_id": st.sampled_from(["a", "b"]),
+        "name": st.just("f"),
+        "arguments": st.text(max_size=5),
+        "output": st.just(""),
+        "role": st.sampled_from(["user", "assistant"]) | json_values,
+        "content": json_values,
+        "text": json_values,
+    },
+)
+
+
+@given(st.dictionaries(field_names, json_values | st.lists(items, max_size=3), max_size=4))
+def test_any_json_is_understood_or_refused(fields):
+    try:
+        create(**{key: value for key, value in fields.items() if key != "type"}).messages()
+    except ProtocolError as error:
+        str(error).encode()
+
+
+@given(st.text() | st.binary())
+def test_any_frame_is_understood_or_refused(data):
+    with pytest.raises(RequestError):
+        parse_event(data)
