@@ -87,6 +87,13 @@ inline bool is_ascii_letter(uint32_t c) { return (c | 0x20) - 'a' < 26; }
 
 inline bool is_alphabetic(uint32_t c) { return c < 0x80 ? is_ascii_letter(c) : in_ranges(kAlphabetic, c); }
 inline bool is_decimal(uint32_t c) { return c < 0x80 ? is_ascii_digit(c) : in_ranges(kDecimal, c); }
+// The value of a decimal digit: the ranges of Unicode's begin with a zero, and have whole tens.
+inline uint32_t decimal_value(uint32_t c) {
+  if (c < 0x80) return c - '0';
+  const auto* range = std::upper_bound(std::begin(kDecimal), std::end(kDecimal), c,
+                                       [](uint32_t value, const CharacterRange& r) { return value < r.first; });
+  return (c - range[-1].first) % 10;
+}
 inline bool is_digit(uint32_t c) { return c < 0x80 ? is_ascii_digit(c) : in_ranges(kDigit, c); }
 inline bool is_numeric(uint32_t c) { return c < 0x80 ? is_ascii_digit(c) : in_ranges(kNumeric, c); }
 inline bool is_printable(uint32_t c) { return c < 0x80 ? c >= 0x20 && c < 0x7F : !in_ranges(kUnprintable, c); }
