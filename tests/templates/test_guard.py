@@ -64,7 +64,9 @@ def test_operations_keep_origins(source, content, expected):
 
 
 def test_roles_and_special_tokens_are_vouched_for():
-    assert guarded("<|{{ messages[0].role }}|>{{ eos_token }}", [user("x")], special_tokens={"eos_token": "<|end|>"}) == []
+    assert (
+        guarded("<|{{ messages[0].role }}|>{{ eos_token }}", [user("x")], special_tokens={"eos_token": "<|end|>"}) == []
+    )
 
 
 def test_a_role_elsewhere_is_no_role():

@@ -115,7 +115,9 @@ def test_the_bound_of_steps_grows_with_the_messages():
     assert long.text == "ok"
     assert long.steps > 1 << 23
     with pytest.raises(TemplateError, match="the limit of 4195904 steps"):
-        Template("{% for a in range(3000) %}{% for b in range(3000) %}{% endfor %}{% endfor %}").render({"messages": [1] * 5})
+        Template("{% for a in range(3000) %}{% for b in range(3000) %}{% endfor %}{% endfor %}").render(
+            {"messages": [1] * 5}
+        )
 
 
 def test_threads_render_at_the_same_time():
