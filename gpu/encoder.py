@@ -242,9 +242,7 @@ class GpuEncoder:
             parse_special=parse_special,
         )
         return dict(zip(plain, encoded, strict=True)) | {
-            i: self.tokenizer.encode_array(
-                texts.prompts[i].text, add_special_tokens=False, guarded=texts.prompts[i].guarded
-            )
+            i: self.tokenizer.encode_array(texts.prompts[i].text, add_special_tokens=False, guarded=texts.guarded[i])
             for i in refused
             if i in texts.prompts
         }

@@ -32,13 +32,8 @@ class GuardedText(Protocol):
         """The text to be encoded."""
         ...
 
-    @property
-    def guarded(self) -> Sequence[int]:
-        """Ascending offsets of characters that no control token may cover."""
-        ...
-
-    def check(self, tokenizer: Tokenizer) -> None:
-        """Raise for a tokenizer with a control token that the prompt was not guarded against."""
+    def guarded_for(self, tokenizer: Tokenizer) -> Sequence[int]:
+        """Return the ascending offsets of characters that no control token of the tokenizer may cover."""
         ...
 
 
@@ -49,6 +44,7 @@ class BatchTexts:
         documents: Their UTF-8, on the host or on the device.
         offsets: The byte at which each text begins and the last one ends, counted over all texts; int64[n + 1].
         prompts: The prompts among them, by their number.
+        guarded: Their guarded characters.
         guards: Sorted offsets, counted over all texts, of characters that no control token may cover.
 
     """
@@ -62,18 +58,18 @@ class BatchTexts:
 
         Args:
             texts: As in `GpuEncoder.encode_batch`.
-            tokenizer: The tokenizer against whose control tokens prompts must be guarded.
+            tokenizer: The tokenizer against whose control tokens prompts are guarded.
             devices: The devices of the encoder; an Arrow array on a device must lie on one of them.
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
-            TemplateError: A prompt was rendered without a guard against one of this tokenizer's control tokens.
             TypeError: A text is neither `str`, `bytes` nor a prompt.
             ValueError: An Arrow array is not one of strings, has a null, or lies on another device.
 
         """
         given = for_core(texts)
         self.prompts: dict[int, GuardedText] = {}
+        self.guarded: dict[int, Sequence[int]] = {}
         self.guards: NDArray[np.int64] = np.zeros(0, np.int64)
         if is_arrow(given):
             self.documents = _arrow(given, devices)
@@ -85,14 +81,13 @@ class BatchTexts:
         """Convert texts and prompts to UTF-8, and set `prompts` and `guards`."""
         with suppress(TypeError):  # most batches have plain texts only, and need no second pass
             return Documents(given)
-        self.prompts = {i: text for i, text in enumerate(given) if hasattr(text, "guarded")}
-        for prompt in self.prompts.values():
-            prompt.check(tokenizer)
+        self.prompts = {i: text for i, text in enumerate(given) if hasattr(text, "guarded_for")}
+        self.guarded = {i: prompt.guarded_for(tokenizer) for i, prompt in self.prompts.items()}
         documents = Documents([text.text if i in self.prompts else text for i, text in enumerate(given)])
         places = [
-            documents.offsets[i] + np.array(documents.positions(i, prompt.guarded), np.int64)
-            for i, prompt in self.prompts.items()
-            if prompt.guarded
+            documents.offsets[i] + np.array(documents.positions(i, guarded), np.int64)
+            for i, guarded in self.guarded.items()
+            if guarded
         ]
         if places:
             self.guards = np.concatenate(places)
