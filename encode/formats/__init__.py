@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError, without_path
 from tokenweir.encode.formats import gguf, huggingface, sentencepiece, tekken, tiktoken
@@ -16,47 +18,80 @@ from tokenweir.encode.spec import TokenizerSpec
 MAX_BYTES = 1 << 30
 """A larger tokenizer file is refused; the largest known has 33 MB. (GGUF files are mapped, and may have any size.)"""
 
-Format = Literal["huggingface", "sentencepiece", "tekken", "gguf", "tiktoken"]
+Format = Literal["gguf", "tekken", "huggingface", "sentencepiece", "tiktoken"]
 
-FORMATS: dict[Format, str] = {
-    "huggingface": "a tokenizer.json",
-    "sentencepiece": "a SentencePiece model",
-    "tekken": "a tekken.json",
-    "gguf": "a GGUF file",
-    "tiktoken": "a rank file",
+
+class FileFormat(Struct, frozen=True):
+    """A format of tokenizer files. A new one is its module, and a row of `FORMATS`.
+
+    Attributes:
+        noun: The name of such a file in messages.
+        names: Names of such files in a model folder, as patterns.
+        recognises: Whether a file is of this format, by its path and content. Formats are asked in the order of `FORMATS`.
+        read: Returns the spec of a file's content.
+        options: The options of `Tokenizer.from_file` that `read` takes.
+
+    """
+
+    noun: str
+    names: tuple[str, ...]
+    recognises: Callable[[Path, bytes], bool]
+    read: Callable[..., TokenizerSpec]
+    options: tuple[str, ...] = ()
+
+
+FORMATS: dict[Format, FileFormat] = {
+    "gguf": FileFormat(
+        "a GGUF file", ("*.gguf",), lambda path, data: gguf.is_gguf(path), gguf.read_bytes, ("pattern", "nfc")
+    ),
+    "tekken": FileFormat(
+        "a tekken.json",
+        ("tekken.json",),
+        lambda path, data: path.suffix == ".json" and (path.name.startswith("tekken") or tekken.recognises(data)),
+        tekken.read,
+    ),
+    "huggingface": FileFormat(
+        "a tokenizer.json", ("tokenizer.json",), lambda path, data: path.suffix == ".json", huggingface.read
+    ),
+    "sentencepiece": FileFormat(
+        "a SentencePiece model",
+        ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model"),
+        lambda path, data: sentencepiece.looks_like(data),
+        sentencepiece.read,
+    ),
+    "tiktoken": FileFormat(
+        "a rank file",
+        ("*.tiktoken", "tiktoken.model"),
+        lambda path, data: True,
+        tiktoken.read,
+        ("pattern", "special_tokens"),
+    ),
 }
 
 
 def read_file(
     path: Path, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None, nfc: bool = True
 ) -> TokenizerSpec:
-    """Read a tokenizer file with what lies beside it, or a model folder; see `Tokenizer.from_file`."""
+    """Read a tokenizer file with the files beside it, or a model folder; see `Tokenizer.from_file`."""
     if os.path.isdir(path):  # `Path.is_dir` fails for names that are too long
         path = find_in_folder(path)
     options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens, "nfc": nfc}
     try:
         if path.is_file() and path.stat().st_size == 0:
             raise TokenizerFileError("the file is empty")
-        if gguf.is_gguf(path):  # it says everything itself
+        if FORMATS["gguf"].recognises(path, b""):  # mapped rather than read; it needs no files beside it
             return gguf.read_file(path, **_checked("gguf", options))
         if (size := path.stat().st_size) > MAX_BYTES:
             raise TokenizerFileError(f"{size} bytes; at most {MAX_BYTES} are read")
         data = path.read_bytes()
-        if path.suffix == ".json" and (path.name.startswith("tekken") or tekken.recognises(data)):
-            # A tokenizer_config.json describes a conversion of it.
-            return read_beside(read_bytes(data, "tekken", **options), path.parent, tokenizer_config=False)
-        if path.suffix == ".json":
-            spec = read_bytes(data, "huggingface", **options)
-        elif sentencepiece.looks_like(data):
+        format = next(name for name, known in FORMATS.items() if known.recognises(path, data))
+        given = _checked(format, options)
+        if format == "sentencepiece":
             check_class_beside(path.parent)
-            spec = read_bytes(data, "sentencepiece", **options)
-        else:
-            _checked("tiktoken", options)
-            recognised = recognise_beside(path, data)
-            spec = tiktoken.read(
-                data, name=path.name, recognised=recognised, pattern=pattern, special_tokens=special_tokens
-            )
-        return read_beside(spec, path.parent)
+        elif format == "tiktoken":
+            given |= {"name": path.name, "recognised": recognise_beside(path, data)}
+        # A tokenizer_config.json beside a tekken.json describes a conversion of it.
+        return read_beside(FORMATS[format].read(data, **given), path.parent, tokenizer_config=format != "tekken")
     except (TokenizerFileError, UnsupportedTokenizerError) as error:
         raise type(error)(f"{path}: {error}") from error
     except OSError as error:
@@ -77,19 +112,9 @@ def read_bytes(
         raise TypeError(f"data must be bytes, not {type(data).__name__}{hint}")
     check_given(pattern, special_tokens, nfc)
     if format not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+        raise ValueError(f"format must be one of {', '.join(sorted(FORMATS))}, not {format!r}")
     given = _checked(format, {"pattern": pattern, "special_tokens": special_tokens, "nfc": nfc})
-    match format:
-        case "huggingface":
-            return huggingface.read(data)
-        case "sentencepiece":
-            return sentencepiece.read(data)
-        case "tekken":
-            return tekken.read(data)
-        case "gguf":
-            return gguf.read_bytes(data, **given)
-        case _:
-            return tiktoken.read(data, **given)
+    return FORMATS[format].read(data, **given)
 
 
 def check_given(pattern: object, special_tokens: object, nfc: object = True) -> None:
@@ -112,13 +137,17 @@ def check_given(pattern: object, special_tokens: object, nfc: object = True) -> 
 
 
 def _checked(format: Format, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are given, if the format takes them."""
+    """Return the options that are given.
+
+    Raises:
+        ValueError: The format does not take one of them.
+
+    """
     given = {name: value for name, value in options.items() if value is not (True if name == "nfc" else None)}
-    takes = {"tiktoken": ("pattern", "special_tokens"), "gguf": ("pattern", "nfc")}.get(format, ())
     for name in given:
-        if name not in takes:
+        if name not in FORMATS[format].options:
             files = "GGUF files" if name == "nfc" else "rank files"
-            raise ValueError(f"{name} is for {files}; {FORMATS[format]} has its own")
+            raise ValueError(f"{name} is for {files}; {FORMATS[format].noun} has its own")
     return given
 
 
@@ -129,16 +158,7 @@ def find_in_folder(folder: Path) -> Path:
         TokenizerFileError: If there is none, or several of one kind.
 
     """
-    for pattern in (
-        "tokenizer.json",
-        "*.tiktoken",
-        "tiktoken.model",
-        "tokenizer.model",
-        "spiece.model",
-        "sentencepiece.bpe.model",
-        "tekken.json",
-        "*.gguf",
-    ):
+    for pattern in (name for format in _SEARCHED for name in FORMATS[format].names):
         found = sorted(folder.glob(pattern))
         if len(found) > 1:
             raise TokenizerFileError(f"{folder}: which of {', '.join(path.name for path in found)}? Name one")
@@ -147,3 +167,7 @@ def find_in_folder(folder: Path) -> Path:
     raise TokenizerFileError(
         f"{folder}: no tokenizer.json, tekken.json, SentencePiece, rank or GGUF file in this folder"
     )
+
+
+_SEARCHED: tuple[Format, ...] = ("huggingface", "tiktoken", "sentencepiece", "tekken", "gguf")
+"""The order in which a folder is searched: the file that the model's authors converted last comes first."""

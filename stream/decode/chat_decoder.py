@@ -13,11 +13,11 @@ from functools import partial
 from typing import Unpack
 
 from tokenweir.encode import _core
-from tokenweir.encode.errors import EngineError, StateError
+from tokenweir.encode.errors import StateError
 from tokenweir.encode.ids import as_ids
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.alignment import Aligner
-from tokenweir.stream.decode.chunk import Ids, id_list, to_id
+from tokenweir.stream.decode.chunk import FeedError, Ids, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
 from tokenweir.stream.decode.options import SCOPES, DecoderOptions, current_options, finish_reason, settings_of
@@ -235,7 +235,8 @@ class ChatDecoder:
             logprobs: One for each id, for the deltas' `alignment`.
 
         Raises:
-            EngineError: It is none of these, or an item of a list is no id; or the `logprobs` are none, or not as many.
+            TypeError: `ids` or an item of it is not a token id, or a logprob is not a number.
+            ValueError: There are more or fewer logprobs than ids.
             TokenIdError: An id is outside the vocabulary. The ids before a bad one have been consumed, and what they
                 gave comes with the next call; the bad one and those after it have not.
 
@@ -436,9 +437,12 @@ def _check_logprobs(logprobs: Sequence[float | None], count: int) -> None:
     if type(logprobs) is not list and (
         isinstance(logprobs, str | bytes | Mapping) or not hasattr(logprobs, "__getitem__")
     ):
-        raise EngineError(f"logprobs must be a sequence of float, not {type(logprobs).__name__} {logprobs!r:.80}")
+        message = f"logprobs must be a sequence of float, not {type(logprobs).__name__} {logprobs!r:.80}"
+        raise FeedError(message, message)
     if len(logprobs) != count:
-        raise EngineError(f"the engine gave {len(logprobs)} logprobs with {count} ids")
+        given = f"{len(logprobs)} logprobs with {count} ids"
+        raise FeedError(f"there are {given}", f"the engine gave {given}")
     for place, logprob in enumerate(logprobs):
         if type(logprob) is not float and logprob is not None and not hasattr(logprob, "__float__"):
-            raise EngineError(f"logprobs[{place}] must be float, not {type(logprob).__name__} {logprob!r:.80}")
+            message = f"logprobs[{place}] must be float, not {type(logprob).__name__} {logprob!r:.80}"
+            raise FeedError(message, message)

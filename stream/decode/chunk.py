@@ -48,14 +48,35 @@ _NO_IDS = (str, bytes, bytearray, bool, float, set, frozenset, dict)
 """What has items, or counts as a number, and is no ids all the same."""
 
 
+class FeedError(TypeError, ValueError):
+    """Ids or logprobs that a decoder cannot take.
+
+    Attributes:
+        engine_error: The same fault, if an engine yielded them.
+
+    """
+
+    def __init__(self, message: str, yielded: str) -> None:
+        super().__init__(message)
+        self.engine_error = EngineError(yielded)
+
+
+def engine_ids(item: Ids | EngineStep) -> list[int]:
+    """Do as `id_list` for an item that an engine yielded; raise `EngineError` in place of `FeedError`."""
+    try:
+        return id_list(item)
+    except FeedError as error:
+        raise error.engine_error from None
+
+
 def id_list(item: Ids | EngineStep) -> list[int]:
-    """Turn what an engine yields into a list of ids.
+    """Turn an item that may be fed to a decoder into a list of ids.
 
     Args:
         item: An id, a sequence or one-dimensional array of ids on any device, or an `EngineStep` of either.
 
     Raises:
-        EngineError: It is something else; the message names it.
+        FeedError: The item is anything else; names it.
 
     """
     if type(item) is int:
@@ -72,9 +93,10 @@ def id_list(item: Ids | EngineStep) -> list[int]:
         except TypeError:
             pass
     value = repr(item)
-    shown = value if len(value) <= 80 else value[:77] + "..."
-    raise EngineError(
-        f"the engine yielded {type(item).__name__} {shown}, not a token id, a sequence of ids or an EngineStep"
+    shown = f"{type(item).__name__} {value if len(value) <= 80 else value[:77] + '...'}"
+    raise FeedError(
+        f"ids must be a token id or a sequence of ids, not {shown}",
+        f"the engine yielded {shown}, not a token id, a sequence of ids or an EngineStep",
     )
 
 

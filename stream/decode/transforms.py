@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tokenweir.encode import _core
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.decode.chunk import Chunk, id_list
+from tokenweir.stream.decode.chunk import Chunk, FeedError, engine_ids, id_list
 from tokenweir.stream.decode.parsers.base import ANSWER, Piece, Splitter, plain
 from tokenweir.stream.decode.router import ChunkRouter
 from tokenweir.stream.decode.stops import StopStrings
@@ -96,7 +96,7 @@ class UntilEos:
         self._eos_ids = frozenset(eos_ids)
 
     def feed(self, item: Any) -> Sequence[list[int] | Chunk]:
-        ids = id_list(item)
+        ids = engine_ids(item)
         for place, token_id in enumerate(ids):
             if token_id in self._eos_ids:
                 self.finished = True
@@ -122,7 +122,7 @@ class Detokenize:
             self._send(self._detok.flush())
             self._answer.add(item.ids, "")
         else:
-            for token_id in id_list(item):
+            for token_id in engine_ids(item):
                 self._send(self._detok.step(token_id))
         return self._router.take()
 
@@ -196,7 +196,10 @@ class DecodeChat:
         self._reason: str | None = None
 
     def feed(self, item: Any) -> Sequence[Delta]:
-        deltas = self._decoder.feed(item) if not isinstance(item, EngineStep) else self._feed_step(item)
+        try:
+            deltas = self._decoder.feed(item) if not isinstance(item, EngineStep) else self._feed_step(item)
+        except FeedError as error:
+            raise error.engine_error from None
         self.finished = self._decoder.finished
         return deltas
 

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from tokenweir import Tokenizer, TokenizerFileError
-from tokenweir.encode import table_cache
+from tokenweir.encode import formats, table_cache
 from tokenweir.encode.formats import tiktoken
 
 TEXTS = ["", "Hello, world!", "naïve café 你好，世界 12345\n\n  x", "<|endoftext|>", "\U0001f600" * 9, "a" * 3000]
@@ -308,7 +308,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(ranks, cache, monkeypa
         write_ranks(ranks, b"cd")
         return spec
 
-    monkeypatch.setattr(tiktoken, "read", read)
+    monkeypatch.setitem(formats.FORMATS, "tiktoken", replace(formats.FORMATS["tiktoken"], read=read))
     assert load(ranks).encode("ab") == [256]
     assert not kept(cache)
     monkeypatch.undo()

@@ -343,5 +343,5 @@ def test_a_pattern_for_a_tokenizer_json(folder):
 
 
 def test_an_unknown_format():
-    with pytest.raises(ValueError, match=r"^format must be one of huggingface, .*, tiktoken, not 'gpt'$"):
+    with pytest.raises(ValueError, match=r"^format must be one of gguf, .*, tiktoken, not 'gpt'$"):
         Tokenizer.from_bytes(b"", "gpt")

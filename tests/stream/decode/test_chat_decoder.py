@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tokenweir.encode.errors import EngineError, TokenIdError
+from tokenweir.encode.errors import TokenIdError
 from tokenweir.stream.chat.stages import detokenize
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
@@ -391,14 +391,14 @@ def test_index_is_that_of_every_delta(think_tok):
 def test_feed_takes_arrays_tuples_and_single_ids(tok):
     decoder = ChatDecoder(tok)
     assert text_of([*decoder.feed(np.array([65, 66])), *decoder.feed((67,)), *decoder.feed(68)]) == "ABCD"
-    with pytest.raises(EngineError, match="the engine yielded str 'A', not a token id"):
+    with pytest.raises(TypeError, match="^ids must be a token id or a sequence of ids, not str 'A'$"):
         decoder.feed("A")
 
 
 @pytest.mark.parametrize("bad", [1.5, "a", None, [66]])
 def test_what_is_no_id_in_a_list_is_named_and_harms_nothing(tok, bad):
     decoder = ChatDecoder(tok)
-    with pytest.raises(EngineError, match=re.escape(f"the engine yielded list [65, {bad!r}], not a token id")):
+    with pytest.raises(TypeError, match=re.escape(f"a sequence of ids, not list [65, {bad!r}]")):
         decoder.feed([65, bad])
     assert text_of(decoder.feed([66])) == "AB"
 

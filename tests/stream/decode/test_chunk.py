@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.decode.chunk import Chunk, id_list
+from tokenweir.stream.decode.chunk import Chunk, engine_ids, id_list
 from tokenweir.stream.events.step import EngineStep
 
 
@@ -52,13 +52,15 @@ def test_whatever_holds_ids_becomes_a_list_of_ints(item, ids):
     ],
 )
 def test_anything_else_is_named(item, named):
-    with pytest.raises(EngineError, match=re.escape(f"the engine yielded {named}")):
+    with pytest.raises(TypeError, match=re.escape(f"a sequence of ids, not {named}")):
         id_list(item)
+    with pytest.raises(EngineError, match=re.escape(f"the engine yielded {named}")):
+        engine_ids(item)
 
 
 def test_what_is_long_is_named_in_short():
     with pytest.raises(EngineError) as caught:
-        id_list("x" * 1000)
+        engine_ids("x" * 1000)
     assert str(caught.value) == (
         f"the engine yielded str '{'x' * 76}..., not a token id, a sequence of ids or an EngineStep"
     )
