@@ -1,0 +1,73 @@
+"""Chat templates as transformers renders them: its own compiled environment, at a fixed time."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from types import TracebackType
+from typing import Any
+from unittest import mock
+
+import pytest
+
+CLOCK = datetime(2026, 11, 20, 9, 30, 15, 250)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Result of a render: a text with the spans of its generation blocks, or an error and the line that it names."""
+
+    text: str | None
+    generation: tuple[tuple[int, int], ...] = ()
+    error: str = ""
+    line: int | None = None
+
+
+class _Clock(datetime):
+    @classmethod
+    def now(cls, tz: Any = None) -> datetime:
+        return CLOCK
+
+
+def _module() -> Any:
+    return pytest.importorskip("transformers.utils.chat_template_utils", exc_type=ImportError)
+
+
+@lru_cache(maxsize=256)
+def _compiled(source: str) -> Any:
+    return _module()._cached_compile_jinja_template(source)
+
+
+def _failed(error: Exception) -> Expected:
+    if isinstance(error, SyntaxError):  # of the Python that the template is compiled to, which has other lines
+        line = None
+    else:
+        line = getattr(error, "lineno", None) or _template_line(error.__traceback__)
+    return Expected(None, error=f"{type(error).__name__}: {error}", line=line)
+
+
+def _template_line(trace: TracebackType | None) -> int | None:
+    """Return the line of the innermost frame that is the template's own."""
+    line = None
+    while trace:
+        if trace.tb_frame.f_code.co_filename == "<template>":
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def expected(source: str, variables: Mapping[str, Any]) -> Expected:
+    """Render by transformers' environment; the variables are copied first."""
+    blocks: list[str] = []
+    generation: list[tuple[int, int]] = []
+    with mock.patch.object(_module(), "datetime", _Clock):
+        try:
+            template = _compiled(source)
+            with template.environment.activate_tracker(blocks, generation):
+                blocks.extend(template.generate(**copy.deepcopy(dict(variables))))
+        except Exception as error:  # noqa: BLE001 - a template may raise any error of Python
+            return _failed(error)
+    return Expected("".join(blocks), tuple(generation))
