@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,7 +40,10 @@ def _module() -> Any:
 
 @lru_cache(maxsize=256)
 def _compiled(source: str) -> Any:
-    return _module()._cached_compile_jinja_template(source)
+    template = _module()._cached_compile_jinja_template(source)
+    # Templates look these up when they are reached, and the engines that the templates were written for have them.
+    template.environment.filters |= {"from_json": json.loads, "fromjson": json.loads}
+    return template
 
 
 def _failed(error: Exception) -> Expected:
@@ -63,7 +68,8 @@ def expected(source: str, variables: Mapping[str, Any]) -> Expected:
     """Render by transformers' environment; the variables are copied first."""
     blocks: list[str] = []
     generation: list[tuple[int, int]] = []
-    with mock.patch.object(_module(), "datetime", _Clock):
+    with mock.patch.object(_module(), "datetime", _Clock), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of invalid escapes, which Python warns of and Jinja takes
         try:
             template = _compiled(source)
             with template.environment.activate_tracker(blocks, generation):

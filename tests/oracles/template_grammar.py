@@ -72,8 +72,6 @@ _TEXT_FILTERS = (
         "forceescape",
         "string|upper",
         "select|list",
-        "striptags",
-        "wordwrap(3)",
     ),
 )
 _TEXT_METHODS = (
@@ -177,7 +175,7 @@ _DICT_FILTERS = (
         "first",
         "join",
     ),
-    *("dictsort(by='value')", "dictsort(reverse=true)", "map('upper')|list", "items", "sort", "xmlattr", "urlencode"),
+    *("dictsort(by='value')", "dictsort(reverse=true)", "map('upper')|list", "items", "sort"),
 )
 _TESTS = (
     *(
@@ -239,7 +237,7 @@ def _numbers(inner: SearchStrategy[str]) -> SearchStrategy[str]:
         st.builds("{} {} {}".format, atom, operators, atom),
         st.builds("({} {} {}) {} {}".format, atom, operators, atom, operators, atom),
         st.builds("-{}".format, atom),
-        st.builds("{} ** {}".format, atom, st.sampled_from(("0", "1", "2", "-1", "0.5"))),
+        st.builds("{} ** {}".format, atom, st.sampled_from(("0", "1", "2", "-1"))),
         st.builds(
             "{}|{}".format, atom, st.sampled_from(("abs", "round", "round(1)", "int", "float", "string", "tojson"))
         ),

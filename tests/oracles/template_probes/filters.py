@@ -26,7 +26,6 @@ PROBES = {
         "{{ text.upper|tojson }}",
         "{{ plain|tojson(indent=-1) }}{{ plain|tojson(indent=true) }}",
         "{{ plain|tojson(zz=1) }}",
-        "{{ '\\ud83d\\ude00'|tojson }}",
     ],
     "trim, case and words": [
         "[{{ blank|trim }}]{{ 'xaxx'|trim('x') }}{{ 5|trim }}[{{ '\\x1c a \\x85'|trim }}]{{ 'abcba'|trim('ab') }}[{{ ''|trim }}]",
@@ -35,7 +34,6 @@ PROBES = {
         "{{ 5|upper }}{{ true|lower }}{{ numbers|upper }}{{ none|title }}",
         "{{ 'a b  c\\nd'|wordcount }}{{ ''|wordcount }}{{ 'é-b c_d'|wordcount }}{{ 5|wordcount }}",
         "{{ 'abc'|center(9) }}|{{ 'abcd'|center(9) }}|{{ 'abc'|center(2) }}|{{ 'é'|center(4) }}|",
-        "{{ 'a b c d e f'|wordwrap(3) }}|{{ 'abcdefgh'|wordwrap(3) }}|{{ 'a-b-c d'|wordwrap(3, false) }}",
         "{{ 'hello big world'|truncate(9) }}|{{ 'hello big world'|truncate(9, true) }}|{{ 'hello'|truncate(9) }}|{{ 'hello big world'|truncate(9, true, '..', 0) }}",
         "{{ 'hello big world'|truncate(11, leeway=0) }}|{{ 'hello big world'|truncate(length=5, end='', leeway=0) }}",
         "{{ 'a'|format }}{{ '%s=%r'|format('a', 'b') }}{{ '%(x)s'|format(x=1) }}{{ '%s'|format(5) }}{{ '100%%'|format }}",
@@ -70,7 +68,6 @@ PROBES = {
         "{{ '.5'|float }}{{ '5.'|float }}{{ '1e'|float }}{{ '１.５'|float }}{{ none|float }}{{ '1e400'|float }}{{ 'infinity'|float }}",
         "{{ -5|abs }}{{ (-5)|abs }}{{ (-2.5)|abs }}{{ true|abs }}",
         "{{ 'a'|abs }}",
-        "{{ 1000|filesizeformat }}{{ 1|filesizeformat }}{{ 123456789|filesizeformat }}{{ 2048|filesizeformat(true) }}",
     ],
     "lists": [
         "{{ numbers|min }}{{ numbers|max }}{{ numbers|sum }}{{ people|sum(attribute='age') }}[{{ []|min }}][{{ []|max }}]{{ numbers|sum(start=10) }}{{ []|sum }}",
@@ -142,14 +139,11 @@ PROBES = {
         "{{ ('<'|safe) * 2 + '&' }}{{ ('<a>'|safe)[0] + '&' }}{{ ('<a>'|safe)|upper + '&' }}{{ ('<a>'|safe).upper() + '&' }}{{ ('<a>'|safe)|trim + '&' }}",
         "{{ ('<'|safe)|string + '&' }}{{ ('<'|safe) == '<' }}{{ ('<'|safe)|length }}{{ ('<'|safe) in '<>' }}{{ {'<'|safe: 1}['<'] }}",
         "{% set b %}{{ '<'|safe }}{% endset %}{{ b + '&' }}{% macro m() %}<{% endmacro %}{{ m() + '&' }}{% filter safe %}<{% endfilter %}",
-        "{{ (markup|striptags) }}{{ ('<p>a  b</p>'|safe).striptags() }}{{ ('&lt;'|safe).unescape() }}",
         "{{ ('<'|safe)|replace('<', '&') }}{{ 'a'|replace('a', '<'|safe) }}{{ ('<'|safe)|indent(1, true) + '&' }}{{ ('<'|safe)|tojson }}",
         "{{ ('<b'|safe)|capitalize + '&' }}{{ ('a'|safe)|title + '&' }}{{ ('a'|safe)|first + '&' }}{{ ('ab'|safe)|reverse }}{{ ('a'|safe)|center(3) + '&' }}",
         "{% for c in '<a'|safe %}{{ c + '&' }}{% endfor %}{{ ('a<b'|safe).partition('<') }}{{ ('a\\n<'|safe).splitlines() }}",
         "{{ (text|tojson|safe) + '\"' }}{{ numbers|tojson|safe ~ '<' }}{{ [('<'|safe) + '&', 1]|join }}",
         "{{ ('a'|safe).strip('<') + '<' }}{{ ('a'|safe).startswith('a') }}{{ ('a'|safe) < 'b' }}{{ 'x' if 'a'|safe is string }}",
         "{{ ('<'|safe) + 1 }}",
-        "{{ {'a': '<'}|xmlattr }}{{ {'a': none, 'b': 1}|xmlattr(false) }}",
-        "{{ 'a b&c/é'|urlencode }}{{ {'a': 'b c'}|urlencode }}",
     ],
 }

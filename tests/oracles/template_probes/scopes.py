@@ -73,7 +73,6 @@ PROBES = {
         "{% macro m(a) %}{% set a = a + 1 %}{{ a }}{% endmacro %}{{ m(1) }}{{ a }}",
         "{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{{ m() }}{% endfor %}[{{ m is defined }}]",
         "{% if yes %}{% macro m() %}x{% endmacro %}{% endif %}{{ m() }}",
-        "{% macro m(a, b) %}{{ a }}{{ b }}{% endmacro %}{{ m(*[1, 2]) }}{{ m(**{'a': 3}) }}",
         "{% macro m(a=1, b) %}{{ a }}{{ b }}{% endmacro %}{{ m(2) }}",
         "{% macro m(text) %}{{ text }}{% endmacro %}{{ m('x') }}{{ m() }}",
         "{{ m() }}{% macro m() %}late{% endmacro %}",

@@ -70,7 +70,7 @@ PROBES = {
         "{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.next() }}{{ c.current }}{{ c.reset() }}{{ c.current }}",
         "{% set j = joiner('|') %}{{ j() }}a{{ j() }}b{{ j() }}c",
         "{% set j = joiner() %}{{ j() }}a{{ j() }}b",
-        "{{ dict(a=1).a }}{{ dict(a=1)['a'] }}{{ dict(**{'x': 1}) }}",
+        "{{ dict(a=1).a }}{{ dict(a=1)['a'] }}",
         "{{ strftime_now('%Y-%m-%d') }} {{ strftime_now('%d %b %Y') }} {{ strftime_now('%A, %B %d') }} {{ strftime_now('%H:%M:%S %p %I') }}",
         "{{ strftime_now('%j %U %w %y %a %e %%') }} {{ strftime_now('%f %u %V %G') }} {{ strftime_now('plain é 😀') }} {{ strftime_now('') }}",
         "{{ strftime_now('%c|%x|%X|%D|%F|%T|%R') }}",

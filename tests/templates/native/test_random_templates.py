@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, reject
 from jinja_oracle import expected
 from native_rendering import as_json, check_origins, outcome, rendered
 from random_conversations import conversations
@@ -26,6 +26,8 @@ def loaded(name):
 
 def check(source):
     reference = expected(source, VARIABLES)
+    if " AT 0X" in (reference.text or "").upper():
+        reject()  # Python prints a generator with its address, and the engine without
     forms = (VARIABLES, as_json(VARIABLES))
     for variables in forms:
         ours = outcome(source, variables)
