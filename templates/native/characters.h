@@ -42,15 +42,17 @@ inline size_t byte_of_character(std::string_view text, size_t index) {
   return at;
 }
 
+// Writes the UTF-8 of a character, of 4 bytes at most, and returns its size.
+inline size_t encode_character(uint32_t c, char* out) {
+  if (c < 0x10000) return utf8_encode_basic(c, reinterpret_cast<uint8_t*>(out));
+  out[0] = static_cast<char>(0xF0 | c >> 18);
+  for (int i = 1; i < 4; i++) out[i] = static_cast<char>(0x80 | (c >> (18 - 6 * i) & 0x3F));
+  return 4;
+}
+
 inline void append_character(uint32_t c, std::string& out) {
-  if (c < 0x10000) {
-    uint8_t bytes[3];
-    out.append(reinterpret_cast<const char*>(bytes), utf8_encode_basic(c, bytes));
-    return;
-  }
-  const char bytes[] = {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 0x3F)),
-                        static_cast<char>(0x80 | (c >> 6 & 0x3F)), static_cast<char>(0x80 | (c & 0x3F))};
-  out.append(bytes, 4);
+  char bytes[4];
+  out.append(bytes, encode_character(c, bytes));
 }
 
 inline bool is_ascii(std::string_view text) {
@@ -85,6 +87,13 @@ inline bool is_ascii_letter(uint32_t c) { return (c | 0x20) - 'a' < 26; }
 
 inline bool is_alphabetic(uint32_t c) { return c < 0x80 ? is_ascii_letter(c) : in_ranges(kAlphabetic, c); }
 inline bool is_decimal(uint32_t c) { return c < 0x80 ? is_ascii_digit(c) : in_ranges(kDecimal, c); }
+// The value of a decimal digit: the ranges of Unicode's begin with a zero, and have whole tens.
+inline uint32_t decimal_value(uint32_t c) {
+  if (c < 0x80) return c - '0';
+  const auto* range = std::upper_bound(std::begin(kDecimal), std::end(kDecimal), c,
+                                       [](uint32_t value, const CharacterRange& r) { return value < r.first; });
+  return (c - range[-1].first) % 10;
+}
 inline bool is_digit(uint32_t c) { return c < 0x80 ? is_ascii_digit(c) : in_ranges(kDigit, c); }
 inline bool is_numeric(uint32_t c) { return c < 0x80 ? is_ascii_digit(c) : in_ranges(kNumeric, c); }
 inline bool is_printable(uint32_t c) { return c < 0x80 ? c >= 0x20 && c < 0x7F : !in_ranges(kUnprintable, c); }

@@ -33,6 +33,8 @@ struct Function {
 
 // Null if there is none.
 const Filter* find_filter(std::string_view name);
+// The message for a filter that there is none of: Jinja may have it.
+std::string missing_filter(std::string_view name);
 const Test* find_test(std::string_view name);
 const Function* find_function(std::string_view name);
 

@@ -119,6 +119,14 @@ std::string number_source(Workspace& workspace, Text* text) {
   const std::string_view flat = workspace.flat(strip(workspace, text, Side::Both, nullptr));
   std::string out;
   for (size_t i = 0; i < flat.size(); i++) {
+    if (static_cast<uint8_t>(flat[i]) >= 0x80) {
+      const size_t start = i;
+      const uint32_t c = next_character(flat, i);
+      i--;
+      if (is_decimal(c)) out += static_cast<char>('0' + decimal_value(c));
+      else out.append(flat, start, i + 1 - start);
+      continue;
+    }
     if (flat[i] == '_' && i > 0 && i + 1 < flat.size() && flat[i - 1] != '_' && flat[i + 1] != '_') continue;
     out += flat[i];
   }
@@ -177,7 +185,7 @@ Value to_int(Evaluator& evaluator, const Value& subject, const Bound& bound) {
     if (!float_from(source, number) || !std::isfinite(number)) return otherwise;
     return integer_of(workspace, number);
   }
-  if (subject.is_undefined()) return otherwise;
+  if (subject.is_undefined()) fail_undefined(subject);
   if (subject.kind == Kind::Float) {
     if (std::isinf(subject.number)) throw Failure("OverflowError: cannot convert float infinity to integer");
     return std::isfinite(subject.number) ? integer_of(workspace, subject.number) : otherwise;
@@ -188,6 +196,7 @@ Value to_int(Evaluator& evaluator, const Value& subject, const Bound& bound) {
 
 Value to_float(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   double number;
+  if (subject.is_undefined()) fail_undefined(subject);
   if (subject.is_text() && float_from(number_source(evaluator.workspace, subject.text), number)) return Value::of_float(number);
   if (subject.is_number()) return Value::of_float(subject.kind == Kind::BigInt ? big_to_float(subject) : subject.as_float());
   return bound[0].is_missing() ? Value::of_float(0) : bound[0];

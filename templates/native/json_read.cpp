@@ -138,36 +138,52 @@ class Reader {
     return Value::of_dict(dict);
   }
 
+  // The next byte of a string that is not plain: its end, an escape, or a control character. `all` collects high bits.
+  size_t special_from(size_t at, uint64_t& all) const {
+    constexpr uint64_t kOnes = 0x0101010101010101u, kHigh = kOnes * 0x80;
+    const auto zero_bytes = [](uint64_t word) { return (word - kOnes) & ~word & kHigh; };
+    for (uint64_t word; at + 8 <= text_.size(); at += 8) {
+      std::memcpy(&word, text_.data() + at, 8);
+      all |= word;
+      const uint64_t found = zero_bytes(word ^ kOnes * '"') | zero_bytes(word ^ kOnes * '\\') | ((word - kOnes * 0x20) & ~word & kHigh);
+      if (found) return at + static_cast<size_t>(__builtin_ctzll(found)) / 8;
+    }
+    for (; at < text_.size(); at++) {
+      const auto c = static_cast<uint8_t>(text_[at]);
+      all |= c;
+      if (c == '"' || c == '\\' || c < 0x20) return at;
+    }
+    fail("a string is not closed");
+  }
+
   Text* string(uint32_t origin) {
     const size_t begin = ++at_;
-    uint8_t all = 0;
-    for (;; at_++) {
-      if (at_ == text_.size()) fail("a string is not closed");
-      const auto c = static_cast<uint8_t>(text_[at_]);
-      if (c == '"' || c == '\\' || c < 0x20) break;
-      all |= c;
+    uint64_t all = 0;
+    const size_t plain = special_from(begin, all);
+    size_t end = plain;
+    while (text_[end] != '"') {
+      if (text_[end] != '\\') fail("a control character in a string");
+      if (end + 2 > text_.size()) fail("a string is not closed");
+      end = special_from(end + 2, all);
     }
-    if (text_[at_] == '"') {
-      const size_t end = at_++;
-      if (all >= 0x80) check_utf8(begin, end);
-      return source_.plain(begin, end, origin, all < 0x80);
+    const bool ascii = !(all & 0x8080808080808080u);
+    if (!ascii) check_utf8(begin, end);
+    workspace_.spend_bytes(end - begin);
+    if (end == plain) {
+      at_ = end + 1;
+      return source_.plain(begin, end, origin, ascii);
     }
-    std::string out(text_.substr(begin, at_ - begin));
-    for (;;) {
-      const auto c = static_cast<uint8_t>(text_[at_]);
-      if (c == '"') break;
-      if (c == '\\') {
-        unescape(out);
-      } else {
-        if (c < 0x20) fail("a control character in a string");
-        out += text_[at_++];
-      }
-      if (at_ == text_.size()) fail("a string is not closed");
+    char* const bytes = workspace_.arena.template array<char>(end - begin);  // escapes are longer than what they mean
+    char* out = bytes;
+    for (at_ = begin; at_ < end;) {
+      const size_t next = special_from(at_, all);
+      std::memcpy(out, text_.data() + at_, next - at_);
+      out += next - at_;
+      at_ = next;
+      if (at_ < end) out += unescape(out);
     }
-    const size_t end = at_++;
-    check_utf8(begin, end);
-    workspace_.spend_bytes(out.size() * 4);
-    return source_.escaped(out, begin, end, origin);
+    at_ = end + 1;
+    return source_.escaped({bytes, static_cast<size_t>(out - bytes)}, begin, end, origin);
   }
 
   void check_utf8(size_t begin, size_t end) {
@@ -184,13 +200,14 @@ class Reader {
     }
   }
 
-  void unescape(std::string& out) {
-    if (++at_ == text_.size()) fail("a string is not closed");
-    const char c = text_[at_++];
+  // Writes what an escape means, and returns its size.
+  size_t unescape(char* out) {
+    const char c = text_[at_ + 1];
+    at_ += 2;
     constexpr std::string_view kLetters = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
     if (const size_t which = kLetters.find(c); which != kLetters.npos) {
-      out += kMeanings[which];
-      return;
+      *out = kMeanings[which];
+      return 1;
     }
     if (c != 'u') fail("an unknown escape");
     uint32_t unit = hex();
@@ -202,7 +219,7 @@ class Reader {
     } else if (unit >= 0xD800 && unit < 0xE000) {
       lone();
     }
-    append_character(unit, out);
+    return encode_character(unit, out);
   }
 
   [[noreturn]] void lone() const {
@@ -255,9 +272,9 @@ struct RequestSource {
     note(origin);
     return workspace.leaf(text.substr(begin, end - begin), origin, 0, ascii);
   }
-  Text* escaped(const std::string& bytes, size_t, size_t, uint32_t origin) {
+  Text* escaped(std::string_view bytes, size_t, size_t, uint32_t origin) {
     note(origin);
-    return workspace.copy(bytes, origin);
+    return workspace.leaf(bytes, origin);
   }
 };
 
@@ -272,10 +289,10 @@ struct TextSource {
   uint32_t under(uint32_t, const Symbol*) { return kFromEngine; }
   void name_key(Text*, uint32_t, const Symbol*) {}
   Text* plain(size_t begin, size_t end, uint32_t, bool) { return slicer(begin, end); }
-  Text* escaped(const std::string& bytes, size_t begin, size_t end, uint32_t) {
+  Text* escaped(std::string_view bytes, size_t begin, size_t end, uint32_t) {
     const Text* const source = slicer(begin, end);
-    if (source->is_leaf()) return workspace.copy(bytes, source->origin, source->offset, true);
-    return workspace.copy(bytes, kFromEngine, 0, true);  // of several origins, none of which may speak for the others
+    if (source->is_leaf()) return workspace.leaf(bytes, source->origin, source->offset, -1, true);
+    return workspace.leaf(bytes, kFromEngine, 0, -1, true);  // of several origins, none of which may speak for the others
   }
 };
 

@@ -36,6 +36,7 @@ class Lexer {
       }
       open(tag);
     }
+    if (!tokens_.empty()) line_ = tokens_.back().line;
     add(Token::Type::End, "");
     return std::move(tokens_);
   }

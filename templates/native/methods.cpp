@@ -138,6 +138,8 @@ void describe(Symbol& symbol) {
   symbol.of_dict = named(dict_methods(), symbol.text);
   symbol.of_list = named(list_methods(), symbol.text);
   symbol.of_tuple = named(tuple_methods(), symbol.text);
+  const std::string_view text = symbol.text;
+  symbol.is_dunder = text.size() > 4 && text.starts_with("__") && text.ends_with("__");
   symbol.described = true;
 }
 

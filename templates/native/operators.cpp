@@ -10,8 +10,6 @@
 namespace tokenweir::templates {
 namespace {
 
-bool is_dunder(std::string_view name) { return name.size() > 4 && name.substr(0, 2) == "__" && name.substr(name.size() - 2) == "__"; }
-
 Value bound(Workspace& workspace, const Value& self, const Method* method) {
   Value value = Value::of(Kind::Method);
   value.method = workspace.arena.make<BoundMethod>(BoundMethod{self, method});
@@ -30,9 +28,9 @@ Value Evaluator::attribute(const Value& object, Symbol* symbol) {
   switch (object.kind) {
     case Kind::Dict:
       if (!symbol->described) describe(*symbol);
-      if (!symbol->of_dict) [[likely]] {
+      if (!symbol->of_dict && !symbol->is_dunder) [[likely]] {
         if (const Value* const found = object.dict->find(symbol)) return *found;
-        return absent(object, symbol, is_dunder(symbol->text) ? Absent::Unsafe : Absent::Attribute);
+        return absent(object, symbol, Absent::Attribute);
       }
       break;
     case Kind::Namespace:
@@ -64,7 +62,7 @@ Value Evaluator::attribute(const Value& object, Symbol* symbol) {
     if (method->changes) return absent(object, symbol, Absent::Unsafe);
     return bound(workspace, object, method);
   }
-  return absent(object, symbol, is_dunder(symbol->text) ? Absent::Unsafe : Absent::Attribute);
+  return absent(object, symbol, symbol->is_dunder ? Absent::Unsafe : Absent::Attribute);
 }
 
 Value Evaluator::item(const Value& object, const Value& key, Symbol* symbol) {
@@ -113,7 +111,7 @@ Value Evaluator::part(const Value& object, const Value& start, const Value& stop
     type_error(std::string("'") + type_name(object) + "' object is not subscriptable");
   const auto bound = [](const Value& value, int64_t otherwise) {
     if (value.is_none()) return otherwise;
-    if (value.kind == Kind::BigInt) return truth(value) ? INT64_MAX / 2 : otherwise;
+    if (value.kind == Kind::BigInt) return value.big->negative ? INT64_MIN / 2 : INT64_MAX / 2;
     if (!value.is_integer()) type_error("slice indices must be integers or None or have an __index__ method");
     return value.integer;
   };

@@ -1,5 +1,7 @@
 #include "parser.h"
 
+#include <utility>
+
 #include "characters.h"
 #include "filter.h"
 
@@ -441,7 +443,7 @@ Node* Parser::filter(Node* subject) {
   const bool plain = !at_op("(") || arguments(node->arguments);
   node->subject = subject;
   node->filter = find_filter(called);
-  if (!node->filter) return broken("No filter named '" + called + "' found.");
+  if (!node->filter) return broken(missing_filter(called));
   if (!plain) return broken("calls with * or ** arguments are not supported");
   return node;
 }
@@ -520,6 +522,13 @@ std::string_view Parser::body(Ends ends, Nodes& nodes) {
   return tokens_[at_ - 1].text;
 }
 
+// A body in which `break` does not end a loop outside.
+void Parser::function_body(Ends ends, Nodes& nodes) {
+  const int loops = std::exchange(loops_, 0);
+  body(ends, nodes);
+  loops_ = loops;
+}
+
 Node* Parser::statement() {
   Nesting nesting(*this);
   if (current().type != Token::Type::Name) fail("tag name expected");
@@ -529,6 +538,7 @@ Node* Parser::statement() {
     at_++;
     return node;
   };
+  if ((tag == "break" || tag == "continue") && !loops_) fail("'" + tag + "' outside loop");
   if (tag == "if") return if_statement();
   if (tag == "for") return for_statement();
   if (tag == "set") return set_statement();
@@ -542,7 +552,7 @@ Node* Parser::statement() {
   if (tag == "generation") {
     Scope* const node = make<Scope>(NodeKind::Generation);
     at_++;
-    body({"endgeneration"}, node->body);
+    function_body({"endgeneration"}, node->body);
     return node;
   }
   for (const std::string_view other : {"include", "import", "from", "extends", "block", "autoescape"})
@@ -573,6 +583,8 @@ Target* Parser::one_target(bool attributes) {
     expect_op(")");
     return inner;
   }
+  for (const std::string_view constant : {"true", "false", "none", "True", "False", "None"})
+    if (at_name(constant)) fail("can't assign to 'const'");
   Symbol* const symbol = name("name");
   if (attributes && skip_op(".")) {
     Name* const object = make<Name>(NodeKind::Name);
@@ -622,7 +634,10 @@ Node* Parser::for_statement() {
     node->test_target = copied(node->target);
   }
   node->recursive = skip_name("recursive");
-  if (body({"endfor", "else"}, node->body) == "else") body({"endfor"}, node->otherwise);
+  loops_++;
+  const std::string_view end = body({"endfor", "else"}, node->body);
+  loops_--;
+  if (end == "else") body({"endfor"}, node->otherwise);
   return node;
 }
 
@@ -652,6 +667,8 @@ void Parser::signature(Macro& macro) {
   for (bool first = true; !at_op(")"); first = false) {
     if (!first) expect_op(",");
     parameters.push_back(name("name"));
+    if (std::count(parameters.begin(), parameters.end(), parameters.back()) > 1)
+      fail("duplicate argument '" + std::string(parameters.back()->text) + "'");
     if (skip_op("=")) defaults.push_back(expression());
     else if (!defaults.empty()) fail("non-default argument follows default argument");
   }
@@ -665,7 +682,7 @@ Node* Parser::macro_statement() {
   at_++;
   node->name = name("name");
   signature(*node);
-  body({"endmacro"}, node->body);
+  function_body({"endmacro"}, node->body);
   return node;
 }
 
@@ -677,7 +694,7 @@ Node* Parser::call_statement() {
   if (at_op("(")) signature(*node->caller);
   Node* const call = expression();
   if (call->kind != NodeKind::Call && call->kind != NodeKind::Broken) fail("expected call");
-  body({"endcall"}, node->caller->body);
+  function_body({"endcall"}, node->caller->body);
   if (call->kind == NodeKind::Broken) {
     call->kind = NodeKind::Fail;
     return call;

@@ -78,6 +78,7 @@ class Parser {
   bool at_end(Ends ends) const;
   // `%}`, statements, and the tag that ends them, whose name is returned; its arguments may follow.
   std::string_view body(Ends ends, Nodes& nodes);
+  void function_body(Ends ends, Nodes& nodes);
   Node* statement();
   Node* if_statement();
   Node* for_statement();
@@ -97,6 +98,7 @@ class Parser {
   const std::vector<Token> tokens_;
   size_t at_ = 0;
   int depth_ = 0;
+  int loops_ = 0;  // around the statement, in the same function
 };
 
 }  // namespace tokenweir::templates

@@ -50,9 +50,10 @@ void Rendering::join(Text* output) {
   workspace.leaves(output, [&](Text* leaf) {
     if (leaf->is_mark()) {
       if (leaf->origin == kGenerationBegins && !open++) began = text_.size();
-      if (leaf->origin == kGenerationEnds && open && !--open && began < text_.size()) generation_.emplace_back(began, text_.size());
+      if (leaf->origin == kGenerationEnds && open && !--open) generation_.emplace_back(began, text_.size());
       return;
     }
+    if (!leaf->size) return;
     text_.append(leaf->bytes, leaf->size);
     const std::string_view bytes{leaf->bytes, leaf->size};
     const auto characters = static_cast<uint32_t>(leaf->ascii == 1 ? leaf->size : count_characters(bytes));

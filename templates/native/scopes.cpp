@@ -186,6 +186,7 @@ class Resolver {
     }
     StaticScope in{&scope, scope.function};
     declare(node.target, in);
+    if (in.slots.contains(loop_)) throw Failure("Can't assign to special loop variable in for-loop target", node.line);
     in.loop = &node;
     node.loop_slot = new_slot(in, node.line);
     in.slots[loop_] = node.loop_slot;

@@ -141,7 +141,7 @@ struct Map final : Stage {
     if (!arguments.count) throw Failure("map requires a filter argument");
     const std::string name(evaluator.workspace.flat(text_argument(arguments.positional[0], "filter name")));
     filter = find_filter(name);
-    if (!filter) throw Failure("No filter named '" + name + "'.");
+    if (!filter) throw Failure(missing_filter(name));
   }
 
   bool next(Evaluator& evaluator, Value& item) override {
@@ -430,6 +430,12 @@ const std::vector<Filter>& sequence_filters() {
       {"unique", {{"case_sensitive", "attribute"}}, deferred<unique>},
   };
   return filters;
+}
+
+std::string missing_filter(std::string_view name) {
+  for (const std::string_view other : {"filesizeformat", "pprint", "random", "striptags", "urlencode", "urlize", "wordwrap", "xmlattr"})
+    if (name == other) return "the filter '" + std::string(name) + "' is not supported";
+  return "No filter named '" + std::string(name) + "' found.";
 }
 
 const Filter* find_filter(std::string_view name) {

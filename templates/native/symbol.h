@@ -16,7 +16,8 @@ struct Symbol {
   std::string_view text;
   uint32_t hash;
   LoopField loop_field = LoopField::None;
-  bool described = false;            // whether the fields below are filled
+  bool described = false;            // whether the others are filled in
+  bool is_dunder = false;            // such as __class__, which the sandbox hides
   const Method* of_text = nullptr;   // methods of this name
   const Method* of_dict = nullptr;
   const Method* of_list = nullptr;

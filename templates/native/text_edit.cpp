@@ -118,12 +118,16 @@ Text* change_case(Workspace& workspace, Text* text, Case to) {
 Text* title_words(Workspace& workspace, Text* text) {
   // Words begin at the start and behind runs of -, white space, and opening brackets; a run is changed like a word.
   bool in_word = false;
+  size_t rest = 0;  // where the part of the word begins that is lowered, as a text of its own
   return map_characters(workspace, text, [&](uint32_t c, std::string_view flat, size_t at, std::string& out) {
     const bool divides = c == '-' || is_space(c) || c == '(' || c == '{' || c == '[' || c == '<';
-    if (divides || in_word) {
-      divides ? append_character(c, out) : append_lower(c, flat, at, out);
+    if (divides) {
+      append_character(c, out);
+    } else if (in_word) {
+      append_lower(c, flat.substr(rest), at - rest, out);
     } else {
       append_upper(c, out);
+      rest = at + utf8_length(static_cast<uint8_t>(flat[at]));
     }
     in_word = !divides;
   });
@@ -181,7 +185,7 @@ List* split(Workspace& workspace, Text* text, Text* separator, int64_t most, boo
     size_t start = at;
     if (is_space(next_character(flat, at))) continue;
     if (most == 0) {
-      list->add(workspace, Value::of_text(strip(workspace, slice(start, flat.size()), Side::Right, nullptr), markup));
+      put(start, flat.size());
       break;
     }
     size_t end = at;
@@ -204,7 +208,6 @@ static List* reversed_list(Workspace& workspace, const List& list) {
 }
 
 List* split_right(Workspace& workspace, Text* text, Text* separator, int64_t most, bool markup) {
-  if (most < 0) return split(workspace, text, separator, most, markup);
   const std::string_view flat = workspace.flat(text);
   List* const list = List::make(workspace, 4);
   Slicer slice(workspace, text);
@@ -231,7 +234,7 @@ List* split_right(Workspace& workspace, Text* text, Text* separator, int64_t mos
       continue;
     }
     if (most == 0) {
-      list->add(workspace, Value::of_text(strip(workspace, slice(0, end), Side::Left, nullptr), markup));
+      put(0, end);
       break;
     }
     size_t start = end;
