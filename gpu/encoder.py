@@ -239,7 +239,7 @@ class GpuEncoder:
         )
         return dict(zip(plain, encoded, strict=True)) | {
             i: self.tokenizer.encode_array(
-                texts.prompts[i].text, add_special_tokens=False, guarded=texts.prompts[i].guarded
+                texts.prompts[i].text, add_special_tokens=False, guarded=texts.guarded[i]
             )
             for i in refused
             if i in texts.prompts

@@ -32,13 +32,8 @@ class GuardedText(Protocol):
         """What is encoded."""
         ...
 
-    @property
-    def guarded(self) -> Sequence[int]:
-        """Ascending offsets of characters over which no control token may match."""
-        ...
-
-    def check(self, tokenizer: Tokenizer) -> None:
-        """Refuse a tokenizer for whose control tokens it was not guarded."""
+    def guarded_for(self, tokenizer: Tokenizer) -> Sequence[int]:
+        """Find the characters over which no control token of the tokenizer may match: their offsets, ascending."""
         ...
 
 
@@ -49,6 +44,7 @@ class Texts:
         documents: Their UTF-8, on the host or on the device.
         offsets: Where each begins in all of them, int64[n + 1].
         prompts: Those that are prompts, by their number.
+        guarded: Their guarded characters.
         guards: Sorted offsets in all of them of characters that no control token may cover.
 
     """
@@ -62,18 +58,18 @@ class Texts:
 
         Args:
             texts: As in `GpuEncoder.encode_batch`.
-            tokenizer: Against whose control tokens prompts must be guarded.
+            tokenizer: The tokenizer against whose control tokens prompts are guarded.
             devices: Strings on a device must lie on one of them.
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
-            TemplateError: A prompt was rendered without a guard against one of this tokenizer's control tokens.
             TypeError: There is something else among them.
             ValueError: An Arrow array is not one of strings, has a null, or lies on another device.
 
         """
         given = for_core(texts)
         self.prompts: dict[int, GuardedText] = {}
+        self.guarded: dict[int, Sequence[int]] = {}
         self.guards: NDArray[np.int64] = np.zeros(0, np.int64)
         if is_arrow(given):
             self.documents = _arrow(given, devices)
@@ -85,14 +81,13 @@ class Texts:
         """The UTF-8 of texts and prompts; sets the attributes about these."""
         with suppress(TypeError):  # so that plain texts, most often all there are, need not be looked at twice
             return Documents(given)
-        self.prompts = {i: text for i, text in enumerate(given) if hasattr(text, "guarded")}
-        for prompt in self.prompts.values():
-            prompt.check(tokenizer)
+        self.prompts = {i: text for i, text in enumerate(given) if hasattr(text, "guarded_for")}
+        self.guarded = {i: prompt.guarded_for(tokenizer) for i, prompt in self.prompts.items()}
         documents = Documents([text.text if i in self.prompts else text for i, text in enumerate(given)])
         places = [
-            documents.offsets[i] + np.array(documents.positions(i, prompt.guarded), np.int64)
-            for i, prompt in self.prompts.items()
-            if prompt.guarded
+            documents.offsets[i] + np.array(documents.positions(i, guarded), np.int64)
+            for i, guarded in self.guarded.items()
+            if guarded
         ]
         if places:
             self.guards = np.concatenate(places)

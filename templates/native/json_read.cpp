@@ -265,15 +265,15 @@ struct RequestSource {
     key->offset = 0;
     origins.at(key->origin).is_text = true;
   }
-  void note(uint32_t origin) {
-    if (origin >= Origins::kFirst) origins.at(origin).is_text = true;
+  void note(uint32_t origin, size_t size) {
+    if (origin >= Origins::kFirst) origins.at(origin).is_text = size != 0;
   }
   Text* plain(size_t begin, size_t end, uint32_t origin, bool ascii) {
-    note(origin);
+    note(origin, end - begin);
     return workspace.leaf(text.substr(begin, end - begin), origin, 0, ascii);
   }
   Text* escaped(std::string_view bytes, size_t, size_t, uint32_t origin) {
-    note(origin);
+    note(origin, bytes.size());
     return workspace.leaf(bytes, origin);
   }
 };

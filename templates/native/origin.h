@@ -16,7 +16,8 @@ struct Origin {
   uint32_t parent;
   Step step;
   bool vouched;   // the caller stands for this text as for the template's
-  bool is_text;   // a string, not a container
+  bool is_text;   // a string that is not empty, not a container
+  bool answered;  // in the content of an assistant's message
   const Symbol* key;
   uint32_t index;
 };
@@ -27,7 +28,7 @@ class Origins {
 
   uint32_t add(uint32_t parent, Origin::Step step, const Symbol* key, uint32_t index = 0) {
     const bool vouched = parent >= kFirst && (at(parent).vouched || is_role(at(parent), step, key));
-    inputs_.push_back({parent, step, vouched, false, key, index});
+    inputs_.push_back({parent, step, vouched, false, false, key, index});
     return static_cast<uint32_t>(inputs_.size() - 1 + kFirst);
   }
   uint32_t add_variable(const Symbol* name) { return add(0, Origin::Step::Variable, name); }
@@ -40,6 +41,9 @@ class Origins {
 
   // Such as `messages[3].tool_calls[0].function.arguments.city`; a key ends in ` (key)`.
   std::string path(uint32_t origin) const;
+
+  const std::vector<Origin>& inputs() const { return inputs_; }
+  void restore(std::vector<Origin> inputs) { inputs_ = std::move(inputs); }
 
  private:
   // The role of a message: callers check it against a list.

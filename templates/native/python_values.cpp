@@ -129,8 +129,8 @@ Value PythonInput::value(PyObject* object, uint32_t origin) {
 
 Value PythonInput::text(PyObject* object, uint32_t origin) {
   Workspace& workspace = rendering_.workspace();
-  rendering_.origins().at(origin).is_text = true;
   const std::string_view bytes = utf8(object, origin, "");
+  rendering_.origins().at(origin).is_text = !bytes.empty();
   if (bytes.size() > Rendering::kMostText)
     refuse(origin, " is longer than the limit of " + std::to_string(Rendering::kMostText) + " bytes");
   if (bytes.size() <= kShort) return Value::of_text(workspace.copy(bytes, origin));

@@ -25,6 +25,9 @@ class Rendering {
   static constexpr size_t kMostMemory = 160 << 20, kMostText = 64 << 20;
 
   explicit Rendering(std::shared_ptr<const Template> source);
+  // One that was saved: what `run` leaves. Keys of its origins are made by `name`.
+  Rendering(std::vector<Span> spans, std::vector<std::pair<uint64_t, uint64_t>> generation, uint64_t steps);
+  const Symbol* name(std::string_view text) { return restored_->intern(text); }
 
   // What the input is read with, before `run`.
   Workspace& workspace() { return *workspace_; }
@@ -35,28 +38,30 @@ class Rendering {
   // Renders. Raises Failure with the line. The workspace is gone after it, and what inputs refer to need not live on.
   void run(const Clock& clock);
 
-  const std::string& text() const { return text_; }
   std::string take_text() { return std::move(text_); }
   const std::vector<Span>& spans() const { return spans_; }
   // Byte offsets of generation blocks, ascending; those within another are left out.
   const std::vector<std::pair<uint64_t, uint64_t>>& generation() const { return generation_; }
   uint64_t steps() const { return steps_; }
   // For each origin, whether the output has any of it.
-  const std::vector<bool>& written() const { return written_; }
+  std::vector<bool> written() const;
+  // Drops the output behind some characters; `text` is the output, and what is left of it is returned.
+  std::string_view cut(std::string_view text, uint64_t characters);
 
  private:
   uint64_t most_steps() const;
+  void note_answers();
   void join(Text* output);
 
   std::shared_ptr<const Template> source_;
   std::unique_ptr<Arena> names_;  // of the keys in `origins_`
+  std::unique_ptr<SymbolTable> restored_;
   std::unique_ptr<Workspace> workspace_;
   Dict* inputs_;
   Origins origins_;
   std::string text_;
   std::vector<Span> spans_;
   std::vector<std::pair<uint64_t, uint64_t>> generation_;
-  std::vector<bool> written_;
   uint64_t steps_ = 0;
 };
 
