@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from native_rendering import rendered
+from jinja_oracle import CLOCK
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates._native import Rendering, Template
+from tokenweir.templates._native import ControlTokens, Rendering, Template
 
 Variables = dict[str, Any]
 
@@ -37,20 +37,19 @@ PLACES = (
 )
 
 
-def conversation(place: str, text: str) -> tuple[Variables, str]:
-    """Give variables with a text in one place, and the beginning of that place's path."""
-    path = ""
+def conversation(texts: Mapping[str, str]) -> tuple[Variables, list[str]]:
+    """Give variables with texts in some places, and the beginnings of those places' paths."""
+    paths: list[str] = []
 
     def at(name: str, otherwise: str, where: str) -> str:
-        nonlocal path
-        if name != place:
+        if name not in texts:
             return otherwise
-        path = where
-        return text
+        paths.append(where)
+        return texts[name]
 
     here = "messages[1].content"
     parts: Any = at("user", "Hi there", here)
-    if place in ("part", "second part", "part type"):
+    if not texts.keys().isdisjoint(("part", "second part", "part type")):
         first = {"type": at("part type", "text", f"{here}[0].type"), "text": at("part", "Hi", f"{here}[0].text")}
         parts = [first, {"type": "text", "text": at("second part", "there", f"{here}[1].text")}]
     call, function = "messages[2].tool_calls[0]", "messages[2].tool_calls[0].function"
@@ -62,7 +61,7 @@ def conversation(place: str, text: str) -> tuple[Variables, str]:
             ]
         },
     }
-    if place == "argument text":
+    if "argument text" in texts:
         arguments = at("argument text", "", f"{function}.arguments")
     assistant: Variables = {
         "role": "assistant",
@@ -76,7 +75,7 @@ def conversation(place: str, text: str) -> tuple[Variables, str]:
         ],
     }
     for name in ("reasoning_content", "reasoning", "thinking"):
-        if name == place:
+        if name in texts:
             assistant[name] = at(name, "", f"messages[2].{name}")
     result = {
         "role": "tool",
@@ -85,9 +84,9 @@ def conversation(place: str, text: str) -> tuple[Variables, str]:
         "content": at("result", "sunny", "messages[3].content"),
     }
     user = {"role": "user", "content": parts}
-    if place == "user name":
+    if "user name" in texts:
         user["name"] = at("user name", "", "messages[1].name")
-    if place == "assistant name":
+    if "assistant name" in texts:
         assistant["name"] = at("assistant name", "", "messages[2].name")
     schema, city = "tools[0].function.parameters", "tools[0].function.parameters.properties.city"
     parameters = {
@@ -126,18 +125,18 @@ def conversation(place: str, text: str) -> tuple[Variables, str]:
         "eos_token": "</s>",
         "add_generation_prompt": True,
     }
-    if place.startswith("document"):
+    if any(place.startswith("document") for place in texts):
         document = {
             "title": at("document title", "T", "documents[0].title"),
             "text": at("document text", "x", "documents[0].text"),
         }
         document[at("document key", "source", "documents[0]")] = "web"
         variables["documents"] = [document]
-    if place == "date":
+    if "date" in texts:
         variables["date_string"] = at("date", "", "date_string")
-    if place == "custom":
+    if "custom" in texts:
         variables["model_identity"] = at("custom", "", "model_identity")
-    return variables, path
+    return variables, paths
 
 
 def without_calls(variables: Variables) -> Variables:
@@ -234,43 +233,81 @@ class Target:
         self.template = Template(source)
         self.tokens = tokens_of(source)
         longest = sorted(self.tokens, key=len, reverse=True)
+        self.guard = ControlTokens(self.tokens, [])
+        self.text_pattern = re.compile("|".join(map(re.escape, longest)))
         self.pattern = re.compile(b"|".join(re.escape(token.encode()) for token in longest))
 
-    def render(self, place: str, text: str) -> tuple[Rendering | None, str]:
-        """Render with a text in a place, without calls if the template refuses them."""
-        variables, path = conversation(place, text)
+    def render(self, texts: Mapping[str, str]) -> tuple[Rendering | None, tuple[str, ...]]:
+        """Render with texts in some places, without calls if the template refuses them; and the paths of the places."""
+        variables, paths = conversation(texts)
         try:
-            return rendered(self.template, variables), path
+            return self._render(variables), tuple(paths)
         except TemplateError:
-            if place not in ("user", "assistant", "part", "second part", "custom", "date"):
-                return None, path
-            shifted = {"messages[1]": "messages[0]", "messages[2]": "messages[1]"}
-            try:
-                result = rendered(self.template, without_calls(variables))
-            except TemplateError:
-                return None, path
-            return result, re.sub(r"^messages\[[12]\]", lambda match: shifted[match[0]], path)
+            pass
+        try:
+            result = self._render(without_calls(variables))
+        except TemplateError:
+            return None, ()
+        moved = (re.sub(r"^messages\[([12])\]", lambda match: f"messages[{int(match[1]) - 1}]", path) for path in paths)
+        return result, tuple(moved)
 
-    def attack(self, place: str, payload: str, tally: Tally) -> None:
-        """Try one payload in one place."""
+    def _render(self, variables: Variables) -> Rendering:
+        return self.template.render(variables, now=CLOCK, vouched={"bos_token", "eos_token"})
+
+    def unguarded(self, result: Rendering) -> Counter[bytes]:
+        """Count the control tokens that an encoder finds which heeds the guard's offsets."""
+        text, guarded = result.text, result.guarded(self.guard)
+        found: Counter[bytes] = Counter()
+        at, pattern = 0, self.text_pattern
+        while match := pattern.search(text, at):
+            free = bisect_left(guarded, match.start()) == bisect_left(guarded, match.end())
+            found[match[0].encode()] += free
+            at = match.end() if free else match.start() + 1
+        return +found
+
+    def attack(self, texts: Mapping[str, str], tally: Tally) -> None:
+        """Try texts in some places, by place."""
         tally.attacks += 1
-        result, _ = self.render(place, payload)
-        marked, path = self.render(place, twin(payload))
+        result, _ = self.render(texts)
+        marked, paths = self.render({place: twin(text) for place, text in texts.items()})
         if result is None or marked is None:
             tally.refused += 1
             return
         gained = own_tokens(result, self.pattern) - own_tokens(marked, self.pattern)
         if gained:
-            tally.fail(f"{self.name}: {payload!r} as {place} gives {dict(gained)}")
+            tally.fail(f"{self.name}: {texts} gives {dict(gained)}")
+        if self.unguarded(result) != own_tokens(result, self.pattern):
+            tally.fail(f"{self.name}: {texts} is guarded otherwise than its origins say")
         origins = origins_of_private(marked)
         tally.shown += bool(origins)
-        if strange := [origin for origin in origins if not origin.startswith(path)]:
-            tally.fail(f"{self.name}: {payload!r} as {place} has the origins {strange}")
+        if strange := [origin for origin in origins if not origin.startswith(paths)]:
+            tally.fail(f"{self.name}: {texts} has the origins {strange}")
 
 
-def attacks(target: Target) -> Iterator[tuple[str, str]]:
-    """Give all places and payloads of a template."""
-    for place in PLACES:
-        for token in target.tokens:
+NEIGHBOURS = (
+    ("part", "second part"),
+    ("system", "user"),
+    ("user", "assistant"),
+    ("assistant", "call name"),
+    ("reasoning_content", "assistant"),
+    ("call name", "argument key"),
+    ("argument key", "argument"),
+    ("nested key", "nested argument"),
+    ("result name", "result"),
+    ("tool name", "tool description"),
+    ("parameter", "parameter description"),
+    ("schema key", "default"),
+    ("document title", "document text"),
+)
+"""Places whose texts templates write one behind the other."""
+
+
+def attacks(target: Target) -> Iterator[dict[str, str]]:
+    """Give every attack on a template, as texts by place."""
+    for token in target.tokens:
+        for place in PLACES:
             for payload in payloads(token):
-                yield place, payload
+                yield {place: payload}
+        for first, second in NEIGHBOURS:
+            for cut in range(1, len(token)):
+                yield {first: f"x{token[:cut]}", second: f"{token[cut:]}x"}
