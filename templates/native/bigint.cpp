@@ -165,12 +165,18 @@ Value integer_of(Workspace& workspace, std::string_view digits, unsigned base) {
   if (digits.size() > kMostDigits)
     value_error("Exceeds the limit (4300 digits) for integer string conversion: value has " +
                 std::to_string(digits.size()) + " digits");
-  workspace.spend(1 + digits.size() * digits.size() / 256);
-  for (const char c : digits) {
-    const auto digit = static_cast<uint32_t>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-    uint64_t carry = digit;
+  workspace.spend(1 + digits.size() * digits.size() / 1024);
+  // As many digits at once as fit into a limb.
+  for (size_t at = 0; at < digits.size();) {
+    uint32_t chunk = 0, scale = 1;
+    for (; at < digits.size() && uint64_t{scale} * base <= UINT32_MAX; at++) {
+      const char c = digits[at];
+      chunk = chunk * base + static_cast<uint32_t>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+      scale *= base;
+    }
+    uint64_t carry = chunk;
     for (uint32_t& limb : n.limbs) {
-      carry += uint64_t{limb} * base;
+      carry += uint64_t{limb} * scale;
       limb = static_cast<uint32_t>(carry);
       carry >>= 32;
     }

@@ -70,6 +70,8 @@ class Evaluator {
   // Runs the root's statements; the text is then in the rope that is open.
   void run(Nodes statements, uint16_t slots);
   uint32_t line() const { return line_; }
+  // Refuses to go deeper where the machine's stack runs out; `what` recurses.
+  void check_stack(const char* what) const;
 
   // What operators do
   Value attribute(const Value& object, Symbol* symbol);
@@ -109,7 +111,6 @@ class Evaluator {
   void clear(Frame& frame, SlotRange range) {
     for (uint16_t i = range.begin; i < range.end; i++) frame.slots[i] = Value();
   }
-  void check_stack(const char* what) const;
 
   const Dict& inputs_;
   uint32_t line_ = 1, calls_ = 0;

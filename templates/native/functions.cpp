@@ -52,7 +52,7 @@ Dict* new_dict(Evaluator& evaluator, const char* what, const Arguments& argument
       const List& pair = *evaluator.to_list(pairs.items[i]);
       if (pair.size != 2)
         value_error("dictionary update sequence element #" + std::to_string(i) + " has length " + std::to_string(pair.size) + "; 2 is required");
-      check_hashable(pair.items[0]);
+      check_hashable(workspace, pair.items[0]);
       dict->set(workspace, pair.items[0], pair.items[1]);
     }
   }

@@ -6,6 +6,7 @@
 #include "bigint.h"
 #include "characters.h"
 #include "json.h"
+#include "text_edit.h"
 
 namespace tokenweir::templates {
 namespace {
@@ -107,8 +108,14 @@ class Writer {
 
   void break_line(int level) {
     if (!style_.indent) return;
+    const auto at = static_cast<size_t>(level);
+    while (indents_.size() <= at)
+      indents_.push_back(repeat(workspace_, style_.indent, static_cast<int64_t>(indents_.size())));
+    workspace_.spend(1 + at / 4);
     rope_.add("\n");
-    for (int i = 0; i < level; i++) rope_.add(style_.indent);
+    rope_.add(indents_[at]);
+    if ((indented_ += indents_[at]->size) > workspace_.max_text)
+      throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace_.max_text) + " bytes");
   }
 
   void add_string(Text* text) {
@@ -176,6 +183,8 @@ class Writer {
   Workspace& workspace_;
   const JsonStyle& style_;
   Rope rope_;
+  std::vector<Text*> indents_;  // of each level
+  size_t indented_ = 0;         // bytes of indentation
 };
 
 }  // namespace

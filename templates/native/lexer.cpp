@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "characters.h"
 #include "failure.h"
 #include "token.h"
@@ -46,7 +48,7 @@ class Lexer {
 
   void add(Token::Type type, std::string text) {
     if (tokens_.size() == kMostTokens) fail("the template has more than the limit of " + std::to_string(kMostTokens) + " tokens");
-    tokens_.push_back({type, line_, std::move(text)});
+    tokens_.push_back({type, line_, std::move(text), {}});
   }
 
   // Moves to `to`, counting lines.
@@ -281,6 +283,7 @@ class Lexer {
     advance(at + 1);
     add(Token::Type::String, out);
     tokens_.back().line = line;
+    tokens_.back().broken = std::exchange(broken_, {});
   }
 
   // Python's escapes; `at` stands at the backslash, and ends at the last character.
@@ -300,7 +303,7 @@ class Lexer {
       at--;
       append_scalar(value, out);
     } else if (c == 'N') {
-      fail("\\N{...} is not supported in strings");
+      broken_ = "the escape \\N{...} in a string is not supported";
     } else {
       out += '\\';
       out += c;
@@ -319,8 +322,9 @@ class Lexer {
   }
 
   void append_scalar(uint32_t c, std::string& out) {
-    if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) fail("an escape in a string is not a character");
-    append_character(c, out);
+    if (c > 0x10FFFF) fail("an escape in a string is not a character");
+    if (c >= 0xD800 && c < 0xE000) broken_ = "a string has a lone surrogate, which has no UTF-8 form";
+    else append_character(c, out);
   }
 
   const std::string storage_;
@@ -328,6 +332,7 @@ class Lexer {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   uint32_t line_ = 1;
+  std::string broken_;       // of the string that is being read
   bool line_starts_ = true;  // the text at `at_` begins a line
 };
 

@@ -52,6 +52,11 @@ Value Evaluator::attribute(const Value& object, Symbol* symbol) {
       if (symbol->text == "next") return bound(workspace, object, &kCyclerNext);
       if (symbol->text == "reset") return bound(workspace, object, &kCyclerReset);
       break;
+    case Kind::Bool: case Kind::Int: case Kind::BigInt: case Kind::Float:
+      for (const std::string_view name : {"real", "imag", "numerator", "denominator", "conjugate", "bit_length", "bit_count", "to_bytes", "from_bytes", "as_integer_ratio", "is_integer", "hex", "fromhex"})
+        if (symbol->text == name)
+          throw Failure("the attribute '" + std::string(name) + "' of '" + type_name(object) + "' is not supported");
+      break;
     case Kind::Macro:
       if (symbol->text == "name")
         return Value::of_text(workspace.leaf(macro_name(*object.macro), kFromTemplate));

@@ -247,8 +247,12 @@ Node* Parser::primary() {
       return node;
     }
     case Token::Type::String: {
-      std::string text;
-      for (; current().type == Token::Type::String; at_++) text += current().text;
+      std::string text, unsupported;
+      for (; current().type == Token::Type::String; at_++) {
+        text += current().text;
+        if (!current().broken.empty()) unsupported = current().broken;
+      }
+      if (!unsupported.empty()) return broken(unsupported);
       constant->value = Value::of_text(constant_text(text));
       return constant;
     }

@@ -69,6 +69,7 @@ struct Deferred final : Generator {
   Deferred(Make make, const Value& subject, const Bound& bound) : make(make), subject(subject), bound(bound) {}
 
   bool next(Evaluator& evaluator, Value& item) override {
+    evaluator.check_stack("generators");
     if (!list) list = make(evaluator, subject, bound);
     if (at == list->size) return false;
     item = list->items[at++];
@@ -102,6 +103,7 @@ struct Stage : Generator {
   Stage(const Value& subject, const Arguments& arguments) : subject(subject), arguments(arguments) {}
 
   bool begin(Evaluator& evaluator) {
+    evaluator.check_stack("generators");
     if (!begun) {
       begun = true;
       empty = !truth(subject);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <random>
 #include <string_view>
 
 #include "arena.h"
@@ -53,18 +54,32 @@ class SymbolTable {
   }
 
  private:
+  // A key of the process: keys of requests cannot be chosen to collide.
+  struct Key {
+    uint64_t first, second;
+  };
+  static Key new_key() {
+    std::random_device device;
+    const auto word = [&] { return (static_cast<uint64_t>(device()) << 32 | device()) | 1; };
+    return {word(), word()};
+  }
+
   static uint32_t hash(std::string_view text) {
-    uint64_t h = 0x9E3779B97F4A7C15u ^ text.size(), word;
+    static const Key key = new_key();
+    const auto fold = [](uint64_t a, uint64_t b) {
+      const auto product = static_cast<unsigned __int128>(a) * b;
+      return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+    };
+    uint64_t h = key.first ^ text.size(), word;
     size_t i = 0;
     for (; i + 8 <= text.size(); i += 8) {
       std::memcpy(&word, text.data() + i, 8);
-      h = (h ^ word) * 0xFF51AFD7ED558CCDu;
-      h ^= h >> 32;
+      h = fold(h ^ word, key.second);
     }
     word = 0;
     std::memcpy(&word, text.data() + i, text.size() - i);
-    h = (h ^ word) * 0xFF51AFD7ED558CCDu;
-    return static_cast<uint32_t>(h ^ h >> 32);
+    h = fold(h ^ word, key.second);
+    return static_cast<uint32_t>(fold(h, key.first));
   }
 
   Symbol* find(std::string_view text, uint32_t h) const {

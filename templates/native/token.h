@@ -14,6 +14,7 @@ struct Token {
   Type type;
   uint32_t line;
   std::string text;  // of a string what it means, of a number its digits without underscores
+  std::string broken = {};  // of a string, an escape that is not supported: an error where it is reached
 
   bool is(std::string_view op) const { return type == Type::Operator && text == op; }
   bool names(std::string_view name) const { return type == Type::Name && text == name; }

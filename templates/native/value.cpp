@@ -51,7 +51,7 @@ Value* Dict::find(Workspace& workspace, const Value& key) const {
     const Symbol* const symbol = workspace.symbols.find(workspace.flat(key.text));
     return symbol ? find(symbol) : nullptr;
   }
-  check_hashable(key);
+  check_hashable(workspace, key);
   if (!has_other_keys) return nullptr;
   for (uint32_t i = 0; i < size; i++) {
     workspace.spend(1);
@@ -283,11 +283,13 @@ int64_t length(Workspace& workspace, const Value& value) {
   }
 }
 
-void check_hashable(const Value& key) {
+void check_hashable(Workspace& workspace, const Value& key) {
+  Depth depth(workspace);
+  workspace.spend(1);
   if (key.kind == Kind::List || key.kind == Kind::Dict || key.kind == Kind::View)
     type_error(std::string("unhashable type: '") + type_name(key) + "'");
   if (key.kind == Kind::Tuple)
-    for (uint32_t i = 0; i < key.list->size; i++) check_hashable(key.list->items[i]);
+    for (uint32_t i = 0; i < key.list->size; i++) check_hashable(workspace, key.list->items[i]);
 }
 
 }  // namespace tokenweir::templates

@@ -215,7 +215,7 @@ int compare(Workspace& workspace, const Value& a, const Value& b, const char* op
 int64_t length(Workspace& workspace, const Value& value);
 
 // Refuses a key that Python cannot hash.
-void check_hashable(const Value& key);
+void check_hashable(Workspace& workspace, const Value& key);
 
 // str() and repr(). The latter adds to a rope.
 Text* to_text(Workspace& workspace, const Value& value);
