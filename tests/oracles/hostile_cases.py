@@ -232,7 +232,7 @@ STRUCTURES = {
     "a width of %": "{{ '%99999999999d' % 1 }}",
     "a width of format": "{{ '{:99999999999}'.format(1) }}",
     "a width in braces": "{{ '{:{w}}'.format(1, w=99999999) }}",
-    "many long arguments": "{% set s = 'a' * 1000000 %}{{ '%s' * 100 % (s, s, s) }}{{ [s] * 100 | join }}",
+    "many long arguments": "{% set s = 'a' * 30000000 %}{{ '%s%s%s' % (s, s, s) }}",
     "ljust": "{{ 'a'.ljust(99999999999) }}",
     "center": "{{ 'a'|center(99999999999)|length }}",
     "tabs": "{{ ('\\t' * 1000000).expandtabs(100000)|length }}",

@@ -21,9 +21,12 @@ LEFT_OUT = {
     "\n{{ (text|safe).striptags() }}": "striptags",
     "\n{{ (text|safe).unescape() }}": "unescape",
     "\n{{ ratio.is_integer() }}": "is_integer",
+    "\n{{ seven.real }}": "real",
+    "\n{{ seven.bit_length() }}": "bit_length",
+    "\n{{ numbers.__len__ is defined }}{{ ratio.imag }}": "imag",
     "\n{{ (-8) ** 0.5 }}": "complex",
     "\n{{ '\\N{BULLET}' }}": r"\\N",
-    "\n{{ '\\ud800' }}": "not a character",
+    "\n{{ '\\ud800' }}": "lone surrogate",
     "\n{% block b %}x{% endblock %}": "block",
     "\n{% autoescape true %}{% endautoescape %}": "autoescape",
 }
@@ -38,3 +41,14 @@ REFUSED_BY_BOTH = {
     "\n{% debug %}": "debug",
     "\n{{ _('x') }}": "_",
 }
+
+LOADED_ONLY_HERE = [
+    "{% if no %}{% for x in numbers %}{{ x|foo }}{% endfor %}{% endif %}ok",
+    "{% for x in [] %}{{ x|foo }}{% endfor %}ok",
+    "{% if no %}{% macro m() %}{{ 1|foo }}{% endmacro %}{% endif %}ok",
+    "{% macro m() %}{{ 1|foo }}{% endmacro %}ok",
+    "{{ no and text|foo }}ok",
+    "{% if no %}{% filter foo %}x{% endfilter %}{% endif %}ok",
+    "{% if no %}{% set x | foo %}x{% endset %}{% endif %}ok",
+]
+"""Unknown filters that are never reached: transformers refuses to load these, and the engine has nothing to refuse."""

@@ -159,7 +159,6 @@ PROBES = {
         "{{ numbers.copy() }}{{ plain.copy() }}",
         "{{ numbers.index(1) }}{{ numbers.count(3) }}{{ (1, 2).index(2) }}",
         "{{ numbers.index(99) }}",
-        "{{ seven.real }}",
         "{{ text.upper is callable }}{{ text.upper is defined }}{{ text.nope is defined }}{{ text is callable }}{{ range is callable }}",
         "{{ plain.items().__len__ is defined }}{{ plain.keys()|length }}",
         "{{ messages[-1].content.split('</think>')[-1] }}{{ messages[2].tool_calls[0].function.arguments.x }}",

@@ -23,7 +23,7 @@ BOUND = re.compile(
 ENDS = {  # what is only long, or has an error of its own
     "searching them": "False",
     "many statements": "",
-    "urlize of long text": "No filter named 'urlize'",
+    "urlize of long text": "'urlize' is not supported",
     "blocks": "'block' is not supported",
     "cyclers": "arguments are not supported",
     "changed": "",
