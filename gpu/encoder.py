@@ -238,9 +238,7 @@ class GpuEncoder:
             parse_special=parse_special,
         )
         return dict(zip(plain, encoded, strict=True)) | {
-            i: self.tokenizer.encode_array(
-                texts.prompts[i].text, add_special_tokens=False, guarded=texts.guarded[i]
-            )
+            i: self.tokenizer.encode_array(texts.prompts[i].text, add_special_tokens=False, guarded=texts.guarded[i])
             for i in refused
             if i in texts.prompts
         }

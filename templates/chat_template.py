@@ -246,9 +246,7 @@ class ChatTemplate:
         if find_generated and continue_final_message:
             raise TemplateError("continue_final_message and find_generated exclude each other")
         if find_generated and not self.marks_generation:
-            raise TemplateError(
-                f"{self._filename} has no {{% generation %}}, which says what a model generates"
-            )
+            raise TemplateError(f"{self._filename} has no {{% generation %}}, which says what a model generates")
         field = "content" if continue_final_message is True else continue_final_message or None
         if not isinstance(field, str | None):
             raise TemplateError(f"continue_final_message must be a bool or a field's name, not {type(field).__name__}")

@@ -72,7 +72,7 @@ class TokenizerGuard:
         unvouched = rendering.unvouched
         for _ in range(_ROUNDS):
             encoded = tokenizer.encode_with_offsets(text, add_special_tokens=False, guarded=sorted(offsets))
-            before = len(offsets)
+            wrong = set()
             for token_id, (start, end) in zip(encoded.ids, encoded.offsets, strict=True):
                 token = self._texts.get(token_id)
                 if token is None:
@@ -82,9 +82,12 @@ class TokenizerGuard:
                     end = start + len(text[start:end].rstrip())
                 found = _first_unvouched(unvouched, start, end, token in exempt)
                 if found is not None:
-                    offsets.add(found)
-            if len(offsets) == before:
+                    wrong.add(found)
+            if not wrong:
                 return tuple(sorted(offsets))
+            if wrong & offsets:  # the offsets of some normalizers are those of a character beside the right one
+                break
+            offsets |= wrong
         return tuple(i for start, end, _ in unvouched for i in range(start, end))
 
 

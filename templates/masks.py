@@ -32,7 +32,7 @@ class Fields(NamedTuple):
     thinking: bool
     tool_calls: bool
 
-    def count(self, number: int, field: str) -> bool:
+    def counts(self, number: int, field: str) -> bool:
         """Whether the mask counts a field of a message."""
         if number >= len(self.given) or self.given[number] not in self.roles:
             return False
@@ -55,7 +55,9 @@ def is_content(path: str, written: Collection[str]) -> bool:
     if found is None:
         return path.startswith(("messages[", "tools[", "documents["))
     number, field = found.groups()
-    return field not in REASONING_FIELDS or not any(f"messages[{number}].{other}" in written for other in REASONING_FIELDS)
+    return field not in REASONING_FIELDS or not any(
+        f"messages[{number}].{other}" in written for other in REASONING_FIELDS
+    )
 
 
 def message_indices(origins: Sequence[Span], offsets: Sequence[tuple[int, int]]) -> list[int]:
@@ -94,7 +96,7 @@ def loss_mask(
             continue
         if field == "role":
             continue
-        counts = fields.count(number, field)
+        counts = fields.counts(number, field)
         start = last[1] if last is not None and last[0] == number and last[2] and counts else span.start
         if counts:
             counted.append((start, span.end, number))
@@ -107,7 +109,9 @@ def loss_mask(
     return mask
 
 
-def _extend(mask: list[int], texts: list[int], ids: Sequence[int], at: int, end_ids: Collection[int], *, end_tokens: bool) -> None:
+def _extend(
+    mask: list[int], texts: list[int], ids: Sequence[int], at: int, end_ids: Collection[int], *, end_tokens: bool
+) -> None:
     """Count the markup behind a message up to the id that ends its turn, if there is one before another message's text."""
     end = at
     while end < len(ids) and texts[end] < 0 and ids[end] not in end_ids:

@@ -1,6 +1,7 @@
 #include "analysis.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -141,11 +142,13 @@ const Attribute* called_method(const Node* node, std::string_view name) {
 class FieldValues {
  public:
   FieldValues(const NodeList& nodes, std::string_view key) : key_(key) {
-    size_t before;
-    do {
-      before = names_.size();
-      for (const Node* const node : nodes) follow(nodes, *node);
-    } while (names_.size() != before);
+    for (const Node* const node : nodes)
+      if (const auto* const macro = as<Macro>(node, NodeKind::Macro)) macros_.emplace(macro->name, macro);
+    for (int round = 0; round < kRounds; round++) {
+      const size_t before = names_.size();
+      for (const Node* const node : nodes) follow(*node);
+      if (names_.size() == before) break;
+    }
   }
 
   bool includes(const Node* node) const {
@@ -175,25 +178,24 @@ class FieldValues {
 
  private:
   // Adds the names that a node gives a value to.
-  void follow(const NodeList& nodes, const Node& node) {
+  void follow(const Node& node) {
     if (const auto* const set = as<Set>(&node, NodeKind::Set)) {
       if (set->target->kind == Target::Kind::Variable && includes(set->value)) names_.insert(set->target->symbol->text);
     } else if (const auto* const call = as<Call>(&node, NodeKind::Call)) {
       const auto* const callee = as<Name>(call->callee, NodeKind::Name);
-      if (!callee) return;
-      const auto called = std::find_if(nodes.begin(), nodes.end(), [&](const Node* other) {
-        const auto* const macro = as<Macro>(other, NodeKind::Macro);
-        return macro && macro->name == callee->symbol;
-      });
-      if (called == nodes.end()) return;
-      const auto& macro = static_cast<const Macro&>(**called);
+      const auto called = callee ? macros_.find(callee->symbol) : macros_.end();
+      if (called == macros_.end()) return;
+      const Macro& macro = *called->second;
       for (uint32_t i = 0; i < std::min(macro.parameters.size, call->arguments.positional.size); i++)
         if (includes(call->arguments.positional[i])) names_.insert(macro.parameters[i]->text);
     }
   }
 
+  static constexpr int kRounds = 8;  // of following names to other names; two find all in templates of real models
+
   const std::string_view key_;
   std::set<std::string_view> names_;
+  std::map<const Symbol*, const Macro*> macros_;
 };
 
 // The object whose members an expression gives one by one, or null.
