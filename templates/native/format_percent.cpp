@@ -10,8 +10,8 @@ namespace {
 
 class Percent {
  public:
-  Percent(Evaluator& evaluator, const Value& text, const Value& values)
-      : evaluator_(evaluator), workspace_(evaluator.workspace), text_(text), values_(values) {}
+  Percent(Workspace& workspace, const Value& text, const Value& values)
+      : workspace_(workspace), text_(text), values_(values) {}
 
   Value run() {
     const std::string_view flat = workspace_.flat(text_.text);
@@ -143,7 +143,6 @@ class Percent {
     return workspace_.copy(out, value.origin, 0, true);
   }
 
-  Evaluator& evaluator_;
   Workspace& workspace_;
   const Value &text_, &values_;
   uint32_t used_ = 0;
@@ -153,7 +152,7 @@ class Percent {
 }  // namespace
 
 Value format_percent(Evaluator& evaluator, const Value& text, const Value& values) {
-  return Percent(evaluator, text, values).run();
+  return Percent(evaluator.workspace, text, values).run();
 }
 
 }  // namespace tokenweir::templates

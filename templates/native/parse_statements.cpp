@@ -112,7 +112,7 @@ Target* Parser::one_target(bool attributes) {
   Target* const made = workspace_.arena.make<Target>(Target{});
   made->line = current().line;
   if (skip_op("(")) {
-    Target* const inner = target(attributes, {});
+    Target* const inner = target(attributes);
     expect_op(")");
     return inner;
   }
@@ -132,13 +132,13 @@ Target* Parser::one_target(bool attributes) {
   return made;
 }
 
-Target* Parser::target(bool attributes, std::string_view end_name) {
+Target* Parser::target(bool attributes) {
   Nesting nesting(*this);
   Target* const first = one_target(attributes);
   if (!at_op(",")) return first;
   std::vector<Target*> items{first};
   while (skip_op(",")) {
-    if (at_op("=") || at_op(")") || (!end_name.empty() && at_name(end_name))) break;
+    if (at_op("=") || at_op(")")) break;
     items.push_back(one_target(attributes));
   }
   Target* const made = workspace_.arena.make<Target>(Target{});
@@ -159,9 +159,9 @@ Target* Parser::copied(const Target* target) {
 Node* Parser::for_statement() {
   For* const node = make<For>(NodeKind::For);
   at_++;
-  node->target = target(false, "in");
+  node->target = target(false);
   expect_name("in");
-  node->items = tuple(false, false, "recursive");
+  node->items = tuple(false);
   if (skip_name("if")) {
     node->test = expression();
     node->test_target = copied(node->target);
@@ -177,7 +177,7 @@ Node* Parser::for_statement() {
 Node* Parser::set_statement() {
   const uint32_t line = current().line;
   at_++;
-  Target* const to = target(true, {});
+  Target* const to = target(true);
   if (skip_op("=")) {
     Set* const node = make<Set>(NodeKind::Set);
     node->line = line;

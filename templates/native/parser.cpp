@@ -274,18 +274,17 @@ Node* Parser::primary() {
   return node;
 }
 
-bool Parser::ends_tuple(std::string_view end_name) const {
+bool Parser::ends_tuple() const {
   const Token::Type type = current().type;
-  return type == Token::Type::VariableEnd || type == Token::Type::BlockEnd || at_op(")") ||
-         (!end_name.empty() && at_name(end_name));
+  return type == Token::Type::VariableEnd || type == Token::Type::BlockEnd || at_op(")");
 }
 
-Node* Parser::tuple(bool conditionals, bool in_parentheses, std::string_view end_name) {
+Node* Parser::tuple(bool conditionals, bool in_parentheses) {
   std::vector<Node*> items;
   bool is_tuple = false;
   for (;;) {
     if (!items.empty()) expect_op(",");
-    if (ends_tuple(end_name)) break;
+    if (ends_tuple()) break;
     items.push_back(conditionals ? expression() : either());
     if (!at_op(",")) break;
     is_tuple = true;

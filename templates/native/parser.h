@@ -73,8 +73,8 @@ class Parser {
   Node* binary(NodeKind kind, Arithmetic op, Node* left, Node* right);
   bool arguments(ArgumentNodes& arguments);
   // Expressions with commas between them are a tuple. `conditionals`: `a if b else c` may stand in it.
-  Node* tuple(bool conditionals, bool in_parentheses = false, std::string_view end_name = {});
-  bool ends_tuple(std::string_view end_name) const;
+  Node* tuple(bool conditionals, bool in_parentheses = false);
+  bool ends_tuple() const;
 
   // Statements
   Nodes statements(Ends ends);
@@ -93,7 +93,7 @@ class Parser {
   Node* print_statement();
   Node* unsupported(std::string_view tag);
   void signature(Macro& macro);
-  Target* target(bool attributes, std::string_view end_name);
+  Target* target(bool attributes);
   Target* one_target(bool attributes);
   Target* copied(const Target* target);
 
