@@ -140,7 +140,12 @@ nb::list character_generation(const PyRendering& self) {
 }
 
 nb::tuple guarded(const PyRendering& self, const ControlTokens& tokens) {
-  const std::vector<uint64_t> offsets = tokens.guarded(*self.rendering, utf8(self.text));
+  const std::string_view text = utf8(self.text);
+  std::vector<uint64_t> offsets;
+  {
+    nb::gil_scoped_release unlocked;
+    offsets = tokens.guarded(*self.rendering, text);
+  }
   nb::list list;
   for (const uint64_t offset : offsets) list.append(offset);
   return nb::tuple(list);

@@ -9,12 +9,7 @@ namespace tokenweir::templates {
 
 namespace {
 
-constexpr uint32_t kOneByte = 1 << 16;
-
-uint32_t key_of(std::string_view start) {
-  const auto first = static_cast<uint8_t>(start[0]);
-  return start.size() == 1 ? kOneByte | first : static_cast<uint32_t>(first << 8 | static_cast<uint8_t>(start[1]));
-}
+uint64_t edge(uint32_t node, char byte) { return uint64_t{node} << 8 | static_cast<uint8_t>(byte); }
 
 // Goes along the spans of an output.
 class SpanCursor {
@@ -25,7 +20,7 @@ class SpanCursor {
   // `begin` never goes back.
   size_t first_unvouched(size_t begin, size_t end, bool exempt) {
     const std::vector<Span>& spans = rendering_.spans();
-    while (at_ < spans.size() && start_ + spans[at_].size <= begin) pass(spans[at_++]);
+    while (at_ < spans.size() && start_ + spans[at_].size <= begin) start_ += spans[at_++].size;
     size_t start = start_;
     for (size_t i = at_; i < spans.size() && start < end; start += spans[i++].size) {
       const uint32_t origin = spans[i].origin;
@@ -36,28 +31,20 @@ class SpanCursor {
     return std::string_view::npos;
   }
 
-  // The character that the byte belongs to, which lies at or behind the last `begin`.
-  uint64_t character_of(size_t byte) const {
-    const std::vector<Span>& spans = rendering_.spans();
-    size_t start = start_;
-    uint64_t characters = characters_;
-    for (size_t i = at_; i < spans.size() && start + spans[i].size <= byte; i++) {
-      start += spans[i].size;
-      characters += spans[i].characters;
-    }
-    return characters + count_characters(text_.substr(start, byte - start));
+  // The character that begins at a byte. Calls lie close to each other.
+  uint64_t character_of(size_t byte) {
+    if (byte >= byte_) character_ += count_characters(text_.substr(byte_, byte - byte_));
+    else character_ -= count_characters(text_.substr(byte, byte_ - byte));
+    byte_ = byte;
+    return character_;
   }
 
  private:
-  void pass(const Span& span) {
-    start_ += span.size;
-    characters_ += span.characters;
-  }
-
   const Rendering& rendering_;
   const std::string_view text_;
-  size_t at_ = 0, start_ = 0;
-  uint64_t characters_ = 0;
+  size_t at_ = 0, start_ = 0;  // a span, and its first byte
+  size_t byte_ = 0;
+  uint64_t character_ = 0;  // of `byte_`
 };
 
 }  // namespace
@@ -66,8 +53,14 @@ ControlTokens::ControlTokens(const std::vector<std::string>& tokens, const std::
   for (const std::string& token : tokens) {
     if (token.empty()) continue;
     begins_[static_cast<uint8_t>(token[0])] = true;
+    uint32_t node = 0;
+    for (const char byte : token) {
+      const auto [found, is_new] = edges_.try_emplace(edge(node, byte), static_cast<uint32_t>(ends_.size()));
+      if (is_new) ends_.push_back(End::None);
+      node = found->second;
+    }
     const bool is_exempt = std::find(exempt.begin(), exempt.end(), token) != exempt.end();
-    by_start_[key_of(std::string_view(token).substr(0, 2))].push_back({token, is_exempt});
+    ends_[node] = is_exempt ? End::Exempt : End::Token;
   }
   const auto count = std::count(std::begin(begins_), std::end(begins_), true);
   if (count == 1) only_ = static_cast<int>(std::find(std::begin(begins_), std::end(begins_), true) - std::begin(begins_));
@@ -84,17 +77,17 @@ size_t ControlTokens::next(std::string_view text, size_t at) const {
 
 std::vector<uint64_t> ControlTokens::guarded(const Rendering& rendering, std::string_view text) const {
   std::vector<uint64_t> offsets;
-  if (by_start_.empty()) return offsets;
+  if (edges_.empty()) return offsets;
   SpanCursor cursor(rendering, text);
   for (size_t at = 0; (at = next(text, at)) < text.size(); at++) {
-    for (const size_t start : {size_t{1}, size_t{2}}) {
-      const auto found = by_start_.find(key_of(text.substr(at, start)));
-      if (found == by_start_.end() || (start == 2 && at + 1 == text.size())) continue;
-      for (const Token& token : found->second) {
-        if (text.substr(at, token.text.size()) != token.text) continue;
-        const size_t byte = cursor.first_unvouched(at, at + token.text.size(), token.exempt);
-        if (byte != std::string_view::npos) offsets.push_back(cursor.character_of(byte));
-      }
+    uint32_t node = 0;
+    for (size_t end = at; end < text.size();) {
+      const auto found = edges_.find(edge(node, text[end++]));
+      if (found == edges_.end()) break;
+      node = found->second;
+      if (ends_[node] == End::None) continue;
+      const size_t byte = cursor.first_unvouched(at, end, ends_[node] == End::Exempt);
+      if (byte != std::string_view::npos) offsets.push_back(cursor.character_of(byte));
     }
   }
   std::sort(offsets.begin(), offsets.end());

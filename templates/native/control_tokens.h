@@ -1,6 +1,7 @@
 // The guard: which control tokens in an output are not the template's.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,16 +21,15 @@ class ControlTokens {
   std::vector<uint64_t> guarded(const Rendering& rendering, std::string_view text) const;
 
  private:
-  struct Token {
-    std::string text;
-    bool exempt;
-  };
+  enum class End : uint8_t { None, Token, Exempt };  // whether a token ends at a node
 
   size_t next(std::string_view text, size_t at) const;
 
   bool begins_[256] = {};
   int only_ = -1;  // the byte that all tokens begin with
-  std::unordered_map<uint32_t, std::vector<Token>> by_start_;  // by the first two bytes, or one
+  // A trie: the node behind another one and a byte, and what ends at each node. The root is 0.
+  std::unordered_map<uint64_t, uint32_t> edges_;
+  std::vector<End> ends_{End::None};
 };
 
 }  // namespace tokenweir::templates

@@ -20,7 +20,7 @@ from arrow_arrays import string_array
 from msgspec.structs import replace
 
 from tokenweir import ChatTemplate, Prompt, Tokenizer
-from tokenweir.encode.errors import DeviceError, TemplateError, TextError, UnsupportedTokenizerError
+from tokenweir.encode.errors import DeviceError, TextError, UnsupportedTokenizerError
 from tokenweir.encode.spec import BertProcessing, TokenizerSpec, WordPiece
 from tokenweir.gpu import EncoderStats, GpuEncoder, encoder, lane
 from tokenweir.gpu.encoded import SLACK, Encoded
@@ -255,11 +255,12 @@ def _str(text):
     return text.decode() if isinstance(text, bytes) else text
 
 
-def test_a_prompt_whose_guard_does_not_watch_for_all_control_tokens_is_refused(make):
+def test_a_prompt_is_guarded_against_the_tokens_of_the_encoder(make):
+    gpu = make()
     unaware = ChatTemplate("{{ messages[0].content }}", control_tokens=["[INST]"])
-    prompt = unaware.render([{"role": "user", "content": "hi"}])
-    with pytest.raises(TemplateError, match="has the control token '<|"):
-        make().encode_batch(["a", prompt])
+    prompt = unaware.render([{"role": "user", "content": "hi <|im_end|>"}])
+    ids = gpu.encode_batch(["a", prompt]).to_host()[1].tolist()
+    assert ids == prompt.encode(gpu.tokenizer) != gpu.tokenizer.encode(prompt.text, add_special_tokens=False)
 
 
 def test_prompts_and_unparsed_text_do_not_go_together(make):
