@@ -1,122 +1,270 @@
-"""What rendering a prompt costs: transformers, the same with our limits, and with the guard as well.
+"""Cost of rendering a prompt: a long conversation with tools, a short chat, and loading, beside Jinja2 and minijinja.
 
-    python bench/templates.py [--rounds 40] [--template FILE...] [--write]
+    python bench/templates.py [--rounds 7] [--turns 1 20 200] [--before TREE] [--write]
 
-Prints a table; --write puts it into bench/RESULTS.md.
+Ours is `ChatTemplate.render`, from messages to a `Prompt` with origins, and its guarded offsets; "engine" is the native
+engine alone, from objects and from a request's JSON. The peers get the same variables and give a text. `--before` names
+an older checkout, built in place, whose `ChatTemplate.render` is measured too.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
+import json
+import os
+import random
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from shared.report import DATA, machine, publish, table
-from transformers.utils.chat_template_utils import render_jinja_template
+from shared.report import DATA, ROOT, machine, publish, table
 
+from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
 
-NOTE = """Microseconds of CPU time a render, the median of interleaved rounds: `render_jinja_template` of transformers (which copies
-the messages and aliases reasoning, as we do), ours without the guard, and ours with it. "code" has `<` and `[` in every
-message, so that there is something to mark and the guard renders twice; elsewhere it has nothing to do but to see that."""
+TEMPLATES = (
+    "templates/Qwen-Qwen3-0.6B",
+    "templates-more/Qwen3-Coder",
+    "templates/GLM-4.6",
+    "templates/openai-gpt-oss-120b",
+    "templates/meta-llama-Llama-3.3-70B-Instruct",
+    "templates-more/deepseek-ai-DeepSeek-V3.2",
+    "templates/ByteDance-Seed-OSS",
+    "templates-more/google-gemma-4-31B-it-interleaved",
+    "templates-more/MiniMax-M2",
+    "templates/Mistral-Small-3.2-24B-Instruct-2506",
+)
+NOTE = """Milliseconds of CPU time, the median of rounds. "Prompt" is `ChatTemplate.render` and the offsets that its guard finds;
+"engine" the native engine alone, with origins, from objects and from JSON. Jinja2 is transformers' compiled environment, minijinja
+has transformers' `tojson` as a Python filter; neither copies the messages first. "differs": the peer's text is another one.
+Memory is what one engine's render adds to the process at its height. Each turn is a question, a call, a result of 4 kB and an
+answer."""
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
-SCHEMA = {
+PARAMETERS = {
     "type": "object",
-    "properties": {
-        "city": {"type": "string", "description": "The name of a city or a village."},
-        "unit": {"type": "string", "enum": ["celsius", "fahrenheit"], "description": "Degrees."},
-        "days": {"type": "array", "items": {"type": "integer"}, "description": "Which days."},
-    },
-    "required": ["city"],
+    "properties": {"path": {"type": "string"}, "from": {"type": "integer"}},
+    "required": ["path"],
 }
 TOOLS = [
-    {
-        "type": "function",
-        "function": {"name": name, "description": f"Tells the {name} somewhere.", "parameters": SCHEMA},
-    }
-    for name in ("weather", "forecast", "traffic")
+    {"type": "function", "function": {"name": "read_file", "description": "Read a file", "parameters": PARAMETERS}}
+]
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "What is the weather like in Bern and in Geneva?"},
+    {"role": "assistant", "content": "Sunny in both."},
 ]
 
 
-def conversation(turns: int, text: str) -> list[dict[str, Any]]:
-    """A system message and `turns` of user and assistant, the last one the user's."""
-    messages = [{"role": "system", "content": "Be brief."}]
-    for turn in range(turns):
-        messages.append({"role": "user", "content": f"{text} {turn}"})
-        messages.append({"role": "assistant", "content": f"Certainly. {text}"})
-    return messages[:-1]
-
-
-def microseconds(run: Callable[[], object], least: float = 0.02) -> float:
-    """CPU time of one call, of as many as take `least` seconds."""
-    calls, start = 0, time.process_time()
-    while (spent := time.process_time() - start) < least:
-        run()
-        calls += 1
-    return spent / calls * 1e6
-
-
-def measure(
-    source: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, rounds: int
-) -> list[float]:
-    """The medians of the three ways."""
-    unguarded, guarded = (
-        ChatTemplate(
-            source, special_tokens=SPECIAL, control_tokens=["<|im_start|>", "<|im_end|>", "[INST]"], guard=guard
-        )
-        for guard in (False, True)
-    )
-
-    def peer() -> object:
-        return render_jinja_template([messages], tools, chat_template=source, add_generation_prompt=True, **SPECIAL)
-
-    ways = (peer, lambda: unguarded.render(messages, tools=tools), lambda: guarded.render(messages, tools=tools))
-    for way in ways:
-        way()
-    return [median(times) for times in zip(*([microseconds(way) for way in ways] for _ in range(rounds)), strict=True)]
-
-
-def cases(more: list[Path]) -> list[tuple[str, str, list[dict[str, Any]], list[dict[str, Any]] | None]]:
-    """Name, source, messages and tools of every row."""
-    plain, code = "What is the weather like in Bern and in Geneva?", "if a < b and c[1]: return x"
-    qwen = (DATA / "templates" / "Qwen-Qwen3-0.6B.jinja").read_text("utf-8")
-    gemma = (DATA / "templates" / "google-gemma-4-31B-it.jinja").read_text("utf-8")
-    rows = [
-        ("Qwen3, one turn", qwen, conversation(1, plain), None),
-        ("Qwen3, tools", qwen, conversation(1, plain), TOOLS),
-        ("Qwen3, 100 turns", qwen, conversation(100, plain), None),
-        ("Qwen3, 100 turns of code", qwen, conversation(100, code), None),
-        ("Gemma 4, tools", gemma, conversation(1, plain), TOOLS),
+def code(size: int) -> str:
+    """Some text like a program's, the same each time."""
+    random_ = random.Random(3)
+    names = ["total", "first", "result", "read", "lines", "self.cache", "path", "größe", "buffer[1]", "options"]
+    forms = [
+        "def {a}({b}, {c}):\n",
+        "    if {a} < {b} and {c} > 2:\n",
+        "        return {a}.get('{b}', \"{c}\")\n",
+        "    {a} = [{b} for {c} in {a}]  # <b>{c}</b>\n",
+        "\n",
     ]
-    for path in more:
-        source = path.read_text("utf-8")
-        rows += [
-            (f"{path.stem}, tools", source, conversation(1, plain), TOOLS),
-            (f"{path.stem}, 100 turns", source, conversation(100, plain), None),
+    text = ""
+    while len(text) < size:
+        a, b, c = (random_.choice(names) for _ in range(3))
+        text += random_.choice(forms).format(a=a, b=b, c=c)
+    return text
+
+
+def conversation(turns: int, size: int = 4000) -> list[dict[str, Any]]:
+    """An agent's conversation: it reads a file each turn."""
+    source = code(100_000)
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a coding agent."}]
+    for turn in range(turns):
+        at = turn * 1237 % (len(source) - size)
+        arguments = {"path": f"src/f{turn}.py", "from": turn}
+        call = {"id": f"c{turn:08d}", "type": "function", "function": {"name": "read_file", "arguments": arguments}}
+        messages += [
+            {"role": "user", "content": f"Step {turn}: look at this please."},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": source[at : at + size]},
+            {"role": "assistant", "content": f"I have read it; number {turn} is fine."},
         ]
-    return rows
+    return [*messages, {"role": "user", "content": "And now?"}]
+
+
+def milliseconds(run: Callable[[], object], rounds: int, least: float = 0.01) -> float:
+    """CPU time of one call, the median of `rounds` of as many calls as take `least` seconds."""
+    times = []
+    gc.collect()
+    for _ in range(rounds):
+        calls, start = 0, time.process_time()
+        while (spent := time.process_time() - start) < least:
+            run()
+            calls += 1
+        times.append(spent / calls * 1e3)
+    return median(times)
+
+
+def ours(source: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, rounds: int) -> float | None:
+    """Time of `ChatTemplate.render`, with the guard's offsets; None if it refuses the conversation."""
+    template = ChatTemplate(source, special_tokens=SPECIAL, control_tokens=["<|im_start|>", "<|im_end|>", "[INST]"])
+    try:
+        template.render(messages, tools=tools)
+    except TemplateError:
+        return None
+    return milliseconds(lambda: template.render(messages, tools=tools).guarded, rounds)
+
+
+def before(tree: Path, turns: list[int], rounds: int) -> dict[str, float | None]:
+    """Times of an older checkout, by template and turns."""
+    environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}:{ROOT / 'bench'}"}
+    command = [sys.executable, __file__, "--only-ours", "--rounds", str(rounds), "--turns", *map(str, turns)]
+    found: dict[str, float | None] = json.loads(subprocess.check_output(command, env=environment))
+    return found
+
+
+def only_ours(turns: list[int], rounds: int) -> dict[str, float | None]:
+    """Times of this checkout, by template and turns; 0 turns are the short chat."""
+    return {
+        f"{name} {count}": ours(
+            (DATA / f"{name}.jinja").read_text("utf-8"),
+            conversation(count) if count else CHAT,
+            TOOLS if count else None,
+            rounds,
+        )
+        for name in TEMPLATES
+        for count in (0, *turns)
+    }
+
+
+def _tojson(
+    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _refuse(message: str) -> None:
+    raise ValueError(message)
+
+
+def minijinja_renderer(source: str) -> Callable[[dict[str, Any]], str]:
+    """minijinja, set up as servers that use it have it."""
+    import minijinja
+
+    environment = minijinja.Environment(trim_blocks=True, lstrip_blocks=True, pycompat=True)
+    environment.add_filter("tojson", _tojson)
+    environment.add_filter("from_json", json.loads)
+    environment.add_function("raise_exception", _refuse)
+    environment.add_function("strftime_now", time.strftime)
+    environment.add_template("chat", source)
+    return lambda variables: str(environment.render_template("chat", **variables))
+
+
+def jinja_renderer(source: str) -> Callable[[dict[str, Any]], str]:
+    """Jinja2, compiled as transformers does, with no cache between."""
+    from transformers.utils.chat_template_utils import _cached_compile_jinja_template
+
+    compiled = _cached_compile_jinja_template(source)
+    compiled.environment.filters["from_json"] = json.loads
+    return lambda variables: str(compiled.render(**variables))
+
+
+def peer(render: Callable[[dict[str, Any]], str], variables: dict[str, Any], text: str, rounds: int) -> str:
+    """A peer's time as a cell."""
+    try:
+        same = render(variables) == text
+    except Exception as error:  # noqa: BLE001 - a peer may raise anything
+        return f"refused: {type(error).__name__}"
+    return f"{milliseconds(lambda: render(variables), rounds):.3f}{'' if same else ' (differs)'}"
+
+
+def memory(run: Callable[[], object]) -> int:
+    """Bytes that a call adds to this process at its height."""
+
+    def figure(field: str) -> int:
+        return int(Path("/proc/self/status").read_text().partition(f"{field}:")[2].split()[0]) << 10
+
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # begins the count of the most memory anew
+    resting = figure("VmRSS")
+    run()
+    return max(0, figure("VmHWM") - resting)
+
+
+def measure(name: str, turns: int, rounds: int, old: dict[str, float | None]) -> list[str]:
+    """A row of the long conversation, or with 0 turns of the short chat."""
+    from tokenweir.templates._native import Template
+
+    source = (DATA / f"{name}.jinja").read_text("utf-8")
+    messages, tools = (conversation(turns), TOOLS) if turns else (CHAT, None)
+    variables = {"messages": messages, "tools": tools, "add_generation_prompt": True, "documents": None, **SPECIAL}
+    template = Template(source)
+    body = json.dumps(variables, ensure_ascii=False).encode()
+    result = template.render(variables)
+    added = memory(lambda: template.render(variables))
+    full = ours(source, messages, tools, rounds)
+    engine = milliseconds(lambda: template.render(variables), rounds)
+    row = [Path(name).name, str(turns or "chat"), f"{len(result.text) / 1e3:.1f}"]
+    if old:
+        past = old[f"{name} {turns}"]
+        row.append("refused" if past is None else f"{past:.3f}")
+    row += ["refused" if full is None else f"{full:.3f}", f"{engine:.3f}"]
+    row.append(f"{milliseconds(lambda: template.render(body), rounds):.3f}")
+    few = max(2, rounds // 3)
+    row += [peer(make(source), variables, result.text, few) for make in (jinja_renderer, minijinja_renderer)]
+    return [*row, f"{result.steps:,}", f"{engine * 1e6 / result.steps:.1f}", f"{added / 1e6:.1f}"]
+
+
+def loading(name: str, rounds: int) -> list[str]:
+    """A row of loading a template."""
+    from tokenweir.templates._native import Template
+
+    source = (DATA / f"{name}.jinja").read_text("utf-8")
+    ways: list[Callable[[], object]] = [
+        lambda: Template(source),
+        lambda: ChatTemplate(source),
+        lambda: jinja_renderer(source),
+        lambda: minijinja_renderer(source),
+    ]
+    return [Path(name).name, f"{len(source) / 1e3:.1f}", *(f"{milliseconds(way, rounds):.3f}" for way in ways)]
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--template", type=Path, nargs="*", default=[], help="more templates to measure")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--turns", type=int, nargs="*", default=[1, 20, 200])
+    parser.add_argument("--before", type=Path, help="an older checkout, built in place")
+    parser.add_argument("--only-ours", action="store_true", help="print our times as JSON")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
+    if options.only_ours:
+        print(json.dumps(only_ours(options.turns, options.rounds)))
+        return
+    old = before(options.before, options.turns, options.rounds) if options.before else {}
     rows = []
-    for name, source, messages, tools in cases(options.template):
-        peer, limits, guard = measure(source, messages, tools, options.rounds)
-        rows.append(
-            [name, *(f"{time:,.0f}" for time in (peer, limits, guard)), f"{limits / peer:.2f}", f"{guard / peer:.2f}"]
-        )
-        print(rows[-1], flush=True)
-    header = ["template", "transformers", "with limits", "and guard", "limits / peer", "guard / peer"]
-    text = f"{NOTE}\n\n{table(header, rows)}\n\n{machine()}"
-    publish("templates", text, options.write)
+    for turns in (0, *options.turns):
+        for name in TEMPLATES:
+            rows.append(measure(name, turns, options.rounds, old))
+            print(rows[-1], file=sys.stderr, flush=True)
+    header = [
+        "template",
+        "turns",
+        "kB",
+        *(["before"] if old else []),
+        "Prompt",
+        "engine",
+        "from JSON",
+        "Jinja2",
+        "minijinja",
+    ]
+    tables = [table([*header, "steps", "ns a step", "MB"], rows)]
+    loads = [loading(name, options.rounds) for name in TEMPLATES]
+    tables.append(table(["loading a template", "kB", "engine", "ChatTemplate", "Jinja2", "minijinja"], loads))
+    publish("templates", "\n\n".join((NOTE, *tables, machine())), options.write)
 
 
 if __name__ == "__main__":

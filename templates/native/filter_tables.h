@@ -9,5 +9,6 @@ namespace tokenweir::templates {
 
 const std::vector<Filter>& value_filters();
 const std::vector<Filter>& sequence_filters();
+const std::vector<Filter>& item_filters();
 
 }  // namespace tokenweir::templates

@@ -19,6 +19,9 @@ class Parser {
   using Ends = std::initializer_list<std::string_view>;
   class Nesting;
 
+  static constexpr int kMostNesting = 200;    // of expressions and of statements
+  static constexpr size_t kMostChain = 1000;  // of operators of one rank, which nest to the left
+
   // Tokens
   const Token& current() const { return tokens_[at_]; }
   const Token& ahead() const { return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_]; }
@@ -70,8 +73,8 @@ class Parser {
   Node* binary(NodeKind kind, Arithmetic op, Node* left, Node* right);
   bool arguments(ArgumentNodes& arguments);
   // Expressions with commas between them are a tuple. `conditionals`: `a if b else c` may stand in it.
-  Node* tuple(bool conditionals, bool in_parentheses = false, std::string_view end_name = {});
-  bool ends_tuple(std::string_view end_name) const;
+  Node* tuple(bool conditionals, bool in_parentheses = false);
+  bool ends_tuple() const;
 
   // Statements
   Nodes statements(Ends ends);
@@ -90,7 +93,7 @@ class Parser {
   Node* print_statement();
   Node* unsupported(std::string_view tag);
   void signature(Macro& macro);
-  Target* target(bool attributes, std::string_view end_name);
+  Target* target(bool attributes);
   Target* one_target(bool attributes);
   Target* copied(const Target* target);
 
@@ -99,6 +102,20 @@ class Parser {
   size_t at_ = 0;
   int depth_ = 0;
   int loops_ = 0;  // around the statement, in the same function
+};
+
+// Counts a level of nesting while it lives.
+class Parser::Nesting {
+ public:
+  explicit Nesting(Parser& parser) : parser_(parser) {
+    if (++parser.depth_ > kMostNesting) parser.fail("the template is nested more than " + std::to_string(kMostNesting) + " deep");
+  }
+  ~Nesting() { parser_.depth_--; }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+
+ private:
+  Parser& parser_;
 };
 
 }  // namespace tokenweir::templates

@@ -18,6 +18,7 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path += [str(TESTS / "encode"), str(TESTS / "oracles")]
 from gguf_writer import gguf_bytes
 from sentencepiece_files import BYTE, UNUSED, USER, charsmap, piece, small_model
+from template_probes import probes
 
 TEXTS = [
     b"",
@@ -65,7 +66,20 @@ def charsmap_seeds() -> Iterable[bytes]:
         yield bytes([len(text)]) + text + charsmap(rules)
 
 
+def template_source() -> Iterable[bytes]:
+    for _, source in probes():
+        yield source.encode()
+
+
+def template_json() -> Iterable[bytes]:
+    yield b"{}"
+    yield b'{"a": "x\\u00e9\\n\\ud83d\\ude00", "b": [1, -2.5e3, 1e400, 123456789012345678901234567890, null, true, {}, []]}'
+    yield b'{"a": {"a": 1, "a": 2}, "\\u0000": "", "messages": [{"role": "user", "content": "Hi"}]}'
+
+
 SEEDS = {
+    "template_source": template_source,
+    "template_json": template_json,
     "sentencepiece_file": sentencepiece_file,
     "gguf_strings": gguf_strings,
     "rank_file": rank_file,

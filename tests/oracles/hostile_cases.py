@@ -12,7 +12,7 @@ KEYED = (
     "{% set ns = namespace(s={'k': 1}) %}{% for i in range(60) %}{% set ns.s = {'a': ns.s, 'b': ns.s} %}{% endfor %}"
 )
 DEEP = "{% set ns = namespace(s=[]) %}{% for i in range(100000) %}{% set ns.s = [ns.s] %}{% endfor %}"
-TEXTS = "{% set ns = namespace(s=[]) %}" + LONG.replace("ns.s", "ns.t") + "{% set ns.s = [ns.t] * 200000 %}"
+TEXTS = LONG + "{% set ns.s = [ns.s] * 200000 %}"
 VALUES = {"long": LONG, "wide": WIDE, "list": LIST, "nested": NESTED, "keyed": KEYED, "deep": DEEP, "texts": TEXTS}
 
 # The kinds that passed five seconds before there was a clock.
@@ -119,8 +119,7 @@ _METHODS = [
     "rstrip(ns.s)",
     "split()",
     "split('<')",
-    "split('",
-    "',5)",
+    "split('<', 5)",
     "splitlines()",
     "strip(ns.s)",
     "swapcase()",
@@ -142,7 +141,6 @@ _LOOKS = ["ns.s == ns.s[0:]", "ns.s in [ns.s]", "'zz' in ns.s", "ns.s is in [ns.
     "ns.s[::-1] < ns.s",
     "ns.s * 3",
     "dict(a=ns.s)",
-    "loop_(ns.s)",
 ]
 
 
@@ -199,3 +197,79 @@ LANGUAGE = {
     "braces": "{" * 250000,
     "blank": "\n \t" * 80000 + "{{ 1 }}",
 }
+
+_COUNT = "{% for i in range(100000) %}"
+_GROW = "{% set ns = namespace(s='') %}" + _COUNT
+_NEST = "{% set ns = namespace(s=[]) %}{% set os = namespace(s=[]) %}" + _COUNT
+_DEEP = _NEST + "{% set ns.s = [ns.s] %}{% set os.s = [os.s] %}{% endfor %}"
+
+STRUCTURES = {
+    "a text searched while it grows": _GROW
+    + "{% set ns.s = ns.s + 'ab' %}{% if 'zz' in ns.s %}{% endif %}{% endfor %}",
+    "a text measured while it grows": _GROW
+    + "{% set ns.s = ns.s + 'é' %}{% if ns.s|length == 3 %}{% endif %}{% endfor %}",
+    "a text indexed while it grows": _GROW + "{% set ns.s = ns.s + 'é' %}{{ ns.s[-1] }}{% endfor %}",
+    "a text cut while it grows": _GROW + "{% set ns.s = ns.s[1:] + 'éa' %}{% endfor %}",
+    "a text replaced while it grows": _GROW + "{% set ns.s = (ns.s + 'ab').replace('b', 'bb') %}{% endfor %}",
+    "generators of generators": "{% set ns = namespace(g=[1]) %}"
+    + _COUNT
+    + "{% set ns.g = ns.g|map('string') %}{% endfor %}{{ ns.g|list }}",
+    "selections of selections": "{% set ns = namespace(g=[1]) %}"
+    + _COUNT
+    + "{% set ns.g = ns.g|select %}{% endfor %}{{ ns.g|first }}",
+    "comparing deep lists": _DEEP + "{{ ns.s == os.s }}",
+    "JSON of deep lists": _DEEP + "{{ ns.s|tojson }}",
+    "writing deep lists": _DEEP + "{{ ns.s }}",
+    "sorting deep lists": _DEEP + "{{ [ns.s, os.s, [ns.s]]|sort|length }}",
+    "a deep key": "{% set ns = namespace(s=(1,)) %}"
+    + _COUNT
+    + "{% set ns.s = (ns.s, 1) %}{% endfor %}{{ {ns.s: 1}|length }}",
+    "indented JSON": NESTED + "{{ ns.s | tojson(indent=1000) }}",
+    "characters": "{{ ('a' * 60000000)|list|length }}",
+    "words": "{{ ('a ' * 30000000).split()|length }}",
+    "joining by long text": "{% set s = 'a' * 1000000 %}{{ (range(100000)|join(s))|length }}",
+    "replacing by long text": "{% set s = 'a' * 100000 %}{{ s.replace('a', s)|length }}",
+    "a width of %": "{{ '%99999999999d' % 1 }}",
+    "a width of format": "{{ '{:99999999999}'.format(1) }}",
+    "a width in braces": "{{ '{:{w}}'.format(1, w=99999999) }}",
+    "many long arguments": "{% set s = 'a' * 30000000 %}{{ '%s%s%s' % (s, s, s) }}",
+    "ljust": "{{ 'a'.ljust(99999999999) }}",
+    "center": "{{ 'a'|center(99999999999)|length }}",
+    "tabs": "{{ ('\\t' * 1000000).expandtabs(100000)|length }}",
+    "indenting blank lines": "{{ ('\\n' * 1000000)|indent(100000, blank=true)|length }}",
+    "filling a batch": "{{ [1]|batch(99999999999, 'x')|list|length }}",
+    "filling slices": "{{ [1]|slice(99999999, 'x')|list|length }}",
+    "a number of many digits": "{{ ('9' * 60000000)|int }}",
+    "a long power": "{{ 7 ** 999999999 }}",
+    "products of long numbers": "{% set b = 2 ** 240000 %}" + _COUNT + "{% set c = b * b %}{% endfor %}",
+    "quotients of long numbers": "{% set b = 2 ** 480000 + 1 %}"
+    + _COUNT
+    + "{% set c = b // (2 ** 240000 + 3) %}{% endfor %}",
+    "sorting long texts": "{% set l = ['a' * 10000] * 100000 %}" + _COUNT + "{% set m = l|sort %}{% endfor %}",
+    "unique long texts": "{% set l = ['a' * 100000] * 100000 %}{{ l|unique|list|length }}",
+    "adding to a list": "{% set ns = namespace(l=[]) %}" + _COUNT + "{% set ns.l = ns.l + [i] %}{% endfor %}",
+    "searching a list": "{% set l = range(100000)|list %}" + _COUNT + "{% if 'x' in l %}{% endif %}{% endfor %}",
+    "the worst needle": "{% set s = 'a' * 10000000 %}{% set p = 'a' * 5000000 + 'b' %}{{ p in s }}{{ s.find(p) }}{{ s.rfind('b' + p) }}",
+    "the worst separator": "{% set s = 'a' * 10000000 %}{{ s.split('a' * 5000 + 'b')|length }}{{ s.rsplit('b' + 'a' * 5000) }}",
+    "many characters to strip": "{{ ('é' * 10000000).strip('abcdefghijklmnopqrstuvwxyz' * 10000 + 'é')|length }}",
+    "the case of a sigma": "{{ (('Σ' + '\\u0301' * 1000) * 10000).lower()|length }}",
+    "a default that calls": "{% macro m(x=m()) %}{% endmacro %}{{ m() }}",
+    "a macro in itself": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "a capture in itself": "{% macro m() %}{% set x %}{{ m() }}{% endset %}{{ x }}{% endmacro %}{{ m() }}",
+    "a loop in itself": "{% for i in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+    "signs": "{{ " + "-" * 100000 + "1 }}",
+    "negations": "{{ " + "not " * 100000 + "1 }}",
+    "calls of calls": "{{ a" + "()" * 10000 + " }}",
+    "items of items": "{{ a" + "[0]" * 10000 + " }}",
+    "conditions of conditions": "{{ " + "1 if 1 else " * 10000 + "1 }}",
+    "captures in a loop": _COUNT + "{% set x %}{% for j in range(100) %}{{ j }}{% endfor %}{% endset %}{% endfor %}",
+    "a long output": "{% set s = 'a' * 1000000 %}" + _COUNT + "{{ s }}{% endfor %}",
+    "escapes of Python": "{{ ['\\x01' * 10000000]|string|length }}",
+    "escapes of HTML": "{{ ('<' * 20000000)|e|length }}",
+    "escapes of JSON": "{{ ('\\x01' * 20000000)|tojson|length }}",
+    "deep JSON": "{{ ('[' * 1000000)|from_json }}",
+    "wide JSON": "{{ ('[' ~ '1,' * 10000000 ~ '1]')|from_json|length }}",
+    "iterating ranges": _COUNT + "{% set x = range(100000)|sum %}{% endfor %}",
+    "changed": _COUNT + "{{ loop.changed(range(1000)|list) }}{% endfor %}",
+}
+"""Programs aimed at the engine's own structures: ropes, generators, recursion, widths, long numbers."""

@@ -1,0 +1,91 @@
+"""Attacks on the origins of rendered text: every field, every template, control tokens whole, in halves and in seams.
+
+    python bench/origins.py [--every 1] [--benign 30000] [--jobs 1] [--write]
+
+An attack succeeds if the text of a user makes a control token that is wholly the template's, if a character of the user's
+has another origin than its field, or if the guard's search says otherwise than the origins. Benign conversations are
+rendered by transformers too: those that it renders are counted as refused if the engine refuses them.
+TOKENWEIR_TEMPLATES names a folder of more templates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import islice
+
+from attacks import benign
+from shared.report import ROOT, machine, publish, table
+
+sys.path.append(str(ROOT / "tests" / "oracles"))
+
+from jinja_oracle import expected
+from native_rendering import check_origins, outcome, rendered
+from origin_attacks import Tally, Target, attacks
+from template_files import template_files
+
+from tokenweir.templates._native import Template
+
+
+def attack(named: tuple[str, str], every: int) -> Tally:
+    """Attack one template."""
+    target, tally = Target(*named), Tally()
+    for texts in islice(attacks(target), 0, None, every):
+        target.attack(texts, tally)
+    return tally
+
+
+def compare(sources: dict[str, str], wanted: int) -> Counter[str]:
+    """Render benign conversations by both engines."""
+    random_ = random.Random(11)
+    templates = {name: Template(source) for name, source in sources.items()}
+    counts: Counter[str] = Counter()
+    while counts["rendered by transformers"] < wanted:
+        name = random_.choice(list(sources))
+        variables = benign(random_) | {"bos_token": "<s>", "eos_token": "</s>", "add_generation_prompt": True}
+        reference = expected(sources[name], variables)
+        if reference.text is None:
+            continue
+        counts["rendered by transformers"] += 1
+        ours = outcome(templates[name], variables)
+        if ours.text is None:
+            counts["refused"] += 1
+            print(f"refused: {name}: {ours.error}", file=sys.stderr)
+            continue
+        counts["text differs"] += ours.text != reference.text
+        check_origins(rendered(templates[name], variables), variables)
+    return counts
+
+
+def main() -> None:
+    """Attack, compare and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--every", type=int, default=1, help="try one in so many attacks")
+    parser.add_argument("--benign", type=int, default=30000)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    sources = template_files()
+    total = Tally()
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for tally in pool.map(partial(attack, every=options.every), sources.items()):
+            for failure in tally.failures or ():
+                print(failure, file=sys.stderr)
+            total.attacks += tally.attacks
+            total.refused += tally.refused
+            total.shown += tally.shown
+            total.succeeded += tally.succeeded
+    rows = [[str(len(sources)), *(f"{n:,}" for n in (total.attacks, total.shown, total.refused, total.succeeded))]]
+    attacked = table(["templates", "attacks", "shown by the template", "refused by the template", "succeeded"], rows)
+    counts = compare(sources, options.benign)
+    names = ("rendered by transformers", "refused", "text differs")
+    text = f"{attacked}\n\nRealistic conversations:\n\n{table(names, [[f'{counts[name]:,}' for name in names]])}\n\n{machine()}"
+    publish("origins", text, options.write)
+
+
+if __name__ == "__main__":
+    main()

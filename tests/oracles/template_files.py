@@ -1,0 +1,23 @@
+"""Chat templates of real models: those of the data, and more from a folder that TOKENWEIR_TEMPLATES names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def template_files() -> dict[str, str]:
+    """Give the source of each distinct template by its name."""
+    data = Path(os.environ.get("TOKENWEIR_DATA") or _SHARED)
+    folders = [data / "templates", data / "templates-more"]
+    if more := os.environ.get("TOKENWEIR_TEMPLATES"):
+        folders.append(Path(more))
+    sources: dict[str, str] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob("*.jinja")):
+            source = path.read_text("utf-8")
+            if source not in sources.values():
+                sources[path.stem if path.stem not in sources else f"{path.stem} ({path.parent.name})"] = source
+    return sources

@@ -1,0 +1,75 @@
+"""Loops and what `loop` tells about them."""
+
+from __future__ import annotations
+
+PROBES = {
+    "fields": [
+        (
+            "{% for x in 'abc' %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}"
+            "{{ loop.last }}{{ loop.length }}{{ loop.depth }}{{ loop.depth0 }} {% endfor %}"
+        ),
+        "{% for x in numbers %}[{{ loop.previtem }}{{ loop.nextitem }}]{% endfor %}",
+        "{% for x in [1] %}{{ loop.previtem is defined }}{{ loop.nextitem is defined }}{{ loop.previtem is none }}{% endfor %}",
+        "{% for x in people %}{{ loop.previtem.name if not loop.first }}|{{ loop.nextitem.name if loop.nextitem }};{% endfor %}",
+        "{% for x in people %}{{ loop.previtem.name }}|{{ loop.nextitem.name }};{% endfor %}",
+        "{% for x in [1, 1, 2, 1] %}{{ loop.changed(x) }}{{ loop.cycle('a', 'b', 'c') }}{% endfor %}",
+        "{% for x in [1, 1] %}{{ loop.changed(x, 1) }}{{ loop.changed() }}{% endfor %}",
+        "{% for x in [1] %}{{ loop.cycle() }}{% endfor %}",
+        "{% for x in [1] %}[{{ loop.zz }}]{% endfor %}",
+        "{% for x in [1] %}{{ loop['index'] }}{{ loop.index is number }}{{ loop is defined }}{% endfor %}",
+        "{% for a in [1, 2] %}{% set outer = loop %}{% for b in 'xy' %}{{ outer.index }}{{ loop.index }} {% endfor %}{% endfor %}",
+        "{% for a in [1, 2] %}{% for b in 'x' %}{% endfor %}{{ loop.index }}{% endfor %}",
+        "{{ loop }}[{{ loop is defined }}]",
+        "{% for x in numbers %}{{ loop.length - loop.index0 }}{{ loop.index % 2 }}{% endfor %}",
+    ],
+    "condition and else": [
+        "{% for x in numbers if x > 1 %}{{ loop.index }}/{{ loop.length }}:{{ x }}{{ loop.last }} {% else %}E{% endfor %}",
+        "{% for x in numbers if x > 9 %}x{% else %}E{% endfor %}",
+        "{% for x in [] %}x{% else %}{% set e = 1 %}E{{ e }}{% endfor %}[{{ e }}]",
+        "{% for x in numbers %}{% break %}{% else %}E{% endfor %}",
+        "{% for x in numbers %}{% if x == 1 %}{% break %}{% endif %}{% else %}E{% endfor %}",
+        "{% for x in numbers %}{% continue %}{% else %}E{% endfor %}",
+        "{% for x in numbers if loop.index %}{% endfor %}",
+        "{% for x in numbers if x != one if seven else no %}{{ x }}{% endfor %}",
+        "{% for m in messages if m.role == 'user' or m.role == 'tool' %}{{ loop.first }}{{ m.role }}{% endfor %}",
+        "{% for x in numbers if x is odd %}{{ x }}{{ loop.previtem }}{% endfor %}",
+        "{% for a, b in pairs if b > 1 %}{{ a }}{{ b }}{% endfor %}",
+    ],
+    "break and continue": [
+        "{% for x in numbers %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% if loop.last %}{% break %}{% endif %}{% endfor %}",
+        "{% for x in numbers %}{% for y in numbers %}{% if y == 1 %}{% break %}{% endif %}{{ y }}{% endfor %};{% endfor %}",
+        "{% for x in numbers %}{% set b %}{% if x == 1 %}{% endif %}a{% endset %}{% if loop.index == 2 %}{% break %}{% endif %}{{ b }}{% endfor %}",
+        "{% break %}",
+        "{% for x in numbers %}{{ x }}{% if x == 1 %}{% break %}{% endif %}{{ loop.nextitem }}{% endfor %}",
+    ],
+    "what is iterated": [
+        "{% for k, v in plain.items() %}{{ k }}={{ v }};{% endfor %}{% for k in plain %}{{ k }}{% endfor %}",
+        "{% for k, v in plain|items %}{{ k }}={{ v }};{% endfor %}{% for k, v in plain|dictsort %}{{ k }}{{ v }}{% endfor %}",
+        "{% for v in plain.values() %}{{ v }}{% endfor %}{% for k in plain.keys() %}{{ k }}{% endfor %}",
+        "{% for c in 'aé😀' %}[{{ c }}]{% endfor %}",
+        "{% for a, b in numbers %}{% endfor %}",
+        "{% for a, b in ['xy', 'zw'] %}{{ a }}{{ b }};{% endfor %}",
+        "{% for a, b in rows %}{% endfor %}",
+        "{% for a, b, c in rows %}{{ a }}{{ b }}{{ c }};{% endfor %}",
+        "{% for a, (b, c) in [[1, [2, 3]]] %}{{ a }}{{ b }}{{ c }}{% endfor %}",
+        "{% for x in zz %}a{% else %}none{% endfor %}",
+        "{% for x in nothing %}{% endfor %}",
+        "{% for x in seven %}{% endfor %}",
+        "{% for x in yes %}{% endfor %}",
+        "{% for x in text.zz %}a{% else %}none{% endfor %}",
+        "{% for x in 1, 2 %}{{ x }}{% endfor %}",
+        "{% for x in (1, 2) %}{{ x }}{% endfor %}{% for x in (1,) %}{{ x }}{% endfor %}{% for x in () %}{% else %}e{% endfor %}",
+        "{% for x in range(3) %}{{ x }}{% endfor %}{% for x in range(5, 1, -2) %}{{ x }}{% endfor %}",
+        "{% for x in numbers|reverse %}{{ x }}{{ loop.length }}{{ loop.revindex }}{% endfor %}",
+        "{% for x in numbers|map('string') %}{{ x }}{{ loop.last }}{{ loop.length }}{% endfor %}",
+        "{% for x in numbers + [9] %}{{ x }}{% endfor %}{% for x in numbers[1:] %}{{ x }}{% endfor %}",
+        "{% for x in numbers if yes else [] %}{{ x }}{% endfor %}",
+        "{% for x in record.items %}{% endfor %}",
+        "{% for k, v in record['items'] %}{% endfor %}",
+    ],
+    "recursion": [
+        "{% for x in [[1, [2]], 3] recursive %}{% if x is sequence %}({{ loop(x) }}){% else %}{{ x }}{{ loop.depth }}{% endif %}{% endfor %}",
+        "{% for x in pairs recursive %}{{ x if x is string else x|length }}{% endfor %}",
+        "{% for x in [1] %}{{ loop([2]) }}{% endfor %}",
+    ],
+}
