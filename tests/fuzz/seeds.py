@@ -65,7 +65,16 @@ def charsmap_seeds() -> Iterable[bytes]:
         yield bytes([len(text)]) + text + charsmap(rules)
 
 
+def scanners() -> Iterable[bytes]:
+    """The number of a family and a text: words, numbers, contractions, white space, and characters of each kind."""
+    text = "I'll PAY 1234.50€ for\t\tÉtés…\r\n\n  don't/won't  漢字かな、カナ １٣ e\u0301 ſ's\u00a0 🙂\n"
+    for family in range(7):
+        yield bytes([family]) + text.encode()
+        yield bytes([family]) + ("a" * 70 + " " * 70 + "漢" * 30).encode()
+
+
 SEEDS = {
+    "scanners": scanners,
     "sentencepiece_file": sentencepiece_file,
     "gguf_strings": gguf_strings,
     "rank_file": rank_file,
