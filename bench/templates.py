@@ -1,4 +1,4 @@
-"""What rendering a prompt costs: transformers, the same with our limits, and with the guard as well.
+"""The cost of rendering a prompt: transformers, the same with our limits, and with the guard as well.
 
     python bench/templates.py [--rounds 40] [--template FILE...] [--write]
 

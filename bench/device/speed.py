@@ -1,4 +1,4 @@
-"""How fast: the device and its kernels, end to end by what comes in, beside the peers, and what the choices cost."""
+"""Speed: the device and its kernels, end to end by kind of input, beside the peers, and the cost of each choice."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def power(bench: Bench) -> Rows:
 
 @contextmanager
 def _watts() -> Iterator[list[float]]:
-    """What the board draws, five times a second; nothing where nvidia-smi is not there."""
+    """Sample the board's power five times a second; empty without nvidia-smi."""
     watts: list[float] = []
     if shutil.which("nvidia-smi") is None:
         yield watts

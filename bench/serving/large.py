@@ -1,4 +1,4 @@
-"""What a stream notices of others who send a megabyte each: how late its tokens are.
+"""The delay of a stream's tokens while others send a megabyte each.
 
     scripts/bench large [--seconds 3] [--write]
 

@@ -1,4 +1,4 @@
-// What the harnesses share. A harness reads bytes that the fuzzer makes up, and stops at the first promise that is broken.
+// Helpers of the harnesses. A harness reads bytes that the fuzzer makes up, and stops at the first broken promise.
 #pragma once
 
 #include <algorithm>
