@@ -45,7 +45,7 @@ OWN = re.compile(
 )
 FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 GIVEN = {"messages", "tools", "documents", "add_generation_prompt", "continue_final_message", "strftime_now"}
-"""Variables that a conversation has of itself, or that nobody else can give."""
+"""The variables that a conversation sets itself, or that callers cannot set."""
 
 Conversation = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What it costs to compile the core: CPU time and peak memory of each unit. Prints a table; --write puts it into bench/RESULTS.md.
+"""The cost of compiling the core: CPU time and peak memory of each unit. Prints a table; --write puts it into bench/RESULTS.md.
 
     python bench/build.py [--write]
 
@@ -32,7 +32,7 @@ class Cost(NamedTuple):
 
 
 def compile_commands(folder: Path) -> list[dict[str, str]]:
-    """What CMake would run for each file, the binding library's own included."""
+    """Return CMake's command for each file, including those of the binding library."""
     options = {
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",

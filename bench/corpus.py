@@ -173,7 +173,7 @@ NEEDS = {"Dask": "distributed", "datasets.map": "datasets", "Ray Data, blocks": 
 
 
 def measure(way: str, folder: Path, workers: int) -> dict[str, float]:
-    """What this process and those that it starts take."""
+    """Measure the time, CPU time and memory of this process and its children."""
     files = sorted(folder.glob("*.parquet"))
     with tempfile.TemporaryDirectory() as name:
         out = Path(name)
@@ -196,7 +196,7 @@ def cpu_of_all() -> float:
 
 
 def content(folder: Path) -> int:
-    """What stands for the ids of all documents, in whatever order they are."""
+    """Hash the ids of all documents, independently of their order."""
     import numpy as np
     from pyarrow import parquet
 

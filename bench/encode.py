@@ -73,7 +73,7 @@ Measured = dict[str, float]  # by the name of what was measured; "ids" is a chec
 
 
 class Measurements(NamedTuple):
-    """What a process has measured, and what it can measure as often as it is asked."""
+    """The results of a process, and the measurements that it can repeat on request."""
 
     once: Measured
     again: Mapping[str, Callable[[], float]]
@@ -99,7 +99,7 @@ def rss() -> float:
 
 
 def serve(job: Job, asked: Connection) -> None:
-    """What one process does: it measures, and then again what it is asked for by name, until there is no name."""
+    """Measure once in a process of its own, and then repeat each measurement that is requested by name, until the names end."""
     made = measure(job)
     asked.send(made and (made.once, [*made.again]))
     while made and (name := asked.recv()):
@@ -107,7 +107,7 @@ def serve(job: Job, asked: Connection) -> None:
 
 
 def measure(job: Job) -> Measurements | None:
-    """What one process can tell; None if the library lacks the vocabulary."""
+    """Return the results of one process, or None if the library lacks the vocabulary."""
     threads = 2 if job.section == "batch" else 1
     os.environ["RAYON_NUM_THREADS"] = str(threads)
     path = DATA / "tokenizers" / (VOCABULARIES | OTHERS)[job.vocabulary]
@@ -246,7 +246,7 @@ def _gsm8k() -> list[str]:
 
 
 def take_turns(jobs: Sequence[Job]) -> dict[Job, Measured]:
-    """What each job's process measures, one of each job; those that can measure again do so in turns."""
+    """Run a process for each job; those that can repeat their measurement do so in turns."""
     context = get_context("spawn")
     found: dict[Job, Measured] = {}
     again: dict[Job, tuple[Connection, list[str]]] = {}

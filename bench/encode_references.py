@@ -152,7 +152,7 @@ class Job(NamedTuple):
 
 
 class Seconds(NamedTuple):
-    """What was measured; `ids` is a checksum of the ids."""
+    """The results; `ids` is a checksum of the ids."""
 
     load: float
     cold: float
@@ -298,7 +298,7 @@ def load_gguf(path: Path) -> None:
 
 
 def read_gguf(path: Path) -> None:
-    """What the gguf library does to get at the tokens; it makes no tokenizer of them."""
+    """Read the tokens by the gguf library, which does not build a tokenizer from them."""
     gguf.GGUFReader(path).fields["tokenizer.ggml.tokens"].contents()
 
 

@@ -34,7 +34,7 @@ from tokenweir.encode.errors import DeviceError
 
 
 class Section(NamedTuple):
-    """What is measured at once, and the format of its numbers."""
+    """A section: measurements that are made together, and the format of their numbers."""
 
     measure: Callable[[Bench], Rows]
     format: str = ".3f"
@@ -76,8 +76,9 @@ def shown(name: str, result: Mapping[str, Any]) -> str:
 
 
 def merge(path: Path, results: Mapping[str, Any]) -> dict[str, Any]:
-    """Put results into a file, in the place of earlier ones of the same sections, but none that was cut off in the place of
-    one that has more; what the file holds then. Whoever is killed meanwhile leaves the file as it was.
+    """Merge results into a file, and return the file's results; a process that is killed meanwhile leaves it unchanged.
+
+    A section replaces the earlier one, unless it was cut off and has fewer results.
     """
 
     def worth(result: Mapping[str, Any]) -> float:

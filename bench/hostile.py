@@ -84,7 +84,7 @@ TEXT = "<s>Hello  wörld 東京\u2581 <left>word ﬁ e\u0301👩\u200d💻 12345
 
 @dataclass
 class Outcome:
-    """What became of some mutants of one file."""
+    """The outcomes of some mutants of one file."""
 
     loaded: int = 0
     refused: int = 0

@@ -28,7 +28,7 @@ from comparison import TOKENIZERS, Row, check
 
 
 def details(results: dict[str, list[Row]]) -> str:
-    """How many differences in how many texts, for each tokenizer and kind."""
+    """Format a table of differences and texts, for each tokenizer and kind."""
     cells = [(name, *(f"{len(row.differences)} in {row.strings:,}" for row in rows)) for name, rows in results.items()]
     return table(("tokenizer", *(row.kind for row in next(iter(results.values())))), cells)
 
@@ -44,7 +44,7 @@ GROUPS = {
     "corpora": ("corpus lines", "corpora whole", "beginnings of corpora"),
     "random ids": ("random ids",),
 }
-"""How the summary groups the kinds."""
+"""The groups of kinds in the summary."""
 
 
 def summary(results: dict[str, list[Row]]) -> str:
@@ -59,7 +59,7 @@ def summary(results: dict[str, list[Row]]) -> str:
 
 
 def sentence(results: dict[str, list[Row]], refused: int) -> str:
-    """What the README says of it."""
+    """Write the README's sentence about the results."""
     rows = [row for of_file in results.values() for row in of_file]
     strings = sum(row.strings for row in rows if row.kind != "random ids")
     ids = sum(row.strings for row in rows if row.kind == "random ids")

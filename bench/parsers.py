@@ -62,7 +62,7 @@ def prompt_ids(case: dict[str, Any]) -> list[int]:
 
 
 def read(case: dict[str, Any]) -> dict[str, Any]:
-    """What we make of a case."""
+    """Parse a case by our parser."""
     template, tok = template_of(case["template"]), tokenizer_of(case["template"])
     decoder = ChatDecoder(
         tok,

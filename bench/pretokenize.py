@@ -1,4 +1,4 @@
-"""What splitting costs: the tables of the papers that this project follows, with our numbers beside theirs.
+"""The cost of splitting: the tables of the papers that this project follows, with our numbers beside theirs.
 
     python bench/pretokenize.py [splitting] [share] [batches] [wordpiece] [allocations] [--write]
 
@@ -233,7 +233,7 @@ def allocations_of(library: str) -> dict[str, float]:
 
 
 def apart(work: Callable[..., Any], *args: Any) -> Any:
-    """What a function gives, in a process of its own."""
+    """Call a function in a process of its own, and return its result."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *args).result()
 

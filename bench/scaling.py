@@ -1,4 +1,4 @@
-"""How speed grows with the size of documents, the number of texts and the cores, beside the fastest peers.
+"""Growth of speed with the size of documents, the number of texts and the cores, beside the fastest peers.
 
     python bench/scaling.py [--rounds 3] [--largest 100] [--write]
 

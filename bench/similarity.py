@@ -1,4 +1,4 @@
-"""How far BlockBPE's ids are from HuggingFace's: the first column of the paper's Table 1, on GSM8K and AGIEval.
+"""The distance of BlockBPE's ids from HuggingFace's: the first column of the paper's Table 1, on GSM8K and AGIEval.
 
     python bench/similarity.py [--sample 40] [--write]
 

@@ -1,4 +1,4 @@
-"""What is right comes before what is fast: documents compared with the CPU, the tests, and compute-sanitizer."""
+"""Checks of correctness before any timing: documents compared with the CPU, the tests, and compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def sanitize(bench: Bench) -> Rows:
 
 
 def _run(program: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> Row:
-    """How a program ends; what it said, if it failed."""
+    """Run a program; return how it ended, and its output if it failed."""
     run = subprocess.run(
         program, check=False, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True
     )

@@ -30,7 +30,7 @@ SPIN_TICKS = np.int64(200_000)  # about 0.1 ms, longer than it takes to queue a 
 
 
 class Bench:
-    """What the sections share.
+    """The state that the sections share.
 
     Attributes:
         device: What is measured.

@@ -37,9 +37,9 @@ def figure2(bench: Bench) -> Rows:
 
 
 def figure3(bench: Bench) -> Rows:
-    """BlockBPE's Figure 3: GB/s by strings and bytes a string, GPT-2's vocabulary, War and Peace, end to end; `d` is the
-    bytes a thread has with 256 threads a block, and a library's number that of its threads. `blockbpe` leaves the regex
-    out, as the paper does; "Algorithm 1" does the same by one merge a pass.
+    """BlockBPE's Figure 3: GB/s by strings and bytes a string, GPT-2's vocabulary, War and Peace, end to end; `d` is
+    the bytes a thread has with 256 threads a block, and a library's number that of its threads. `blockbpe` leaves the
+    regex out, as the paper does; "Algorithm 1" does the same by one merge a pass.
     """
     tok = Tokenizer.from_file(DATA / "tokenizers" / GPT2)
     modes = {
@@ -59,8 +59,8 @@ def figure3(bench: Bench) -> Rows:
 
 def table1(bench: Bench) -> Rows:
     """BlockBPE's Table 1, the similarity of ids to HuggingFace's: Llama 3.1's vocabulary, GSM8K's test problems and
-    AGIEval's, 1 - distance by the characters of a prompt or by its tokens. "Algorithm 1" is the paper's own, one merge a
-    pass. MMLU and GPQA are not measured: their texts are not at hand.
+    AGIEval's, 1 - distance by the characters of a prompt or by its tokens. "Algorithm 1" is the paper's own, one merge
+    a pass. MMLU and GPQA are not measured: their texts are not at hand.
     """
     path = DATA / "tokenizers" / "llama-3.1" / "tokenizer.json"
     tok, reference = Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(str(path))
@@ -86,7 +86,7 @@ def table1(bench: Bench) -> Rows:
 
 
 def claims(bench: Bench) -> Rows:
-    """What BlockBPE claims (H100, Xeon 8470, GPT-2's vocabulary) beside what is measured here: 1024 strings of 4096 bytes
+    """The claims of BlockBPE (H100, Xeon 8470, GPT-2's vocabulary) beside our measurements: 1024 strings of 4096 bytes
     of War and Peace, end to end; a library's number is that of its threads. Memory is what CuPy's pool has taken, for
     which the paper has no figure.
     """

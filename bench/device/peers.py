@@ -1,4 +1,4 @@
-"""What the GPU encoder is measured beside: libraries on the CPU, each in a process of its own with as many cores as threads."""
+"""The peers of the GPU encoder: libraries on the CPU, each in a process of its own with as many cores as threads."""
 
 from __future__ import annotations
 

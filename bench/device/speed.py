@@ -1,4 +1,4 @@
-"""How fast: the device and its kernels, end to end by what comes in, beside the peers, and what the choices cost."""
+"""Speed: the device and its kernels, end to end by kind of input, beside the peers, and the cost of each choice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from device.peers import BERT, CL100K, GPT2, LLAMA2, T5, Batch, beside
 from shared.report import DATA
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu import DeviceRagged, GpuDecoder, GpuEncoder, lane
+from tokenweir.gpu import DeviceRagged, GpuDecoder, GpuEncoder, device_pipeline
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.modes.blockbpe import BlockBpeMode
 from tokenweir.gpu.modes.exact import ByteLevelMode
@@ -195,7 +195,7 @@ def models(bench: Bench) -> Rows:
 def sweep(bench: Bench) -> Rows:
     """GB/s of 64 MB from bytes, cl100k, by the blocks that merge (`workers`) and the MiB of a step."""
     tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
-    before = lane.STEP_BYTES
+    before = device_pipeline.STEP_BYTES
     try:
         for language in LANGUAGES:
             texts = bench.texts(language, *BATCHES["64 MB"])
@@ -203,12 +203,12 @@ def sweep(bench: Bench) -> Rows:
             for workers in (128, 512, 2048):
                 made = GpuEncoder(tok, device=bench.device, workers=workers)
                 for step in (8, 32, 128):
-                    lane.STEP_BYTES = step << 20
+                    device_pipeline.STEP_BYTES = step << 20
                     check_ids(tok, made, texts)
                     seconds = {f"{step} MiB": bench.seconds(partial(made.encode_batch, data))}
                     yield f"{language}, {workers} workers", {**rates(texts, seconds)}
     finally:
-        lane.STEP_BYTES = before
+        device_pipeline.STEP_BYTES = before
 
 
 def pieces(bench: Bench) -> Rows:
@@ -250,7 +250,7 @@ def power(bench: Bench) -> Rows:
 
 @contextmanager
 def _watts() -> Iterator[list[float]]:
-    """What the board draws, five times a second; nothing where nvidia-smi is not there."""
+    """Sample the board's power five times a second; empty without nvidia-smi."""
     watts: list[float] = []
     if shutil.which("nvidia-smi") is None:
         yield watts

@@ -19,7 +19,7 @@ DELTA = re.compile(rb'"delta":"([^"]*)"')
 
 @dataclass
 class Load:
-    """What all clients of one run saw.
+    """The observations of all clients of a run.
 
     Attributes:
         late: Of every frame in the measured time, how late its oldest token was, in seconds.
@@ -27,7 +27,7 @@ class Load:
         begun: Streams whose first token has come.
         ended: Streams that are whole.
         measuring: Whether it is the measured time, which ends with the first stream that does.
-        turnover: Whether it goes on then, since others begin.
+        turnover: Whether the measured time continues after that, since new streams replace those that end.
 
     """
 
@@ -120,7 +120,7 @@ class Client(asyncio.Protocol):
 
 
 async def idle_connection(port: int, sse: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection that asks for nothing yet; a websocket, but for the server of SSE."""
+    """Open a connection without a request: HTTP for the server of SSE, otherwise a websocket."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     if not sse:
         writer.write(handshake())

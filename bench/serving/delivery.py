@@ -1,4 +1,4 @@
-"""What it costs to hand deltas on: one reader, several, and one that never reads.
+"""The cost of passing deltas on: one reader, several, and one that never reads.
 
     scripts/bench delivery [--deltas 50000] [--rounds 3] [--uvloop] [--write]
 

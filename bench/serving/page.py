@@ -1,4 +1,4 @@
-"""How smoothly the chat page shows a long answer: the times between its frames, in headless Chromium.
+"""Smoothness of the chat page with a long answer: the times between its frames, in headless Chromium.
 
     scripts/bench page [--tokens 50000] [--rate 2500] [--write]
 

@@ -71,7 +71,7 @@ def number_from(process: subprocess.Popen[str]) -> int:
 
 
 def iterations(process: subprocess.Popen[str]) -> int:
-    """How often a server's event loop has turned."""
+    """Read the number of turns of a server's event loop."""
     process.send_signal(signal.SIGUSR1)
     return number_from(process)
 

@@ -73,7 +73,7 @@ class StepEngine:
 
 
 class _Stream:
-    """What one stream has waiting."""
+    """The queue of one stream."""
 
     def __init__(self) -> None:
         self._ready = 0
@@ -99,7 +99,7 @@ NOBODY: dict[str, Any] = {"output_index": 0, "item_id": "msg_0123456789abcdef012
 
 
 def text_events(engine: StepEngine, decode: Callable[[list[int]], str]) -> Callable[..., AsyncGenerator[bytes, None]]:
-    """What the peers send: one event for each chunk of ids, encoded as tokenweir does, up to a number of chunks."""
+    """Return a handler that streams as the peers do: one event for each chunk of ids, encoded as tokenweir does."""
     from tokenweir.stream.serve.wire.events import OutputTextDelta, encode
 
     async def events(most: int | None = None) -> AsyncGenerator[bytes, None]:
@@ -165,7 +165,7 @@ async def run_bare(engine: StepEngine, streams: int) -> None:
 
 
 def most_of(message: str | bytes) -> int | None:
-    """How many chunks a request asks for; all, unless for one token."""
+    """Return the number of chunks of a request: 1 if it asks for one token, otherwise None, which is all."""
     return 1 if json.loads(message).get("max_output_tokens") == 1 else None
 
 

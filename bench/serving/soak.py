@@ -43,7 +43,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 WORDS = "one two three four five six seven eight nine ten"
-"""What a good answer says."""
+"""The text of a good answer."""
 EVERY = 60.0
 """Seconds between two looks."""
 QUIET = 30.0
@@ -53,7 +53,7 @@ QUIET = 30.0
 
 
 class Panic(BaseException):
-    """What a library written in Rust raises: no `Exception`."""
+    """The exception of a panic in Rust, which is not an `Exception`."""
 
 
 class Faulty:
@@ -319,7 +319,7 @@ class Clients:
         reader.feed_eof()
 
     async def send_garbage(self) -> None:
-        """What is no request, over a socket and over HTTP."""
+        """Send malformed requests, over a socket and over HTTP."""
         garbage = self._random.choice(
             ["", "{", "[]", '"\ud800"', '{"type": 5}', '{"type": "response.create"}', "x" * 10_000]
         )
@@ -340,7 +340,7 @@ class Clients:
             websocket.transport.abort()
 
     async def look(self) -> None:
-        """What monitors and pages ask for."""
+        """Send the requests of monitors and pages."""
         for path in ("/metrics", "/v1/models", "/health", "/", "/nowhere"):
             await self._http.get(path)
 

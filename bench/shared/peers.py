@@ -1,6 +1,6 @@
 """The fast tokenizer libraries behind one face, each loaded from the same file as ours.
 
-None of them is a reference: what is right is said by references.py. A way that a library lacks is None.
+They are not references, which references.py has. A way that a library lacks is None.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ids = Any  # a list or an array, whichever the library gives
 
 @dataclass(frozen=True)
 class Peer:
-    """The ways of one loaded tokenizer. Special tokens are not added; the texts have none that could be matched.
+    """The ways of one loaded tokenizer. Special tokens are not added, and do not occur in the texts.
 
     Attributes:
         array: One text to an array of ids, or whatever flat thing the library is fastest with.

@@ -35,7 +35,7 @@ def machine() -> str:
 
 
 def heading(section: Callable[..., object]) -> str:
-    """What stands over a section's table: the docstring of the function that measures it, on one line."""
+    """Return the heading of a section's table: the docstring of the function that measures it, on one line."""
     return " ".join((section.__doc__ or "").split())
 
 

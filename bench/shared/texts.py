@@ -1,4 +1,4 @@
-"""What the benchmarks encode: real texts, short chat messages, and long texts without a place to stop."""
+"""The texts of the benchmarks: real texts, short chat messages, and long texts without a place to stop."""
 
 from __future__ import annotations
 

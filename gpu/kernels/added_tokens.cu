@@ -1,13 +1,14 @@
 // Marking of documents, and the search for added tokens.
+#include "base/utf8.h"
 #include "common/documents.cuh"
 #include "encoder/token_trie.h"
-#include "base/utf8.h"
 
 namespace tokenweir::added {
 
 // The added tokens of one search; filled by gpu/modes/tables.py.
 struct AddedTokenTables {
-  static constexpr uint32_t kHostOnly = 0x80000000;  // flag in `ids`: the token strips white space or matches words only
+  static constexpr uint32_t kHostOnly =
+      0x80000000;  // flag in `ids`: the token strips white space or matches words only
 
   const uint32_t* first;  // bit set of the bytes that tokens begin with
   const TrieNode* trie;

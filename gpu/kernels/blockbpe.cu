@@ -6,8 +6,8 @@
 //
 // The kernel `algorithm1` is a literal baseline: one merge in each pass, by steps 1 to 5 of the paper.
 #include "common/block_merge.cuh"
-#include "gpu_tables/device_bpe.h"
 #include "common/documents.cuh"
+#include "gpu_tables/device_bpe.h"
 
 namespace tokenweir::block {
 
@@ -19,7 +19,9 @@ struct Merges {
   __device__ uint32_t priority(uint32_t left, uint32_t right) const {
     return (left | right) & kWhole ? kNone : bpe.priority(left, right);
   }
-  __device__ uint32_t merged(uint32_t left, uint32_t right, uint32_t rank) const { return bpe.merged(left, right, rank); }
+  __device__ uint32_t merged(uint32_t left, uint32_t right, uint32_t rank) const {
+    return bpe.merged(left, right, rank);
+  }
   __device__ bool is_tied(uint32_t rank) const { return bpe.is_tied(rank); }
 };
 
@@ -113,24 +115,38 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
   using namespace tokenweir::block;
   __shared__ uint32_t near[4][kNear];
   __shared__ Words words;
-  encode_document({tables, text, {offsets, n_documents, refusals, counters}, max_bytes, taken, added,
-                   {{far0_ids, far0_ranks}, {far1_ids, far1_ranks}}, ids, tokens}, near, words,
-                  [](const Merges& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& own) {
+  encode_document({tables,
+                   text,
+                   {offsets, n_documents, refusals, counters},
+                   max_bytes,
+                   taken,
+                   added,
+                   {{far0_ids, far0_ranks}, {far1_ids, far1_ranks}},
+                   ids,
+                   tokens},
+                  near, words, [](const Merges& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& own) {
                     return merge(bpe, buffers, n, which, own);
                   });
 }
 
 extern "C" __global__ void __launch_bounds__(1024, 1)
     algorithm1(const tokenweir::DeviceBpe* tables, const uint8_t* text, const int64_t* offsets, uint32_t n_documents,
-               uint32_t max_bytes, const uint32_t* taken, const uint32_t* added, uint32_t* far0_ids, uint32_t* far0_ranks,
-               uint32_t* far1_ids, uint32_t* far1_ranks, uint32_t* ids, uint32_t* tokens, uint32_t* refusals,
-               uint32_t* counters) {
+               uint32_t max_bytes, const uint32_t* taken, const uint32_t* added, uint32_t* far0_ids,
+               uint32_t* far0_ranks, uint32_t* far1_ids, uint32_t* far1_ranks, uint32_t* ids, uint32_t* tokens,
+               uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir::block;
   __shared__ uint32_t near[4][kNear];
   __shared__ Words words;
-  encode_document({tables, text, {offsets, n_documents, refusals, counters}, max_bytes, taken, added,
-                   {{far0_ids, far0_ranks}, {far1_ids, far1_ranks}}, ids, tokens}, near, words,
-                  [](const Merges& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& own) {
+  encode_document({tables,
+                   text,
+                   {offsets, n_documents, refusals, counters},
+                   max_bytes,
+                   taken,
+                   added,
+                   {{far0_ids, far0_ranks}, {far1_ids, far1_ranks}},
+                   ids,
+                   tokens},
+                  near, words, [](const Merges& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& own) {
                     return merge_leftmost(bpe, buffers, n, which, own);
                   });
 }

@@ -18,9 +18,10 @@ struct CharacterTables {
 // Sets a bit in `pieces` where a piece or an added token begins. If spaces stand for U+2581, a document that has a
 // U+2581 itself is refused, since the number of a token's bytes would then be ambiguous. One thread per word of the bit
 // map.
-extern "C" __global__ void cut_characters(const tokenweir::characters::CharacterTables* tables, const uint8_t* text, uint32_t n,
-                                          const int64_t* offsets, uint32_t n_documents, const uint32_t* begins,
-                                          const uint32_t* taken, uint32_t* pieces, uint32_t* refusals, uint32_t* counters) {
+extern "C" __global__ void cut_characters(const tokenweir::characters::CharacterTables* tables, const uint8_t* text,
+                                          uint32_t n, const int64_t* offsets, uint32_t n_documents,
+                                          const uint32_t* begins, const uint32_t* taken, uint32_t* pieces,
+                                          uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::characters;
   const uint32_t word = blockIdx.x * blockDim.x + threadIdx.x;

@@ -47,8 +47,8 @@ extern "C" __global__ void __launch_bounds__(256)
 // after those of the tiles have one thread per document.
 extern "C" __global__ void __launch_bounds__(256)
     collect_ids(uint32_t n, uint32_t n_tiles, const int64_t* offsets, uint32_t n_documents, const uint32_t* tokens,
-                const uint32_t* before, const uint32_t* tiles, const uint32_t* ids, const uint32_t* counters, int32_t* out,
-                int64_t* out_offsets) {
+                const uint32_t* before, const uint32_t* tiles, const uint32_t* ids, const uint32_t* counters,
+                int32_t* out, int64_t* out_offsets) {
   using namespace tokenweir;
   using namespace tokenweir::collect;
   if (blockIdx.x < n_tiles) {

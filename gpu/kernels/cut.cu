@@ -8,13 +8,14 @@
 // begin a piece; at the others the thread that arrives from the left decides.
 //
 // A block keeps the classes of its bytes, and of some more, in shared memory; walks beyond those compute classes anew.
-#include "pattern/automaton.h"
 #include "common/classes.cuh"
+#include "pattern/automaton.h"
 
 namespace tokenweir::cut {
 
 constexpr uint32_t kThreads = 256, kSpan = 32, kTile = kThreads * kSpan;
-constexpr int32_t kBefore = 4, kAfter = 252, kWindow = kBefore + kTile + kAfter;  // the bytes with classes in shared memory
+constexpr int32_t kBefore = 4, kAfter = 252,
+                  kWindow = kBefore + kTile + kAfter;  // the bytes with classes in shared memory
 
 // Threads read their spans at the same time; a word of padding after every 128 bytes keeps them on different banks.
 __device__ inline uint32_t slot(uint32_t i) { return i + (i >> 7 << 2); }
@@ -60,8 +61,8 @@ struct Window {
 // refused.
 extern "C" __global__ void __launch_bounds__(256, 6)
     cut_pieces(const tokenweir::CutTables* stage, const uint8_t* text, uint32_t n, const int64_t* offsets,
-               uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes, uint32_t* pieces,
-               uint32_t* refusals, uint32_t* counters) {
+               uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes,
+               uint32_t* pieces, uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::cut;
   __shared__ uint32_t classes[kSlots / 4];
@@ -106,7 +107,8 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   }
   __syncthreads();
 
-  Window window{cut, reinterpret_cast<const uint8_t*>(classes), transitions, static_cast<uint32_t>(tables.width), origin};
+  Window window{cut, reinterpret_cast<const uint8_t*>(classes), transitions, static_cast<uint32_t>(tables.width),
+                origin};
   const auto begin_piece = [&](int32_t at) {
     const uint32_t i = static_cast<uint32_t>(at - kBefore);
     if (i < kTile)

@@ -7,7 +7,8 @@
 
 namespace tokenweir::decoding {
 
-constexpr uint32_t kThreads = 256, kEach = 8, kTile = kThreads * kEach;  // the ids of a block have fewer than 1 << 31 bytes
+constexpr uint32_t kThreads = 256, kEach = 8,
+                   kTile = kThreads * kEach;  // the ids of a block have fewer than 1 << 31 bytes
 static_assert(kTile <= (1u << 31) / Content::kMaxSize, "the bytes of a tile fit into 32 bits");
 
 // Filled by gpu/decoder.py.
@@ -30,8 +31,8 @@ enum Counter : uint32_t {
 }  // namespace tokenweir::decoding
 
 // Looks up the bytes of each id within a text. One thread per id.
-extern "C" __global__ void find_contents(const tokenweir::decoding::DecodeTables* tables, const int32_t* ids, uint32_t n,
-                                         tokenweir::Content* contents, uint32_t* counters) {
+extern "C" __global__ void find_contents(const tokenweir::decoding::DecodeTables* tables, const int32_t* ids,
+                                         uint32_t n, tokenweir::Content* contents, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::decoding;
   const uint32_t place = blockIdx.x * blockDim.x + threadIdx.x;
@@ -97,12 +98,15 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Writes the bytes, and the offset of each text. The blocks after the first `n_blocks` have one thread per text.
-extern "C" __global__ void write_texts(const tokenweir::decoding::DecodeTables* tables, const tokenweir::Content* contents,
-                                       uint32_t n, uint32_t n_blocks, const uint32_t* before, const int64_t* tiles,
-                                       const int64_t* offsets, uint32_t n_texts, uint8_t* out, int64_t* out_offsets) {
+extern "C" __global__ void write_texts(const tokenweir::decoding::DecodeTables* tables,
+                                       const tokenweir::Content* contents, uint32_t n, uint32_t n_blocks,
+                                       const uint32_t* before, const int64_t* tiles, const int64_t* offsets,
+                                       uint32_t n_texts, uint8_t* out, int64_t* out_offsets) {
   using namespace tokenweir;
   using namespace tokenweir::decoding;
-  const auto place_of = [&](uint32_t i) { return i < n ? tiles[i / kTile] + before[i] : tiles[(n + kTile - 1) / kTile]; };
+  const auto place_of = [&](uint32_t i) {
+    return i < n ? tiles[i / kTile] + before[i] : tiles[(n + kTile - 1) / kTile];
+  };
   if (blockIdx.x >= n_blocks) {
     const uint32_t text = (blockIdx.x - n_blocks) * blockDim.x + threadIdx.x;
     if (text <= n_texts) out_offsets[text] = place_of(static_cast<uint32_t>(offsets[text]));

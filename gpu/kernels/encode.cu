@@ -4,8 +4,8 @@
 // to know how many ids come before.
 #include "common/block.cuh"
 #include "common/documents.cuh"
-#include "models/merge_short.h"
 #include "common/pieces.cuh"
+#include "models/merge_short.h"
 
 namespace tokenweir::encode {
 
@@ -42,12 +42,13 @@ __device__ inline uint32_t piece_end(const uint32_t* pieces, uint32_t place, uin
 // queued in `medium` and `long_pieces`; documents with a piece of more than `max_bytes` bytes are refused.
 extern "C" __global__ void __launch_bounds__(256, 4)
     encode_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
-                  uint32_t n_documents, const uint32_t* pieces, const uint32_t* taken, uint32_t max_bytes, uint32_t* ids,
-                  uint32_t* tokens, tokenweir::Piece* medium, tokenweir::Piece* long_pieces, uint32_t* refusals,
-                  uint32_t* counters) {
+                  uint32_t n_documents, const uint32_t* pieces, const uint32_t* taken, uint32_t max_bytes,
+                  uint32_t* ids, uint32_t* tokens, tokenweir::Piece* medium, tokenweir::Piece* long_pieces,
+                  uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::encode;
-  __shared__ uint16_t starts[kTile], missed[kTile / 2];  // single bytes are tokens, so missed pieces have two or more bytes
+  __shared__ uint16_t starts[kTile],
+      missed[kTile / 2];  // single bytes are tokens, so missed pieces have two or more bytes
   __shared__ uint32_t found[kThreads], warps[32], n_missed, last_end;
   const uint32_t thread = threadIdx.x, tile = blockIdx.x * kTile, word = tile / 32 + thread;
   const uint32_t n_words = (n + 31) / 32;
@@ -87,7 +88,8 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     if (size == 1)
       id = bpe.byte(text[begin]);
     else
-      id = bpe.pieces.find(bytes_at(text, begin, size), size > 8 ? bytes_at(text, begin + 8, size - 8) : 0, text + begin, size);
+      id = bpe.pieces.find(bytes_at(text, begin, size), size > 8 ? bytes_at(text, begin + 8, size - 8) : 0,
+                           text + begin, size);
     if (id != kNone)
       put(begin, id);
     else

@@ -80,8 +80,8 @@ __device__ inline void merge_medium(const DeviceBpe& bpe, const uint8_t* text, c
 
 // Merges one piece in each block, by block_merge.cuh.
 __device__ inline void merge_long(const DeviceBpe& bpe, const uint8_t* text, const Piece* pieces, uint32_t n_pieces,
-                                  uint32_t worker, uint32_t n_workers, const block::Buffers& buffers, block::Words& words,
-                                  uint32_t* ids, uint32_t* tokens) {
+                                  uint32_t worker, uint32_t n_workers, const block::Buffers& buffers,
+                                  block::Words& words, uint32_t* ids, uint32_t* tokens) {
   using namespace block;
   for (uint32_t k = worker; k < n_pieces; k += n_workers) {
     const Piece piece = pieces[k];
@@ -137,7 +137,8 @@ extern "C" __global__ void __launch_bounds__(256, 4)
                         shared.of_warps[warp], ids, tokens);
   }
   uint32_t* const own = far + uint64_t{blockIdx.x} * 4 * max_bytes;
-  const block::Buffers buffers{{{shared.near[0], shared.near[1]}, {shared.near[2], shared.near[3]}},
-                               {{own, own + max_bytes}, {own + uint64_t{max_bytes} * 2, own + uint64_t{max_bytes} * 3}}};
+  const block::Buffers buffers{
+      {{shared.near[0], shared.near[1]}, {shared.near[2], shared.near[3]}},
+      {{own, own + max_bytes}, {own + uint64_t{max_bytes} * 2, own + uint64_t{max_bytes} * 3}}};
   merge_long(bpe, text, long_pieces, counters[kLongPieces], blockIdx.x, n_long, buffers, words, ids, tokens);
 }

@@ -81,10 +81,11 @@ struct Source {
 // the beginnings of documents. taken: bit map of the bytes of added tokens. rules: bits of `Rule`. A document is
 // refused for a character whose replacement is longer than itself or which may compose with others, and for a run of
 // removed characters of `max_bytes`. One thread per word of the bit maps.
-extern "C" __global__ void normalize_texts(const tokenweir::normal::CharacterMap* characters, const uint8_t* text, uint32_t n,
-                                           const int64_t* offsets, uint32_t n_documents, const uint32_t* begins,
-                                           const uint32_t* taken, uint32_t rules, uint32_t max_bytes, uint8_t* out,
-                                           uint32_t* pieces, uint32_t* refusals, uint32_t* counters) {
+extern "C" __global__ void normalize_texts(const tokenweir::normal::CharacterMap* characters, const uint8_t* text,
+                                           uint32_t n, const int64_t* offsets, uint32_t n_documents,
+                                           const uint32_t* begins, const uint32_t* taken, uint32_t rules,
+                                           uint32_t max_bytes, uint8_t* out, uint32_t* pieces, uint32_t* refusals,
+                                           uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::normal;
   const uint32_t word = blockIdx.x * blockDim.x + threadIdx.x;

@@ -9,7 +9,8 @@
 
 namespace tokenweir::oversized {
 
-constexpr uint32_t kNearby = 1024;  // the least distance in bytes of a cut from both ends of its piece; no token is longer
+constexpr uint32_t kNearby =
+    1024;  // the least distance in bytes of a cut from both ends of its piece; no token is longer
 
 // Whether no piece begins or ends near the bytes of a word of the bit map.
 __device__ inline bool is_far_inside(const uint32_t* pieces, uint32_t word, uint32_t n_words) {
@@ -24,7 +25,7 @@ __device__ inline bool is_far_inside(const uint32_t* pieces, uint32_t word, uint
 
 // out: bit map of `pieces` and of the cuts. One thread per word.
 extern "C" __global__ void cut_oversized(const tokenweir::ByteCutTable* tables, const uint8_t* text, uint32_t n,
-                                      const uint32_t* pieces, const uint32_t* taken, uint32_t* out) {
+                                         const uint32_t* pieces, const uint32_t* taken, uint32_t* out) {
   using namespace tokenweir;
   const uint32_t word = blockIdx.x * blockDim.x + threadIdx.x, n_words = (n + 31) / 32;
   if (word >= n_words) return;

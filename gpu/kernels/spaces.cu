@@ -16,8 +16,8 @@ enum Prefix : uint32_t {
 }  // namespace tokenweir::spaces
 
 // Copies documents with a space inserted before each. One thread per span.
-extern "C" __global__ void space_documents(const uint8_t* text, uint32_t n, const int64_t* offsets, uint32_t n_documents,
-                                           uint8_t* out, int64_t* out_offsets) {
+extern "C" __global__ void space_documents(const uint8_t* text, uint32_t n, const int64_t* offsets,
+                                           uint32_t n_documents, uint8_t* out, int64_t* out_offsets) {
   using namespace tokenweir;
   using namespace tokenweir::spaces;
   const Documents documents{offsets, n_documents, nullptr, nullptr};
@@ -43,7 +43,9 @@ extern "C" __global__ void begin_texts_by_spaces(uint8_t* text, uint32_t n, uint
   const uint32_t word = blockIdx.x * blockDim.x + threadIdx.x, n_words = (n + 31) / 32;
   if (word >= n_words) return;
   const uint32_t last = word + 1 == n_words ? 1u << (n - 1) % 32 : 0;
-  const auto next = [&](const uint32_t* bits) { return bits[word] >> 1 | (word + 1 < n_words ? bits[word + 1] << 31 : 0); };
+  const auto next = [&](const uint32_t* bits) {
+    return bits[word] >> 1 | (word + 1 < n_words ? bits[word + 1] << 31 : 0);
+  };
   const uint32_t next_taken = next(taken), next_begins = next(begins) | last;
   uint32_t without = begins[word] & (next_taken | next_begins), freed = 0;
   if (prefix == kEach) freed = taken[word] & ~next_taken & ~next_begins;

@@ -99,7 +99,9 @@ struct Texts {
       });
       if (whole != kNone && is_allowed(whole, begin)) return put(begin, whole);
     }
-    const auto is_token = [&](uint8_t byte) { return tables.byte_ids[byte] != kNone && is_allowed(tables.byte_ids[byte], begin); };
+    const auto is_token = [&](uint8_t byte) {
+      return tables.byte_ids[byte] != kNone && is_allowed(tables.byte_ids[byte], begin);
+    };
     bool all = true;
     for (uint32_t at = begin; at < end; at++) all = all && (text[at] == normal::kGap || is_token(text[at]));
     if (!all) return put(begin, static_cast<uint32_t>(tables.unknown));
@@ -151,7 +153,8 @@ __device__ void encode_texts(const Texts<Score>& texts, const Lattice<Score>& la
       found.next = texts.next(own);
       texts.pieces_at(own, [&](uint32_t end, uint32_t id) {
         if (!texts.is_allowed(id, own)) return;
-        if (found.n < kMost) found.ends[found.n] = end, found.ids[found.n] = id, found.scores[found.n] = tables.scores[id];
+        if (found.n < kMost)
+          found.ends[found.n] = end, found.ids[found.n] = id, found.scores[found.n] = tables.scores[id];
         found.n++;
       });
     }
@@ -220,7 +223,8 @@ __device__ void encode_tile(const UnigramTables<Score>* tables, const uint8_t* t
   if (first >= n) return;
   const Documents documents{offsets, n_documents, refusals, counters};
   const UnigramTables<Score> own = *tables;
-  encode_texts<Score>({own, documents, text, n, ends, control, ids, tokens}, lattice, first, min(first + kSpan, n), max_bytes);
+  encode_texts<Score>({own, documents, text, n, ends, control, ids, tokens}, lattice, first, min(first + kSpan, n),
+                      max_bytes);
 }
 
 }  // namespace tokenweir::unigram
@@ -233,9 +237,9 @@ __device__ void encode_tile(const UnigramTables<Score>* tables, const uint8_t* t
 // text; `pieces` is zeros at first. ids, tokens: as in encode_pieces.
 extern "C" __global__ void __launch_bounds__(256, 4)
     encode_unigram64(const tokenweir::unigram::UnigramTables<double>* tables, const uint8_t* text, uint32_t n,
-                     const int64_t* offsets, uint32_t n_documents, const uint32_t* ends, uint32_t control, uint32_t max_bytes,
-                     double* sums, uint32_t* pieces, uint32_t* starts, uint32_t* ids, uint32_t* tokens, uint32_t* refusals,
-                     uint32_t* counters) {
+                     const int64_t* offsets, uint32_t n_documents, const uint32_t* ends, uint32_t control,
+                     uint32_t max_bytes, double* sums, uint32_t* pieces, uint32_t* starts, uint32_t* ids,
+                     uint32_t* tokens, uint32_t* refusals, uint32_t* counters) {
   tokenweir::unigram::encode_tile<double>(tables, text, n, offsets, n_documents, ends, control, max_bytes,
                                           {sums, pieces, starts}, ids, tokens, refusals, counters);
 }
@@ -243,9 +247,9 @@ extern "C" __global__ void __launch_bounds__(256, 4)
 // Encodes SentencePiece's models, whose sums are floats; otherwise like encode_unigram64.
 extern "C" __global__ void __launch_bounds__(256, 4)
     encode_unigram32(const tokenweir::unigram::UnigramTables<float>* tables, const uint8_t* text, uint32_t n,
-                     const int64_t* offsets, uint32_t n_documents, const uint32_t* ends, uint32_t control, uint32_t max_bytes,
-                     float* sums, uint32_t* pieces, uint32_t* starts, uint32_t* ids, uint32_t* tokens, uint32_t* refusals,
-                     uint32_t* counters) {
+                     const int64_t* offsets, uint32_t n_documents, const uint32_t* ends, uint32_t control,
+                     uint32_t max_bytes, float* sums, uint32_t* pieces, uint32_t* starts, uint32_t* ids,
+                     uint32_t* tokens, uint32_t* refusals, uint32_t* counters) {
   tokenweir::unigram::encode_tile<float>(tables, text, n, offsets, n_documents, ends, control, max_bytes,
                                          {sums, pieces, starts}, ids, tokens, refusals, counters);
 }

@@ -99,7 +99,8 @@ __device__ inline bool step(const TrieUnit* units, uint32_t c, uint32_t& base, u
 
 // Writes the ids of the word that begins at `begin`, each at the place where its token begins; a word that tokens do
 // not cover gets the unknown id.
-__device__ inline void encode_word(const Text& source, uint32_t begin, uint32_t alone, uint32_t* ids, uint32_t* tokens) {
+__device__ inline void encode_word(const Text& source, uint32_t begin, uint32_t alone, uint32_t* ids,
+                                   uint32_t* tokens) {
   const WordPieceTables& tables = source.tables;
   uint32_t place = begin, c = alone, length, n_chars = 0;
   bool is_known = true, more = true;
@@ -142,9 +143,9 @@ __device__ inline void encode_word(const Text& source, uint32_t begin, uint32_t 
 // beginnings of documents. taken: bit map of the bytes of added tokens. Documents with a run of removed characters of
 // more than `max_bytes` bytes are refused. ids, tokens: as in encode_pieces.
 extern "C" __global__ void __launch_bounds__(256, 4)
-    encode_words(const tokenweir::wordpiece::WordPieceTables* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
-                 uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes, uint32_t* ids,
-                 uint32_t* tokens, uint32_t* refusals, uint32_t* counters) {
+    encode_words(const tokenweir::wordpiece::WordPieceTables* tables, const uint8_t* text, uint32_t n,
+                 const int64_t* offsets, uint32_t n_documents, const uint32_t* begins, const uint32_t* taken,
+                 uint32_t max_bytes, uint32_t* ids, uint32_t* tokens, uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::wordpiece;
   __shared__ uint16_t words[kTile];

@@ -1,4 +1,4 @@
-"""What is built from a description, and what is refused by name."""
+"""Building a tokenizer from a description, and errors that name what is not possible."""
 
 from __future__ import annotations
 

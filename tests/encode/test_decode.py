@@ -365,7 +365,7 @@ byte_runs = st.lists(st.sampled_from([*"é天👩a".encode(), 0xFF, 0xE4]), max_
 
 @given(byte_runs, byte_runs, st.booleans())
 def test_a_run_that_the_prompt_cuts_is_sent_from_its_first_unfinished_character(sp, before, after, ended):
-    """What was whole in the prompt does not come again, whatever becomes of the run."""
+    """Characters that the prompt completed are not repeated, however the run ends."""
     prompt, ids = [HELLO, *fallback(before)], [*fallback(after), *[X] * ended]
     rest = "".join(steps(sp, ids, prompt_ids=prompt, byte_fallback="huggingface"))
     whole = sp.decode(prompt + ids, byte_fallback="huggingface")

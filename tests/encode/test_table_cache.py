@@ -244,7 +244,7 @@ def test_a_file_of_other_code(ranks, cache, monkeypatch):
 
 
 def test_a_file_of_a_python_with_another_unicode(ranks, monkeypatch):
-    """What is a control token may be another there, and which pairs the tables have follows from it."""
+    """Control tokens may differ there, and the pairs in the tables depend on them."""
     load(ranks)
     assert was_kept(load(ranks))
     before = table_cache._code.__wrapped__()

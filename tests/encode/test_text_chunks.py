@@ -70,7 +70,7 @@ def test_chunks_are_the_text(tok, text, max_tokens, overlap):
     pieces = list(tok.chunks(text, added + max_tokens, overlap=overlap))
     end = 0
     for piece in pieces:
-        assert piece.start <= end < piece.end  # none is left out, and each goes on
+        assert piece.start <= end < piece.end  # no piece is skipped, and each makes progress
         assert piece.ids == tok.encode(text[piece.start : piece.end])
         assert len(piece.ids) <= added + max_tokens
         if overlap == 0:

@@ -206,7 +206,7 @@ def test_guards_have_to_ascend_and_to_be_in_the_text(tok):
     assert tok.encode("日é", guarded=[0, 1, 1]) == tok.encode("日é", parse_special=False)
 
 
-# -- text that is none -------------------------------------------------------------------------------------------------
+# -- invalid text ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["encode", "encode_array", "encode_with_offsets", "count"])

@@ -18,11 +18,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       for (const Charsmap::Rule& rule : {longest, shortest}) {
         promised(rule.length <= left, "a rule replaces text that is there");
         promised(is_utf8(rule.replacement), "a replacement is text");
-        promised(static_cast<double>(rule.replacement.size()) <= map.growth() * static_cast<double>(std::max<size_t>(rule.length, 1)),
-                "a text grows by no more than is said");
+        promised(static_cast<double>(rule.replacement.size()) <=
+                     map.growth() * static_cast<double>(std::max<size_t>(rule.length, 1)),
+                 "a text grows by no more than is said");
         promised(rule.length == 0 || map.starts(text[at]), "a rule begins with a byte that rules begin with");
       }
-      promised(shortest.length <= longest.length && (shortest.length == 0) == (longest.length == 0), "the shortest is not longer");
+      promised(shortest.length <= longest.length && (shortest.length == 0) == (longest.length == 0),
+               "the shortest is not longer");
     }
   });
   return 0;

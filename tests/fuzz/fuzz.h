@@ -1,4 +1,4 @@
-// What the harnesses share. A harness reads bytes that the fuzzer makes up, and stops at the first promise that is broken.
+// Helpers of the harnesses. A harness reads bytes that the fuzzer makes up, and stops at the first broken promise.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,8 @@ class Choices {
 
 // A few characters of those that steps and spellings are about.
 inline std::string some_text(Choices& choices, size_t most) {
-  static constexpr std::string_view kPieces[] = {"a", "b", "ab", " ", "▁", "é", "日", "👩", "##", "\n", "<0xE6>", "<", "\xCC\x81"};
+  static constexpr std::string_view kPieces[] = {"a",  "b",  "ab", " ",      "▁", "é",       "日",
+                                                 "👩", "##", "\n", "<0xE6>", "<", "\xCC\x81"};
   std::string text;
   for (size_t n = choices.number(most); n > 0; n--) text += kPieces[choices.number(std::size(kPieces) - 1)];
   return text;

@@ -10,7 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   JsonValue whole, parts, passed;
   const size_t length = whole.feed(text);
   promised(length <= text.size(), "a value is part of the text");
-  promised(length == text.size() || whole.done() || whole.failure() != JsonValue::Failure::kNone, "it goes on or it ends");
+  promised(length == text.size() || whole.done() || whole.failure() != JsonValue::Failure::kNone,
+           "it goes on or it ends");
   size_t taken = 0;
   bool passing = true;
   for (const std::string_view part : cut(text, choices)) {

@@ -24,8 +24,9 @@ void take_done(Answer& answer, std::vector<size_t>& done) {
 void feed(Answer& answer, const std::vector<size_t>& ids, std::string& out, std::vector<size_t>& done) {
   for (size_t place = 0; place < ids.size() && answer.answer().stops().matched() == nullptr;) {
     std::string sent, next;
-    const auto [end, fed] = answer.feed(place, ids.size(), [&](size_t i) { return static_cast<int64_t>(ids[i]); },
-                                        [&](size_t i) { return ids[i]; }, sent, next);
+    const auto [end, fed] = answer.feed(
+        place, ids.size(), [&](size_t i) { return static_cast<int64_t>(ids[i]); }, [&](size_t i) { return ids[i]; },
+        sent, next);
     out += sent;
     if (fed != Answer::Fed::kPassed) send(answer, next, out);
     if (end == place) answer.answer().add(ids[place], 0, false);  // it would end the answer
@@ -74,12 +75,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<TextStep> steps;
   if (choices.coin()) steps.push_back(TextStep::replace("▁", " ", When::kAlways));
   if (choices.coin()) steps.push_back(TextStep::strip(" ", choices.number(2), choices.number(2), When::kAlways));
-  const std::vector<std::string_view> names = {"a", "b", "ab", "\xE6", "\x97\xA5", "<0xE6>", "<0x97>", "▁", " ", "é", "xxx", "\n"};
-  const TokenBytes tokens({{}, spelling, {}, TextSteps(steps), FirstUntil::kText}, names, std::vector<bool>(names.size(), true),
-                          std::vector<bool>(names.size(), false), {});
+  const std::vector<std::string_view> names = {"a",      "b", "ab", "\xE6", "\x97\xA5", "<0xE6>",
+                                               "<0x97>", "▁", " ",  "é",    "xxx",      "\n"};
+  const TokenBytes tokens({{}, spelling, {}, TextSteps(steps), FirstUntil::kText}, names,
+                          std::vector<bool>(names.size(), true), std::vector<bool>(names.size(), false), {});
   const auto automaton = std::make_shared<const StopAutomaton>(std::vector<std::string>{"aab", "b\n", "xxxxx", "日"});
-  const auto rules = std::make_shared<const AnswerRules>(std::vector<int64_t>{11}, std::unordered_map<int64_t, std::string>{{10, "<x>"}},
-                                                         false);
+  const auto rules = std::make_shared<const AnswerRules>(std::vector<int64_t>{11},
+                                                         std::unordered_map<int64_t, std::string>{{10, "<x>"}}, false);
   const size_t min_tokens = choices.number(3);
   const std::vector<std::string> tags = {"ab\n", "xxx"};
   const bool include = choices.coin(), search = choices.coin(), drop = choices.coin(), passing = choices.coin();

@@ -77,7 +77,16 @@ def template_json() -> Iterable[bytes]:
     yield b'{"a": {"a": 1, "a": 2}, "\\u0000": "", "messages": [{"role": "user", "content": "Hi"}]}'
 
 
+def scanners() -> Iterable[bytes]:
+    """The number of a family and a text: words, numbers, contractions, white space, and characters of each kind."""
+    text = "I'll PAY 1234.50€ for\t\tÉtés…\r\n\n  don't/won't  漢字かな、カナ １٣ e\u0301 ſ's\u00a0 🙂\n"
+    for family in range(7):
+        yield bytes([family]) + text.encode()
+        yield bytes([family]) + ("a" * 70 + " " * 70 + "漢" * 30).encode()
+
+
 SEEDS = {
+    "scanners": scanners,
     "template_source": template_source,
     "template_json": template_json,
     "sentencepiece_file": sentencepiece_file,

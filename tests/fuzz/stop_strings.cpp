@@ -5,7 +5,7 @@
 
 namespace tokenweir {
 
-// Where the match begins and ends that completes first; of those that complete together, that of the first stop.
+// The bounds of the match that completes first; of those that complete together, that of the first stop.
 std::pair<size_t, size_t> first_match(const std::vector<std::string>& stops, std::string_view text) {
   for (size_t end = 1; end <= text.size(); end++)
     for (const std::string& stop : stops)

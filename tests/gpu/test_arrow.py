@@ -59,7 +59,7 @@ def test_what_the_kernels_leave_out_is_fetched(tok, device, kind):
 
 
 def test_the_array_is_kept_until_it_is_encoded(tok, device, kind, monkeypatch):
-    """The struct was moved out of its capsule, so nobody else releases it."""
+    """The struct was moved out of its capsule, which therefore does not release it."""
     array = string_array(TEXTS)
     gpu = GpuEncoder(tok, device=device)
     mode, released = gpu._pipelines[0].mode, []

@@ -1,4 +1,4 @@
-"""What devices have in common, and what is said where a CUDA device cannot be had."""
+"""The behaviour that devices share, and the errors where there is no CUDA device."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_launch_that_cannot_be_raises_device_error(device):
 @pytest.mark.parametrize(("grid", "block"), [(0, 32), (-1, 32), (1 << 31, 32), (1, 0), (1, 1025)])
 def test_cupy_is_never_asked_for_a_launch_that_cannot_be(grid, block):
     """CuPy itself makes 1 of a grid of 0, and launches."""
-    device = object.__new__(CupyDevice)  # there is none here
+    device = object.__new__(CupyDevice)  # without a device
     device.name, device._kernels = "NVIDIA Paper", {"pad_rows": lambda *_: pytest.fail("launched")}
     with pytest.raises(DeviceError, match=f"^NVIDIA Paper: pad_rows cannot run in {grid} blocks of {block} threads$"):
         device.launch("pad_rows", grid, block)

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from tokenweir import ChatTemplate, Prompt, Tokenizer
 from tokenweir.encode.errors import DeviceError, TextError, UnsupportedTokenizerError
 from tokenweir.encode.spec import BertProcessing, TokenizerSpec, WordPiece
-from tokenweir.gpu import EncoderStats, GpuEncoder, encoder, lane
+from tokenweir.gpu import EncoderStats, GpuEncoder, device_pipeline, encoder
 from tokenweir.gpu.encoded import SLACK, Encoded
 
 WORDS = ["the", " quick", " fox", "生活", " don't", "<|im_start|>", "\n\n", " 1234", "🙂", "é", ""]
@@ -156,7 +156,7 @@ def test_parts_are_cut_between_documents(make, tok, max_batch_bytes):
 
 
 def test_a_document_longer_than_a_step_is_a_part_by_itself(make, tok, monkeypatch):
-    monkeypatch.setattr(lane, "STEP_BYTES", 10)
+    monkeypatch.setattr(device_pipeline, "STEP_BYTES", 10)
     gpu = make()
     texts = ["fox", "the quick brown fox jumps", "the", "dog"]
     check(gpu.encode_batch(texts), tok.encode_batch(texts))
@@ -222,7 +222,7 @@ def test_a_hundred_thousand_empty_texts(make, tok):
 
 
 def test_a_text_beyond_what_places_can_count_is_left_to_the_cpu(make, tok, monkeypatch):
-    monkeypatch.setattr(lane, "MAX_BYTES", 11)
+    monkeypatch.setattr(device_pipeline, "MAX_BYTES", 11)
     gpu = make(max_batch_bytes=1 << 40)
     texts = ["the quick", "the quick brown"]
     check(gpu.encode_batch(texts), tok.encode_batch(texts))
@@ -343,8 +343,8 @@ def test_a_part_is_copied_while_the_one_before_is_encoded(make, tok, device, mon
         copied.release()
         return result
 
-    original = lane.DevicePipeline._upload
-    monkeypatch.setattr(lane.DevicePipeline, "_upload", upload)
+    original = device_pipeline.DevicePipeline._upload
+    monkeypatch.setattr(device_pipeline.DevicePipeline, "_upload", upload)
     left = [2, 1, 1, 0]  # parts copied by the time that each is encoded, beyond those before
 
     def before():

@@ -14,7 +14,7 @@ from tokenweir.gpu.texts import BatchPart
 
 
 def document(pick, longest):
-    """What becomes of a document: its ids, whether the CPU made them, and whether it is a prompt."""
+    """A document's result: its ids, whether the CPU found them, and whether it is a prompt."""
     ids = [pick.randrange(1 << 31) for _ in range(pick.choice([0, 0, 1, 2, pick.randrange(longest)]))]
     return ids, pick.random() < 0.2, pick.random() < 0.2
 

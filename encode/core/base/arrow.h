@@ -72,7 +72,8 @@ inline void check_no_nulls(const ArrowArray& array, const char* name, size_t bef
   for (int64_t i = 0; i < array.length; i++) {
     const int64_t bit = array.offset + i;
     if (!(valid[bit / 8] >> bit % 8 & 1))
-      throw std::invalid_argument(std::string(name) + "[" + std::to_string(before + static_cast<size_t>(i)) + "] is null");
+      throw std::invalid_argument(std::string(name) + "[" + std::to_string(before + static_cast<size_t>(i)) +
+                                  "] is null");
   }
 }
 
@@ -80,8 +81,8 @@ inline void check_no_nulls(const ArrowArray& array, const char* name, size_t bef
 class ArrowStrings {
  public:
   explicit ArrowStrings(const ArrowSchema& schema) : format_(schema.format) {
-    const bool known = format_ == "u" || format_ == "U" || format_ == "vu" || format_ == "z" || format_ == "Z" ||
-                       format_ == "vz";
+    const bool known =
+        format_ == "u" || format_ == "U" || format_ == "vu" || format_ == "z" || format_ == "Z" || format_ == "vz";
     if (schema.dictionary || !known)
       throw std::invalid_argument("an Arrow array of format '" + format_ + "'" +
                                   (schema.dictionary ? " with a dictionary" : "") +

@@ -32,9 +32,8 @@ class ByteSet {
       const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
       const __m128i bit = _mm_shuffle_epi8(bits, _mm_and_si128(_mm_srli_epi16(text, 4), nibble));
       // A shuffle yields 0 for an index with the high bit set, so each byte gets its row from one of the two tables.
-      const __m128i row =
-          _mm_or_si128(_mm_shuffle_epi8(ascii, _mm_and_si128(text, low)),
-                       _mm_shuffle_epi8(other, _mm_and_si128(_mm_xor_si128(text, high), low)));
+      const __m128i row = _mm_or_si128(_mm_shuffle_epi8(ascii, _mm_and_si128(text, low)),
+                                       _mm_shuffle_epi8(other, _mm_and_si128(_mm_xor_si128(text, high), low)));
       const int others = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_and_si128(row, bit), _mm_setzero_si128()));
       if (others) return p + __builtin_ctz(static_cast<unsigned>(others));
     }

@@ -53,7 +53,8 @@ class Documents {
   void copy_bytes(size_t start, size_t end, uint8_t* to) const {
     if (start == end) return;
     size_t i = static_cast<size_t>(std::upper_bound(offsets_.begin(), offsets_.end(), static_cast<int64_t>(start)) -
-                                   offsets_.begin()) - 1;
+                                   offsets_.begin()) -
+               1;
     for (; start < end; i++) {
       const std::string_view rest = views_[i].substr(start - static_cast<size_t>(offsets_[i]));
       const size_t n = std::min(rest.size(), end - start);

@@ -21,7 +21,8 @@ class RadixHeap {
   void clear() {
     for (; used_levels_; used_levels_ &= used_levels_ - 1) {
       const int level = __builtin_ctz(used_levels_);
-      for (; used_buckets_[level]; used_buckets_[level] &= used_buckets_[level] - 1) buckets_[level][__builtin_ctz(used_buckets_[level])].clear();
+      for (; used_buckets_[level]; used_buckets_[level] &= used_buckets_[level] - 1)
+        buckets_[level][__builtin_ctz(used_buckets_[level])].clear();
     }
     ready_.clear();
     minimum_ = ready_end_ = 0;
@@ -72,7 +73,7 @@ class RadixHeap {
   std::vector<uint64_t> ready_;  // a binary heap of all numbers below ready_end_
   std::vector<uint64_t> buckets_[kLevels][kDigits];
   uint32_t used_buckets_[kLevels] = {};  // the buckets that are not empty, a bit each
-  uint32_t used_levels_ = 0;          // and the levels
+  uint32_t used_levels_ = 0;             // and the levels
   uint64_t minimum_ = 0, ready_end_ = 0;
 };
 

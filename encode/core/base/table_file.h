@@ -79,7 +79,8 @@ class TableWriter {
   template <class T>
   void write(const SharedArray<T>& array) {
     const size_t bytes = array.size() * sizeof(T);
-    const auto [known, is_new] = places_.emplace(std::pair(static_cast<const void*>(array.data()), bytes), arrays_.size());
+    const auto [known, is_new] =
+        places_.emplace(std::pair(static_cast<const void*>(array.data()), bytes), arrays_.size());
     numbers_.push_back(array.size());
     numbers_.push_back(known->second);
     if (!is_new || bytes == 0) return;

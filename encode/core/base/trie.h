@@ -196,9 +196,7 @@ class Trie {
     }
   }
 
-  void set_value(uint32_t unit, uint32_t value) {
-    units_[unit].set(value, units_[unit].label());
-  }
+  void set_value(uint32_t unit, uint32_t value) { units_[unit].set(value, units_[unit].label()); }
 
   // Finds a base whose units for `labels` are free, and marks it as taken. A single child goes into one of the oldest
   // gaps; if it fits into none, because every base that leads there is taken, those gaps are abandoned. Several

@@ -15,9 +15,7 @@
 namespace tokenweir {
 
 // The length in bytes of a character with this lead byte.
-TW_FN uint32_t utf8_length(uint8_t lead) {
-  return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-}
+TW_FN uint32_t utf8_length(uint8_t lead) { return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4; }
 
 // Whether valid UTF-8 can contain `byte`: all except C0, C1 and F5 to FF.
 TW_FN bool utf8_contains(uint8_t byte) { return byte < 0xC0 || (byte >= 0xC2 && byte < 0xF5); }

@@ -20,8 +20,10 @@ struct ByteCutTable {
   // Whether no token joins two adjacent characters.
   TW_FN bool may_cut(uint32_t left, uint32_t right) const {
     if ((left | right) < 0x80 || (left | right) >= kCharacters) return false;
-    const uint64_t bit = left_class[left] * n_right_classes + right_class[right], pair = hash(left, right) >> pairs_shift;
-    return !((joined[bit / 64] >> bit % 64 | pairs[pair / 64] >> pair % 64) & 1);  // both look-ups at once, without a branch
+    const uint64_t bit = left_class[left] * n_right_classes + right_class[right],
+                   pair = hash(left, right) >> pairs_shift;
+    return !((joined[bit / 64] >> bit % 64 | pairs[pair / 64] >> pair % 64) &
+             1);  // both look-ups at once, without a branch
   }
 };
 

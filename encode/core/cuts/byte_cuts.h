@@ -42,7 +42,8 @@ class ByteCuts {
     Side before{{token.data(), static_cast<size_t>(at - p)}, kNone};
     while (at < end) {
       const size_t length = std::min<size_t>(utf8_length(*at), static_cast<size_t>(end - at));
-      if (utf8_continues(*at) || !std::all_of(at + 1, at + length, utf8_continues)) return;  // no text contains the token
+      if (utf8_continues(*at) || !std::all_of(at + 1, at + length, utf8_continues))
+        return;  // no text contains the token
       uint32_t bytes;
       const Side side{{reinterpret_cast<const char*>(at), length},
                       length == utf8_length(*at) ? utf8_decode(at, bytes) : kNone};
@@ -85,7 +86,8 @@ class ByteCuts {
   bool may_cut(uint32_t left, uint32_t right) const { return view().may_cut(left, right); }
 
   ByteCutTable view() const {
-    return {left_classes_.data(), right_classes_.data(), joined_.data(), n_right_classes_, pairs_.words().data(), pairs_.shift()};
+    return {left_classes_.data(), right_classes_.data(), joined_.data(),
+            n_right_classes_,     pairs_.words().data(), pairs_.shift()};
   }
   const SharedArray<uint16_t>& left_classes() const { return left_classes_; }
   const SharedArray<uint16_t>& right_classes() const { return right_classes_; }
@@ -172,9 +174,11 @@ class ByteCuts {
   };
 
   Filter pairs_;
-  std::vector<std::pair<Side, Side>> partial_pairs_;  // at least one side is a part of a character; empty after `finish`
-  SharedArray<uint16_t> left_classes_, right_classes_;  // by character: its class on the left and on the right of a place
-  SharedArray<uint64_t> joined_;                        // a bit for each pair of classes
+  std::vector<std::pair<Side, Side>>
+      partial_pairs_;  // at least one side is a part of a character; empty after `finish`
+  SharedArray<uint16_t> left_classes_,
+      right_classes_;             // by character: its class on the left and on the right of a place
+  SharedArray<uint64_t> joined_;  // a bit for each pair of classes
   size_t n_right_classes_ = 1;
 };
 

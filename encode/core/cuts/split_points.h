@@ -15,11 +15,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
 #include "cuts/lone_characters.h"
 #include "cuts/split_point_table.h"
 #include "vocabulary/character_ids.h"
 #include "vocabulary/hash_table.h"
-#include "base/utf8.h"
 
 namespace tokenweir {
 
@@ -73,7 +73,9 @@ class SplitPoints {
     return end;
   }
 
-  SplitPointTable view() const { return {common_[0], known_.empty() ? nullptr : known_.data(), others_.words().data(), others_.shift()}; }
+  SplitPointTable view() const {
+    return {common_[0], known_.empty() ? nullptr : known_.data(), others_.words().data(), others_.shift()};
+  }
 
   const LoneCharacters& lone() const { return lone_; }
 

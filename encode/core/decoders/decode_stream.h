@@ -87,7 +87,8 @@ class DecodeState {
     if_last_ = from.text();
     check_state(!run_open_ || run_states_.size() == tokens_->run_steps().size(), "a run of bytes has no state");
     check_state(text_states_.size() == tokens_->text_steps().size(), "the text has no state");
-    check_state(is_utf8(std::string_view(run_).substr(0, run_valid_)) && is_utf8(if_followed_) && is_utf8(if_last_), "held text is no UTF-8");
+    check_state(is_utf8(std::string_view(run_).substr(0, run_valid_)) && is_utf8(if_followed_) && is_utf8(if_last_),
+                "held text is no UTF-8");
     check_state(run_open_ || run_.empty(), "bytes are held of no run");
     check_state(run_.size() - run_valid_ <= 3 && (whole_runs_ || run_valid_ == 0), "more bytes are held than a character lacks");
     check_state(!first_ || tokens_->first_differs(), "the first token is no other than the rest");
@@ -172,7 +173,8 @@ class DecodeState {
       return;
     }
     while (!run_invalid_ && run_valid_ < run_.size()) {
-      const Utf8Start start = utf8_start(reinterpret_cast<const uint8_t*>(run_.data()) + run_valid_, run_.size() - run_valid_);
+      const Utf8Start start =
+          utf8_start(reinterpret_cast<const uint8_t*>(run_.data()) + run_valid_, run_.size() - run_valid_);
       if (start.kind == Utf8Start::kUnfinished) break;
       run_invalid_ = start.kind == Utf8Start::kBad;
       run_valid_ += start.length;
@@ -231,19 +233,21 @@ class DecodeState {
     if_followed_.clear();
   }
 
-  void update_fast_path() { fast_path_ = !first_ && !run_open_ && !tokens_->last_differs() && tokens_->text_steps().are_idle(text_states_); }
+  void update_fast_path() {
+    fast_path_ = !first_ && !run_open_ && !tokens_->last_differs() && tokens_->text_steps().are_idle(text_states_);
+  }
 
   const TokenBytes* tokens_;
   bool skip_special_, whole_runs_;
-  bool first_;                            // the next token is the first, and that makes a difference
+  bool first_;  // the next token is the first, and that makes a difference
   bool fast_path_ = false, text_passes_ = false;
-  bool run_open_ = false;                     // a run of bytes has begun, and its end matters
-  bool run_invalid_ = false;                  // it is no UTF-8 as a whole, and that matters
-  bool run_first_ = false;                // it is the first token
-  std::string run_;                       // its bytes that are held
-  size_t run_valid_ = 0;                      // so many of them are whole characters; counted for whole runs only
+  bool run_open_ = false;     // a run of bytes has begun, and its end matters
+  bool run_invalid_ = false;  // it is no UTF-8 as a whole, and that matters
+  bool run_first_ = false;    // it is the first token
+  std::string run_;           // its bytes that are held
+  size_t run_valid_ = 0;      // so many of them are whole characters; counted for whole runs only
   TextSteps::States run_states_, text_states_;
-  std::string if_followed_, if_last_;     // what is held of the last token: one if another follows, else the other
+  std::string if_followed_, if_last_;  // what is held of the last token: one if another follows, else the other
 };
 
 }  // namespace tokenweir

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "base/utf8_replace.h"
 #include "decoders/text_step.h"
 #include "decoders/token_contents.h"
 #include "vocabulary/token_list.h"
-#include "base/utf8_replace.h"
 #include "vocabulary/vocabulary.h"
 
 namespace tokenweir {
@@ -42,7 +42,7 @@ enum class FirstUntil : uint8_t {
 struct Decoding {
   TextSteps token;  // for each token as it is spelled
   Spelling spelling;
-  TextSteps run;  // for each token that is text, and for the text of each run of bytes
+  TextSteps run;   // for each token that is text, and for the text of each run of bytes
   TextSteps text;  // for the whole text
   FirstUntil first_until;
 };
@@ -183,8 +183,8 @@ class TokenBytes {
   static constexpr uint8_t kMissing = 1, kSpecial = 2, kBytes = 4, kFixed = 8;
 
   [[noreturn]] void refuse(int64_t id) const {
-    throw BadTokenId("token id " + std::to_string(id) + " is outside the vocabulary (0 to " + std::to_string(size() - 1) +
-                     ")");
+    throw BadTokenId("token id " + std::to_string(id) + " is outside the vocabulary (0 to " +
+                     std::to_string(size() - 1) + ")");
   }
 
   // Appends the content of a token to `out`; returns whether it is bytes.
@@ -193,21 +193,15 @@ class TokenBytes {
     if (!decoding_.token.empty()) name = changed = decoding_.token.apply(name, place);
     const size_t before = out.size();
     switch (decoding_.spelling) {
-      case Spelling::kAlphabet:
-        append_alphabet_bytes(name, out);
-        return !is_utf8(std::string_view(out).substr(before));
-      case Spelling::kBytes:
-        out += name;
-        return !is_utf8(name);
+      case Spelling::kAlphabet: append_alphabet_bytes(name, out); return !is_utf8(std::string_view(out).substr(before));
+      case Spelling::kBytes: out += name; return !is_utf8(name);
       case Spelling::kFallback:
         if (const int byte = fallback_byte(name); byte >= 0) {
           out += static_cast<char>(byte);
           return true;
         }
         [[fallthrough]];
-      default:
-        out += decoding_.run.empty() ? name : decoding_.run.apply(name, place);
-        return false;
+      default: out += decoding_.run.empty() ? name : decoding_.run.apply(name, place); return false;
     }
   }
 

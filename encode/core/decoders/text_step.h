@@ -50,9 +50,9 @@ class TextStep {
  public:
   // The state of a step inside a text.
   struct State {
-    size_t held = 0;      // bytes of the pattern at the end of the text; or copies of the character to strip
-    size_t stripped = 0;  // copies stripped at the start
-    bool started = false;   // nothing more is stripped at the beginning
+    size_t held = 0;       // bytes of the pattern at the end of the text; or copies of the character to strip
+    size_t stripped = 0;   // copies stripped at the start
+    bool started = false;  // nothing more is stripped at the beginning
   };
 
   // Replaces each `pattern`, which is not empty, by `content`, from left to right.
@@ -140,9 +140,7 @@ class TextStep {
           return;
         }
         [[fallthrough]];
-      case Kind::kJoin:
-        out += ' ';
-        out += text;
+      case Kind::kJoin: out += ' '; out += text;
     }
   }
 

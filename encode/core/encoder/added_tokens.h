@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/errors.h"
-#include "encoder/token_trie.h"
 #include "base/utf8.h"
+#include "encoder/token_trie.h"
 
 namespace tokenweir {
 
@@ -108,7 +108,7 @@ class AddedTokens {
   }
 
  private:
-  static constexpr size_t kMaxBytes = 4096;  // the trie is built by recursion
+  static constexpr size_t kMaxBytes = 4096;        // the trie is built by recursion
   static constexpr size_t kMaxAllBytes = 1 << 23;  // a byte may take a node
   static constexpr int kUnset = -1, kSeveral = -2;
 

@@ -29,8 +29,8 @@ inline bool is_mergeable(const Model& model, const WordTable& words, uint32_t to
 class ByteCutParts {
  public:
   // `cuts` and `words` are the model's tables; null if pieces are not cut, as in guarded text.
-  ByteCutParts(const Model& model, const ByteCuts* cuts, const WordTable* words, PieceCaches& caches, ModelScratch& scratch,
-               IdBuffer& ids)
+  ByteCutParts(const Model& model, const ByteCuts* cuts, const WordTable* words, PieceCaches& caches,
+               ModelScratch& scratch, IdBuffer& ids)
       : model_(model),
         cuts_(cuts),
         words_(words),

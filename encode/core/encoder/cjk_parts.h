@@ -18,7 +18,12 @@ namespace tokenweir {
 class CjkParts {
  public:
   CjkParts(const Model& model, bool guarded, PieceCaches& caches, ModelScratch& scratch, IdBuffer& ids)
-      : model_(model), split_points_(*model.split_points()), guarded_(guarded), caches_(caches), scratch_(scratch), ids_(ids) {}
+      : model_(model),
+        split_points_(*model.split_points()),
+        guarded_(guarded),
+        caches_(caches),
+        scratch_(scratch),
+        ids_(ids) {}
 
   // Whether a character with this first byte begins such a part: those from U+3000 on do.
   static bool begin_at(uint8_t lead) { return lead >= 0xE3; }
@@ -40,8 +45,8 @@ class CjkParts {
   struct Part {
     const uint8_t* p;
     size_t n;
-    uint64_t lone;   // the entry of a single character
-    WordKey key;     // of several characters
+    uint64_t lone;  // the entry of a single character
+    WordKey key;    // of several characters
     uint32_t hash;
     uint32_t count;  // of `ids`; 0 after a cache miss that is not encoded yet
     int32_t ids[WordBatch::kMaxIds];
@@ -126,7 +131,8 @@ class CjkParts {
     const uint64_t hash = keep ? LongPieceCache::hash(part.p, part.n) : 0;
     size_t count;
     if (keep)
-      if (const int32_t* found = caches_.long_pieces.find(part.p, part.n, hash, count)) return ids_.append(found, count);
+      if (const int32_t* found = caches_.long_pieces.find(part.p, part.n, hash, count))
+        return ids_.append(found, count);
     const size_t first = ids_.size();
     model_.encode(part.p, part.n, guarded_, scratch_, ids_, nullptr);
     count = ids_.size() - first;

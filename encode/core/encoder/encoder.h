@@ -53,7 +53,8 @@ class Encoder {
   // `w.called` the text of ids that are named by their text: added tokens and unknown text.
   template <bool Spans>
   void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
-    if (Spans || text.size() > WordKey::kMaxBytes || !options.guards.empty()) return encode_text<Spans>(text, options, w);
+    if (Spans || text.size() > WordKey::kMaxBytes || !options.guards.empty())
+      return encode_text<Spans>(text, options, w);
     encode_short(text, options, w);
   }
 
@@ -64,7 +65,8 @@ class Encoder {
     WordKey key = WordKey::of(reinterpret_cast<const uint8_t*>(text.data()), text.size(), false);
     key.high |= options.parse_special ? WordKey::kText : WordKey::kText | WordKey::kGuarded;
     const uint32_t hash = key.hash();
-    if (const size_t found = w.caches.words.find(key, hash, w.ids.room(WordCache::kMaxIds))) return w.ids.advance(found);
+    if (const size_t found = w.caches.words.find(key, hash, w.ids.room(WordCache::kMaxIds)))
+      return w.ids.advance(found);
     const size_t first = w.ids.size();
     encode_text<false>(text, options, w);
     const size_t count = w.ids.size() - first;
@@ -137,10 +139,9 @@ class Encoder {
       own_.tear(p, b, e, guards, [&](size_t from, size_t to) { pieces<Spans>(p, from, to, position, options, w); });
     };
     if (!second) return rest(0, n);
-    normalized_.split(
-        p, n, guards, rest, [&](uint32_t id, size_t b, size_t e) {
-          match<Spans>(id, position.original(b, e), {reinterpret_cast<const char*>(p) + b, e - b}, w);
-        });
+    normalized_.split(p, n, guards, rest, [&](uint32_t id, size_t b, size_t e) {
+      match<Spans>(id, position.original(b, e), {reinterpret_cast<const char*>(p) + b, e - b}, w);
+    });
   }
 
   // Encodes a segment without a guard, split before normalization (pre_normalization_split.h).
@@ -162,7 +163,8 @@ class Encoder {
 
   // Returns the guards of a segment as offsets in its normalized form: every character that a guarded character may
   // have become part of. The segment is [begin, end) of the text, and `p` points to its first byte.
-  std::vector<size_t> guards_within(const uint8_t* p, size_t begin, size_t end, const std::vector<size_t>& guards) const {
+  std::vector<size_t> guards_within(const uint8_t* p, size_t begin, size_t end,
+                                    const std::vector<size_t>& guards) const {
     auto guard = std::lower_bound(guards.begin(), guards.end(), begin);
     std::vector<size_t> within;
     if (guard == guards.end() || *guard >= end) return within;
@@ -180,8 +182,8 @@ class Encoder {
 
   // Encodes the part [begin, end) of a segment, which has no added tokens.
   template <bool Spans>
-  void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position,
-              const EncodeOptions& options, Workspace& w) const {
+  void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position, const EncodeOptions& options,
+              Workspace& w) const {
     if (begin == end) return;
     const bool guarded = is_guarded(options);
     const size_t first = position.first(begin, end);
@@ -189,7 +191,8 @@ class Encoder {
     if constexpr (Spans) {
       Tracer tracer{*this, begin, position, guarded, w};
       pre_tokenizer_->split<true>(p, segment + end, first, w.pre_tokenizer, tracer);
-    } else if (end - begin >= LongText::kMinBytes && options.threads != 1 && LongText::can_split(*pre_tokenizer_, *model_)) {
+    } else if (end - begin >= LongText::kMinBytes && options.threads != 1 &&
+               LongText::can_split(*pre_tokenizer_, *model_)) {
       LongText text(*pre_tokenizer_, *model_, guarded, pool_, p, segment + end);
       text.encode(options.threads ? options.threads : machine_threads(), w);
     } else {

@@ -50,7 +50,8 @@ class LongPieceCache {
     const size_t size = n + (bytes + 3) / 4;
     if (words_.size() + size > kWords || sets_.size() == 0) clear_all();
     if (++inserted_ > sets_.size() * kWays / 2 && sets_.size() < kMaxSets) grow();
-    set(hash).insert({hash, static_cast<uint32_t>(words_.size()), static_cast<uint16_t>(bytes), static_cast<uint16_t>(n)});
+    set(hash).insert(
+        {hash, static_cast<uint32_t>(words_.size()), static_cast<uint16_t>(bytes), static_cast<uint16_t>(n)});
     int32_t* const to = words_.room(size);
     std::copy(ids, ids + n, to);
     std::memcpy(to + n, p, bytes);
@@ -70,7 +71,8 @@ class LongPieceCache {
   }
 
  private:
-  static constexpr size_t kMaxIds = 4095, kWords = 1 << 20, kWays = 4, kFirstSets = 128, kMaxSets = 1 << 15, kSightings = 1 << 15;
+  static constexpr size_t kMaxIds = 4095, kWords = 1 << 20, kWays = 4, kFirstSets = 128, kMaxSets = 1 << 15,
+                          kSightings = 1 << 15;
 
   struct Slot {
     uint64_t hash;

@@ -45,7 +45,8 @@ class LongText {
 
  private:
   static constexpr ptrdiff_t kOverlap = 2048;  // bytes in which a junction is looked for
-  static constexpr size_t kMinPart = 1 << 18, kMaxPart = 1 << 22;  // bytes; the ids of a part are there twice at the end
+  static constexpr size_t kMinPart = 1 << 18,
+                          kMaxPart = 1 << 22;  // bytes; the ids of a part are there twice at the end
 
   // The start of a piece, and how many ids of its part come before it.
   struct PieceStart {
@@ -54,9 +55,9 @@ class LongText {
   };
 
   struct Part {
-    const uint8_t *begin, *until;      // `until`: start of the next part
-    const uint8_t* stopped = nullptr;  // end of the last piece that was encoded
-    std::vector<PieceStart> piece_starts = {};      // of pieces near `begin` and behind `until`
+    const uint8_t *begin, *until;               // `until`: start of the next part
+    const uint8_t* stopped = nullptr;           // end of the last piece that was encoded
+    std::vector<PieceStart> piece_starts = {};  // of pieces near `begin` and behind `until`
     IdBuffer ids = {};
     size_t from = 0, to = 0;  // the ids of the text, without what a neighbour has
   };
@@ -92,7 +93,7 @@ class LongText {
 
   void scan(Part& part, bool starts_piece, PieceEncoder& encode, const IdBuffer& ids) const {
     const uint8_t *p = part.begin, *const end = text_.end;
-    const uint8_t *const head_end = p + std::min(end - p, kOverlap);
+    const uint8_t* const head_end = p + std::min(end - p, kOverlap);
     const uint8_t* const tail_end = part.until + std::min(end - part.until, kOverlap);
     uint32_t ends[Scanner::kMaxEnds];
     for (bool continues = true; continues && p < tail_end;) {

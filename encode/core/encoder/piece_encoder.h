@@ -213,7 +213,8 @@ class PieceEncoder {
     Word words[kWordsAtOnce] = {};
     int32_t ids[kWordsAtOnce][WordBatch::kMaxIds];
     uint32_t counts[kWordsAtOnce];
-    for (size_t k = 0; k < n; k++) words[k] = {starts_[places[k]], static_cast<uint32_t>(batch_.keys[places[k]].bytes())};
+    for (size_t k = 0; k < n; k++)
+      words[k] = {starts_[places[k]], static_cast<uint32_t>(batch_.keys[places[k]].bytes())};
     model_.encode_words(words, n, ids, counts);
     for (size_t k = 0; k < n; k++) {
       const size_t i = places[k];
@@ -243,7 +244,8 @@ class PieceEncoder {
     }
     if (cacheable) {
       size_t n;
-      if (const int32_t* found = caches_.long_pieces.find(piece.p, piece.n, hashes_[i], n)) return ids_.append(found, n);
+      if (const int32_t* found = caches_.long_pieces.find(piece.p, piece.n, hashes_[i], n))
+        return ids_.append(found, n);
     }
     const size_t first = ids_.size();
     bool complete = true;
@@ -273,9 +275,9 @@ class PieceEncoder {
   WordBatch batch_;
   const uint8_t* starts_[WordBatch::kSize];  // of the pieces of the batch
   bool readable_[WordBatch::kSize];
-  uint64_t hashes_[WordBatch::kSize];  // of the cache misses that `is_cacheable` accepts
+  uint64_t hashes_[WordBatch::kSize];                      // of the cache misses that `is_cacheable` accepts
   int32_t new_ids_[WordBatch::kSize][WordBatch::kMaxIds];  // of the cache misses
-  uint32_t new_counts_[WordBatch::kSize];                  // of `new_ids_`; 0 if `encode_single` has to encode the piece
+  uint32_t new_counts_[WordBatch::kSize];  // of `new_ids_`; 0 if `encode_single` has to encode the piece
 };
 
 }  // namespace tokenweir

@@ -25,7 +25,8 @@ namespace tokenweir {
 class PreNormalizationSplit {
  public:
   // Requires `normalizer.splits_in_ascii()`, and a pre-tokenizer that decides by single characters.
-  PreNormalizationSplit(const Normalizer& normalizer, const PreTokenizer& pre_tokenizer) : chinese_(normalizer.splits_at_chinese()) {
+  PreNormalizationSplit(const Normalizer& normalizer, const PreTokenizer& pre_tokenizer)
+      : chinese_(normalizer.splits_at_chinese()) {
     for (uint32_t c = 1; c < 0x80; c++) {
       const char normal = normalizer.ascii(static_cast<char>(c));
       if (normal != '\0' && c != '\r') kinds_[c] = kind(pre_tokenizer, normal);
@@ -98,14 +99,15 @@ class PreNormalizationSplit {
 class PipelineModel : public Model {
  public:
   PipelineModel(const Normalizer& normalizer, const PreTokenizer& pre_tokenizer, const Model& model, bool guarded,
-           PreTokenizerScratch& scratch)
+                PreTokenizerScratch& scratch)
       : normalizer_(normalizer), pre_tokenizer_(pre_tokenizer), model_(model), guarded_(guarded), scratch_(scratch) {}
 
   bool guards() const override { return false; }  // `guarded` is fixed by the constructor
 
   size_t max_cached_bytes() const override { return 1023; }  // of Chinese without a space
 
-  void encode(const uint8_t* p, size_t n, bool, ModelScratch& scratch, IdBuffer& out, std::vector<Span>*) const override {
+  void encode(const uint8_t* p, size_t n, bool, ModelScratch& scratch, IdBuffer& out,
+              std::vector<Span>*) const override {
     std::string normal;
     if (!normalizer_.is_unchanged(p, n)) {
       normalizer_.apply(p, n, normal, nullptr);

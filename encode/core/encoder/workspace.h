@@ -27,10 +27,10 @@ struct Workspace {
   ModelScratch model;
   PreTokenizerScratch pre_tokenizer;
   IdBuffer ids;
-  std::vector<Span> spans;        // of each id in the original text, if asked for
+  std::vector<Span> spans;                             // of each id in the original text, if asked for
   std::vector<std::pair<size_t, std::string>> called;  // the text of ids that are named by their text, if asked for
-  std::vector<Span> piece_spans;  // of the ids of one piece
-  size_t home = 0;                // its slot in the pool
+  std::vector<Span> piece_spans;                       // of the ids of one piece
+  size_t home = 0;                                     // its slot in the pool
 
   // Frees buffers that a long text has made larger than the next call is likely to need. Caches stay.
   void shrink() {
@@ -56,7 +56,8 @@ class WorkspacePool {
   std::unique_ptr<Workspace> take() {
     for (auto& slot : slots_)
       if (slot.load(std::memory_order_relaxed))
-        if (Workspace* found = slot.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Workspace>(found);
+        if (Workspace* found = slot.exchange(nullptr, std::memory_order_acquire))
+          return std::unique_ptr<Workspace>(found);
     auto made = std::make_unique<Workspace>();
     made->home = made_++;
     return made;
@@ -66,7 +67,8 @@ class WorkspacePool {
     workspace->shrink();
     for (size_t i = 0; i < kSlots; i++) {
       Workspace* empty = nullptr;
-      if (slots_[(workspace->home + i) % kSlots].compare_exchange_strong(empty, workspace.get(), std::memory_order_release)) {
+      if (slots_[(workspace->home + i) % kSlots].compare_exchange_strong(empty, workspace.get(),
+                                                                         std::memory_order_release)) {
         workspace.release();
         return;
       }

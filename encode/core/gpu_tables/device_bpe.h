@@ -6,8 +6,8 @@
 // device_tables.h fills the tables.
 #pragma once
 
-#include "models/character_tokens.h"
 #include "base/hash.h"
+#include "models/character_tokens.h"
 
 namespace tokenweir {
 
@@ -99,7 +99,8 @@ struct DeviceBpe {
     if (p[i] < 0xF0) return characters.token(p, i, n);
     uint32_t length;
     if (n_characters <= CharacterTokens::kCharacters || i + 4 > n) return kNone;
-    const uint32_t c = utf8_decode_multibyte(p + i, length);  // safe beside any neighbour: only models over characters have it
+    const uint32_t c =
+        utf8_decode_multibyte(p + i, length);  // safe beside any neighbour: only models over characters have it
     return c >= n_characters || characters.entries[c] == kNone ? kNone : characters.entries[c] & 0xFFFFFF;
   }
   TW_FN uint32_t byte(uint8_t b) const { return byte_ids[b]; }

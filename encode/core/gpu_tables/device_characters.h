@@ -20,9 +20,11 @@
 namespace tokenweir {
 
 struct DeviceCharacters {
-  static constexpr uint32_t kGap = 0xFF, kSpaceOnly = 0xFFFFFF20, kHostOnly = 0xFEFEFEFE, kJoins = 0xFDFDFDFD;  // normal.cuh
+  static constexpr uint32_t kGap = 0xFF, kSpaceOnly = 0xFFFFFF20, kHostOnly = 0xFEFEFEFE,
+                            kJoins = 0xFDFDFDFD;  // normal.cuh
 
-  std::vector<uint32_t> entries;  // by code point: up to four bytes, little-endian, padded with gaps; or kHostOnly, kJoins
+  std::vector<uint32_t>
+      entries;  // by code point: up to four bytes, little-endian, padded with gaps; or kHostOnly, kJoins
 
   // `huggingface`: the map is applied to clusters, and all white space becomes spaces.
   DeviceCharacters(const Charsmap& map, bool huggingface) : entries(0x110000, kHostOnly) {
@@ -30,7 +32,8 @@ struct DeviceCharacters {
     map.for_each_later_character([&](uint32_t c) { is_later[c] = true; });
     for (uint32_t c = 0; c < entries.size(); c++)
       if (!is_later[c] && (c < 0xD800 || c > 0xDFFF)) entries[c] = alone(map, huggingface, c);
-    if (huggingface && (entries['\r'] != kSpaceOnly || entries['\n'] != kSpaceOnly)) entries['\r'] = kHostOnly;  // a cluster
+    if (huggingface && (entries['\r'] != kSpaceOnly || entries['\n'] != kSpaceOnly))
+      entries['\r'] = kHostOnly;  // a cluster
   }
 
  private:
@@ -43,7 +46,8 @@ struct DeviceCharacters {
     const std::string_view made = rule.length ? rule.replacement : std::string_view(own);
     if (made.size() > own.size()) return kHostOnly;
     uint32_t entry = ~0u;
-    for (size_t i = 0; i < made.size(); i++) entry = (entry & ~(0xFFu << 8 * i)) | uint32_t{static_cast<uint8_t>(made[i])} << 8 * i;
+    for (size_t i = 0; i < made.size(); i++)
+      entry = (entry & ~(0xFFu << 8 * i)) | uint32_t{static_cast<uint8_t>(made[i])} << 8 * i;
     bool has_space = false, has_sign = false;
     for_each_character(made, [&](uint32_t made_c, size_t, size_t) {
       has_space |= made_c == ' ' || (huggingface && is_white_space(made_c));

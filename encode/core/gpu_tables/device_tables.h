@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
+#include "gpu_tables/device_bpe.h"
 #include "models/bpe.h"
 #include "models/character_bpe.h"
 #include "models/sentencepiece_bpe.h"
-#include "gpu_tables/device_bpe.h"
-#include "base/errors.h"
 
 namespace tokenweir {
 
@@ -28,7 +28,8 @@ namespace tokenweir {
 inline std::string with_spaces(std::string_view token) {
   constexpr std::string_view sign = "\u2581";
   std::string text(token);
-  for (size_t at = text.find(sign); at != std::string::npos; at = text.find(sign, at)) text.replace(at, sign.size(), " ");
+  for (size_t at = text.find(sign); at != std::string::npos; at = text.find(sign, at))
+    text.replace(at, sign.size(), " ");
   return text;
 }
 
@@ -58,16 +59,19 @@ struct DeviceTables {
   // `spaces`: in the text of kernels a space represents U+2581.
   DeviceTables(const CharacterBpe& bpe, bool spaces) : byte_ids(256) {
     if (!bpe.split_points() || !bpe.split_points()->all_known())
-      throw Unsupported("a model of characters that looks at their places, or in which an unknown one becomes no bytes");
+      throw Unsupported(
+          "a model of characters that looks at their places, or in which an unknown one becomes no bytes");
     std::vector<std::string_view> tokens;
     for (size_t id = 0; id < bpe.tokens().size(); id++) tokens.push_back(bpe.tokens()[id]);
     put_model(bpe, tokens, spaces);
   }
 
   // `pieces` are those from which the model was built.
-  DeviceTables(const SentencePieceBpe& bpe, const std::vector<std::string_view>& pieces_by_id, bool spaces) : byte_ids(256) {
+  DeviceTables(const SentencePieceBpe& bpe, const std::vector<std::string_view>& pieces_by_id, bool spaces)
+      : byte_ids(256) {
     if (!bpe.split_points() || !bpe.split_points()->all_known())
-      throw Unsupported("unused pieces that merging may make, or a model in which an unknown character becomes no bytes");
+      throw Unsupported(
+          "unused pieces that merging may make, or a model in which an unknown character becomes no bytes");
     if (bpe.has_other_symbols()) throw Unsupported("unused pieces, or pieces with a character that is none");
     put_model(bpe, pieces_by_id, spaces);
     if (bpe.ranks()) ranks = *bpe.ranks(), ranks.push_back(kNone);
@@ -149,7 +153,8 @@ struct DeviceTables {
   void check_bytes(const Model& bpe) {
     std::vector<bool> stands_for_byte(lengths.size());
     for (uint32_t byte = 0; byte < 256; byte++)
-      if (const uint32_t id = byte_ids[byte]; id == bpe.byte(static_cast<uint8_t>(byte))) stands_for_byte[id] = true, lengths[id] = 1;
+      if (const uint32_t id = byte_ids[byte]; id == bpe.byte(static_cast<uint8_t>(byte)))
+        stands_for_byte[id] = true, lengths[id] = 1;
     for (const uint32_t id : bpe.merged())
       if (stands_for_byte[id]) throw Unsupported("text that becomes a token of a byte");
   }

@@ -14,16 +14,16 @@
 #include <utility>
 #include <vector>
 
-#include "vocabulary/hash_table.h"
 #include "base/id_buffer.h"
 #include "models/live_pairs.h"
 #include "models/merge.h"
 #include "models/merge_words.h"
-#include "vocabulary/merge_ids.h"
 #include "models/model.h"
-#include "vocabulary/vocabulary.h"
 #include "models/premerged_chars.h"
+#include "vocabulary/hash_table.h"
+#include "vocabulary/merge_ids.h"
 #include "vocabulary/token_splits.h"
+#include "vocabulary/vocabulary.h"
 
 namespace tokenweir {
 
@@ -62,15 +62,17 @@ class Bpe : public Model {
     for (uint32_t id = 0; id < tokens_.size(); id++) {
       const uint64_t size = tokens_[id].size();
       if (size > kMaxRanked)
-        throw Unsupported("a ranked token of " + std::to_string(size) + " bytes; at most " + std::to_string(kMaxRanked) +
-                          " are possible");
+        throw Unsupported("a ranked token of " + std::to_string(size) + " bytes; at most " +
+                          std::to_string(kMaxRanked) + " are possible");
       cost += size * size;
     }
     if (cost > kMaxRankedCost) throw Unsupported("ranked tokens that are too long in total to find their splits");
     const TokenSplits splits = token_splits(tokens_, *table_);
     std::vector<uint32_t> merged_ids(tokens_.size());
     std::iota(merged_ids.begin(), merged_ids.end(), 0);
-    const auto merge = [&](size_t i) { return Merge{splits[i].left, splits[i].right, splits[i].whole, splits[i].whole}; };
+    const auto merge = [&](size_t i) {
+      return Merge{splits[i].left, splits[i].right, splits[i].whole, splits[i].whole};
+    };
     const bool may_omit = !guards_;  // any token may be merged
     index(vocabulary, LivePairs(tokens_.size(), symbols(), splits.size(), may_omit, merge), std::move(merged_ids));
   }
@@ -83,7 +85,8 @@ class Bpe : public Model {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, ignore_merges_, table_, byte_ids_, pairs_, merged_, omitted_, characters_, ascii_pairs_, words_, byte_cuts_);
+    visit(tokens_, ignore_merges_, table_, byte_ids_, pairs_, merged_, omitted_, characters_, ascii_pairs_, words_,
+          byte_cuts_);
   }
 
   // Sets the control tokens, which `encode` with `guarded` never yields. Must be called before the merges are set,
@@ -186,13 +189,15 @@ class Bpe : public Model {
 
   static void check_priority(size_t merges) {
     if (merges > PairTable::kMaxPriority)
-      throw Unsupported(std::to_string(merges) + " merges; at most " + std::to_string(PairTable::kMaxPriority) + " fit");
+      throw Unsupported(std::to_string(merges) + " merges; at most " + std::to_string(PairTable::kMaxPriority) +
+                        " fit");
   }
 
   // The ids of single bytes, with which merging begins.
   std::vector<uint32_t> symbols() const {
     std::vector<uint32_t> ids;
-    std::copy_if(std::begin(byte_ids_), std::end(byte_ids_), std::back_inserter(ids), [](uint32_t id) { return id != kNone; });
+    std::copy_if(std::begin(byte_ids_), std::end(byte_ids_), std::back_inserter(ids),
+                 [](uint32_t id) { return id != kNone; });
     return ids;
   }
 
@@ -281,8 +286,8 @@ class Bpe : public Model {
   std::shared_ptr<const TokenTable> table_;
   uint32_t byte_ids_[256];  // kNone for bytes without a token, which UTF-8 does not contain
   PairTable pairs_;
-  SharedArray<uint32_t> merged_;        // priority -> id
-  SharedArray<OmittedMerge> omitted_;   // of a list of merges
+  SharedArray<uint32_t> merged_;       // priority -> id
+  SharedArray<OmittedMerge> omitted_;  // of a list of merges
   PremergedChars characters_;
   SharedArray<uint32_t> ascii_pairs_;  // the priority of two ASCII characters; small enough to stay in the cache
   std::vector<bool> control_;

@@ -20,14 +20,14 @@
 #include <string>
 #include <vector>
 
-#include "vocabulary/character_ids.h"
-#include "vocabulary/hash_table.h"
+#include "base/quote.h"
 #include "models/live_pairs.h"
 #include "models/merge.h"
 #include "models/merge_words.h"
-#include "vocabulary/merge_ids.h"
 #include "models/model.h"
-#include "base/quote.h"
+#include "vocabulary/character_ids.h"
+#include "vocabulary/hash_table.h"
+#include "vocabulary/merge_ids.h"
 #include "vocabulary/vocabulary.h"
 
 namespace tokenweir {
@@ -37,15 +37,15 @@ struct CharacterBpeOptions {
   std::string prefix, suffix;          // of characters that continue a word, and of those that end one
   bool fuse_unknown = false;           // neighbouring unknown characters become one token
   bool byte_fallback = false;
-  bool ignore_merges = false;          // a piece that is a token becomes that token without merging
+  bool ignore_merges = false;  // a piece that is a token becomes that token without merging
 };
 
 class CharacterBpe : public Model {
  public:
   // `merges` are in order of priority; a pair that is listed twice has its later place. Guarded text never yields an id
   // of `control`, except the unknown token.
-  CharacterBpe(const Vocabulary& vocabulary, const Merges& merges,
-               const CharacterBpeOptions& options, const std::vector<uint32_t>& control)
+  CharacterBpe(const Vocabulary& vocabulary, const Merges& merges, const CharacterBpeOptions& options,
+               const std::vector<uint32_t>& control)
       : tokens_(vocabulary.ids.names()),
         table_(vocabulary.ids.table()),
         fuse_(options.fuse_unknown),
@@ -53,8 +53,8 @@ class CharacterBpe : public Model {
         has_prefix_(!options.prefix.empty()),
         has_suffix_(!options.suffix.empty()) {
     if (merges.size() > PairTable::kMaxPriority)
-      throw Unsupported(std::to_string(merges.size()) + " merges; at most " +
-                        std::to_string(PairTable::kMaxPriority) + " fit");
+      throw Unsupported(std::to_string(merges.size()) + " merges; at most " + std::to_string(PairTable::kMaxPriority) +
+                        " fit");
     find_characters(options);
     find_unknown(options);
     set_control(control);
@@ -78,8 +78,8 @@ class CharacterBpe : public Model {
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, omitted_, fuse_, ignore_merges_, has_prefix_, has_suffix_,
-          guards_, split_points_);
+    visit(tokens_, table_, characters_, bytes_, unknown_, pairs_, merged_, omitted_, fuse_, ignore_merges_, has_prefix_,
+          has_suffix_, guards_, split_points_);
   }
 
   void set_control(const std::vector<uint32_t>& control) {
@@ -234,8 +234,8 @@ class CharacterBpe : public Model {
     for (uint32_t id = 0; id < tokens_.size(); id++) {
       const std::string_view token = tokens_[id];
       const bool begins = has_prefix_ && token.substr(0, prefix.size()) == prefix;
-      const bool ends = has_suffix_ && token.size() >= suffix.size() &&
-                        token.substr(token.size() - suffix.size()) == suffix;
+      const bool ends =
+          has_suffix_ && token.size() >= suffix.size() && token.substr(token.size() - suffix.size()) == suffix;
       for (int continues = 0; continues <= begins; continues++)
         for (int last = 0; last <= ends; last++) {
           const size_t skip = continues ? prefix.size() : 0, drop = last ? suffix.size() : 0;
@@ -280,9 +280,8 @@ class CharacterBpe : public Model {
     for (const uint32_t id : bytes_)
       if (id != kNone) named[id] = false;
     if (unknown_ != kNone) named[unknown_] = false;
-    return std::all_of(merges.begin(), merges.end(), [&](const auto& merge) {
-      return named[merge[0]] && named[merge[1]] && !control_[merge[2]];
-    });
+    return std::all_of(merges.begin(), merges.end(),
+                       [&](const auto& merge) { return named[merge[0]] && named[merge[1]] && !control_[merge[2]]; });
   }
 
   // Whether ordinary text may become a control token.

@@ -135,8 +135,8 @@ class LivePairs {
   }
 
   PairTable pairs_;
-  size_t size_ = 0, capacity_ = 0;  // of the table
-  std::vector<Derivation> derivations_;          // by token
+  size_t size_ = 0, capacity_ = 0;       // of the table
+  std::vector<Derivation> derivations_;  // by token
 };
 
 }  // namespace tokenweir

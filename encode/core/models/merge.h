@@ -71,7 +71,7 @@ constexpr uint32_t kWindow = 4096, kOverlap = 512;
 template <class Rules>
 bool merge_by_windows(Rules& rules, ModelScratch& s, uint32_t n) {
   const uint32_t* const ids = s.ids.data();
-  uint32_t done = 0, done_size = 0;  // the last window that was merged
+  uint32_t done = 0, done_size = 0;         // the last window that was merged
   for (uint32_t begin = 0, shared = 0;;) {  // s.merged[shared] begins at `begin`
     const uint32_t size = std::min(kWindow, n - begin);
     if (size != done_size || !std::equal(ids + begin, ids + begin + size, ids + done))

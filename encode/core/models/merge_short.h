@@ -44,8 +44,8 @@ TW_FN uint32_t begin_merging(Rules& rules, const uint8_t* p, uint32_t n, uint32_
     i += whole == kNone ? 1 : utf8_length(p[i]);
   }
   for (uint32_t i = 0; i + 1 < count; i++)
-    priorities[i] = count == n && (p[i] | p[i + 1]) < 0x80 ? rules.ascii_pair(p[i], p[i + 1])
-                                                           : rules.priority(ids[i], ids[i + 1]);
+    priorities[i] =
+        count == n && (p[i] | p[i + 1]) < 0x80 ? rules.ascii_pair(p[i], p[i + 1]) : rules.priority(ids[i], ids[i + 1]);
   return count;
 }
 

@@ -82,7 +82,8 @@ inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingW
       Step& step = steps[i];
       MergingWord& w = *step.word;
       const uint32_t at = MergingWord::place(step.pair);
-      const uint32_t above = w.left & ~uint32_t{1} << at, before = w.left & ((1u << at) - 1), after = above & (above - 1);
+      const uint32_t above = w.left & ~uint32_t{1} << at, before = w.left & ((1u << at) - 1),
+                     after = above & (above - 1);
       const uint32_t gone = static_cast<uint32_t>(__builtin_ctz(above));
       w.ids[at] = merged[MergingWord::priority(step.pair)];
       w.left ^= above ^ after;

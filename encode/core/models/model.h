@@ -9,11 +9,11 @@
 
 #include "base/id_buffer.h"
 #include "base/radix_heap.h"
-#include "vocabulary/word_table.h"
-#include "cuts/byte_cuts.h"
-#include "models/premerged_chars.h"
-#include "cuts/split_points.h"
 #include "base/span.h"
+#include "cuts/byte_cuts.h"
+#include "cuts/split_points.h"
+#include "models/premerged_chars.h"
+#include "vocabulary/word_table.h"
 
 namespace tokenweir {
 

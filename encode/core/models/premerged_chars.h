@@ -18,9 +18,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
 #include "models/character_tokens.h"
 #include "vocabulary/hash_table.h"
-#include "base/utf8.h"
 
 namespace tokenweir {
 
@@ -29,7 +29,7 @@ class PremergedChars {
   PremergedChars() = default;
 
   PremergedChars(const PairTable& pairs, const std::vector<uint32_t>& merged, const uint32_t (&byte_ids)[256],
-                  const TokenList& tokens)
+                 const TokenList& tokens)
       : tokens_(CharacterTokens::kCharacters, kNone), lone_ids_(CharacterTokens::kCharacters, 0) {
     for (uint32_t c = 0; c < 0x80; c++) lone_ids_[c] = pack(&byte_ids[c], 1);
     // For each token that may be a part of a character: the lowest priority of any pair with it on the left or right,

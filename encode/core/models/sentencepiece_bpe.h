@@ -25,12 +25,12 @@
 #include <unordered_set>
 #include <vector>
 
-#include "vocabulary/character_ids.h"
-#include "vocabulary/hash_table.h"
-#include "models/merge.h"
-#include "models/model.h"
 #include "base/quote.h"
 #include "base/trie.h"
+#include "models/merge.h"
+#include "models/model.h"
+#include "vocabulary/character_ids.h"
+#include "vocabulary/hash_table.h"
 
 namespace tokenweir {
 
@@ -38,8 +38,8 @@ class SentencePieceBpe : public Model {
  public:
   // `types`: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte. Guarded text never yields an id of
   // `control`, except the unknown piece.
-  SentencePieceBpe(const std::vector<std::string>& pieces, const std::vector<float>& scores,
-                   std::string_view types, uint32_t unknown, bool byte_fallback, const std::vector<uint32_t>& control)
+  SentencePieceBpe(const std::vector<std::string>& pieces, const std::vector<float>& scores, std::string_view types,
+                   uint32_t unknown, bool byte_fallback, const std::vector<uint32_t>& control)
       : n_pieces_(pieces.size()), types_(types), unknown_(unknown), byte_fallback_(byte_fallback) {
     check(pieces, scores);
     for (uint32_t id = 0; id < n_pieces_; id++)
@@ -281,8 +281,8 @@ class SentencePieceBpe : public Model {
         characters_.insert(character, static_cast<uint32_t>(parts.size()));
         parts.push_back(pieces[id].substr(at, length));
       });
-    has_other_symbols_ = parts.size() > n_pieces_ ||
-                         std::any_of(merged_.begin(), merged_.end(), [&](uint32_t id) { return types_[id] == kUnused; });
+    has_other_symbols_ = parts.size() > n_pieces_ || std::any_of(merged_.begin(), merged_.end(),
+                                                                 [&](uint32_t id) { return types_[id] == kUnused; });
     if (parts.size() > PairTable::kMaxId)
       throw Unsupported(std::to_string(parts.size()) + " pieces and characters; at most " +
                         std::to_string(PairTable::kMaxId) + " fit");

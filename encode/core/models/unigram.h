@@ -27,10 +27,10 @@
 #include <vector>
 
 #include "base/errors.h"
-#include "vocabulary/hash_table.h"
-#include "models/model.h"
 #include "base/trie.h"
 #include "base/utf8.h"
+#include "models/model.h"
+#include "vocabulary/hash_table.h"
 
 namespace tokenweir {
 
@@ -116,8 +116,8 @@ class Unigram : public Model {
   const Trie& trie() const { return trie_; }
   const std::vector<Score>& scores() const { return scores_; }
   Score unknown_score() const { return unknown_score_; }
-  uint32_t unknown() const { return unk_id_; }                               // kNone without one
-  const std::array<uint32_t, 256>& byte_ids() const { return byte_ids_; }    // kNone: no fallback
+  uint32_t unknown() const { return unk_id_; }                             // kNone without one
+  const std::array<uint32_t, 256>& byte_ids() const { return byte_ids_; }  // kNone: no fallback
   bool is_control(uint32_t id) const { return control_[id]; }
 
  private:

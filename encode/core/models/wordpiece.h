@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/errors.h"
-#include "vocabulary/hash_table.h"
-#include "models/model.h"
 #include "base/quote.h"
 #include "base/trie.h"
 #include "base/utf8.h"
+#include "models/model.h"
+#include "vocabulary/hash_table.h"
 
 namespace tokenweir {
 
@@ -25,8 +25,8 @@ class WordPiece : public Model {
  public:
   // `tokens` are distinct, and only used during construction. Pieces of more than `max_chars` characters are unknown.
   // `encode` with `guarded` never yields an id of `control`, except that of `unknown`.
-  WordPiece(const std::vector<Trie::Key>& tokens, std::string_view unknown, std::string_view prefix,
-            uint64_t max_chars, const std::vector<uint32_t>& control)
+  WordPiece(const std::vector<Trie::Key>& tokens, std::string_view unknown, std::string_view prefix, uint64_t max_chars,
+            const std::vector<uint32_t>& control)
       : unknown_(id_of(tokens, unknown)),
         max_chars_(max_chars),
         trie_(within_reach(tokens, max_chars + characters(prefix))),

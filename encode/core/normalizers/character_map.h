@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/byte_set.h"
-#include "normalizers/normalization_tables.h"
-#include "normalizers/normalizer.h"
 #include "base/text_writer.h"
 #include "base/utf8.h"
+#include "normalizers/normalization_tables.h"
+#include "normalizers/normalizer.h"
 
 namespace tokenweir {
 
@@ -103,9 +103,7 @@ class CharacterMap : public NormalizerStep {
             set(c, result({c + static_cast<uint32_t>(run.shift)}));
         set(0x130, result({'i', 0x307}));
         break;
-      case Rule::StripAccents:
-        set(kAccents, result({}));
-        break;
+      case Rule::StripAccents: set(kAccents, result({})); break;
       case Rule::BertCleanText:
         set(kBertControls, result({}));
         set(kBertSpaces, result({' '}));
@@ -114,9 +112,7 @@ class CharacterMap : public NormalizerStep {
         set(kBertChinese, kSpaced);
         isolates_chinese_ = true;
         break;
-      case Rule::BertStripAccents:
-        set(kBertAccents, result({}));
-        break;
+      case Rule::BertStripAccents: set(kBertAccents, result({})); break;
     }
   }
 

@@ -127,8 +127,8 @@ class Charsmap {
 
  private:
   static constexpr size_t kMaxHits = 32;
-  static constexpr uint32_t kMaxBytes = 1 << 24;  // the largest known has 0.3 MB
-  static constexpr uint32_t kLongest = 1024;  // of a key, in bytes: the cost of a match at each place of a text
+  static constexpr uint32_t kMaxBytes = 1 << 24;      // the largest known has 0.3 MB
+  static constexpr uint32_t kLongest = 1024;          // of a key, in bytes: the cost of a match at each place of a text
   static constexpr size_t kLongestReplacement = 128;  // the longest known has 33
   static constexpr uint32_t kUnused = 0x80000000, kNone = 0xFFFFFFFF;
 

@@ -9,8 +9,8 @@
 
 #include <iterator>
 
-#include "normalizers/grapheme_tables.h"
 #include "base/utf8.h"
+#include "normalizers/grapheme_tables.h"
 
 namespace tokenweir {
 

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/byte_set.h"
-#include "normalizers/normalization_tables.h"
-#include "normalizers/normalizer.h"
 #include "base/span.h"
 #include "base/text_writer.h"
 #include "base/utf8.h"
+#include "normalizers/normalization_tables.h"
+#include "normalizers/normalizer.h"
 
 namespace tokenweir {
 
@@ -79,7 +79,8 @@ struct Tables {
  private:
   // Appends the decomposition of `c` in the table; returns false if it is not there.
   template <size_t N>
-  static bool spell(const normalization_tables::Decompositions (&table)[N], uint32_t c, std::vector<Element>& elements) {
+  static bool spell(const normalization_tables::Decompositions (&table)[N], uint32_t c,
+                    std::vector<Element>& elements) {
     const auto* after = std::upper_bound(
         table, table + N, c, [](uint32_t c, const normalization_tables::Decompositions& d) { return c < d.first; });
     if (after == table) return false;
@@ -263,9 +264,10 @@ class NormalForm : public NormalizerStep {
       segment.end = skip_inert(p, end);
       if (segment.end == end) return {end, end};
       segment.begin = segment.end;
-      if (segment.begin > p)
+      if (segment.begin > p) {
         do segment.begin--;
         while (utf8_continues(*segment.begin));
+      }
       for (uint32_t length; segment.end < end; segment.end += length)
         if (is_inert(Tables::properties(utf8_decode(segment.end, length)))) break;
       if (!is_normalized(segment.begin, segment.end)) return segment;
@@ -277,7 +279,7 @@ class NormalForm : public NormalizerStep {
   // decomposes, because the mark may belong between the parts of that character; such text is rare.
   static bool is_normalized(const uint8_t* p, const uint8_t* end) {
     using namespace normalization;
-    uint32_t starter = 0;  // the last starter; U+0000 composes with nothing
+    uint32_t starter = 0;                      // the last starter; U+0000 composes with nothing
     uint8_t starter_properties = 0, rank = 0;  // rank: of the character before
     for (uint32_t length; p < end; p += length) {
       const uint32_t c = utf8_decode(p, length);

@@ -61,8 +61,7 @@ class Normalizer {
     double growth = 1;
     for (const auto& step : steps_) growth *= step->growth();
     if (growth > kMaxGrowth)
-      throw Unsupported("a normalizer that may make a text more than " + std::to_string(kMaxGrowth) +
-                        " times as long");
+      throw Unsupported("a normalizer that may make a text more than " + std::to_string(kMaxGrowth) + " times as long");
   }
 
   bool splits_in_ascii() const {
@@ -120,7 +119,8 @@ class Normalizer {
 
  private:
   // Composes two alignments: maps the spans `from`, in `text`, to the text of which `origin` has the spans.
-  static void compose_origins(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin, Origin kind) {
+  static void compose_origins(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin,
+                              Origin kind) {
     std::vector<size_t> character(text.size());
     for (size_t i = 0, c = 0; i < text.size(); i++)
       character[i] = utf8_continues(static_cast<uint8_t>(text[i])) ? c - 1 : c++;

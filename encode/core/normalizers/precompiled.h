@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "base/byte_set.h"
+#include "base/span.h"
+#include "base/text_writer.h"
+#include "base/utf8.h"
 #include "normalizers/charsmap.h"
 #include "normalizers/graphemes.h"
 #include "normalizers/normalization_forms.h"
 #include "normalizers/normalizer.h"
-#include "base/span.h"
-#include "base/text_writer.h"
-#include "base/utf8.h"
 
 namespace tokenweir {
 

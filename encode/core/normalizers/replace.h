@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/byte_set.h"
-#include "pattern/compiled_pattern.h"
 #include "base/errors.h"
-#include "normalizers/normalizer.h"
 #include "base/text_writer.h"
 #include "base/utf8.h"
+#include "normalizers/normalizer.h"
+#include "pattern/compiled_pattern.h"
 
 namespace tokenweir {
 
@@ -65,7 +65,8 @@ class StringSearch {
 class PatternSearch {
  public:
   explicit PatternSearch(std::shared_ptr<const CompiledPattern> pattern)
-      : pattern_(std::move(pattern)), skippable_(bytes_of([&](uint32_t c) { return pattern_->cannot_start_match(c); })) {}
+      : pattern_(std::move(pattern)),
+        skippable_(bytes_of([&](uint32_t c) { return pattern_->cannot_start_match(c); })) {}
 
   size_t shortest() const { return 1; }
 

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/byte_set.h"
-#include "normalizers/charsmap.h"
-#include "normalizers/normalizer.h"
 #include "base/span.h"
 #include "base/text_writer.h"
 #include "base/utf8.h"
+#include "normalizers/charsmap.h"
+#include "normalizers/normalizer.h"
 
 namespace tokenweir {
 
@@ -191,9 +191,9 @@ class SentencePieceText : public NormalizerStep {
   Charsmap charsmap_;
   std::vector<std::string> user_defined_;  // sorted by bytes, without duplicates
   SentencePieceRules rules_;
-  ByteSet plain_ascii_;          // ASCII characters except the space that stay unchanged if no non-ASCII character follows
-  ByteSet plain_others_;         // bytes that begin unchanged characters, and continuation bytes
-  bool plain_space_ = false;     // whether the space stays unchanged likewise
+  ByteSet plain_ascii_;       // ASCII characters except the space that stay unchanged if no non-ASCII character follows
+  ByteSet plain_others_;      // bytes that begin unchanged characters, and continuation bytes
+  bool plain_space_ = false;  // whether the space stays unchanged likewise
   bool begins_piece_[256] = {};  // bytes that begin a user-defined piece
 };
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "normalizers/normalizer.h"
 #include "base/utf8.h"
+#include "normalizers/normalizer.h"
 
 namespace tokenweir {
 

@@ -36,8 +36,8 @@ struct Automaton {
   const uint16_t* class_index;  // [0x110000 >> 8]
   const uint8_t* class_pages;   // [page][256]
   uint32_t n_classes;
-  const Run* runs;              // [state]; null if there are more than kMaxRunStates
-  uint64_t run_states;          // bit s: state s has a run that is tested at every step
+  const Run* runs;      // [state]; null if there are more than kMaxRunStates
+  uint64_t run_states;  // bit s: state s has a run that is tested at every step
 
   TW_FN uint16_t at_end(uint32_t state) const { return transitions[state * (n_classes + 1) + n_classes]; }
 

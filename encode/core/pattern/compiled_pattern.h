@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/errors.h"
+#include "base/utf8.h"
 #include "pattern/automaton.h"
 #include "pattern/context.h"
-#include "base/errors.h"
-#include "pattern/scan_memo.h"
-#include "base/utf8.h"
 #include "pattern/rescan_analysis.h"
+#include "pattern/scan_memo.h"
 
 namespace tokenweir {
 
@@ -28,7 +28,8 @@ class CompiledPattern {
         class_pages_(std::move(class_pages)),
         context_(std::move(context)) {
     const size_t width = n_classes + 1, n_states = transitions_.size() / width;
-    if (n_states == 0 || transitions_.size() % width != 0 || class_index_.size() != 0x1100 || class_pages_.size() % 256 != 0)
+    if (n_states == 0 || transitions_.size() % width != 0 || class_index_.size() != 0x1100 ||
+        class_pages_.size() % 256 != 0)
       throw FileError("an automaton's tables have the wrong size");
     for (uint16_t page : class_index_)
       if ((page + 1u) * 256u > class_pages_.size()) throw FileError("an automaton's class page is out of range");
@@ -50,11 +51,15 @@ class CompiledPattern {
     const RescanAnalysis rescans(transitions_, width);
     may_rescan_ = rescans.may_repeat();
     if (may_rescan_ && rescans.n_states() > kMaxFailingStates)
-      throw Unsupported("its searches can fail late in " + std::to_string(rescans.n_states()) +
-                        " states; at most " + std::to_string(kMaxFailingStates) + " are followed");
-    tables_ = {ascii_.data(),       transitions_.data(),
-               class_index_.data(), class_pages_.data(),
-               static_cast<uint32_t>(n_classes), runs_.empty() ? nullptr : runs_.data(), run_states};
+      throw Unsupported("its searches can fail late in " + std::to_string(rescans.n_states()) + " states; at most " +
+                        std::to_string(kMaxFailingStates) + " are followed");
+    tables_ = {ascii_.data(),
+               transitions_.data(),
+               class_index_.data(),
+               class_pages_.data(),
+               static_cast<uint32_t>(n_classes),
+               runs_.empty() ? nullptr : runs_.data(),
+               run_states};
   }
   CompiledPattern(const CompiledPattern&) = delete;
 

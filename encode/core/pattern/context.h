@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "pattern/automaton.h"
 #include "base/errors.h"
+#include "pattern/automaton.h"
 
 namespace tokenweir {
 
@@ -42,9 +42,10 @@ class Context {
     size_t state = 0, here = n;  // `here`: the class of the character at `at`
     for (const uint8_t* at = end;;) {
       const uint8_t* before = at;
-      if (at > p)
+      if (at > p) {
         do before--;
         while (utf8_continues(*before));
+      }
       const size_t class_before = at > p ? class_of(before) : n;
       const size_t cell = state * width_ + behind_[class_before] * behind_.size() + here;
       symbols[static_cast<size_t>(at - p)] = symbols_[cell];

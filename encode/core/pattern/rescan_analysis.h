@@ -58,7 +58,8 @@ class RescanAnalysis {
     Graph both_failing(reached.size());
     for (const size_t pair : pairs)
       each_step(pair, [&](size_t next, uint16_t entry) {
-        if (failing_[pair % n_states_] && failing_[next % n_states_] && !(entry & kMatchEnds)) both_failing.add(pair, next);
+        if (failing_[pair % n_states_] && failing_[next % n_states_] && !(entry & kMatchEnds))
+          both_failing.add(pair, next);
       });
     for (const bool endless : both_failing.endless())
       if (endless) return true;

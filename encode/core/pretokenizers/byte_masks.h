@@ -28,8 +28,8 @@ namespace tokenweir {
 
 struct ByteMasks {
   uint64_t upper, lower, letter, digit;  // A-Z, a-z, both, 0-9
-  uint64_t space, blank;         // U+0020; other white space except line ends
-  uint64_t newline;              // \n and \r
+  uint64_t space, blank;                 // U+0020; other white space except line ends
+  uint64_t newline;                      // \n and \r
   uint64_t apostrophe, slash;
   uint64_t high;  // not ASCII
 };
@@ -42,7 +42,9 @@ struct PortableBytes {
   // Sets the top bit of each byte of `word` that is at least `from`. All bytes are below 128, `from` is at most 128.
   static uint64_t at_least(uint64_t word, uint64_t from) { return (word + kOnes * (128 - from)) & kTops; }
 
-  static uint64_t between(uint64_t word, uint64_t from, uint64_t to) { return at_least(word, from) & ~at_least(word, to + 1); }
+  static uint64_t between(uint64_t word, uint64_t from, uint64_t to) {
+    return at_least(word, from) & ~at_least(word, to + 1);
+  }
 
   // Packs the top bits of eight bytes into one byte.
   static uint64_t pack(uint64_t tops) { return (tops >> 7) * 0x0102040810204080 >> 56; }
@@ -236,7 +238,9 @@ enum class Instructions : uint8_t { kPortable, kAvx2, kAvx512 };
 inline Instructions best_instructions() {
 #ifdef TW_X86_TARGETS
   const char* asked = std::getenv("TOKENWEIR_SCANNER");
-  const auto may_be = [&](const char* one) { return !asked || std::strcmp(asked, one) == 0 || std::strcmp(asked, "avx512") == 0; };
+  const auto may_be = [&](const char* one) {
+    return !asked || std::strcmp(asked, one) == 0 || std::strcmp(asked, "avx512") == 0;
+  };
   __builtin_cpu_init();
   // Processors with these have LZCNT too, for which not every compiler has a check.
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2"))

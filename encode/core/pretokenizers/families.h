@@ -19,10 +19,10 @@ struct Gpt2Rules {
   static constexpr bool kAnyPrefix = false;  // any character except a newline or digit joins the letters after it
   static constexpr bool kCases = false;      // an upper-case letter after a lower-case one begins a piece
   static constexpr bool kDigitsTakeSpace = true;
-  static constexpr int kDigits = 0;           // the longest piece of digits; 0: unlimited
-  static constexpr bool kNewlines = false;    // a piece of white space ends with its last newline; newlines join other
-                                              // characters before them
-  static constexpr bool kSlashes = false;     // ... and so do slashes after those newlines
+  static constexpr int kDigits = 0;         // the longest piece of digits; 0: unlimited
+  static constexpr bool kNewlines = false;  // a piece of white space ends with its last newline; newlines join other
+                                            // characters before them
+  static constexpr bool kSlashes = false;   // ... and so do slashes after those newlines
   static constexpr Contractions kContractions = Contractions::kLowerCase;
 };
 

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "pretokenizers/split.h"
 #include "pretokenizers/aligned_text.h"
+#include "pretokenizers/split.h"
 #include "pretokenizers/text_change.h"
 
 namespace tokenweir {
@@ -30,7 +30,8 @@ class PreTokenizer {
  public:
   explicit PreTokenizer(std::vector<std::shared_ptr<const PreTokenizerStage>> stages) : owned_(std::move(stages)) {
     for (const auto& stage : owned_) {
-      stages_.push_back({dynamic_cast<const Split*>(stage.get()), dynamic_cast<const TextChange*>(stage.get()), n_changes_});
+      stages_.push_back(
+          {dynamic_cast<const Split*>(stage.get()), dynamic_cast<const TextChange*>(stage.get()), n_changes_});
       n_changes_ += stages_.back().change != nullptr;
       depends_on_start_ |= stages_.back().change && stages_.back().change->depends_on_start();
     }
@@ -82,7 +83,8 @@ class PreTokenizer {
     if (stage == stages_.size())
       piece(p, end);
     else
-      stages_[stage].cut->split(p, end, [&](const uint8_t* b, const uint8_t* e) { split_from(stage + 1, b, e, piece); });
+      stages_[stage].cut->split(p, end,
+                                [&](const uint8_t* b, const uint8_t* e) { split_from(stage + 1, b, e, piece); });
   }
 
   // Runs the stages recursively, where some stage changes text.

@@ -42,7 +42,9 @@ class Scanner {
   size_t scan(const uint8_t* p, const uint8_t* end, uint32_t* ends) const { return scan_(*this, p, end, ends); }
 
   const char* instructions() const {
-    return instructions_ == Instructions::kAvx512 ? "avx512" : instructions_ == Instructions::kAvx2 ? "avx2" : "portable";
+    return instructions_ == Instructions::kAvx512 ? "avx512"
+           : instructions_ == Instructions::kAvx2 ? "avx2"
+                                                  : "portable";
   }
 
  private:
@@ -236,7 +238,8 @@ class Scanner {
 
   Automaton automaton_;
   std::vector<uint8_t> pages_;  // the Kind by page and low byte of a code point, like the automaton's classes
-  uint8_t first_lead_ = 0xFD, first_second_ = 0x80, last_lead_ = 0xFF;  // the letter range; by default one that no text has
+  uint8_t first_lead_ = 0xFD, first_second_ = 0x80,
+          last_lead_ = 0xFF;  // the letter range; by default one that no text has
   Instructions instructions_;
   Scan scan_;
 };

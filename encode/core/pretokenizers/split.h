@@ -60,14 +60,10 @@ class Split : public PreTokenizerStage {
   void apply_behavior(const uint8_t* p, const uint8_t* end, Piece& piece, Walk&& walk) const {
     switch (behavior_) {
       case Behavior::kIsolated:
-      case Behavior::kRemoved:
-        return keep(p, end, piece, walk);
-      case Behavior::kContiguous:
-        return merge(p, end, walk, Contiguous<Piece>{piece});
-      case Behavior::kMergedWithPrevious:
-        return merge(p, end, walk, WithPrevious<Piece>{piece});
-      case Behavior::kMergedWithNext:
-        return merge(p, end, walk, WithNext<Piece>{piece});
+      case Behavior::kRemoved: return keep(p, end, piece, walk);
+      case Behavior::kContiguous: return merge(p, end, walk, Contiguous<Piece>{piece});
+      case Behavior::kMergedWithPrevious: return merge(p, end, walk, WithPrevious<Piece>{piece});
+      case Behavior::kMergedWithNext: return merge(p, end, walk, WithNext<Piece>{piece});
     }
   }
 

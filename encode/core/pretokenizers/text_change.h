@@ -8,8 +8,8 @@
 #include <cstring>
 #include <string>
 
-#include "pretokenizers/aligned_text.h"
 #include "base/utf8.h"
+#include "pretokenizers/aligned_text.h"
 #include "vocabulary/vocabulary.h"
 
 namespace tokenweir {
@@ -26,7 +26,8 @@ class TextChange : public PreTokenizerStage {
   virtual size_t max_bytes(const uint8_t* p, const uint8_t* end) const = 0;
 
   // Appends the changed form of [p, end), a nonempty part of `source`.
-  virtual void apply(const uint8_t* p, const uint8_t* end, const AlignedText& source, bool spans, ScratchText& out) const = 0;
+  virtual void apply(const uint8_t* p, const uint8_t* end, const AlignedText& source, bool spans,
+                     ScratchText& out) const = 0;
 
  protected:
   // Appends [p, end) unchanged.
@@ -59,7 +60,8 @@ class Spaces : public TextChange {
     return static_cast<size_t>(end - p) + (spaces + 1) * sign_.size();
   }
 
-  void apply(const uint8_t* p, const uint8_t* end, const AlignedText& source, bool spans, ScratchText& out) const override {
+  void apply(const uint8_t* p, const uint8_t* end, const AlignedText& source, bool spans,
+             ScratchText& out) const override {
     if (prefixed(p, end, p < source.first_end)) {
       out.put(sign_.data(), sign_.size(), p < source.first_end);
       if (spans) out.put_origin(sign_.size(), source.original(p, p + utf8_length(*p)));
@@ -83,9 +85,9 @@ class Spaces : public TextChange {
 
   bool prefixed(const uint8_t* p, const uint8_t* end, bool first) const {
     if (prefix_ == Prefix::kNever || (prefix_ == Prefix::kFirst && !first)) return false;
-    return *p != ' ' && (static_cast<size_t>(end - p) < sign_.size() || std::memcmp(p, sign_.data(), sign_.size()) != 0);
+    return *p != ' ' &&
+           (static_cast<size_t>(end - p) < sign_.size() || std::memcmp(p, sign_.data(), sign_.size()) != 0);
   }
-
 };
 
 // Writes each byte as a character of the byte alphabet.
@@ -96,11 +98,14 @@ class Spell : public TextChange {
     for (uint32_t byte = 0; byte < 256; byte++) letters_[byte] = alphabet.letter(static_cast<uint8_t>(byte));
   }
 
-  bool is_unchanged(const uint8_t* p, const uint8_t* end, bool) const override { return std::all_of(p, end, is_its_letter); }
+  bool is_unchanged(const uint8_t* p, const uint8_t* end, bool) const override {
+    return std::all_of(p, end, is_its_letter);
+  }
 
   size_t max_bytes(const uint8_t* p, const uint8_t* end) const override { return 2 * static_cast<size_t>(end - p); }
 
-  void apply(const uint8_t* p, const uint8_t* end, const AlignedText& source, bool spans, ScratchText& out) const override {
+  void apply(const uint8_t* p, const uint8_t* end, const AlignedText& source, bool spans,
+             ScratchText& out) const override {
     for (const uint8_t* next; p < end; p = next) {
       next = std::find_if_not(p, end, is_its_letter);
       copy(p, next, source, spans, out);
@@ -130,7 +135,8 @@ class Unspell : public TextChange {
 
   size_t max_bytes(const uint8_t* p, const uint8_t* end) const override { return static_cast<size_t>(end - p); }
 
-  void apply(const uint8_t* p, const uint8_t* end, const AlignedText& source, bool spans, ScratchText& out) const override {
+  void apply(const uint8_t* p, const uint8_t* end, const AlignedText& source, bool spans,
+             ScratchText& out) const override {
     while (p < end) {
       const uint8_t* const letter = std::find_if_not(p, end, is_ascii);
       copy(p, letter, source, spans, out);

@@ -1,11 +1,11 @@
 // Bindings of SentencePiece's files and character maps.
 
-#include "python/bindings.h"
 #include "normalizers/charsmap.h"
-#include "python/interop.h"
 #include "normalizers/precompiled.h"
-#include "vocabulary/sentencepiece_file.h"
 #include "normalizers/sentencepiece_normalizer.h"
+#include "python/bindings.h"
+#include "python/interop.h"
+#include "vocabulary/sentencepiece_file.h"
 
 namespace tokenweir {
 

@@ -1,9 +1,9 @@
 // Bindings of the GPU's tables.
 
-#include "python/bindings.h"
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include "python/bindings.h"
 
 #include "encoder/added_tokens.h"
 #include "gpu_tables/device_characters.h"
@@ -12,9 +12,9 @@
 #include "gpu_tables/device_tables.h"
 #include "gpu_tables/device_unigram.h"
 #include "models/wordpiece.h"
+#include "normalizers/normalization_forms.h"
 #include "python/decoders/decoding.h"
 #include "python/interop.h"
-#include "normalizers/normalization_forms.h"
 
 namespace tokenweir {
 
@@ -31,66 +31,95 @@ nb::tuple unigram_tables(const Unigram<Score>& model) {
 
 void bind_device(nb::module_& m) {
   nb::class_<DeviceTables>(m, "DeviceTables")
-      .def("__init__",
-           [](DeviceTables* self, const Bpe& model, const std::vector<std::pair<uint32_t, nb::bytes>>& searched) {
-             std::vector<std::pair<uint32_t, std::string>> contents;
-             for (const auto& [id, content] : searched)
-               contents.emplace_back(id, std::string(content.c_str(), content.size()));
-             new (self) DeviceTables(model, contents);
-           }, "model"_a, "searched"_a)
+      .def(
+          "__init__",
+          [](DeviceTables* self, const Bpe& model, const std::vector<std::pair<uint32_t, nb::bytes>>& searched) {
+            std::vector<std::pair<uint32_t, std::string>> contents;
+            for (const auto& [id, content] : searched)
+              contents.emplace_back(id, std::string(content.c_str(), content.size()));
+            new (self) DeviceTables(model, contents);
+          },
+          "model"_a, "searched"_a)
       .def(nb::init<const CharacterBpe&, bool>(), "model"_a, "spaces"_a)
-      .def("__init__",
-           [](DeviceTables* self, const SentencePieceBpe& model, nb::list pieces, bool spaces) {
-             new (self) DeviceTables(model, piece_views(pieces), spaces);
-           }, "model"_a, "pieces"_a, "spaces"_a)
-      .def_prop_ro("pieces", [](const DeviceTables& self) { return rows<uint64_t>(self.pieces); }, nb::rv_policy::move)
-      .def_prop_ro("rest", [](const DeviceTables& self) { return to_numpy(self.rest); }, nb::rv_policy::move)
-      .def_prop_ro("pairs", [](const DeviceTables& self) { return rows<uint64_t>(self.pairs); }, nb::rv_policy::move)
-      .def_prop_ro("merged_ids", [](const DeviceTables& self) { return to_numpy(self.merged_ids); }, nb::rv_policy::move)
+      .def(
+          "__init__",
+          [](DeviceTables* self, const SentencePieceBpe& model, nb::list pieces, bool spaces) {
+            new (self) DeviceTables(model, piece_views(pieces), spaces);
+          },
+          "model"_a, "pieces"_a, "spaces"_a)
+      .def_prop_ro(
+          "pieces", [](const DeviceTables& self) { return rows<uint64_t>(self.pieces); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "rest", [](const DeviceTables& self) { return to_numpy(self.rest); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "pairs", [](const DeviceTables& self) { return rows<uint64_t>(self.pairs); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "merged_ids", [](const DeviceTables& self) { return to_numpy(self.merged_ids); }, nb::rv_policy::move)
       .def_ro("merged_shift", &DeviceTables::merged_shift)
-      .def_prop_ro("ranks", [](const DeviceTables& self) { return to_numpy(self.ranks); }, nb::rv_policy::move)
-      .def_prop_ro("byte_ids", [](const DeviceTables& self) { return to_numpy(self.byte_ids); }, nb::rv_policy::move)
-      .def_prop_ro("ascii_pairs", [](const DeviceTables& self) { return to_numpy(self.ascii_pairs); }, nb::rv_policy::move)
-      .def_prop_ro("characters", [](const DeviceTables& self) { return to_numpy(self.characters); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "ranks", [](const DeviceTables& self) { return to_numpy(self.ranks); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "byte_ids", [](const DeviceTables& self) { return to_numpy(self.byte_ids); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "ascii_pairs", [](const DeviceTables& self) { return to_numpy(self.ascii_pairs); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "characters", [](const DeviceTables& self) { return to_numpy(self.characters); }, nb::rv_policy::move)
       .def_prop_ro("lengths", [](const DeviceTables& self) { return to_numpy(self.lengths); }, nb::rv_policy::move);
 
   nb::class_<DeviceContents>(m, "DeviceContents")
-      .def("__init__",
-           [](DeviceContents* self, const PyTokenBytes& tokens, bool skip_special) {
-             new (self) DeviceContents(tokens.table, skip_special);
-           }, "tokens"_a, "skip_special"_a)
-      .def_prop_ro("bytes", [](const DeviceContents& self) { return to_numpy(self.bytes); }, nb::rv_policy::move)
-      .def_prop_ro("contents", [](const DeviceContents& self) { return rows<uint32_t>(self.contents); }, nb::rv_policy::move)
-      .def_prop_ro("first", [](const DeviceContents& self) { return rows<uint32_t>(self.first); }, nb::rv_policy::move)
+      .def(
+          "__init__",
+          [](DeviceContents* self, const PyTokenBytes& tokens, bool skip_special) {
+            new (self) DeviceContents(tokens.table, skip_special);
+          },
+          "tokens"_a, "skip_special"_a)
+      .def_prop_ro(
+          "bytes", [](const DeviceContents& self) { return to_numpy(self.bytes); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "contents", [](const DeviceContents& self) { return rows<uint32_t>(self.contents); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "first", [](const DeviceContents& self) { return rows<uint32_t>(self.first); }, nb::rv_policy::move)
       .def_prop_ro("stripped", [](const DeviceContents& self) {
         return std::pair(static_cast<uint8_t>(self.stripped.character), self.stripped.count);
       });
 
-  m.def("split_point_table", [](const Model& model) {
-    if (!model.split_points()) throw Unsupported("a model without split points");
-    const SplitPointTable table = model.split_points()->view();
-    const std::vector<uint64_t> common(table.common, table.common + SplitPointTable::kCommon * 3);
-    return nb::make_tuple(to_numpy(common), to_numpy(model.split_points()->others()), table.others_shift);
-  }, "model"_a);
+  m.def(
+      "split_point_table",
+      [](const Model& model) {
+        if (!model.split_points()) throw Unsupported("a model without split points");
+        const SplitPointTable table = model.split_points()->view();
+        const std::vector<uint64_t> common(table.common, table.common + SplitPointTable::kCommon * 3);
+        return nb::make_tuple(to_numpy(common), to_numpy(model.split_points()->others()), table.others_shift);
+      },
+      "model"_a);
 
-  m.def("byte_cut_table", [](const Bpe& model) -> nb::object {
-    if (!model.byte_cuts()) return nb::none();
-    if (model.ignores_merges())
-      for (uint32_t id = 0; id < model.tokens().size(); id++)
-        if (model.is_reachable(id) && !model.merges_to(id)) return nb::none();
-    const ByteCuts& cuts = *model.byte_cuts();
-    return nb::make_tuple(to_numpy(cuts.left_classes()), to_numpy(cuts.right_classes()), to_numpy(cuts.joined()), cuts.view().n_right_classes,
-                          to_numpy(cuts.pairs()), cuts.view().pairs_shift);
-  }, "model"_a);
+  m.def(
+      "byte_cut_table",
+      [](const Bpe& model) -> nb::object {
+        if (!model.byte_cuts()) return nb::none();
+        if (model.ignores_merges())
+          for (uint32_t id = 0; id < model.tokens().size(); id++)
+            if (model.is_reachable(id) && !model.merges_to(id)) return nb::none();
+        const ByteCuts& cuts = *model.byte_cuts();
+        return nb::make_tuple(to_numpy(cuts.left_classes()), to_numpy(cuts.right_classes()), to_numpy(cuts.joined()),
+                              cuts.view().n_right_classes, to_numpy(cuts.pairs()), cuts.view().pairs_shift);
+      },
+      "model"_a);
 
-  m.def("device_trie", [](const WordPiece& model) {
-    return nb::make_tuple(rows<uint32_t>(model.trie().units()), model.trie().root(), model.below_prefix());
-  }, "model"_a);
+  m.def(
+      "device_trie",
+      [](const WordPiece& model) {
+        return nb::make_tuple(rows<uint32_t>(model.trie().units()), model.trie().root(), model.below_prefix());
+      },
+      "model"_a);
 
-  m.def("device_characters", [](nb::bytes charsmap, bool huggingface) {
-    const Charsmap map = charsmap.size() ? Charsmap({charsmap.c_str(), charsmap.size()}) : Charsmap();
-    return to_numpy(DeviceCharacters(map, huggingface).entries);
-  }, "charsmap"_a, "huggingface"_a);
+  m.def(
+      "device_characters",
+      [](nb::bytes charsmap, bool huggingface) {
+        const Charsmap map = charsmap.size() ? Charsmap({charsmap.c_str(), charsmap.size()}) : Charsmap();
+        return to_numpy(DeviceCharacters(map, huggingface).entries);
+      },
+      "charsmap"_a, "huggingface"_a);
 
   m.def("device_unigram", [](const Unigram<double>& model) { return unigram_tables(model); }, "model"_a);
   m.def("device_unigram", [](const Unigram<float>& model) { return unigram_tables(model); }, "model"_a);
@@ -108,9 +137,12 @@ void bind_device(nb::module_& m) {
     for (uint32_t c = 0; c < 0x110000; c++) {
       const uint8_t own = Tables<false>::properties(c), state = own & kState;
       const bool is_jamo = c >= kHangulV && c < kHangulT + kNT;  // it composes by arithmetic
-      if (state == kComposes) ranks[c] = is_jamo ? kOnlyHostKnows : kMayCompose;
-      else if (state == kDecomposes) ranks[c] = kComposed;
-      else ranks[c] = state == kChanges ? kOnlyHostKnows : own & kRank;
+      if (state == kComposes)
+        ranks[c] = is_jamo ? kOnlyHostKnows : kMayCompose;
+      else if (state == kDecomposes)
+        ranks[c] = kComposed;
+      else
+        ranks[c] = state == kChanges ? kOnlyHostKnows : own & kRank;
     }
     return to_numpy(std::move(ranks), {0x110000});
   });

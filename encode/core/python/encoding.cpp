@@ -1,11 +1,11 @@
 // Bindings of Encoder and its parts.
 
-#include "python/bindings.h"
 #include "encoder/batch.h"
+#include "python/arrays/texts.h"
+#include "python/bindings.h"
 #include "python/decoders/decoding.h"
 #include "python/interop.h"
 #include "python/py_encoder.h"
-#include "python/arrays/texts.h"
 
 namespace tokenweir {
 
@@ -89,10 +89,9 @@ void bind_encoder(nb::module_& m) {
           [](PyEncoder* self, std::shared_ptr<Normalizer> normalizer, std::shared_ptr<PreTokenizer> pre_tokenizer,
              std::shared_ptr<Model> model, const AddedTokens& raw, const AddedTokens& normalized,
              const AddedTokens& own, const PyTokenBytes& tokens, bool by_characters) {
-            new (self) PyEncoder{
-                Encoder(std::move(normalizer), std::move(pre_tokenizer), std::move(model), raw, normalized, own,
-                        by_characters),
-                ObjectCache(tokens.table.size())};
+            new (self) PyEncoder{Encoder(std::move(normalizer), std::move(pre_tokenizer), std::move(model), raw,
+                                         normalized, own, by_characters),
+                                 ObjectCache(tokens.table.size())};
           },
           "normalizer"_a, "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "own"_a, "tokens"_a,
           "by_characters"_a = false)
@@ -105,8 +104,8 @@ void bind_encoder(nb::module_& m) {
           "prefix"_a, "suffix"_a)
       .def(
           "encode",
-          [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded,
-             const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
+          [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded, const PyEncoder::Affix& prefix,
+             const PyEncoder::Affix& suffix) {
             PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run(prefix, suffix);
             return self.to_list(call.w->ids);
@@ -114,8 +113,8 @@ void bind_encoder(nb::module_& m) {
           "text"_a.none(), "parse_special"_a, "guarded"_a, "prefix"_a, "suffix"_a)
       .def(
           "encode_array",
-          [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded,
-             const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
+          [](PyEncoder& self, nb::handle text, bool parse_special, nb::handle guarded, const PyEncoder::Affix& prefix,
+             const PyEncoder::Affix& suffix) {
             PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run(prefix, suffix);
             return id_array(call.w->ids);
@@ -140,15 +139,16 @@ void bind_encoder(nb::module_& m) {
           "text"_a.none(), "parse_special"_a, "guarded"_a)
       .def(
           "encode_batch",
-          [](PyEncoder& self, nb::handle source, bool parse_special, nb::handle guarded_texts,
-             size_t threads, const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
+          [](PyEncoder& self, nb::handle source, bool parse_special, nb::handle guarded_texts, size_t threads,
+             const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
             const Texts texts(source);
             texts.check_utf8();
             const std::vector<std::string_view>& views = texts.views;
             auto guarded = guarded_of<std::vector<std::vector<size_t>>>(guarded_texts);
             if (!guarded.empty() && guarded.size() != views.size())
               throw nb::value_error(("guarded has " + std::to_string(guarded.size()) + " entries for " +
-                                     std::to_string(views.size()) + " texts").c_str());
+                                     std::to_string(views.size()) + " texts")
+                                        .c_str());
             for (size_t i = 0; i < guarded.size(); i++) guarded[i] = byte_offsets(views[i], guarded[i]);
             Batch batch(self.encoder, views, guarded, parse_special, prefix, suffix);
             {

@@ -1,8 +1,8 @@
 // Bindings of string arrays in GGUF files.
 
 #include "python/bindings.h"
-#include "vocabulary/gguf_strings.h"
 #include "python/interop.h"
+#include "vocabulary/gguf_strings.h"
 
 namespace tokenweir {
 
@@ -20,8 +20,8 @@ void bind_gguf(nb::module_& m) {
         nb::list list;
         for (uint64_t i = 0; i < count; i++) {
           const std::string_view string = strings.next();
-          nb::object item = nb::steal(
-              PyUnicode_DecodeUTF8(string.data(), static_cast<Py_ssize_t>(string.size()), nullptr));
+          nb::object item =
+              nb::steal(PyUnicode_DecodeUTF8(string.data(), static_cast<Py_ssize_t>(string.size()), nullptr));
           if (!item.is_valid()) {
             nb::python_error error;
             if (!error.matches(PyExc_UnicodeDecodeError)) throw error;

@@ -1,7 +1,7 @@
 // The compiled module: bindings only. encode/_core.pyi documents them.
 
-#include "python/bindings.h"
 #include "python/arrays/id_array.h"
+#include "python/bindings.h"
 #include "python/interop.h"
 
 using namespace tokenweir;

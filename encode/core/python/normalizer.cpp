@@ -1,16 +1,16 @@
 // Bindings of the normalizer and its steps.
 
-#include "python/bindings.h"
 #include <nanobind/stl/shared_ptr.h>
+#include "python/bindings.h"
 
 #include <map>
 
 #include "normalizers/character_map.h"
-#include "python/interop.h"
 #include "normalizers/normalization_forms.h"
 #include "normalizers/normalizer.h"
 #include "normalizers/replace.h"
 #include "normalizers/strip_prepend.h"
+#include "python/interop.h"
 
 namespace tokenweir {
 

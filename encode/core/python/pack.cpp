@@ -1,9 +1,9 @@
 // Binding of Documents.
 
-#include "python/bindings.h"
 #include "base/documents.h"
-#include "python/interop.h"
 #include "python/arrays/texts.h"
+#include "python/bindings.h"
+#include "python/interop.h"
 
 namespace tokenweir {
 
@@ -15,8 +15,7 @@ struct PyDocuments {
 
   size_t checked(size_t i) const {
     if (i >= documents.size())
-      throw nb::index_error(
-          ("document " + std::to_string(i) + " of " + std::to_string(documents.size())).c_str());
+      throw nb::index_error(("document " + std::to_string(i) + " of " + std::to_string(documents.size())).c_str());
     return i;
   }
 };
@@ -57,11 +56,13 @@ void bind_pack(nb::module_& m) {
             const Documents& documents = self.documents;
             if (first > last || last > documents.size())
               throw nb::index_error(("documents " + std::to_string(first) + " to " + std::to_string(last) + " of " +
-                                     std::to_string(documents.size())).c_str());
+                                     std::to_string(documents.size()))
+                                        .c_str());
             const auto bytes = static_cast<size_t>(documents.offsets()[last] - documents.offsets()[first]);
             if (buffer.size() < bytes)
-              throw nb::value_error((std::to_string(bytes) + " bytes do not fit into a buffer of " +
-                                     std::to_string(buffer.size())).c_str());
+              throw nb::value_error(
+                  (std::to_string(bytes) + " bytes do not fit into a buffer of " + std::to_string(buffer.size()))
+                      .c_str());
             unlocked(bytes, [&] { documents.copy(first, last, buffer.data(), threads); });
           },
           "first"_a, "last"_a, "buffer"_a, "threads"_a = 0);

@@ -1,9 +1,9 @@
 // Binding of compiled patterns.
 
-#include "python/bindings.h"
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
+#include "python/bindings.h"
 
 #include <memory>
 #include <optional>

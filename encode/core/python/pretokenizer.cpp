@@ -1,10 +1,10 @@
 // Bindings of the pre-tokenizer and its stages.
 
-#include "python/bindings.h"
 #include <nanobind/stl/shared_ptr.h>
+#include "python/bindings.h"
 
-#include "python/interop.h"
 #include "pretokenizers/pretokenizer.h"
+#include "python/interop.h"
 
 namespace tokenweir {
 
@@ -30,22 +30,24 @@ void pre_tokenize(const PreTokenizer& pre_tokenizer, nb::handle source, Visitor&
 
 void bind_pretokenizer(nb::module_& m) {
   nb::class_<PreTokenizerStage>(m, "PreTokenizerStage");
-  nb::class_<Split, PreTokenizerStage>(m, "Split").def(
-      "__init__",
-      [](Split* self, std::shared_ptr<CompiledPattern> pattern, const std::string& behavior, bool inverted,
-         const std::optional<std::pair<std::string, std::vector<uint8_t>>>& family) {
-        const Behavior what = named<Behavior>(behavior, {{"Isolated", Behavior::kIsolated},
-                                                         {"Removed", Behavior::kRemoved},
-                                                         {"MergedWithPrevious", Behavior::kMergedWithPrevious},
-                                                         {"MergedWithNext", Behavior::kMergedWithNext},
-                                                         {"Contiguous", Behavior::kContiguous}});
-        std::unique_ptr<const Scanner> scanner;
-        if (family)
-          scanner = std::make_unique<Scanner>(family->first, family->second, pattern->tables(), pattern->n_pages());
-        new (self) Split(std::move(pattern), what, inverted, std::move(scanner));
-      },
-      "pattern"_a, "behavior"_a = "Isolated", "inverted"_a = false, "family"_a = nb::none())
-      .def_prop_ro("instructions", [](const Split& self) { return self.scanner() ? self.scanner()->instructions() : nullptr; });
+  nb::class_<Split, PreTokenizerStage>(m, "Split")
+      .def(
+          "__init__",
+          [](Split* self, std::shared_ptr<CompiledPattern> pattern, const std::string& behavior, bool inverted,
+             const std::optional<std::pair<std::string, std::vector<uint8_t>>>& family) {
+            const Behavior what = named<Behavior>(behavior, {{"Isolated", Behavior::kIsolated},
+                                                             {"Removed", Behavior::kRemoved},
+                                                             {"MergedWithPrevious", Behavior::kMergedWithPrevious},
+                                                             {"MergedWithNext", Behavior::kMergedWithNext},
+                                                             {"Contiguous", Behavior::kContiguous}});
+            std::unique_ptr<const Scanner> scanner;
+            if (family)
+              scanner = std::make_unique<Scanner>(family->first, family->second, pattern->tables(), pattern->n_pages());
+            new (self) Split(std::move(pattern), what, inverted, std::move(scanner));
+          },
+          "pattern"_a, "behavior"_a = "Isolated", "inverted"_a = false, "family"_a = nb::none())
+      .def_prop_ro("instructions",
+                   [](const Split& self) { return self.scanner() ? self.scanner()->instructions() : nullptr; });
   nb::class_<Spaces, PreTokenizerStage>(m, "Spaces")
       .def(
           "__init__",

@@ -1,7 +1,7 @@
 // Bindings of a tokenizer's tables as a block for a file (base/table_file.h).
 
-#include "python/bindings.h"
 #include <optional>
+#include "python/bindings.h"
 
 #include "base/table_file.h"
 #include "models/bpe.h"
@@ -86,13 +86,14 @@ class KeptTables {
 void bind_tables(nb::module_& m) {
   nb::class_<TableBlock>(m, "TableBlock")
       .def(nb::init<size_t>(), "size"_a)
-      .def_prop_ro("memory",
-                   [](const TableBlock& self) {
-                     auto* owner = new std::shared_ptr<const void>(self.owner());
-                     nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<const void>*>(p); });
-                     return nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(self.data(), {self.size()}, capsule);
-                   },
-                   nb::rv_policy::reference);
+      .def_prop_ro(
+          "memory",
+          [](const TableBlock& self) {
+            auto* owner = new std::shared_ptr<const void>(self.owner());
+            nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<const void>*>(p); });
+            return nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(self.data(), {self.size()}, capsule);
+          },
+          nb::rv_policy::reference);
 
   m.def("checksum", [](const Table8& bytes) { return checksum(bytes.data(), bytes.size()); }, "bytes"_a);
 
@@ -105,10 +106,12 @@ void bind_tables(nb::module_& m) {
         const TokenIds& names = ranks ? nb::cast<const RankIds&>(ids) : nb::cast<const TokenIds&>(ids);
         const auto write = [&](Kind kind, const auto& kept) {
           const bool lists_merges = merges && merges->size() != count_merges(kept);
-          writer(static_cast<uint8_t>(kind), names, lists_merges, lists_merges ? *merges : Merges(), kept, tokens.table);
+          writer(static_cast<uint8_t>(kind), names, lists_merges, lists_merges ? *merges : Merges(), kept,
+                 tokens.table);
           return to_numpy(writer.block());
         };
-        if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) return write(ranks ? Kind::kRanks : Kind::kMerges, *bpe);
+        if (const auto* bpe = dynamic_cast<const Bpe*>(&model))
+          return write(ranks ? Kind::kRanks : Kind::kMerges, *bpe);
         if (const auto* bpe = dynamic_cast<const CharacterBpe*>(&model)) return write(Kind::kCharacters, *bpe);
         return {};
       },
@@ -122,9 +125,7 @@ void bind_tables(nb::module_& m) {
       .def(
           "token_bytes",
           [](KeptTables& self, nb::handle token, Spelling spelling, nb::handle run, nb::handle text,
-             FirstUntil first_until) {
-            return self.token_bytes(decoding_of(token, spelling, run, text, first_until));
-          },
+             FirstUntil first_until) { return self.token_bytes(decoding_of(token, spelling, run, text, first_until)); },
           "token"_a, "spelling"_a, "run"_a, "text"_a, "first_until"_a);
 }
 

@@ -1,8 +1,8 @@
 // Bindings of vocabularies.
 
-#include "python/bindings.h"
 #include <algorithm>
 #include <optional>
+#include "python/bindings.h"
 
 #include "python/interop.h"
 #include "python/vocabulary.h"
@@ -76,10 +76,9 @@ nb::dict dict_of(const TokenIds& ids) {
 // Adds the methods of a mapping to a class.
 template <class Names, class Class>
 void bind_mapping(nb::class_<Class>& mapping) {
-  mapping
-      .def("__init__", [](Class* self, const nb::dict& tokens) { new (self) Class{Names::ids(tokens)}; }, "tokens"_a)
-      .def("__len__",
-           [](const Class& self) { return std::count(self.given().begin(), self.given().end(), true); })
+  mapping.def(
+             "__init__", [](Class* self, const nb::dict& tokens) { new (self) Class{Names::ids(tokens)}; }, "tokens"_a)
+      .def("__len__", [](const Class& self) { return std::count(self.given().begin(), self.given().end(), true); })
       .def("__getitem__",
            [](const Class& self, nb::handle name) {
              nb::object id = id_of<Names>(self, name, nb::none());
@@ -88,16 +87,18 @@ void bind_mapping(nb::class_<Class>& mapping) {
            })
       .def("__contains__",
            [](const Class& self, nb::handle name) { return !id_of<Names>(self, name, nb::none()).is_none(); })
-      .def("get", [](const Class& self, nb::handle name,
-                     nb::handle otherwise) { return id_of<Names>(self, name, otherwise); },
-           "name"_a, "default"_a = nb::none())
+      .def(
+          "get",
+          [](const Class& self, nb::handle name, nb::handle otherwise) { return id_of<Names>(self, name, otherwise); },
+          "name"_a, "default"_a = nb::none())
       .def("__iter__", [](const Class& self) { return nb::iter(dict_of<Names>(self)); })
       .def("keys", [](const Class& self) { return dict_of<Names>(self).keys(); })
       .def("values", [](const Class& self) { return dict_of<Names>(self).values(); })
       .def("items", [](const Class& self) { return dict_of<Names>(self).items(); })
       .def("__eq__",
            [](const Class& self, nb::handle other) {
-             if (nb::isinstance<Class>(other)) return dict_of<Names>(self).equal(dict_of<Names>(nb::cast<Class>(other)));
+             if (nb::isinstance<Class>(other))
+               return dict_of<Names>(self).equal(dict_of<Names>(nb::cast<Class>(other)));
              return dict_of<Names>(self).equal(other);
            })
       .def("__reduce__", [](nb::handle self) {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "vocabulary/hash_table.h"
 #include "base/utf8.h"
+#include "vocabulary/hash_table.h"
 
 namespace tokenweir {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "base/quote.h"
 #include "base/shared_array.h"
 #include "vocabulary/hash_table.h"
-#include "base/quote.h"
 #include "vocabulary/merges.h"
 #include "vocabulary/token_list.h"
 
@@ -19,7 +19,8 @@ namespace tokenweir {
 
 // Returns (left, right, merged) for each merge. `names` has the vocabulary's tokens as the file spells them. `prefix`
 // is the length of continuing_subword_prefix: the right token loses that many bytes, even if they are not the prefix.
-inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, const TokenTable& names, size_t prefix = 0) {
+inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, const TokenTable& names,
+                                                      size_t prefix = 0) {
   constexpr size_t kBlock = 64;  // look-ups whose cache misses overlap
   std::vector<std::array<uint32_t, 3>> ids(merges.size());
   std::array<std::string, kBlock> joined;
@@ -41,8 +42,8 @@ inline std::vector<std::array<uint32_t, 3>> merge_ids(const Merges& merges, cons
     for (size_t i = 0; i < 3 * n; i++) {
       const uint32_t id = names.finish(searches[i]);
       if (id == kNone)
-        throw FileError("merge " + std::to_string(first + i / 3) + " needs the token " +
-                        quoted(searches[i].token) + ", which the vocabulary lacks");
+        throw FileError("merge " + std::to_string(first + i / 3) + " needs the token " + quoted(searches[i].token) +
+                        ", which the vocabulary lacks");
       ids[first + i / 3][i % 3] = id;
     }
   }

@@ -90,7 +90,8 @@ class Merges::Builder {
     if (is_version(merge)) return;
     const size_t space = only_space(merge);
     if (space == std::string_view::npos)
-      throw FileError("merge " + std::to_string(size()) + " (" + quoted(merge) + ") is not two tokens with a space between");
+      throw FileError("merge " + std::to_string(size()) + " (" + quoted(merge) +
+                      ") is not two tokens with a space between");
     add(merge.substr(0, space), merge.substr(space + 1));
   }
 

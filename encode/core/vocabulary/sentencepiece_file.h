@@ -26,9 +26,9 @@ class ProtobufMessage {
   struct Field {
     uint64_t number;
     Wire wire;
-    size_t start;           // of the tag
-    size_t at, end;         // of the value
-    uint64_t varint;        // the value of a varint
+    size_t start;     // of the tag
+    size_t at, end;   // of the value
+    uint64_t varint;  // the value of a varint
   };
 
   ProtobufMessage(std::string_view file, size_t at, size_t end) : file_(file), at_(at), end_(end) {}

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/errors.h"
-#include "vocabulary/hash_table.h"
 #include "base/json_text.h"
+#include "vocabulary/hash_table.h"
 #include "vocabulary/rank_file.h"
 #include "vocabulary/token_list.h"
 
@@ -83,8 +83,8 @@ class TokenIds {
   // Returns the id of a token, or kNone.
   uint32_t find(std::string_view name) const { return table_->find(name); }
 
-  const TokenList& names() const { return names_; }          // empty for ids without a token
-  const std::vector<bool>& given() const { return given_; }  // whether an id has a token
+  const TokenList& names() const { return names_; }                          // empty for ids without a token
+  const std::vector<bool>& given() const { return given_; }                  // whether an id has a token
   const std::shared_ptr<const TokenTable>& table() const { return table_; }  // of the given names
 
   TokenIds() = default;

@@ -71,8 +71,8 @@ std::vector<LongestPart> longest_parts(const TokenList& tokens, const TokenTable
 inline TokenSplits token_splits(const TokenList& tokens, const TokenTable& table) {
   const std::vector<LongestPart> begins =
       longest_parts(tokens, table, [](std::string_view token, size_t size) { return token.substr(0, size); });
-  const std::vector<LongestPart> ends =
-      longest_parts(tokens, table, [](std::string_view token, size_t size) { return token.substr(token.size() - size); });
+  const std::vector<LongestPart> ends = longest_parts(
+      tokens, table, [](std::string_view token, size_t size) { return token.substr(token.size() - size); });
   struct End {
     uint32_t id, of = kNone;
   };

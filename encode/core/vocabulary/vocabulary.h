@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/errors.h"
-#include "vocabulary/token_ids.h"
 #include "base/utf8.h"
+#include "vocabulary/token_ids.h"
 
 namespace tokenweir {
 
@@ -83,8 +83,7 @@ struct Vocabulary {
   std::vector<bool> reachable;  // whether a piece of text can equal the token, which is then not empty
 
   Vocabulary(TokenIds tokens, Names kind)
-      : ids(std::move(tokens)), bytes(ids.names()), reachable(ids.given()),
-        spelled_(kind == Names::kAlphabet) {
+      : ids(std::move(tokens)), bytes(ids.names()), reachable(ids.given()), spelled_(kind == Names::kAlphabet) {
     for (uint32_t id = 0; id < size(); id++)
       if (bytes[id].empty()) reachable[id] = false;
     if (spelled_) bytes = spelled();

@@ -91,7 +91,8 @@ struct WordKey {
     Form of[kMaxBytes + 1] = {};
     constexpr Forms() {
       for (uint64_t n = 1; n <= kMaxBytes; n++)
-        of[n] = {n < 8 ? (uint64_t{1} << 8 * n) - 1 : ~uint64_t{0}, n > 8 ? (uint64_t{1} << 8 * (n - 8)) - 1 : 0, n << 56, 0};
+        of[n] = {n < 8 ? (uint64_t{1} << 8 * n) - 1 : ~uint64_t{0}, n > 8 ? (uint64_t{1} << 8 * (n - 8)) - 1 : 0,
+                 n << 56, 0};
     }
   };
   static const Forms kForms;

@@ -82,7 +82,8 @@ class WordTable {
 
     // Returns the index of the key, or 3. Branch-free, because a branch predictor could not guess the position.
     size_t place(const WordKey& key) const {
-      const unsigned equal = keys[0].equal_halves(key) | keys[1].equal_halves(key) << 2 | keys[2].equal_halves(key) << 4;
+      const unsigned equal =
+          keys[0].equal_halves(key) | keys[1].equal_halves(key) << 2 | keys[2].equal_halves(key) << 4;
       return static_cast<size_t>(__builtin_ctz((equal & equal >> 1 & 0x15) | 0x40)) / 2;
     }
   };

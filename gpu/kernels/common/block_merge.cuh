@@ -9,8 +9,8 @@
 // one buffer and written to another; lists of up to kNear lie in shared memory. A pass has three barriers.
 #pragma once
 
-#include "common/block.cuh"
 #include "base/hash.h"
+#include "common/block.cuh"
 
 namespace tokenweir::block {
 

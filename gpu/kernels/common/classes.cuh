@@ -29,7 +29,7 @@ struct CutTables {
   const uint8_t* class_pages;   // [page][256]
   const uint16_t* rank_index;   // canonical combining classes (device_nfc.h), paged likewise
   const uint8_t* rank_pages;
-  const uint64_t* pairs;        // sorted; pairs of characters that compose
+  const uint64_t* pairs;  // sorted; pairs of characters that compose
   uint64_t n_pairs;
   const uint32_t* boundaries;  // bit b of word a: any walk ends between characters of the classes a and b
   const uint32_t* sync;        // bit b of word a: and a piece begins there

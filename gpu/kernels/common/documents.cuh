@@ -12,11 +12,11 @@ namespace tokenweir {
 enum Refusal : uint32_t {
   kInvalidUtf8 = 1,
   kNotSurelyNfc = 2,
-  kTooLong = 4,        // a piece, or a text in which no boundary is sure
+  kTooLong = 4,                // a piece, or a text in which no boundary is sure
   kUnsupportedToken = 8,       // an added token that takes white space along, or wants no word beside it
   kUnsupportedCharacter = 16,  // a character of which normalizing makes several, or that it may move
-  kSpaceSign = 32,     // a U+2581 where a space stands for it
-  kGuardedPiece = 64,  // guarded text, which must not become some of the model's own pieces
+  kSpaceSign = 32,             // a U+2581 where a space stands for it
+  kGuardedPiece = 64,          // guarded text, which must not become some of the model's own pieces
 };
 
 // The words of a batch's counters.

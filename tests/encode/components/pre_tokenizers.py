@@ -68,7 +68,7 @@ def huggingface(part):
 
 
 def ours(part, takes_bytes=False):
-    """What is built for it."""
+    """Build the core's pre-tokenizer for it."""
     return pre_tokenizer_core(msgspec.convert(part, PreTokenizer), takes_bytes=takes_bytes)
 
 

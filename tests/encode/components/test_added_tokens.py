@@ -90,7 +90,7 @@ def normal_contents(configuration):
 
 
 def reference(tok, text, **options):
-    """What HuggingFace's library makes of a text, or None where it panics.
+    """Encode a text by HuggingFace's library; None if it panics.
 
     It does on a match that `lstrip` moves behind its own end, since `rstrip` of the match before took all of it.
     """

@@ -73,7 +73,7 @@ LLAMA = chain(replace("▁", " "), ours.ByteFallback(), ours.Fuse(), ours.StripD
 
 
 def byte_of(token):
-    """What `ByteFallback` takes a token for: its byte, or None."""
+    """Return the byte of a token as `ByteFallback` reads it, or None."""
     if len(token.encode()) != 6 or not token.startswith("<0x") or token[-1] != ">":
         return None
     try:

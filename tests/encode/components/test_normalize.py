@@ -62,7 +62,7 @@ BYTES = Tokenizer(models.BPE(vocab={f"<0x{byte:02X}>": byte for byte in range(25
 
 
 def with_origin(normalizer, text):
-    """What the library makes of a text, and where each resulting character stands."""
+    """Normalize a text by the library; return the result and the origin of each of its characters."""
     BYTES.normalizer = normalizer
     encoding = BYTES.encode(text, add_special_tokens=False)
     origin = [offsets for byte, offsets in zip(encoding.ids, encoding.offsets, strict=True) if byte & 0xC0 != 0x80]

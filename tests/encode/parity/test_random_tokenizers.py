@@ -58,7 +58,7 @@ NAMES = (
     "added tokens ",
     "Unigram model",
 )
-"""What a refusal names."""
+"""Return the construct that a refusal names."""
 
 
 class Draw:
@@ -261,7 +261,7 @@ class Draw:
 
 
 def differences(file, path, seed, each=2):
-    """What ours and the library disagree on over adversarial texts and random ids; None if the library fails."""
+    """Find the differences between ours and the library over adversarial texts and random ids; None if the library fails."""
     path.write_text(json.dumps(file))
     reference = references.HuggingFace(path)
     tok = Tokenizer.from_file(path)

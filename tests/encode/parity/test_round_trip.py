@@ -1,4 +1,4 @@
-"""Which families give every text back unchanged, and what the others change.
+"""The families that return every text unchanged, and the changes by the others.
 
 The README states it; here it holds for every adversarial string.
 """

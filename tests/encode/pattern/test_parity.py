@@ -231,7 +231,7 @@ def test_every_other_pair_can_be_inside_a_piece(name):
 
 
 def _rest_of_a_match(table: list[list[int]], state: int, letters: list[str]) -> str:
-    """What leads from a state to the next flagged match."""
+    """Find the symbols that lead from a state to the next flagged match."""
     queue, texts = [state], {state: ""}
     for at in queue:
         for symbol, cell in enumerate(table[at]):

@@ -1,4 +1,4 @@
-"""What the subset reads, checked on the engines, and what it refuses, with the words it does so in."""
+"""The subset of patterns that is read, checked on the engines, and the errors for the rest."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ CL100K = (
 )
 WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
 BRANCHES = [
-    rf"'(?i:[sdmt]|ll|ve|re)|{WORD}",  # a contraction, and if there is none, a word (section 3.3)
+    rf"'(?i:[sdmt]|ll|ve|re)|{WORD}",  # a contraction, or else a word (section 3.3)
     WORD,
     r"\p{N}{1,3}",
     r" ?[^\s\p{L}\p{N}]+[\r\n]*",

@@ -1,6 +1,6 @@
 """Memory with random bytes, as a device's is before something is written there.
 
-Most of it is never read: large arrays are mapped from one file, so that they cost nothing where nobody touches them.
+Most of it is never read: large arrays are mapped from one file, so that untouched pages cost nothing.
 """
 
 from __future__ import annotations

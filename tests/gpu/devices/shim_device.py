@@ -55,7 +55,7 @@ class _Noted(np.ndarray):
 
 
 class ShimRecording:
-    """What a device was asked to do with a copy of a host array, to be done again."""
+    """A recording: the calls of a device on a copy of a host array, which can be repeated."""
 
     def __init__(self, device: ShimDevice, host: NDArray[Any], work: Callable[[Any], Any]) -> None:
         self._host, self._input, self._tape = host, device.to_device(host), []
@@ -159,7 +159,7 @@ class ShimDevice:
         return array.base is not None and any(ref() is array.base for ref in self._blocks)
 
     def reads(self, kind: int, number: int) -> bool:
-        """Of Arrow's type for devices that are none of the others."""
+        """See `Device`; it reads memory of Arrow's type for extension devices."""
         return (kind, number) == (ARROW_TYPE, self.number)
 
     def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> NDArray[Any]:
@@ -172,7 +172,7 @@ class ShimDevice:
         """Nothing is ever under way."""
 
     def address(self, array: NDArray[Any]) -> int:
-        """Where an array begins."""
+        """Return the address of an array's first byte."""
         return array.ctypes.data
 
     def launch(self, kernel: str, grid: int, block: int, *args: Any) -> None:

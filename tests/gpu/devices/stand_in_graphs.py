@@ -97,7 +97,7 @@ class Stream:
 
 
 class Graph:
-    """What was noted."""
+    """A graph: the calls that were noted."""
 
     def __init__(self, tape: list[Callable[[], Any]]) -> None:
         self._tape = tape

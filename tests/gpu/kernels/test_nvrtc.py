@@ -1,6 +1,6 @@
 """Every kernel compiles for the devices that count, from the files of the package that is installed, and spills nothing.
 
-Compiling needs no GPU. A register that is spilled goes to memory and back: the kernels are written so that none is.
+Compiling needs no GPU. A register that is spilled goes to memory and back: the kernels are written to avoid spills.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def test_only_the_inside_of_oversized_pieces_is_cut(mode_of, merged_pieces):
 
 
 def test_tokens_that_merging_does_not_make_stay_whole(mode_of):
-    """Where tokens come whole that merges do not lead to, no oversized piece is cut: its parts would be taken for pieces."""
+    """With tokens that merges do not yield, oversized pieces are not cut: their parts would be looked up as pieces."""
     tok = small([("日".encode()[:1], "日".encode()[1:2])], LINES)
     vocab = {**tok.spec.model.vocab, "".join(small([]).id_to_token(b) for b in "本".encode()): 300}
     assert "本" not in vocab

@@ -32,7 +32,7 @@ from tokenweir.gpu.modes.blockbpe import BlockBpeMode, unsplit
 
 
 def run(batch, device, texts, **options):
-    """What a batch makes of texts."""
+    """Encode texts as one batch."""
     texts = [text.encode() if isinstance(text, str) else text for text in texts]
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     text = np.frombuffer(b"".join(texts) + bytes(SLACK), np.uint8)

@@ -26,7 +26,7 @@ from tokenweir.encode.spec import (
     WhitespaceSplit,
 )
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu import GpuEncoder, lane
+from tokenweir.gpu import GpuEncoder, device_pipeline
 from tokenweir.gpu.modes import batch
 from tokenweir.gpu.modes.characters import CharacterMode
 
@@ -287,7 +287,7 @@ def test_vocabularies_that_are_refused(device):
 
 
 def test_the_longest_text_has_room_for_the_space_before_it(kernels_on, monkeypatch):
-    for module in (batch, lane):
+    for module in (batch, device_pipeline):
         monkeypatch.setattr(module, "MAX_BYTES", 64)
     tok = of_merges("ab▁", **COMPONENTS["before each"])
     gpu = GpuEncoder(tok, device=kernels_on())

@@ -1,4 +1,4 @@
-"""What exact mode leaves to the CPU: documents with a reason, and tokenizers whose constructs the kernels do not have."""
+"""The refusals of exact mode: documents, with a reason, and tokenizers whose constructs the kernels do not have."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_text_that_form_c_may_change(mode_of):
 
 
 def test_form_c_counts_from_an_added_token_on(mode_of):
-    """What is before it is another text to the normalizer."""
+    """The text before it is a text of its own to the normalizer."""
     tok = small(normalizer=NFC(), added_tokens=[AddedToken("\u05bc", normalized=False)])
     assert not check(mode_of(tok), ["\u05bc\u05b4", "\u05b4\u05b4"])
     assert check(mode_of(small(normalizer=NFC())), ["\u05bc\u05b4"]) == {0: "Unicode's form C may change it"}

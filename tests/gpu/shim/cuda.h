@@ -1,4 +1,4 @@
-// What the kernels use of CUDA, for g++; what a kernel uses beyond it does not compile. Its threads are fibers that take turns
+// The part of CUDA that the kernels use, for g++; the rest does not compile. Its threads are fibers that take turns
 // (fibers.h), or under TW_THREADS real threads, whose races ThreadSanitizer finds (threads.h). All shared memory lies in one
 // section of the library, and since blocks run one after the other, each variable is there once. `extern __shared__` is not
 // supported.

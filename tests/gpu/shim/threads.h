@@ -1,6 +1,6 @@
 // Runs the blocks of a CUDA grid with a real thread for each CUDA thread, so that ThreadSanitizer sees what orders them.
 //
-// What CUDA orders, and nothing else, is ordered here: `__syncthreads` and `__syncwarp` are. Shuffles, votes and reductions
+// Only what CUDA orders is ordered here: `__syncthreads` and `__syncwarp` are. Shuffles, votes and reductions
 // of a warp exchange values but order no memory. An atomic operation orders memory only after a `__threadfence` of its
 // thread. So a kernel that relies on more is reported as a race. Blocks of one library run one after the other, since they
 // share its variables; several copies of the library run blocks at once (`share_blocks`). A warp-wide operation wants

@@ -1,7 +1,7 @@
 // Binding of Arrow strings in device memory, by address.
 
-#include "python/bindings.h"
 #include "python/arrays/arrow.h"
+#include "python/bindings.h"
 #include "python/interop.h"
 
 namespace tokenweir {
@@ -32,11 +32,12 @@ DeviceStrings device_strings(const ArrowSchema& schema, ArrowDeviceArray& found)
 
 void bind_device_strings(nb::module_& m) {
   nb::class_<DeviceStrings>(m, "DeviceStrings")
-      .def("__init__",
-           [](DeviceStrings* self, nb::handle source) {
-             new (self) DeviceStrings(with_device_array(source, device_strings));
-           },
-           "array"_a)
+      .def(
+          "__init__",
+          [](DeviceStrings* self, nb::handle source) {
+            new (self) DeviceStrings(with_device_array(source, device_strings));
+          },
+          "array"_a)
       .def("__len__", [](const DeviceStrings& self) { return self.array->length; })
       .def_ro("on_host", &DeviceStrings::on_host)
       .def_prop_ro("device", [](const DeviceStrings& self) { return std::pair(self.device_type, self.device_id); })

@@ -20,8 +20,7 @@ using New = PyObject* (*)(PyTypeObject* type, int n_dimensions, const Py_ssize_t
 
 // The first members of an array object.
 struct ArrayHead {
-  PyObject_HEAD
-  char* data;
+  PyObject_HEAD char* data;
 };
 
 void** table;

@@ -17,7 +17,9 @@ using OffsetArray = nb::ndarray<nb::numpy, const int64_t, nb::ndim<1>, nb::c_con
 
 // An array of large_list<int32>: the structs of the list and its items, and the memory that they point to.
 struct ListSchema {
-  ArrowSchema item{"i", "item", nullptr, kArrowNullable, 0, nullptr, nullptr, [](ArrowSchema* self) { self->release = nullptr; }, nullptr};
+  ArrowSchema item{"i",    "item",  nullptr, kArrowNullable,
+                   0,      nullptr, nullptr, [](ArrowSchema* self) { self->release = nullptr; },
+                   nullptr};
   ArrowSchema* children[1] = {&item};
 };
 
@@ -95,9 +97,10 @@ nb::list from_arrow(nb::handle object) {
     format = schema.format;
     const bool of_ids = schema.n_children == 1 && std::string_view(schema.children[0]->format) == "i";
     if (schema.dictionary || !(format == "+l" || format == "+L") || !of_ids)
-      throw std::invalid_argument("an Arrow array of format '" + format + "'" +
-                                  (schema.n_children == 1 ? " of '" + std::string(schema.children[0]->format) + "'" : "") +
-                                  " is not one of lists of int32: cast it to list or large_list of int32");
+      throw std::invalid_argument(
+          "an Arrow array of format '" + format + "'" +
+          (schema.n_children == 1 ? " of '" + std::string(schema.children[0]->format) + "'" : "") +
+          " is not one of lists of int32: cast it to list or large_list of int32");
   };
   each_arrow_array(object, begin, [&](const std::shared_ptr<ArrowArray>& array) {
     check_no_nulls(*array, "lists");

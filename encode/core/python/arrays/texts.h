@@ -59,7 +59,8 @@ struct Texts {
   // Throws if bytes are not UTF-8: the CPU's loops might read past their end.
   void check_utf8() const {
     for (size_t i = 0; i < views.size(); i++) {
-      const bool is_str = !objects.is_none() && PyUnicode_Check(PyTuple_GetItem(objects.ptr(), static_cast<Py_ssize_t>(i)));
+      const bool is_str =
+          !objects.is_none() && PyUnicode_Check(PyTuple_GetItem(objects.ptr(), static_cast<Py_ssize_t>(i)));
       if (!is_str && !is_utf8(views[i])) raise("TextError", "texts[" + std::to_string(i) + "] is not UTF-8");
     }
   }

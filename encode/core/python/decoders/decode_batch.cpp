@@ -1,7 +1,7 @@
 // Binding of DecodeBatch.
 
-#include "python/bindings.h"
 #include "decoders/decode_batch.h"
+#include "python/bindings.h"
 #include "python/decoders/decoding.h"
 
 namespace tokenweir {
@@ -30,7 +30,8 @@ class PyDecodeBatch {
     const auto n_rows = static_cast<size_t>(PySequence_Size(rows.ptr()));
     if (n_rows != slot_of.size())
       throw nb::value_error(("there are " + std::to_string(slot_of.size()) + " slots and " + std::to_string(n_rows) +
-                             " ids or rows of ids").c_str());
+                             " ids or rows of ids")
+                                .c_str());
     const bool listed = PyList_Check(rows.ptr());
     std::vector<Step> steps;
     std::vector<size_t> taken;

@@ -1,9 +1,9 @@
 // Bindings of TextStep, TokenBytes and DecodeStream.
 
-#include "python/bindings.h"
 #include "python/decoders/decoding.h"
-#include "python/states.h"
 #include "decoders/text_step.h"
+#include "python/bindings.h"
+#include "python/states.h"
 #include "vocabulary/vocabulary.h"
 
 namespace tokenweir {
@@ -117,7 +117,8 @@ void bind_decoding(nb::module_& m) {
             return TextStep::strip(std::string(utf8(character)), start, stop, when);
           },
           "character"_a, "start"_a, "stop"_a, "when"_a = When::kAlways)
-      .def_static("follow", [](nb::handle prefix) { return TextStep::follow(std::string(utf8(prefix))); }, "prefix"_a)
+      .def_static(
+          "follow", [](nb::handle prefix) { return TextStep::follow(std::string(utf8(prefix))); }, "prefix"_a)
       .def_static("join", &TextStep::join);
 
   nb::class_<PyTokenBytes>(m, "TokenBytes")
@@ -148,12 +149,15 @@ void bind_decoding(nb::module_& m) {
           "vocabulary"_a, "added"_a, "size"_a, "token"_a, "spelling"_a, "run"_a, "text"_a, "first_until"_a, "fixed"_a)
       .def("__len__", [](const PyTokenBytes& self) { return self.table.size(); })
       .def("digest", [](const PyTokenBytes& self) { return self.table.digest(); })
-      .def("__getitem__", [](const PyTokenBytes& self, nb::handle item) {
-        const int64_t id = token_id(item);
-        self.table.check(id);
-        const std::string_view content = self.table.content(id);
-        return nb::bytes(content.data(), content.size());
-      }, nb::arg().none())
+      .def(
+          "__getitem__",
+          [](const PyTokenBytes& self, nb::handle item) {
+            const int64_t id = token_id(item);
+            self.table.check(id);
+            const std::string_view content = self.table.content(id);
+            return nb::bytes(content.data(), content.size());
+          },
+          nb::arg().none())
       .def(
           "join",
           [](const PyTokenBytes& self, nb::handle ids) {

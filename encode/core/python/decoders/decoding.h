@@ -13,9 +13,8 @@ struct PyTokenBytes {
 
   // Returns a new reference to the text of a token in mid-text, or null if the token is bytes.
   PyObject* text(size_t id) {
-    PyObject* object = strings.get(id, [&] {
-      return (table.is_bytes(id) ? nb::none() : text_object(table.content(id))).release().ptr();
-    });
+    PyObject* object = strings.get(
+        id, [&] { return (table.is_bytes(id) ? nb::none() : text_object(table.content(id))).release().ptr(); });
     if (object != Py_None) return object;
     Py_DECREF(object);
     return nullptr;
@@ -64,7 +63,8 @@ inline TextSteps text_steps(nb::handle steps) {
   return TextSteps(std::move(found));
 }
 
-inline Decoding decoding_of(nb::handle token, Spelling spelling, nb::handle run, nb::handle text, FirstUntil first_until) {
+inline Decoding decoding_of(nb::handle token, Spelling spelling, nb::handle run, nb::handle text,
+                            FirstUntil first_until) {
   return {text_steps(token), spelling, text_steps(run), text_steps(text), first_until};
 }
 

@@ -1,15 +1,15 @@
 // IdSet, JsonValue, StopStrings, AnswerText, Passage and Detokenizer as Python sees them.
 
-#include "python/bindings.h"
 #include <limits>
 #include <tuple>
+#include "python/bindings.h"
 
+#include "python/decoders/decoding.h"
+#include "python/states.h"
 #include "stream/answer_text.h"
 #include "stream/detokenizer.h"
 #include "stream/id_set.h"
 #include "stream/json_value.h"
-#include "python/decoders/decoding.h"
-#include "python/states.h"
 #include "stream/stop_strings.h"
 
 namespace tokenweir {
@@ -33,14 +33,12 @@ size_t feed(JsonValue& value, nb::handle text, size_t start) {
 
 std::optional<std::string> error_of(const JsonValue& value) {
   switch (value.failure()) {
-    case JsonValue::Failure::kNone:
-      return {};
+    case JsonValue::Failure::kNone: return {};
     case JsonValue::Failure::kCharacter:
       return nb::cast<std::string>(nb::repr(text_object(value.wrong()))) + " cannot stand here in " + value.where();
     case JsonValue::Failure::kDepth:
       return "the JSON is nested more than " + std::to_string(JsonValue::kMaxDepth) + " levels deep";
-    default:
-      return "the JSON is not closed";
+    default: return "the JSON is not closed";
   }
 }
 
@@ -142,7 +140,9 @@ class PyDetokenizer {
   }
 
   nb::bytes state() const {
-    return saved([this](Saver& to) { core_.save(to, [](const nb::object& id) { return static_cast<uint64_t>(*integer(id)); }); });
+    return saved([this](Saver& to) {
+      core_.save(to, [](const nb::object& id) { return static_cast<uint64_t>(*integer(id)); });
+    });
   }
 
   void restore(const nb::bytes& state) {

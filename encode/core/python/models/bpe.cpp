@@ -1,16 +1,16 @@
 // Bindings of the BPE models.
 
-#include "python/bindings.h"
 #include <array>
 #include <optional>
 #include <string>
 #include <vector>
+#include "python/bindings.h"
 
 #include "models/bpe.h"
 #include "models/character_bpe.h"
+#include "models/sentencepiece_bpe.h"
 #include "python/interop.h"
 #include "vocabulary/merges.h"
-#include "models/sentencepiece_bpe.h"
 
 namespace tokenweir {
 
@@ -41,10 +41,14 @@ const Merges& merges_of(nb::handle list, Merges& made) {
 
 void bind_bpe(nb::module_& m) {
   nb::class_<Merges>(m, "Merges")
-      .def("__init__", [](Merges* self, const nb::sequence& merges) { new (self) Merges(read_merges(merges)); }, "merges"_a)
+      .def(
+          "__init__", [](Merges* self, const nb::sequence& merges) { new (self) Merges(read_merges(merges)); },
+          "merges"_a)
       .def_static(
           "from_json",
-          [](const Table8& json) { return Merges::from_json({reinterpret_cast<const char*>(json.data()), json.size()}); },
+          [](const Table8& json) {
+            return Merges::from_json({reinterpret_cast<const char*>(json.data()), json.size()});
+          },
           "json"_a)
       .def("__len__", &Merges::size)
       .def("__getitem__",
@@ -60,7 +64,8 @@ void bind_bpe(nb::module_& m) {
   nb::class_<Bpe, Model>(m, "Bpe")
       .def_static(
           "merges",
-          [](const Vocabulary& vocabulary, nb::handle merges, bool ignore_merges, const std::vector<uint32_t>& control) {
+          [](const Vocabulary& vocabulary, nb::handle merges, bool ignore_merges,
+             const std::vector<uint32_t>& control) {
             Merges made;
             auto bpe = std::make_shared<Bpe>(vocabulary, ignore_merges);
             bpe->set_control(control);
@@ -77,9 +82,14 @@ void bind_bpe(nb::module_& m) {
             return bpe;
           },
           "vocabulary"_a, "ignore_merges"_a, "control"_a)
-      .def_prop_ro("pairs", [](const Bpe& self) { return to_numpy(self.pairs().slots()); }, nb::rv_policy::move)
-      .def_prop_ro("merged", [](const Bpe& self) { return to_numpy(self.merged()); }, nb::rv_policy::move)
-      .def_prop_ro("byte_ids", [](const Bpe& self) { return to_numpy(std::vector<uint32_t>(self.byte_ids(), self.byte_ids() + 256)); }, nb::rv_policy::move);
+      .def_prop_ro(
+          "pairs", [](const Bpe& self) { return to_numpy(self.pairs().slots()); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "merged", [](const Bpe& self) { return to_numpy(self.merged()); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "byte_ids",
+          [](const Bpe& self) { return to_numpy(std::vector<uint32_t>(self.byte_ids(), self.byte_ids() + 256)); },
+          nb::rv_policy::move);
 
   nb::class_<CharacterBpe, Model>(m, "CharacterBpe")
       .def(
@@ -106,8 +116,8 @@ void bind_bpe(nb::module_& m) {
             if (unknown < 0 || static_cast<size_t>(unknown) >= names.size())
               throw FileError("the unknown piece " + std::to_string(unknown) + " is none of " +
                               std::to_string(names.size()));
-            new (self) SentencePieceBpe(names, numbers, {types.c_str(), types.size()},
-                                        static_cast<uint32_t>(unknown), byte_fallback, control);
+            new (self) SentencePieceBpe(names, numbers, {types.c_str(), types.size()}, static_cast<uint32_t>(unknown),
+                                        byte_fallback, control);
           },
           "pieces"_a, "scores"_a, "types"_a, "unk_id"_a, "byte_fallback"_a, "control"_a = std::vector<uint32_t>());
 }

@@ -1,12 +1,12 @@
 // Bindings of Unigram.
 
-#include "python/bindings.h"
 #include <nanobind/stl/optional.h>
+#include "python/bindings.h"
 
-#include "python/interop.h"
 #include "base/json_number.h"
 #include "base/json_text.h"
 #include "models/unigram.h"
+#include "python/interop.h"
 
 namespace tokenweir {
 

@@ -1,9 +1,9 @@
 // Binding of WordPiece.
 
-#include "python/bindings.h"
-#include "python/vocabulary.h"
-#include "python/interop.h"
 #include "models/wordpiece.h"
+#include "python/bindings.h"
+#include "python/interop.h"
+#include "python/vocabulary.h"
 
 namespace tokenweir {
 

@@ -1,4 +1,4 @@
-"""What the core reads of a tokenizer.json itself, against Python's JSON."""
+"""The core's own reading of parts of a tokenizer.json, against Python's JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is encoded part by part has the ids of the whole: the encoder's look-ups and cuts beside the model alone."""
+"""Pieces that are encoded part by part have the ids of the whole: the encoder's look-ups and cuts beside the model alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where pieces are cut further: as often as is safe, and never where a model's ids could change.
+"""Split points cut pieces as often as is safe, and never where a model's ids could change.
 
 That cuts change no ids is also compared in the tests of the models, on every text of theirs.
 """

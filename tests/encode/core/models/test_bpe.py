@@ -157,7 +157,7 @@ def test_long_pieces(spell, letters):
 
 @pytest.mark.parametrize("ignore_merges", [False, True])
 def test_many_new_words_at_once(spell, ignore_merges):
-    """New words merge side by side; some come twice, and some tokens are none that merging makes."""
+    """New words merge side by side; some come twice, and merging never yields some of the tokens."""
     pick = random.Random(ignore_merges)
     letters = ["a", "b", "c", "é", "日"]
     for _ in range(40):
@@ -179,7 +179,7 @@ def test_many_new_words_at_once(spell, ignore_merges):
 
 @pytest.mark.parametrize("unit", ["a", "ab", "aab", "日", "ab" * 1792 + "b"])
 def test_long_runs_of_the_same(both, unit):
-    """Longer than the window in which merging goes on; windows of the same symbols are merged once."""
+    """Pieces longer than the merging window; windows of the same symbols are merged once."""
     for seed in range(share(5)):
         pick = random.Random(seed)
         merges = [(a.decode(), b.decode()) for a, b in random_merges(pick, ["a", "b"], 12)]
@@ -207,7 +207,7 @@ def test_a_pair_listed_twice_keeps_its_later_place(both):
 @pytest.mark.parametrize("text", ["ab", "ab" * 50, "xab", "日本", "a日本" * 20])
 @pytest.mark.parametrize("ignore_merges", [False, True])
 def test_text_that_is_plain_data_yields_no_control_token(spell, text, ignore_merges):
-    """Merging goes on without the control tokens, as if they were not in the vocabulary."""
+    """Text is merged as if the vocabulary had no control tokens."""
     merges = [(b"a", b"b"), (b"ab", b"ab")]
     merges += [(b"\xe6", b"\x97"), (b"\xe6\x97", b"\xa5"), (b"\xe6", b"\x9c"), (b"\xe6\x9c", b"\xac")]
     merges += [("日".encode(), "本".encode()), (b"x", b"a")]
@@ -316,7 +316,7 @@ def test_merges_of_tokens_that_no_text_can_reach(both):
 
 
 def test_a_piece_may_end_inside_a_character(both):
-    """Where a `Split` after `ByteLevel` cuts between the letters of its bytes, no token reaches across."""
+    """No token crosses a place where a `Split` after `ByteLevel` cuts between the letters of the bytes."""
     split = {"type": "Split", "pattern": {"String": "Ĺ"}, "behavior": "MergedWithPrevious", "invert": False}
     byte_level = BYTE_LEVEL | {"use_regex": False}
     ours, theirs = both(words=["日", "日本"], pre_tokenizer={"type": "Sequence", "pretokenizers": [byte_level, split]})

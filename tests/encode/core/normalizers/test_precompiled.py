@@ -96,7 +96,7 @@ def generator():
 
 @pytest.fixture(scope="module")
 def members(generator):
-    """The characters of each class, but for Other, as the committed tables say."""
+    """The characters of each class except Other, by the committed tables."""
     arrays = re.findall(r"\[\] = \{([^}]*)\}", TABLES.read_text())
     block_of, classes = ([int(number) for number in array.split(",")] for array in arrays)
     by_class, size = {}, generator["BLOCK"]
