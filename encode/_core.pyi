@@ -28,7 +28,8 @@ class CompiledPattern:
     ) -> None:
         """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
 
-    may_rescan: bool
+    @property
+    def may_rescan(self) -> bool: ...
     """Whether walks may read a long text many times, unless failed searches are memoized."""
 
 def scored_pieces(json: memoryview) -> tuple[tuple[str, float], ...] | None:
@@ -256,11 +257,14 @@ class Bpe(Model):
     def ranks(vocabulary: Vocabulary, ignore_merges: bool, control: Sequence[int]) -> Bpe:
         """Take ranks: the pair whose joined text has the lowest rank merges first. `ignore_merges` as for `merges`."""
 
-    pairs: NDArray[np.uint64]
+    @property
+    def pairs(self) -> NDArray[np.uint64]: ...
     """A copy of the table of pairs: 20 bits each id, 24 bits priority; all ones in empty slots."""
-    merged: NDArray[np.uint32]
+    @property
+    def merged(self) -> NDArray[np.uint32]: ...
     """A copy of the map of priorities to the resulting ids."""
-    byte_ids: NDArray[np.uint32]
+    @property
+    def byte_ids(self) -> NDArray[np.uint32]: ...
     """A copy of the map of bytes to ids."""
 
 class CharacterBpe(Model):
@@ -595,11 +599,11 @@ class AnswerText:
 
     @property
     def kept(self) -> int:
-        """How many of them have not been given back."""
+        """Number of ids that have been added and not given back."""
 
     @property
     def awaited(self) -> int:
-        """How many bytes of text have yet to come back, those that have passed among them."""
+        """Bytes of text that have yet to come back, including those that have passed."""
 
     @property
     def thinks(self) -> bool:
@@ -862,24 +866,34 @@ class DeviceTables:
 
         """
 
-    pieces: NDArray[np.uint64]
+    @property
+    def pieces(self) -> NDArray[np.uint64]: ...
     """A `PieceSlot` per row."""
-    rest: NDArray[np.uint8]
+    @property
+    def rest(self) -> NDArray[np.uint8]: ...
     """The bytes after the first 16 of longer tokens."""
-    pairs: NDArray[np.uint64]
+    @property
+    def pairs(self) -> NDArray[np.uint64]: ...
     """A `PairBucket` per row."""
-    merged_ids: NDArray[np.uint32]
+    @property
+    def merged_ids(self) -> NDArray[np.uint32]: ...
     """The resulting id by entry of `pairs`; empty if it is the entry plus `merged_shift`."""
-    merged_shift: int
-    ranks: NDArray[np.uint32]
+    @property
+    def merged_shift(self) -> int: ...
+    @property
+    def ranks(self) -> NDArray[np.uint32]: ...
     """By entry, followed by 0xFFFFFFFF: the first entry of equal priority; empty if there are no ties."""
-    byte_ids: NDArray[np.uint32]
+    @property
+    def byte_ids(self) -> NDArray[np.uint32]: ...
     """The token of each byte; 0xFFFFFFFF for a byte without one, which UTF-8 does not contain."""
-    ascii_pairs: NDArray[np.uint32]
+    @property
+    def ascii_pairs(self) -> NDArray[np.uint32]: ...
     """The priority of two ASCII characters, at 128 * first + second; 0xFFFFFFFF if they do not merge."""
-    characters: NDArray[np.uint32]
+    @property
+    def characters(self) -> NDArray[np.uint32]: ...
     """`CharacterTokens`, by character of the basic plane."""
-    lengths: NDArray[np.uint32]
+    @property
+    def lengths(self) -> NDArray[np.uint32]: ...
     """The length in bytes of each id's token."""
 
 class DeviceContents:
@@ -893,13 +907,17 @@ class DeviceContents:
 
         """
 
-    bytes: NDArray[np.uint8]
+    @property
+    def bytes(self) -> NDArray[np.uint8]: ...
     """The bytes of all tokens."""
-    contents: NDArray[np.uint32]
+    @property
+    def contents(self) -> NDArray[np.uint32]: ...
     """A `Content` per row, by id."""
-    first: NDArray[np.uint32]
+    @property
+    def first(self) -> NDArray[np.uint32]: ...
     """A `Content` per row for the first token of a text; empty if that makes no difference."""
-    stripped: tuple[int, int]
+    @property
+    def stripped(self) -> tuple[int, int]: ...
     """An ASCII character, and the number of copies that are stripped at the start of a text."""
 
 def split_point_table(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
@@ -1003,15 +1021,22 @@ class DeviceStrings:
 
     """
 
-    on_host: bool
-    device: tuple[int, int]
-    event: int
-    first: int
-    validity: int
-    offset_bytes: int
-    offsets: int
-    bytes: int
-
+    @property
+    def on_host(self) -> bool: ...
+    @property
+    def device(self) -> tuple[int, int]: ...
+    @property
+    def event(self) -> int: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def validity(self) -> int: ...
+    @property
+    def offset_bytes(self) -> int: ...
+    @property
+    def offsets(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
     def __init__(self, array: Any) -> None:
         """Take an array that has `__arrow_c_device_array__`.
 

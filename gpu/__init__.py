@@ -1,4 +1,4 @@
-"""Batched encoding and decoding on a GPU, through CuPy. Nothing here imports it before an encoder or decoder is made."""
+"""Batched encoding and decoding on a GPU, through CuPy, which is imported when the first encoder or decoder is made."""
 
 from tokenweir.gpu.decoder import DeviceTexts, GpuDecoder
 from tokenweir.gpu.device import CupyDevice, Device

@@ -1,4 +1,4 @@
-"""Strings of Arrow that lie on the device already: only where each begins goes to the host."""
+"""Arrow strings in device memory: only their offsets are copied to the host."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tokenweir.gpu.encoded import SLACK
 
 
 class DeviceDocuments:
-    """The texts of a call, on a device that reads their memory.
+    """The texts of a call, in memory that a device reads.
 
     Attributes:
-        device: Which one.
-        offsets: Where each begins in all of them, int64[n + 1].
+        device: The device that reads them.
+        offsets: The byte at which each text begins and the last one ends, counted over all texts; int64[n + 1].
 
     """
 
     def __init__(self, strings: DeviceStrings, device: Device) -> None:
-        """Find the texts; waits for what the array waits for.
+        """Check the offsets and nulls, after the event that the array's producer set.
 
         Raises:
-            ValueError: There is a null, or offsets do not ascend.
+            ValueError: A text is null, or the offsets do not ascend.
             DeviceError: The device failed.
 
         """
@@ -53,13 +53,13 @@ class DeviceDocuments:
         return len(self._strings)
 
     def __getitem__(self, index: int) -> bytes:
-        """One text, on the host."""
+        """Copy one text to the host."""
         begin, end = self.offsets[index : index + 2].tolist()
         with self.device.use():
             return self.device.to_host(self._bytes[begin:end]).tobytes()
 
     def part(self, first: int, last: int) -> tuple[Any, Any]:
-        """The texts [first, last), copied on the device to where they have `SLACK` zero bytes after them, and their offsets."""
+        """Copy the texts [first, last) on the device, with `SLACK` zero bytes after them; return the copy and its offsets."""
         begin, end = self.offsets[first], self.offsets[last]
         text = self.device.empty(int(end - begin) + SLACK, np.uint8)
         text[:-SLACK] = self._bytes[begin:end]

@@ -1,4 +1,4 @@
-"""Batches of ids to texts on a GPU."""
+"""Decoding of batches of ids on a GPU."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _THREADS, _TILE = _CONSTANTS["kThreads"], _CONSTANTS["kTile"]
 
 
 class DeviceTexts(DeviceRows):
-    """Many texts on a device, as their bytes in one array.
+    """The bytes of many texts, in one array on a device.
 
-    The bytes are those of the tokens: a text that was cut inside a character begins or ends with a part of one. On a CUDA
-    device the arrays are CuPy's, as those of a `DeviceRagged` are.
+    They are the bytes of the tokens: where ids were cut inside a character, a text begins or ends with part of one. On
+    a CUDA device the arrays are CuPy's, like those of a `DeviceRagged`.
 
     Attributes:
         bytes: uint8[total], all texts one after the other.
@@ -38,11 +38,11 @@ class DeviceTexts(DeviceRows):
 
     @property
     def bytes(self) -> Any:
-        """See the attributes."""
+        """The bytes of all texts; see the attributes."""
         return self._values
 
     def to_host(self) -> list[str]:
-        """The texts on the host; what is not UTF-8 in them is U+FFFD by Python's `errors="replace"` rule.
+        """Copy the texts to the host. Bytes that are not UTF-8 become U+FFFD, as with Python's `errors="replace"`.
 
         Raises:
             DeviceError: The device failed.
@@ -58,26 +58,26 @@ class DeviceTexts(DeviceRows):
 
 
 class GpuDecoder:
-    """Decodes batches of ids on a GPU, to the texts that the tokenizer's own `decode_batch` gives. Threads may share one.
+    """Decodes batches of ids on a GPU, to the same texts as the tokenizer's `decode_batch`. Threads may share one.
 
     Attributes:
-        tokenizer: Whose ids they are.
-        device: Where it runs.
+        tokenizer: The tokenizer whose ids are decoded.
+        device: The device on which the kernels run.
 
     """
 
     def __init__(self, tokenizer: Tokenizer, *, skip_special_tokens: bool = True, device: Device | None = None) -> None:
-        """Copy what the ids stand for to a device.
+        """Copy the bytes of each id to a device.
 
         Args:
-            tokenizer: One whose text is what its tokens stand for, joined: any byte-level vocabulary, those of
-                SentencePiece with or without byte fallback, WordPiece.
+            tokenizer: A tokenizer whose decoder joins the bytes of its tokens: any byte-level vocabulary, SentencePiece
+                with or without byte fallback, or WordPiece.
             skip_special_tokens: As in `Tokenizer.decode`.
             device: None is CuPy's current CUDA device.
 
         Raises:
             DeviceError: There is no device, or something that it needs is missing; the message says what.
-            UnsupportedTokenizerError: Its decoder does more than that; the message says what.
+            UnsupportedTokenizerError: The decoder does more than to join bytes; the message names the step.
 
         """
         check_tokenizer(tokenizer)
@@ -95,12 +95,12 @@ class GpuDecoder:
         """Decode many rows of ids.
 
         Args:
-            rows: Of this device, such as a `GpuEncoder` gives, or of the host; these are copied to the device.
+            rows: Rows on this device, such as a `GpuEncoder` returns, or on the host, from which they are copied.
 
         Raises:
-            TokenIdError: For an id outside the vocabulary; the message says which, and in which row.
-            ValueError: The rows lie on another device; the offsets of rows on the host are no offsets; or there are more
-                than `MAX_IDS` ids.
+            TokenIdError: An id is outside the vocabulary; the message names the id and the row.
+            ValueError: The rows lie on another device; the offsets of rows on the host do not ascend within the ids; or
+                there are more than `MAX_IDS` ids.
             DeviceError: The device failed or has too little memory.
 
         """
@@ -148,7 +148,7 @@ class GpuDecoder:
         return self.device.to_device(ids), self.device.to_device(offsets - offsets[0])
 
     def _measure(self, ids: Any, offsets: Any) -> tuple[Any, Any, Any, Any]:
-        """What each id stands for, its place in its tile, the counters, and the tiles' places."""
+        """Look up each id's bytes; return these, each id's offset in its tile, the counters and the tiles' offsets."""
         n, n_texts = int(ids.size), int(offsets.size) - 1
         n_tiles = -(-n // _TILE)
         (counters,) = self.device.words([_CONSTANTS["kCounters"]], zero=True)
@@ -171,11 +171,11 @@ class GpuDecoder:
 
 
 class _Tables(Structs):
-    """What ids stand for, on a device.
+    """The bytes that ids stand for, on a device.
 
     Attributes:
         struct: `DecodeTables`.
-        differs_at_begin: Whether a text begins in another way than it goes on.
+        differs_at_begin: Whether an id that begins a text stands for other bytes there than within it.
 
     """
 

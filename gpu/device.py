@@ -1,4 +1,4 @@
-"""Where kernels run: what the encoder needs of a device, and CUDA through CuPy."""
+"""The interface of a device on which kernels run, and its implementation by CUDA through CuPy."""
 
 from __future__ import annotations
 
@@ -29,78 +29,78 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Recording(Protocol[T_co]):
-    """Work that can be done again, on what a host array then holds."""
+    """Recorded kernel launches, which can be replayed on new content of a host array."""
 
-    def again(self) -> AbstractContextManager[T_co]:
-        """Copy the host array and do the work; inside is what it returned, whose arrays the next time overwrites.
+    def replay(self) -> AbstractContextManager[T_co]:
+        """Copy the host array and launch the recorded work; the context is its result, which the next replay
+        overwrites.
 
-        The host array must keep its content until something has been waited for.
+        The host array must not change until the thread has waited for the device.
         """
         ...
 
 
 class Device(Protocol):
-    """Memory, and kernels that run on it.
+    """A device: its memory, and the kernels that run on it.
 
-    Arrays are one-dimensional, lie one element after the other and can be sliced, assigned to and reshaped as numpy's.
-    Every call but those that return something to the host may return before its work is done; calls of one thread take
-    effect in their order.
+    Arrays are one-dimensional and contiguous, and can be sliced, assigned to and reshaped like numpy's. Calls are
+    asynchronous, except those that return something to the host; calls of one thread take effect in order.
 
     Attributes:
-        name: What it is called in errors.
+        name: Its name in error messages.
 
     """
 
     name: str
 
     def to_device(self, host: NDArray[Any]) -> Any:
-        """A copy of a host array. One of `pinned` must keep its content until the next call of `synchronize`."""
+        """Copy a host array to the device. One from `pinned` must not change until the next call of `synchronize`."""
         ...
 
     def empty(self, n: int, dtype: DTypeLike) -> Any:
-        """An array of `n` elements with any values."""
+        """Allocate an array of `n` elements, which are not initialized."""
         ...
 
     def zeros(self, n: int, dtype: DTypeLike) -> Any:
-        """An array of `n` zeros."""
+        """Allocate an array of `n` zeros."""
         ...
 
     def words(self, sizes: Sequence[int], *, zero: bool = False) -> list[Any]:
-        """Arrays of uint32, each beginning at a multiple of 16 bytes; cheaper than one by one.
+        """Allocate arrays of uint32, each aligned to 16 bytes; cheaper than one call for each.
 
         Args:
-            sizes: Their elements.
-            zero: Whether all are zeros; if not, they may have any values.
+            sizes: The number of elements of each array.
+            zero: Whether to fill them with zeros; if not, they are not initialized.
 
         """
         ...
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        """A copy of a device array; waits for it."""
+        """Copy a device array to the host, and wait for the copy."""
         ...
 
     def copied(self, array: Any) -> Any:
-        """A copy of an array that another device of this kind has finished; waits for it."""
+        """Copy an array from another device of this kind, which has finished it, and wait for the copy."""
         ...
 
     def holds(self, array: Any) -> bool:
-        """Whether an array of a device of this kind is this one's."""
+        """Return whether an array of a device of this kind lies on this one."""
         ...
 
     def reads(self, kind: int, number: int) -> bool:
-        """Whether kernels can read the memory of a device, given by its type and number in Arrow's device interface."""
+        """Return whether kernels can read a device's memory, given its type and number in Arrow's device interface."""
         ...
 
     def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> Any:
-        """An array of `n` elements, at least one, over memory that others allocated on the device; it keeps `owner` alive."""
+        """Wrap device memory that others allocated as an array of at least one element; the array keeps `owner` alive."""
         ...
 
     def wait_for(self, event: int) -> None:
-        """Have all later calls wait for an event, given by the device's own handle."""
+        """Make all later calls wait for an event, given by the device's own handle."""
         ...
 
     def address(self, array: Any) -> int:
-        """Where the array begins, as kernels see it."""
+        """Return the address of the array's first byte, as kernels see it."""
         ...
 
     def launch(self, kernel: str, grid: int, block: int, *args: Any) -> None:
@@ -108,50 +108,53 @@ class Device(Protocol):
 
         Args:
             kernel: Its name; names are unique among all kernels.
-            grid: How many blocks.
-            block: Threads a block.
+            grid: The number of blocks.
+            block: The number of threads in each block.
             args: Device arrays, passed as pointers, and numpy scalars, passed by value.
 
         Raises:
-            DeviceError: No blocks, no threads, or more of them than a device takes.
+            DeviceError: The number of blocks or threads is 0, or more than a device takes.
 
         """
         ...
 
     def record(self, host: NDArray[Any], work: Callable[[Any], T]) -> Recording[T]:
-        """Record what some work on a host array launches, so that doing it again costs one launch.
+        """Record the launches of some work on a host array, so that replaying them costs one launch.
 
         Args:
-            host: One of `pinned`.
-            work: Takes a device array, the copy of `host`. It allocates, zeroes, copies on the device and launches; nothing
-                of it comes from the host, goes there or waits. It is called twice.
+            host: An array from `pinned`.
+            work: Takes a device array, the copy of `host`. It may allocate, zero, copy on the device and launch, but
+                neither copy from or to the host nor wait. It is called twice.
 
         """
         ...
 
     def synchronize(self) -> None:
-        """Wait for what this thread began."""
+        """Wait for all calls of this thread."""
         ...
 
     def pinned(self, n: int) -> NDArray[np.uint8]:
-        """Host memory of `n` bytes that copies fast to the device. It is slow to get: keep it."""
+        """Allocate `n` bytes of host memory that copies fast to the device. Allocating is slow: keep the array."""
         ...
 
     def free_bytes(self) -> int:
-        """The memory that is left."""
+        """Return how much device memory is free."""
         ...
 
     def use(self) -> AbstractContextManager[None]:
-        """Make this the device of the calling thread. Every other call has to be made inside it.
+        """Make this the calling thread's current device. Every other call must be made inside this context.
 
         Raises:
-            DeviceError: Something failed on the device meanwhile; the message says what.
+            DeviceError: Something inside the context failed on the device; the message says what.
 
         """
         ...
 
-    def apart(self) -> AbstractContextManager[None]:
-        """As `use`, but the work runs beside that of other threads; for one thread at a time. Leaving waits for the work."""
+    def side_stream(self) -> AbstractContextManager[None]:
+        """Like `use`, but on a stream of its own, beside the work of other threads; for one thread at a time.
+
+        Leaving the context waits for the work.
+        """
         ...
 
 
@@ -159,8 +162,8 @@ class CupyDevice:
     """A CUDA device, through CuPy, on the stream that is CuPy's current one in the calling thread.
 
     Attributes:
-        name: As the driver calls it, such as "NVIDIA H200".
-        arch: What kernels are compiled for, such as "sm_90".
+        name: The driver's name for it, such as "NVIDIA H200".
+        arch: The architecture that kernels are compiled for, such as "sm_90".
 
     """
 
@@ -168,7 +171,7 @@ class CupyDevice:
         """Take a device.
 
         Args:
-            number: Which one, in CUDA's order; None is CuPy's current one.
+            number: The device's number in CUDA's order; None is CuPy's current one.
 
         Raises:
             DeviceError: CuPy, NVRTC, the driver or the device is missing, or too old; the message says which.
@@ -196,7 +199,7 @@ class CupyDevice:
             )
         self.arch = "sm_{}{}".format(*capability)
         self._kernels = Kernels(kernel_sources(), self.arch)
-        self._apart: Any = None
+        self._side_stream: Any = None
 
     def to_device(self, host: NDArray[Any]) -> Any:
         """See `Device`."""
@@ -213,13 +216,13 @@ class CupyDevice:
         return self._cupy.zeros(n, dtype)
 
     def words(self, sizes: Sequence[int], *, zero: bool = False) -> list[Any]:
-        """See `Device`: parts of one array, so that memory is allocated and set once."""
+        """See `Device`; the arrays are slices of one, so that memory is allocated and set once."""
         begins = list(accumulate((-(-size // 4) * 4 for size in sizes), initial=0))
         memory = (self._cupy.zeros if zero else self._cupy.empty)(begins[-1], np.uint32)
         return [memory[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        """See `Device`; into pinned memory, of which CuPy keeps a pool: the driver need not copy it a second time."""
+        """See `Device`; the copy goes to pinned memory, which CuPy pools and which spares the driver a second copy."""
         from cupyx import empty_pinned
 
         host: NDArray[Any] = (
@@ -240,7 +243,7 @@ class CupyDevice:
         return bool(array.device.id == self._number)
 
     def reads(self, kind: int, number: int) -> bool:
-        """See `Device`: its own memory, and that which CUDA moves to where it is read."""
+        """See `Device`; it reads its own memory, and managed memory."""
         return kind == _ARROW_CUDA_MANAGED or (kind, number) == (_ARROW_CUDA, self._number)
 
     def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> Any:
@@ -264,7 +267,7 @@ class CupyDevice:
         self._kernels[kernel]((grid,), (block,), args)
 
     def record(self, host: NDArray[Any], work: Callable[[Any], T]) -> Recording[T]:
-        """See `Device`: as a CUDA graph."""
+        """See `Device`; the recording is a CUDA graph."""
         self.synchronize()  # the recording has a stream of its own
         return CudaGraph(self._cupy, host, work)
 
@@ -280,7 +283,7 @@ class CupyDevice:
         return memory
 
     def free_bytes(self) -> int:
-        """See `Device`; what CuPy's pool holds and does not use is free too."""
+        """See `Device`; unused memory of CuPy's pool counts as free."""
         free, _ = self._cupy.cuda.runtime.memGetInfo()
         return int(free + self._cupy.get_default_memory_pool().free_bytes())
 
@@ -296,14 +299,14 @@ class CupyDevice:
             raise DeviceError(f"{self.name}: {error}") from error
 
     @contextmanager
-    def apart(self) -> Iterator[None]:
+    def side_stream(self) -> Iterator[None]:
         """See `Device`."""
         with self.use():
-            if self._apart is None:  # one for good: CuPy keeps memory for each stream that there ever was
-                self._apart = self._cupy.cuda.Stream(non_blocking=True)
-            with self._apart:
+            if self._side_stream is None:  # kept: CuPy's pool holds memory for every stream that ever existed
+                self._side_stream = self._cupy.cuda.Stream(non_blocking=True)
+            with self._side_stream:
                 yield
-                self._apart.synchronize()
+                self._side_stream.synchronize()
 
 
 def _cupy() -> Any:

@@ -1,4 +1,4 @@
-"""What the kernels make of a batch."""
+"""The result of a batch's kernels."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 SLACK = 16
-"""Zero bytes after the text of a batch, for kernels that read words."""
+"""The number of zero bytes after the text of a batch, since kernels read whole words."""
 
 
 class Encoded(NamedTuple):
-    """The ids of a batch on the device, and the documents that the kernels left to the host.
+    """The ids of a batch on the device, and the documents that the kernels refused.
 
     Attributes:
-        ids: int32, of all documents one after the other.
-        offsets: int64, where each document begins in `ids` and the last one ends.
-        refused: The numbers of the documents that were left out, ascending; they have no ids here.
-        reasons: Why, for each of those.
+        ids: The ids of all documents one after the other; int32.
+        offsets: The place in `ids` at which each document begins and the last one ends; int64.
+        refused: The numbers of the refused documents, ascending; they have no ids here, and the CPU encodes them.
+        reasons: The reason for each of those.
 
     """
 

@@ -1,4 +1,4 @@
-"""Batches of texts to ids on a GPU."""
+"""Encoding of batches of texts on a GPU."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tokenweir.encode import _core
 from tokenweir.encode.options import AffixOptions, refuse_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import CupyDevice, Device
+from tokenweir.gpu.device_pipeline import DevicePipeline, Mode
 from tokenweir.gpu.join import Affixes, join
-from tokenweir.gpu.lane import Lane, Mode
 from tokenweir.gpu.modes.blockbpe import BlockBpeMode
 from tokenweir.gpu.modes.characters import CharacterMode
 from tokenweir.gpu.modes.exact import ByteLevelMode, ExactMode
@@ -22,18 +22,19 @@ from tokenweir.gpu.modes.unigram import UnigramMode
 from tokenweir.gpu.modes.wordpiece import WordPieceMode
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.replay import Replays
-from tokenweir.gpu.texts import CpuIds, GuardedText, Part, Texts
+from tokenweir.gpu.texts import BatchPart, BatchTexts, CpuIds, GuardedText
 
 
 class ModeOptions(TypedDict, total=False):
     """The options of a mode.
 
     Attributes:
-        max_bytes: Bytes of a piece ("exact", 64 KiB unless told otherwise) or of a document ("blockbpe", likewise) beyond
-            which a document is left to the CPU.
-        workers: Of "exact" for BPE: how many blocks share the pieces that wait for merging; 512 unless told otherwise.
-        block: Of "blockbpe": threads of a block, a multiple of 32 up to 1024; 256 unless told otherwise.
-        literal: Of "blockbpe": one merge a pass, as in the paper's Algorithm 1; a baseline.
+        max_bytes: A document with a longer piece ("exact"), or a longer document ("blockbpe"), is left to the CPU; 64
+        KiB
+            by default.
+        workers: Only "exact" with BPE: the number of blocks that share the pieces queued for merging; 512 by default.
+        block: Only "blockbpe": the number of threads in a block, a multiple of 32 up to 1024; 256 by default.
+        literal: Only "blockbpe": whether a pass does one merge, as in the paper's Algorithm 1; a baseline.
 
     """
 
@@ -44,7 +45,7 @@ class ModeOptions(TypedDict, total=False):
 
 
 def _exact(tokenizer: Tokenizer, device: Device, **options: Any) -> Mode:
-    """Exact mode for the kind of model; `ByteLevelMode` refuses by name what none is for."""
+    """Make exact mode for the tokenizer's kind of model; of other kinds, `ByteLevelMode` raises and names the model."""
     modes: dict[type, Callable[..., Mode]] = {
         _core.WordPiece: WordPieceMode,
         _core.CharacterBpe: CharacterMode,
@@ -76,14 +77,14 @@ MODES: dict[str, Callable[..., Mode]] = {"exact": _exact, "blockbpe": BlockBpeMo
 
 @dataclass
 class EncoderStats:
-    """What an encoder has done so far.
+    """The counts of an encoder's work so far.
 
     Attributes:
-        documents: How many texts came in.
-        bytes: How many bytes their UTF-8 form has.
-        ids: How many ids went out.
-        batches: How many batches ran on a device.
-        on_cpu: How many documents were left to the CPU, by reason.
+        documents: The number of texts encoded.
+        bytes: The bytes of their UTF-8 form.
+        ids: The number of ids returned.
+        batches: The number of batches that ran on a device.
+        on_cpu: The number of documents left to the CPU, by reason.
 
     """
 
@@ -97,15 +98,15 @@ class EncoderStats:
 class GpuEncoder:
     """Encodes batches of texts on a GPU. Threads may share one; they take turns.
 
-    In exact mode the ids are those of the tokenizer's own `encode_batch`. A document that the kernels cannot do exactly
-    (`stats.on_cpu` says why) is encoded by the CPU and put in its place. In blockbpe mode all ids are those of the paper
-    that `tokenweir.gpu.modes.blockbpe` names, also where the CPU finds them.
+    In exact mode the ids are those of the tokenizer's `encode_batch`. A document that the kernels cannot encode exactly
+    is encoded by the CPU instead (`stats.on_cpu` counts the reasons). In blockbpe mode all ids, also those of documents
+    left to the CPU, are those of the paper that `tokenweir.gpu.modes.blockbpe` cites.
 
     Attributes:
-        tokenizer: Whose ids they are.
-        devices: Where it runs.
-        device: The first of them, where the ids are.
-        stats: What it has done so far.
+        tokenizer: The tokenizer whose ids these are.
+        devices: The devices on which kernels run.
+        device: The first of them, which holds the ids.
+        stats: The counts of its work so far.
 
     """
 
@@ -125,14 +126,14 @@ class GpuEncoder:
             tokenizer: A tokenizer of byte-level BPE, of BPE of characters with byte fallback, of Unigram, or of
                 WordPiece as BERT has it.
             mode: "exact" or "blockbpe".
-            device: None is CuPy's current CUDA device. Several share each batch of `SHARE_BYTES` a device or more, by its
-                bytes; the ids come to the first.
-            max_batch_bytes: Of text that is on a device at once; a longer document goes to the CPU. None is 512 MiB, or
-                less if memory is short.
-            replay: Whether the kernels for a batch of up to 256 documents and 64 KiB, without guarded text and not on the
-                device yet, are started by one launch of a CUDA graph, which is recorded when the first comes; of exact
-                mode. The ids are the same; how much time it saves has not been measured yet.
-            options: Of the mode; see `ModeOptions`.
+            device: The device or devices; None is CuPy's current CUDA device. Several share a batch evenly by bytes, if
+                it has at least `SHARE_BYTES` for each; the ids are gathered on the first.
+            max_batch_bytes: The most bytes of text on a device at once; a longer document goes to the CPU. None is
+                512 MiB, or less if memory is short.
+            replay: Whether to launch the kernels of small batches as one CUDA graph, which the first such batch records
+                (exact mode only): batches of up to 256 documents and 64 KiB, on the host, without guarded text. The ids
+                are the same; how much time it saves has not been measured yet.
+            options: Options of the mode; see `ModeOptions`.
 
         Raises:
             DeviceError: There is no device, or something that it needs is missing; the message says what.
@@ -149,13 +150,15 @@ class GpuEncoder:
         self.device = self.devices[0]
         self.stats = EncoderStats()
         self._lock = Lock()
-        self._lanes: list[Lane] = []
+        self._pipelines: list[DevicePipeline] = []
         for one in self.devices:
             with one.use():
                 made = MODES[mode](tokenizer, one, **options)
-                self._lanes.append(Lane(one, made, max_batch_bytes, _replays(one, made) if replay else None))
+                self._pipelines.append(
+                    DevicePipeline(one, made, max_batch_bytes, _replays(one, made) if replay else None)
+                )
                 one.synchronize()  # the tables are for every thread, whose streams do not wait for this one's
-        self.tokenizer = self._lanes[0].mode.tokenizer
+        self.tokenizer = self._pipelines[0].mode.tokenizer
 
     def encode_batch(
         self,
@@ -177,7 +180,8 @@ class GpuEncoder:
         Raises:
             TextError: A text has a lone surrogate; the message says which.
             TemplateError: A prompt was rendered without a guard against one of this tokenizer's control tokens.
-            ValueError: An Arrow array is not one of strings, has a null, or lies on another device; or prompts come with
+            ValueError: An Arrow array is not one of strings, has a null, or lies on another device; or prompts come
+            with
                 `parse_special=False`.
             DeviceError: The device failed or has too little memory.
 
@@ -185,7 +189,7 @@ class GpuEncoder:
         refuse_texts(parse_special=parse_special)
         prefix, suffix = self.tokenizer.affixes(**options)
         with self.device.use():
-            found = Texts(texts, self.tokenizer, self.devices)
+            found = BatchTexts(texts, self.tokenizer, self.devices)
             if found.prompts and not parse_special:
                 raise ValueError(
                     f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose special tokens count"
@@ -196,7 +200,7 @@ class GpuEncoder:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a GpuEncoder stays in its process: make one in each")
 
-    def _encode(self, texts: Texts, parse_special: bool, affixes: Affixes) -> DeviceRagged:
+    def _encode(self, texts: BatchTexts, parse_special: bool, affixes: Affixes) -> DeviceRagged:
         parts = self._encode_parts(texts, parse_special)
         refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
         on_cpu = self._encode_refused(texts, [i for i, _ in refused], parse_special)
@@ -208,27 +212,27 @@ class GpuEncoder:
         self.stats.ids += int(result.ids.size)
         return result
 
-    def _encode_parts(self, texts: Texts, parse_special: bool) -> list[Part]:
-        """Encode the share of each device; all ids come to the first."""
+    def _encode_parts(self, texts: BatchTexts, parse_special: bool) -> list[BatchPart]:
+        """Encode each device's share, and gather the ids on the first device."""
         shares = texts.shares(self.devices)
-        busy = [(lane, share) for lane, share in zip(self._lanes[1:], shares[1:], strict=True) if share]
+        busy = [(pipeline, share) for pipeline, share in zip(self._pipelines[1:], shares[1:], strict=True) if share]
         if not busy:
-            return self._lanes[0].encode(texts, shares[0], parse_special)
+            return self._pipelines[0].encode(texts, shares[0], parse_special)
         with ThreadPoolExecutor(len(busy), "tokenweir-device") as threads:
-            coming = [threads.submit(lane.encode_to_end, texts, share, parse_special) for lane, share in busy]
-            parts = self._lanes[0].encode(texts, shares[0], parse_special)
+            coming = [threads.submit(pipeline.encode_to_end, texts, share, parse_special) for pipeline, share in busy]
+            parts = self._pipelines[0].encode(texts, shares[0], parse_special)
             for future in coming:
                 parts += map(self._moved, future.result())
         return parts
 
-    def _moved(self, part: Part) -> Part:
-        """A part of another device."""
+    def _moved(self, part: BatchPart) -> BatchPart:
+        """Copy another device's ids of a part to the first device."""
         if part.encoded is not None:
             ids, offsets = self.device.copied(part.encoded.ids), self.device.copied(part.encoded.offsets)
             part.encoded = part.encoded._replace(ids=ids, offsets=offsets)
         return part
 
-    def _encode_refused(self, texts: Texts, refused: Sequence[int], parse_special: bool) -> CpuIds:
+    def _encode_refused(self, texts: BatchTexts, refused: Sequence[int], parse_special: bool) -> CpuIds:
         if not refused:
             return {}
         plain = [i for i in refused if i not in texts.prompts]
@@ -238,9 +242,7 @@ class GpuEncoder:
             parse_special=parse_special,
         )
         return dict(zip(plain, encoded, strict=True)) | {
-            i: self.tokenizer.encode_array(
-                texts.prompts[i].text, add_special_tokens=False, guarded=texts.prompts[i].guarded
-            )
+            i: self.tokenizer.encode_array(texts.prompts[i].text, add_special_tokens=False, guarded=texts.guarded[i])
             for i in refused
             if i in texts.prompts
         }

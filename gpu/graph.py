@@ -1,4 +1,4 @@
-"""Work on a CUDA device that is recorded once and then launched as a whole: a CUDA graph, through CuPy."""
+"""CUDA graphs, through CuPy: kernel launches that are recorded once and then launched as a whole."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 
 class CudaGraph(Generic[T]):
-    """A `Recording` of `tokenweir.gpu.device`.
+    """A CUDA graph, as a `Recording` of `tokenweir.gpu.device`.
 
-    While a stream is captured, nothing may wait for it, and CuPy refuses to copy from the host and to it. So the copy of the
-    host array is made before each launch. Memory comes from a pool that nobody else has: what the work takes and gives back
-    stays the graph's.
+    While a stream is captured, nothing may wait for it, and CuPy refuses copies from and to the host. So the host array
+    is copied before each launch. Memory comes from a private pool, so that memory which the work frees stays the
+    graph's.
     """
 
     def __init__(self, cupy: Any, host: NDArray[Any], work: Callable[[Any], T]) -> None:
-        """See `Device.record`; the device is CuPy's current one."""
+        """Record as `Device.record` does, on CuPy's current device."""
         self._cuda, self._host = cupy.cuda, host
         self._pool = self._cuda.MemoryPool()
         self._released = self._cuda.Event(disable_timing=True)
@@ -28,7 +28,7 @@ class CudaGraph(Generic[T]):
         with self._cuda.using_allocator(self._pool.malloc), stream:
             self._input = cupy.empty(host.size, host.dtype)
             self._input.set(host, stream=stream)
-            work(self._input)  # loads kernels, and takes from the driver the memory that the capture finds in the pool
+            work(self._input)  # loads kernels, and fills the pool, since a capture cannot allocate from the driver
             stream.synchronize()
             stream.begin_capture()
             try:
@@ -37,8 +37,8 @@ class CudaGraph(Generic[T]):
                 self._graph = stream.end_capture()
 
     @contextmanager
-    def again(self) -> Iterator[T]:
-        """See `Recording`; on CuPy's current stream, after what used the arrays on another one."""
+    def replay(self) -> Iterator[T]:
+        """See `Recording`; runs on CuPy's current stream, after earlier uses of the arrays on other streams."""
         stream = self._cuda.get_current_stream()
         stream.wait_event(self._released)
         self._input.set(self._host, stream=stream)

@@ -1,4 +1,4 @@
-"""The ids of all documents in one array: those of the device, those of the CPU, and those that go around each."""
+"""Joining the ids of all documents: those that the device found, those that the CPU found, and affixes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.ragged import DeviceRagged
 from tokenweir.gpu.shared import constants
-from tokenweir.gpu.texts import CpuIds, Part
+from tokenweir.gpu.texts import BatchPart, CpuIds
 
 _THREADS = 256
 _TILE = constants("insert.cu")["kTile"]  # ids a block
 
 
 class Affixes(NamedTuple):
-    """The ids that go around documents.
+    """The ids that are added around documents.
 
     Attributes:
-        prefix: Before each.
-        suffix: After each.
-        bare: The numbers of those that they do not go around.
+        prefix: The ids before each document.
+        suffix: The ids after each document.
+        bare: The numbers of the documents that get neither.
 
     """
 
@@ -33,11 +33,11 @@ class Affixes(NamedTuple):
 
 
 class Inserted(NamedTuple):
-    """What the host adds to a part.
+    """The ids that the host adds to a part: affixes, and the documents that the CPU encoded.
 
     Attributes:
-        ids: int32, for all of its documents one after the other.
-        shifts: int64[n + 1], where those of each document begin.
+        ids: The added ids of all documents one after the other; int32.
+        shifts: The place in `ids` at which each document's begin and the last one's end; int64[n + 1].
 
     """
 
@@ -45,8 +45,8 @@ class Inserted(NamedTuple):
     shifts: NDArray[np.int64]
 
 
-def join(device: Device, parts: Sequence[Part], on_cpu: CpuIds, affixes: Affixes) -> DeviceRagged:
-    """Put the ids of all parts together, in the documents' order."""
+def join(device: Device, parts: Sequence[BatchPart], on_cpu: CpuIds, affixes: Affixes) -> DeviceRagged:
+    """Join the ids of all parts, in the documents' order."""
     if len(parts) == 1 and (only := parts[0].encoded) and not (on_cpu or affixes.prefix or affixes.suffix):
         return DeviceRagged(only.ids, only.offsets, device)
     n = parts[-1].last if parts else 0
@@ -77,13 +77,13 @@ def join(device: Device, parts: Sequence[Part], on_cpu: CpuIds, affixes: Affixes
     return DeviceRagged(ids, offsets, device)
 
 
-def _on_device(device: Device, part: Part) -> tuple[Any, Any]:
+def _on_device(device: Device, part: BatchPart) -> tuple[Any, Any]:
     if part.encoded is not None:
         return part.encoded.ids, part.encoded.offsets
     return device.empty(0, np.int32), device.zeros(len(part) + 1, np.int64)
 
 
-def _inserted(part: Part, on_cpu: CpuIds, affixes: Affixes) -> Inserted:
+def _inserted(part: BatchPart, on_cpu: CpuIds, affixes: Affixes) -> Inserted:
     prefix, suffix, bare = affixes
     enclosed = np.ones(len(part), np.bool_)
     enclosed[[i - part.first for i in bare if part.first <= i < part.last]] = False

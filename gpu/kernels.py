@@ -1,7 +1,7 @@
-"""The kernels: their sources, compiled by NVRTC and kept on disk.
+"""Compilation of the kernels by NVRTC, and the cache of their compiled form on disk.
 
-They are real files in `kernels/`, which include the core's own headers, and are compiled where they run, for the device
-that is there. A compiler is all that takes: no device, so that CI compiles them for devices that it has not.
+The sources are files in `kernels/`, which include the core's headers. They are compiled on the user's machine for its
+device. Compiling needs no device, so that CI compiles them for devices that it does not have.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADERS = Path(tokenweir.encode.__file__).parent / "core"
 
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(')
 
-STANDARD_HEADERS = {  # NVRTC has none; these are all that the core's freestanding headers include
+STANDARD_HEADERS = {  # which NVRTC lacks; the core's freestanding headers include no others
     b"stddef.h": b"typedef decltype(sizeof(0)) size_t;\n",
     b"stdint.h": b"""
 typedef signed char int8_t;
@@ -45,21 +45,21 @@ typedef unsigned long uintptr_t;
 
 
 def kernel_sources() -> tuple[Path, ...]:
-    """The files that define kernels, in their order by name."""
+    """Return the files that define kernels, sorted by name."""
     return tuple(sorted(SOURCES.glob("*.cu")))
 
 
 def kernel_names(source: Path) -> list[str]:
-    """The kernels that a file defines: `extern "C" __global__ void name(`."""
+    """Return the names of the kernels that a file defines by `extern "C" __global__ void name(`."""
     return _KERNEL.findall(source.read_text("utf-8"))
 
 
 class Compiled(NamedTuple):
-    """A file of kernels for one architecture.
+    """A file of kernels, compiled for one architecture.
 
     Attributes:
-        cubin: What a device loads.
-        log: What NVRTC said, the assembler's report included: registers and spills of every kernel.
+        cubin: The code that a device loads.
+        log: NVRTC's log, with the assembler's report of every kernel's registers and spills.
 
     """
 
@@ -68,9 +68,9 @@ class Compiled(NamedTuple):
 
 
 def compile_options(arch: str) -> list[str]:
-    """The options for NVRTC of any version.
+    """Return the compiler options, which suit every version of NVRTC.
 
-    NVRTC below 13.2 takes a generic lambda of a kernel for a host function unless it is told that `-default-device` holds.
+    Without `-default-device`, NVRTC below 13.2 takes a generic lambda in a kernel for a host function.
     """
     return ["-std=c++17", f"-arch={arch}", "-default-device", "-Xptxas=-v", f"-I{HEADERS}", f"-I{SOURCES}"]
 
@@ -80,10 +80,10 @@ def compile_source(source: Path, arch: str) -> Compiled:
 
     Args:
         source: A file of kernels.
-        arch: Such as "sm_90".
+        arch: The architecture, such as "sm_90".
 
     Raises:
-        DeviceError: It does not compile, with NVRTC's log.
+        DeviceError: The file does not compile; the message has NVRTC's log.
 
     """
     from cupy.cuda import nvrtc
@@ -101,10 +101,10 @@ def compile_source(source: Path, arch: str) -> Compiled:
 
 
 def cached_cubin(source: Path, arch: str) -> bytes:
-    """What `compile_source` makes, through the cache on disk: a file there that is damaged or missing changes nothing.
+    """Return a file's compiled code from the cache on disk, or compile it if it is missing there or damaged.
 
     Raises:
-        DeviceError: As there.
+        DeviceError: The file does not compile; the message has NVRTC's log.
 
     """
     path = cache_folder() / f"{_key(source, arch)}.cubin"
@@ -120,19 +120,19 @@ def cached_cubin(source: Path, arch: str) -> bytes:
 
 
 class Kernels:
-    """Kernels by their names, each file compiled and loaded when the first of its kernels is asked for."""
+    """Kernels by name; a file is compiled and loaded when the first of its kernels is used."""
 
     def __init__(self, sources: Iterable[Path], arch: str) -> None:
-        """Take files of kernels and the architecture of the device that is current when kernels are asked for."""
+        """Take files of kernels, and the architecture of the device that will be current when kernels are used."""
         self._source_of = {name: source for source in sources for name in kernel_names(source)}
         self._arch = arch
         self._functions: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        """A kernel that can be called with a grid, a block and arguments, as CuPy has it.
+        """Return a CuPy function, which is called with a grid, a block and arguments.
 
         Raises:
-            DeviceError: Its file does not compile.
+            DeviceError: Its file does not compile; the message has NVRTC's log.
 
         """
         if name not in self._functions:
@@ -151,7 +151,7 @@ def _log(nvrtc: Any, program: int) -> str:
 
 
 def _key(source: Path, arch: str) -> str:
-    """A hash of all that the compiled form depends on. It takes in every header, which is more than that."""
+    """Hash everything that the compiled code depends on: the source, every header, the options and the compiler."""
     from cupy.cuda import nvrtc
 
     files = [source, *sorted(HEADERS.rglob("*.h")), *sorted(SOURCES.rglob("*.cuh"))]

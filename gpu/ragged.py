@@ -1,4 +1,4 @@
-"""What many texts have on a device, one after the other: their ids, or their bytes."""
+"""Ragged arrays on a device: the ids, or the bytes, of many texts one after the other."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _THREADS = 256
 
 
 class DeviceRows:
-    """Rows of values of any length in one array on a device; a sequence of its parts."""
+    """Rows of any length in one array on a device; a sequence of rows."""
 
     def __init__(self, values: Any, offsets: Any, device: Device) -> None:
-        """Take arrays of a device."""
+        """Take the values and offsets, which are arrays of the device."""
         self._values = values
         self.offsets = offsets
         self._device = device
@@ -28,7 +28,7 @@ class DeviceRows:
         return int(self.offsets.size) - 1
 
     def __getitem__(self, index: int) -> Any:
-        """The values of one text, on the device. The first time it waits for the offsets."""
+        """Return the values of one text, on the device. The first call copies the offsets to the host, and waits."""
         n = len(self)
         if not -n <= index < n:
             raise IndexError(f"text {index} of {n}")
@@ -45,9 +45,9 @@ class DeviceRows:
 
 
 class DeviceRagged(DeviceRows):
-    """The ids of many texts in one array on a device; on the host it would be a `Ragged`.
+    """The ids of many texts in one array on a device, as a `Ragged` has them on the host.
 
-    The arrays of a CUDA device are CuPy's, ready on the stream that was CuPy's current one: other libraries take them
+    On a CUDA device the arrays are CuPy's, ordered on the stream that was CuPy's current one. Other libraries take them
     without a copy (`torch.from_dlpack(ragged.ids)`).
 
     Attributes:
@@ -58,11 +58,11 @@ class DeviceRagged(DeviceRows):
 
     @property
     def ids(self) -> Any:
-        """See the attributes."""
+        """The ids of all texts; see the attributes."""
         return self._values
 
     def to_host(self) -> Ragged:
-        """A copy on the host.
+        """Copy ids and offsets to the host.
 
         Raises:
             DeviceError: The device failed.
@@ -79,16 +79,16 @@ class DeviceRagged(DeviceRows):
         side: Side = "right",
         truncation_side: Side = "right",
     ) -> tuple[Any, Any]:
-        """A row for each text, all of one length.
+        """Pad or truncate the ids of every text to one length.
 
         Args:
-            pad_id: What fills rows up.
-            length: Ids a row; None is the longest text's number.
-            side: Where rows are filled up.
-            truncation_side: Where texts that are too long are cut.
+            pad_id: The id that is padded with.
+            length: The number of ids in a row; None is that of the longest text.
+            side: The side on which rows are padded.
+            truncation_side: The side on which longer texts are truncated.
 
         Returns:
-            The rows and a mask, 1 for an id of the text and 0 for filling; both int32[n, length], on the device.
+            The rows, and a mask of 1 for an id of the text and 0 for padding; both int32[n, length], on the device.
 
         Raises:
             TypeError: `pad_id` is None, as `Tokenizer.pad_id` may be.

@@ -1,8 +1,8 @@
-"""Small batches by one launch, since starting kernels one by one takes longer than they do.
+"""Replay of small batches by one launch, since launching their kernels one by one takes longer than the kernels run.
 
-What a batch of some size launches is recorded once, with its sizes and its memory, and done again for each batch that is not
-larger. Behind such a batch stands padding: documents that are not UTF-8, which every exact mode leaves out, and then empty
-ones. So no kernel needs to know that there is less to do.
+The launches for a bucket, a batch of some size, are recorded once with its sizes and memory, and replayed for every
+batch that fits into it. A smaller batch is filled up with padding: documents that are not UTF-8, which every exact mode
+refuses, and then empty ones. So kernels need not know how much of the bucket is in use.
 """
 
 from __future__ import annotations
@@ -17,40 +17,38 @@ from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK, Encoded
 from tokenweir.gpu.modes.batch import TILE
 from tokenweir.gpu.modes.exact import REASONS, ExactMode
-from tokenweir.gpu.texts import Part, Texts
+from tokenweir.gpu.texts import BatchPart, BatchTexts
 
 PADDING = b"\x80" + b" a" * 15 + b"."
-"""A document of the padding. It is short and of words that a look-up finds, so that it takes no time; a longer one might be
-one piece to merge.
-"""
+"""A document of the padding: short, and of words that are single tokens, so that no merging is needed."""
 
 
 class Bucket(NamedTuple):
-    """The most that a batch may have to be done by a recording.
+    """The size of the batches that a recording can replay.
 
     Attributes:
-        size: Bytes of text.
-        documents: How many.
+        size: The most bytes of text.
+        documents: The most documents.
 
     """
 
     size: int
     documents: int
 
-    def holds(self, part: Part) -> bool:
-        """Whether a batch is not larger."""
+    def holds(self, part: BatchPart) -> bool:
+        """Return whether a part fits."""
         return part.size <= self.size and len(part) <= self.documents
 
 
 BUCKETS = Bucket(TILE, 16), Bucket(8 * TILE, 256)
-"""From the smallest on. Where a recording ceases to pay no device has shown yet; those of 64 KiB take a megabyte or two."""
+"""The buckets, the smallest first. Up to which size a recording pays has not been measured yet."""
 
 
 class Replay:
-    """The recording of a bucket."""
+    """The recording for a bucket."""
 
     def __init__(self, device: Device, mode: ExactMode, bucket: Bucket, parse_special: bool) -> None:
-        """Record what a mode launches; `parse_special` is as in `ExactMode.encode`."""
+        """Record the launches of a mode; `parse_special` is as in `ExactMode.encode`."""
         room = bucket.size + SLACK
         steps = bucket.documents + bucket.size // len(PADDING) + 1
         self._staging = device.pinned(room + 8 * steps)
@@ -62,30 +60,30 @@ class Replay:
         begin = partial(mode.begin, parse_special=parse_special, guards=None)
         self._recording = device.record(self._staging, lambda copy: begin(copy[:room], copy[room:].view(np.int64)))
 
-    def encode(self, texts: Texts, part: Part) -> Encoded:
-        """Encode a part that the bucket holds."""
+    def encode(self, texts: BatchTexts, part: BatchPart) -> Encoded:
+        """Encode a part that fits into the bucket."""
         texts.copy(part, self._text, self._offsets[: len(part) + 1])
         self._pad(part.size, len(part))
-        with self._recording.again() as batch:
+        with self._recording.replay() as batch:
             return batch.collect(REASONS, len(part))
 
     def _pad(self, size: int, documents: int) -> None:
-        """Put padding behind so many bytes and documents."""
+        """Fill the bucket with padding after `size` bytes and `documents` documents."""
         self._text[size:] = self._padding[: len(self._text) - size]
         steps = self._steps[: len(self._offsets) - documents]
         np.minimum(size + steps, len(self._text), out=self._offsets[documents:])
 
 
 class Replays:
-    """The recordings of a mode, each made when there is a batch for it."""
+    """The recordings of a mode, each made when the first batch for it comes."""
 
     def __init__(self, device: Device, mode: ExactMode) -> None:
-        """Take a mode, whose tables every thread finds on the device."""
+        """Take a mode, whose tables are on the device for every thread."""
         self._device, self._mode = device, mode
         self._replays: dict[tuple[Bucket, bool], Replay] = {}
 
-    def encode(self, texts: Texts, part: Part, parse_special: bool) -> Encoded | None:
-        """Encode a part; None if it is too large, lies on the device, or has guards, which the host looks up."""
+    def encode(self, texts: BatchTexts, part: BatchPart, parse_special: bool) -> Encoded | None:
+        """Encode a part; return None if it is too large, lies on the device already, or has guards, which need the host."""
         bucket = next((bucket for bucket in BUCKETS if bucket.holds(part)), None)
         if bucket is None or isinstance(texts.documents, DeviceDocuments) or texts.guards_of(part) is not None:
             return None

@@ -1,6 +1,6 @@
-"""Tables on a device, and the structs by which kernels find them.
+"""Structs on a device, by whose pointers kernels find their tables.
 
-A struct that points to tables is a row of words of 8 bytes, in the order that its source has (`shared.fields`).
+Such a struct is an array of 8-byte words, in the order of the fields in its C++ source (`shared.fields`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tokenweir.gpu.device import Device
 
 
 class Structs:
-    """Makes structs for kernels, and keeps the arrays that they point to."""
+    """A maker of structs for kernels, which keeps the arrays that they point to alive."""
 
     def __init__(self, device: Device) -> None:
-        """Take the device where they lie."""
+        """Take the device on which the structs lie."""
         self._device = device
         self._arrays: list[Any] = []
 
     def _struct(self, order: Sequence[str], values: Mapping[str, NDArray[Any] | int]) -> Any:
-        """A struct on the device, with its fields in their order; its pointers lead to copies of the arrays."""
+        """Build a struct on the device with its fields in `order`; arrays are copied, and pointed to."""
         if set(order) != set(values):
             raise ValueError(f"a struct of {', '.join(order)} is given {', '.join(values)}")
         return self._device.to_device(np.array([self._word(values[field]) for field in order], np.uint64))

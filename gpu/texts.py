@@ -1,4 +1,4 @@
-"""What is to be encoded: texts of any kind that is taken, and how they are cut into parts for the device."""
+"""The texts of a batch, and their division between devices and into parts."""
 
 from __future__ import annotations
 
@@ -19,37 +19,33 @@ from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import Encoded
 
 SHARE_BYTES = 1 << 20
-"""The least bytes of text for each device that shares a batch: with less, starting a thread and copying the ids back take
-as long as is saved.
+"""The least bytes of text for each device that shares a batch: with fewer, starting a thread and gathering the ids take
+as long as sharing saves.
 """
 
 
 class GuardedText(Protocol):
-    """A rendered prompt: what `tokenweir.Prompt` is."""
+    """A rendered prompt, such as `tokenweir.Prompt`."""
 
     @property
     def text(self) -> str:
-        """What is encoded."""
+        """The text to be encoded."""
         ...
 
-    @property
-    def guarded(self) -> Sequence[int]:
-        """Ascending offsets of characters over which no control token may match."""
-        ...
-
-    def check(self, tokenizer: Tokenizer) -> None:
-        """Refuse a tokenizer for whose control tokens it was not guarded."""
+    def guarded_for(self, tokenizer: Tokenizer) -> Sequence[int]:
+        """Return the ascending offsets of characters that no control token of the tokenizer may cover."""
         ...
 
 
-class Texts:
+class BatchTexts:
     """The texts of one call.
 
     Attributes:
         documents: Their UTF-8, on the host or on the device.
-        offsets: Where each begins in all of them, int64[n + 1].
-        prompts: Those that are prompts, by their number.
-        guards: Sorted offsets in all of them of characters that no control token may cover.
+        offsets: The byte at which each text begins and the last one ends, counted over all texts; int64[n + 1].
+        prompts: The prompts among them, by their number.
+        guarded: Their guarded characters.
+        guards: Sorted offsets, counted over all texts, of characters that no control token may cover.
 
     """
 
@@ -58,22 +54,22 @@ class Texts:
     def __init__(
         self, texts: Iterable[str | bytes | GuardedText], tokenizer: Tokenizer, devices: Sequence[Device]
     ) -> None:
-        """Find the texts.
+        """Convert the texts to UTF-8 documents.
 
         Args:
             texts: As in `GpuEncoder.encode_batch`.
-            tokenizer: Against whose control tokens prompts must be guarded.
-            devices: Strings on a device must lie on one of them.
+            tokenizer: The tokenizer against whose control tokens prompts are guarded.
+            devices: The devices of the encoder; an Arrow array on a device must lie on one of them.
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
-            TemplateError: A prompt was rendered without a guard against one of this tokenizer's control tokens.
-            TypeError: There is something else among them.
+            TypeError: A text is neither `str`, `bytes` nor a prompt.
             ValueError: An Arrow array is not one of strings, has a null, or lies on another device.
 
         """
         given = for_core(texts)
         self.prompts: dict[int, GuardedText] = {}
+        self.guarded: dict[int, Sequence[int]] = {}
         self.guards: NDArray[np.int64] = np.zeros(0, np.int64)
         if is_arrow(given):
             self.documents = _arrow(given, devices)
@@ -82,17 +78,16 @@ class Texts:
         self.offsets = self.documents.offsets
 
     def _documents(self, given: list[Any], tokenizer: Tokenizer) -> Documents:
-        """The UTF-8 of texts and prompts; sets the attributes about these."""
-        with suppress(TypeError):  # so that plain texts, most often all there are, need not be looked at twice
+        """Convert texts and prompts to UTF-8, and set `prompts` and `guards`."""
+        with suppress(TypeError):  # most batches have plain texts only, and need no second pass
             return Documents(given)
-        self.prompts = {i: text for i, text in enumerate(given) if hasattr(text, "guarded")}
-        for prompt in self.prompts.values():
-            prompt.check(tokenizer)
+        self.prompts = {i: text for i, text in enumerate(given) if hasattr(text, "guarded_for")}
+        self.guarded = {i: prompt.guarded_for(tokenizer) for i, prompt in self.prompts.items()}
         documents = Documents([text.text if i in self.prompts else text for i, text in enumerate(given)])
         places = [
-            documents.offsets[i] + np.array(documents.positions(i, prompt.guarded), np.int64)
-            for i, prompt in self.prompts.items()
-            if prompt.guarded
+            documents.offsets[i] + np.array(documents.positions(i, guarded), np.int64)
+            for i, guarded in self.guarded.items()
+            if guarded
         ]
         if places:
             self.guards = np.concatenate(places)
@@ -102,7 +97,7 @@ class Texts:
         return len(self.documents)
 
     def shares(self, devices: Sequence[Device]) -> list[range]:
-        """The documents of each device: about as many bytes for each, or all for the one where they lie."""
+        """Divide the documents between devices, evenly by bytes; those on a device all go to it."""
         n, size = len(devices), int(self.offsets[-1])
         if isinstance(self.documents, DeviceDocuments):
             own = next(i for i, device in enumerate(devices) if device is self.documents.device)
@@ -113,13 +108,13 @@ class Texts:
             bounds = [0, *inner, *[len(self)] * (n - shared + 1)]
         return [range(begin, end) for begin, end in pairwise(bounds)]
 
-    def parts(self, share: range, step: int, limit: int) -> Iterator[Part]:
-        """Cut between documents.
+    def parts(self, share: range, step: int, limit: int) -> Iterator[BatchPart]:
+        """Divide a share into parts of neighbouring documents.
 
         Args:
-            share: The numbers of those to be cut.
-            step: Bytes a part, at most.
-            limit: A longer document is left to the CPU; one longer than `step` is a part by itself.
+            share: The numbers of the share's documents.
+            step: The most bytes of a part of several documents; a longer document is a part by itself.
+            limit: The most bytes of a document; a longer one is left to the CPU.
 
         """
         first = share.start
@@ -131,18 +126,18 @@ class Texts:
                 last += 1
                 size = int(self.offsets[last] - self.offsets[first])
                 refusal = f"longer than {limit} bytes" if size > limit else None
-            yield Part(first, last, int(self.offsets[last] - self.offsets[first]), refusal)
+            yield BatchPart(first, last, int(self.offsets[last] - self.offsets[first]), refusal)
             first = last
 
-    def copy(self, part: Part, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
-        """Copy a part whose documents are the host's: their bytes, and where each begins and the last one ends."""
+    def copy(self, part: BatchPart, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        """Copy a part's bytes and offsets; the documents must be on the host."""
         assert isinstance(self.documents, Documents)
         self.documents.copy(part.first, part.last, text)
         own = self.offsets[part.first : part.last + 1]
         np.subtract(own, own[0], out=offsets)
 
-    def guards_of(self, part: Part) -> NDArray[np.int64] | None:
-        """Of a part, from its first byte on; None if there are none."""
+    def guards_of(self, part: BatchPart) -> NDArray[np.int64] | None:
+        """Return the guards of a part, counted from its first byte, or None if it has no guards."""
         start = self.offsets[part.first]
         begin, end = np.searchsorted(self.guards, (start, self.offsets[part.last]))
         return self.guards[begin:end] - start if begin < end else None
@@ -161,15 +156,15 @@ def _arrow(texts: Any, devices: Sequence[Device]) -> Documents | DeviceDocuments
 
 
 @dataclass
-class Part:
-    """Neighbouring documents that are encoded together.
+class BatchPart:
+    """A part of a batch: neighbouring documents that are encoded together.
 
     Attributes:
-        first: The first one's number.
-        last: One past the last one's.
-        size: Bytes of text.
-        refusal: Why it is left to the CPU as a whole, if it is.
-        encoded: What the device made of it; None before that, or if it had nothing to do.
+        first: The number of the first document.
+        last: One past the number of the last.
+        size: The bytes of text.
+        refusal: The reason why the whole part is left to the CPU, or None.
+        encoded: The device's result; None before encoding, and of a part without work for the device.
 
     """
 
@@ -184,11 +179,11 @@ class Part:
 
     @property
     def on_device(self) -> bool:
-        """Whether the device has something to do."""
+        """Whether the part has work for the device."""
         return self.size > 0 and self.refusal is None
 
     def refused(self) -> Iterator[tuple[int, str]]:
-        """The numbers of the documents that are left to the CPU, and why."""
+        """Yield the number of each document that is left to the CPU, and the reason."""
         if self.refusal is not None:
             yield from ((i, self.refusal) for i in range(self.first, self.last))
         if self.encoded is not None:

@@ -2,10 +2,11 @@
 
 The way of the data:
 
-    files.py           finds a template beside a tokenizer; chat_template.py renders it, compiled_template.py within bounds
-    environment.py     the sandbox and what templates may call; limits.py bounds what they may cost
-    messages.py        checks and prepares messages, as habits.py finds that the template wants them; continuation.py goes on
-                       with the last one
-    guard.py           tells user text from the template's own; prompt.py is the result
+    files.py           finds a template beside a tokenizer; chat_template.py renders it
+    messages.py        checks and prepares messages, in the form that capabilities.py finds the template to take;
+                       continuation.py goes on with the last one
+    native/            the engine: Jinja2 with an origin for every byte of the output, in C++; `_native.pyi` documents it
+    guard.py           finds the control tokens that are not the template's, from the origins
+    prompt.py          the result; masks.py tells messages and what a model learns from the same origins
     styles/            how models mark thinking and write tool calls, as data: a template shows them
 """

@@ -14,15 +14,12 @@ from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.options import refuse_texts
 from tokenweir.encode.texts import several_texts
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates.analysis import ArgumentForm
-from tokenweir.templates.compiled_template import CompiledTemplate
+from tokenweir.templates._native import Template
+from tokenweir.templates.capabilities import ArgumentForm, TemplateCapabilities
+from tokenweir.templates.continuation import append_tag, cut_at_tag
 from tokenweir.templates.files import read_template_files
-from tokenweir.templates.guard import DEFAULT_CHARACTERS, NONCHARACTERS, Guard
-from tokenweir.templates.habits import Habits
 from tokenweir.templates.messages import (
-    REASONING_FIELDS,
     ROLES,
-    Message,
     alias_reasoning,
     flatten_parts,
     name_calls,
@@ -50,10 +47,9 @@ _MAX_UNPICKLED = 32
 class ChatTemplate:
     """A Jinja chat template with HuggingFace's conventions, guarded against control tokens in user text.
 
-    The same messages render to the same text as with `transformers` 5.23, with three exceptions: content parts are
-    joined with line feeds for templates that do not loop over them, tool-call arguments are given in the form that the
-    template takes, JSON text or an object (vLLM parses text, too), and with the guard on, the noncharacters U+FDD0..U+FDEF
-    in the messages become U+FFFD.
+    The same messages render to the same text as with `transformers` 5.24, with two exceptions: content parts are joined
+    with line feeds for templates that do not loop over them, and tool-call arguments are given in the form that the
+    template takes, JSON text or an object (vLLM parses text, too).
 
     Objects are immutable and may be shared between threads.
 
@@ -84,8 +80,8 @@ class ChatTemplate:
             source: Jinja source. It comes with a model: never take one from a request.
             special_tokens: Template variables such as `bos_token`, and their text.
             name: Which of a model's templates it is; errors have it.
-            control_tokens: What user text must not become. None if unknown: the forms that control tokens take are
-                guarded then, and `Prompt.encode` checks that they suffice for the tokenizer.
+            control_tokens: Control tokens of the model, for `Prompt.segments`; None: those that the source shows. An encoder
+                guards against all that its tokenizer has.
             guard: Off, user text may become control tokens. Only for messages that are trusted throughout.
             extra_roles: Roles to accept beside system, developer, user, assistant, tool and function.
             clock: The time that the template's `strftime_now` tells.
@@ -112,25 +108,19 @@ class ChatTemplate:
             ("extra_roles", extra_roles),
             ("clock", clock),
         )
-        self._compiled = CompiledTemplate(source, f"chat template {name!r}")
-        self.variables = self._compiled.variables
-        self.marks_generation = self._compiled.marks_generation
-        characters: frozenset[str] = frozenset()
-        known = control_tokens is not None
+        self._filename = f"chat template {name!r}"
+        self._template = Template(source, self._filename)
+        self.variables = self._template.variables
+        self.marks_generation = self._template.marks_generation
         if control_tokens is None:
             roles = (token for token in self.special_tokens.values() if len(token) > 1)
             control_tokens = dict.fromkeys((*roles, *_TOKEN_FORMS.findall(source)))
-            characters = DEFAULT_CHARACTERS
         self.control_tokens = tuple(control_tokens)
-        self._guard: Guard | None = None
-        if guard:
-            tags = content_tags(source)
-            self._guard = Guard(
-                self.control_tokens, characters=characters, exempt=tags, literals=self._compiled.literals, known=known
-            )
+        self._guards = guard
+        self._thinking_tags = content_tags(source)
         self._roles = ROLES | frozenset(extra_roles)
         self._clock = clock
-        self._habits = Habits(self._compiled, self.special_tokens, clock)
+        self._capabilities = TemplateCapabilities(self._template, source, self.special_tokens, clock)
 
     def __reduce__(self) -> tuple[Callable[..., ChatTemplate], tuple[object, ...]]:
         return _unpickled, (type(self), self.source, tuple(self.special_tokens.items()), self.name, self._given)
@@ -193,22 +183,22 @@ class ChatTemplate:
     @property
     def content_format(self) -> Literal["parts", "string"]:
         """`"parts"` if the template loops over content parts, else `"string"`."""
-        return self._habits.content_format
+        return self._capabilities.content_format
 
     @property
     def argument_form(self) -> ArgumentForm:
         """How the template takes the arguments of calls: as an `"object"`, only as JSON `"text"`, or as `"either"`."""
-        return self._compiled.argument_form
+        return self._capabilities.argument_form
 
     @cached_property
     def reasoning(self) -> str | None:
         """The style of the thinking that the template shows, such as `"think"`; None if it shows none."""
-        return shown_reasoning(self._habits.shown)
+        return shown_reasoning(self._capabilities.shown)
 
     @cached_property
     def tool_style(self) -> str | None:
         """Likewise the style of the tool calls, such as `"hermes"`."""
-        return shown_tools(self._habits.shown)
+        return shown_tools(self._capabilities.shown)
 
     def render(
         self,
@@ -220,6 +210,7 @@ class ChatTemplate:
         continue_final_message: bool | str = False,
         find_generated: bool = False,
         mend_calls: bool = False,
+        history_thinking: Literal["control", "text"] = "control",
         **variables: Any,
     ) -> Prompt:
         """Render a conversation.
@@ -233,16 +224,18 @@ class ChatTemplate:
             documents: For templates that quote from documents.
             continue_final_message: End inside the last message so that the model goes on with it: True continues its
                 `content`, a string names another field.
-            find_generated: Also find what the template has between `{% generation %}` and `{% endgeneration %}`, for
-                `Prompt.generated`; it renders once more.
+            find_generated: Also give what the template has between `{% generation %}` and `{% endgeneration %}` as
+                `Prompt.generated`.
             mend_calls: Give calls of a history as the model knows them, whatever the client has made of them, which
                 transformers does not: a message of their own without content, where the template else leaves them out
                 (DeepSeek R1), and ids that tell the functions, where it writes those alone (Kimi K2).
+            history_thinking: `"control"`: thinking tags in an assistant's content are control tokens, for templates look for
+                them there; `"text"`: they are text, as in all other input.
             **variables: The template's own, such as `enable_thinking`; see `ChatTemplate.variables`.
 
         Raises:
-            TemplateError: The messages are not as above, the template refuses them (with its own words), it exceeds
-                the limits, or the guard cannot hold for them because the template looks into their text.
+            TemplateError: The messages are not as above, the template refuses them (with its own words), or it exceeds a
+                bound.
             TextError: A string has a lone surrogate.
 
         """
@@ -253,62 +246,56 @@ class ChatTemplate:
         if find_generated and continue_final_message:
             raise TemplateError("continue_final_message and find_generated exclude each other")
         if find_generated and not self.marks_generation:
-            raise TemplateError(
-                f"{self._compiled.filename} has no {{% generation %}}, which says what a model generates"
-            )
+            raise TemplateError(f"{self._filename} has no {{% generation %}}, which says what a model generates")
         field = "content" if continue_final_message is True else continue_final_message or None
         if not isinstance(field, str | None):
             raise TemplateError(f"continue_final_message must be a bool or a field's name, not {type(field).__name__}")
         if add_generation_prompt is None:
             add_generation_prompt = field is None
 
-        texts: list[str] = []
+        if history_thinking not in ("control", "text"):
+            raise TemplateError(f"history_thinking must be 'control' or 'text', not {history_thinking!r}")
 
-        def clean(text: str) -> str:
-            text = text if text.isascii() else NONCHARACTERS.sub("\ufffd", text)
-            texts.append(text)
-            return text
-
-        read = clean if self._guard else str
-        conversation = read_messages(messages, self._roles, read)
+        conversation = read_messages(messages, self._roles)
         alias_reasoning(conversation)
         if self.content_format == "string":
             flatten_parts(conversation)
         if self.argument_form == "object":
-            parse_arguments(conversation, read)
+            parse_arguments(conversation)
         elif self.argument_form == "text":
-            write_arguments(conversation, read)
+            write_arguments(conversation)
         # What a template does with calls is found by renderings, which other conversations need not pay for.
         if mend_calls and any(message.get("tool_calls") for message in conversation):
-            if self._habits.call_ids:
-                name_calls(conversation, self._habits.call_ids, read)
-            if field is None and self._habits.leaves_out_calls:
+            if self._capabilities.call_ids:
+                name_calls(conversation, self._capabilities.call_ids)
+            if field is None and self._capabilities.leaves_out_calls:
                 conversation = part_calls(conversation)
-        untrusted = {
-            **read_mapping(variables, "variables", read),
-            "tools": read_tools(tools, read),
-            "documents": read_mappings(documents, "documents", read),
-        }
-        trusted = {"add_generation_prompt": bool(add_generation_prompt), "strftime_now": self._clock().strftime}
-        given = {**self.special_tokens, **untrusted, **trusted}
-
-        def prompt(text: str, guarded: tuple[int, ...] = ()) -> Prompt:
-            generated = self._compiled.generated(text, conversation, given) if find_generated else ()
-            return Prompt(text, guarded, self.control_tokens, self._guard, generated)
-
-        if self._guard is None or not self._guard.concerns(texts):
-            return prompt(self._compiled.render(conversation, given, field))
-        marked_conversation = [_mark_message(message, field, self._guard) for message in conversation]
-        marked_given = given | {name: self._guard.mark(value) for name, value in untrusted.items()} | trusted
-        plain = self._compiled.render(conversation, given, field)
-        marked = self._compiled.render_marked(marked_conversation, marked_given, field)
-        guarded = self._guard.locate(marked, plain)
-        if guarded is None:
-            raise TemplateError(
-                f"{self._compiled.filename} looks into text that has one of {' '.join(sorted(self._guard.characters))}, so it "
-                "cannot be told where that text ends up; guard=False renders it for messages that are trusted"
-            )
-        return prompt(plain, guarded)
+        final = append_tag(conversation, field, self.source) if field is not None else ""
+        given = read_mapping(variables, "variables")
+        vouched = self.special_tokens.keys() - given.keys()
+        rendering = self._template.render(
+            {
+                **self.special_tokens,
+                **given,
+                "tools": read_tools(tools),
+                "documents": read_mappings(documents, "documents"),
+                "add_generation_prompt": bool(add_generation_prompt),
+                "messages": conversation,
+            },
+            now=self._clock(),
+            vouched=vouched,
+        )
+        if field is not None:
+            rendering.cut(len(cut_at_tag(rendering.text, final)))
+        return Prompt(
+            rendering.text,
+            None if self._guards else (),
+            self.control_tokens,
+            tuple(rendering.character_generation) if find_generated else (),
+            rendering=rendering,
+            exempt=self._thinking_tags if history_thinking == "control" else (),
+            roles=tuple(message["role"] for message in conversation),
+        )
 
 
 @lru_cache(maxsize=_MAX_UNPICKLED)
@@ -321,21 +308,6 @@ def _unpickled(
 ) -> ChatTemplate:
     """The template of a pickle."""
     return kind(source, special_tokens=dict(special_tokens), name=name, **dict(given))
-
-
-def _mark_message(message: Message, field: str | None, guard: Guard) -> Message:
-    """A message with marks, but for its role, which has been checked, and the names of the fields that we look up."""
-    marked = {}
-    for key, value in message.items():
-        if key == "role":
-            marked[key] = value
-        elif key == "content" and message["role"] == "assistant":
-            marked[key] = guard.mark_assistant(value)
-        elif key in ("content", field, *REASONING_FIELDS):
-            marked[key] = guard.mark(value)
-        else:
-            marked |= guard.mark({key: value})
-    return marked
 
 
 def _choose(templates: Mapping[str, str], name: str, owner: str) -> str:

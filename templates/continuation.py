@@ -6,7 +6,6 @@ A tag is appended to the message, and the rendered text is cut where the tag sta
 from __future__ import annotations
 
 from tokenweir.encode.errors import TemplateError
-from tokenweir.templates.marks import MARK
 from tokenweir.templates.messages import REASONING_FIELDS, Message
 
 TAG = "CONTINUE_FINAL_MESSAGE_TAG "  # templates know it; the space shows whether they trim
@@ -41,12 +40,9 @@ def append_tag(conversation: list[Message], field: str, source: str) -> str:
         return value
     if isinstance(value, list):
         for part in reversed(value):
-            key = (
-                next((key for key in part if key.replace(MARK, "") == "text"), None) if isinstance(part, dict) else None
-            )
-            if key is not None and isinstance(part[key], str):
-                text: str = part[key]
-                part[key] = text + TAG
+            text = part.get("text") if isinstance(part, dict) else None
+            if isinstance(text, str):
+                part["text"] = text + TAG
                 return text
     raise TemplateError(f"continue_final_message: the {field!r} of the last message has no text")
 

@@ -1,143 +1,27 @@
 """The guard that keeps user text from becoming control tokens, whatever a template does with it.
 
-A template pastes control text and user text into one string. The guard puts a mark after every character of user text
-that could be part of a control token, renders, and reads from the marks where user text came to stand; the tokenizer
-then matches no control token there. Marks travel with their character through concatenation, `replace`, `split` and
-JSON, so that text which a template puts together from harmless parts is found as well.
+The engine tells who wrote each byte of a prompt. A control token counts only where all its bytes are the template's, or
+vouched for: roles, and tokens that a template gets as variables. Thinking tags in an assistant's content count too, since
+templates look for them there, unless the template is told otherwise.
 
-Where the template's own text breaks off inside a control token (`seams.py`), what could complete it is marked too.
-
-The scheme is sound as long as the marks do not change what the template does. `MarkedEnvironment` makes a template
-blind to them, and `ChatTemplate` checks it on every render: the marked rendering without its marks must equal the
-rendering that was never marked.
+Most tokenizers match control tokens in the text as it is, so it is searched for them. Some match in normalized text, or
+have a model that makes control tokens of it; the prompt is encoded then, and the offsets of the control ids show where
+their characters stand.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from tokenweir.encode.components.added_tokens import is_control, is_plain
-from tokenweir.encode.spec import AddedToken
-from tokenweir.templates.marks import MARK
-from tokenweir.templates.seams import Seams
+from tokenweir.encode.spec import NFC, AddedToken, NormalizerSequence, Prepend, Replace
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.templates._native import ControlTokens, Rendering
 
-NONCHARACTERS = re.compile("[\ufdd0-\ufdef]")
-DEFAULT_CHARACTERS = frozenset("<[]\u2581\u25c1")  # with which the control tokens of every known model can be told
-_ESCAPED_MARK = re.compile(r"\\+ufdd0|\ufdd0")  # what repr() or JSON makes of it
-_ORDINARY = frozenset("_-./: ")
-
-
-class Guard:
-    """Marks user text and reads the marks.
-
-    Attributes:
-        characters: The characters that are marked.
-
-    """
-
-    def __init__(
-        self,
-        control_tokens: Iterable[str],
-        *,
-        characters: Iterable[str] = (),
-        exempt: Iterable[str] = (),
-        literals: Iterable[str] = (),
-        known: bool = True,
-    ) -> None:
-        """Build a guard.
-
-        Args:
-            control_tokens: One character of each of these is marked, wherever it stands in user text.
-            characters: More characters to mark.
-            exempt: Tags left unmarked in the assistant's content, since templates look for them there.
-            literals: All text that the template holds: user text that could complete it to a control token is marked.
-            known: The tokenizer has no other control tokens.
-
-        """
-        tokens = tuple(control_tokens)
-        self._seams = Seams(literals, tokens, known=known)
-        self.characters = frozenset(characters) | {telltale(token) for token in tokens}
-        wanted = self.characters | self._seams.characters
-        forms = {f for c in wanted for f in _forms(c)}
-        letters = any(c.isalpha() for c in forms)
-        lookalikes = _lookalikes(letters)
-        self._marked = wanted.union(forms, *(lookalikes.get(form, "") for form in forms))
-        self._ascii = tuple(c for c in self._marked if c.isascii())
-        # A token may begin with what is no telltale, `_<EOT>`: at the end of a text it is dangerous all the same.
-        self._heads = tuple(head for token in tokens if (head := token[: token.index(telltale(token))]).strip())
-        tags = sorted(exempt, key=len, reverse=True)
-        self._exempt = re.compile("(" + "|".join(map(re.escape, tags)) + ")") if tags else None
-
-    def concerns(self, texts: Iterable[str]) -> bool:
-        """Whether there is anything to mark in the texts."""
-        texts = list(texts)
-        joined = "\n".join(texts)
-        if any(c in joined for c in (self._ascii if joined.isascii() else self._marked)):
-            return True
-        return any(self._is_odd(text) for text in texts) if self._heads or self._seams else False
-
-    def mark(self, value: Any) -> Any:
-        """Mark every string in JSON-like data, the keys of dicts included."""
-        return _map(value, self._mark_text)
-
-    def mark_assistant(self, content: Any) -> Any:
-        """Mark an assistant's content, except for the exempt tags."""
-        return _map(content, self._mark_around_tags)
-
-    def _is_odd(self, text: str) -> bool:
-        """Whether a text is dangerous for more than the characters in it."""
-        return self._seams.completes(text) or text.rstrip().endswith(self._heads)
-
-    def _mark_text(self, text: str) -> str:
-        characters = self._ascii if text.isascii() else self._marked
-        if (self._heads or self._seams) and self._is_odd(text):
-            if (head := text.rstrip()).endswith(self._heads):
-                text = head + MARK + text[len(head) :]
-            text = self._seams.at_words(text, lambda word: word if word[1:2] == MARK else word[0] + MARK + word[1:])
-        for character in characters:  # many times faster than one regular expression
-            if character in text:
-                text = text.replace(character, character + MARK)
-        return text
-
-    def _mark_around_tags(self, text: str) -> str:
-        if self._exempt is None:
-            return self._mark_text(text)
-        pieces = self._exempt.split(text)
-        return "".join(piece if number % 2 else self._mark_text(piece) for number, piece in enumerate(pieces))
-
-    def locate(self, marked: str, plain: str) -> tuple[int, ...] | None:
-        """Find the marked characters.
-
-        Args:
-            marked: What the template made of marked messages.
-            plain: What it made of the same messages without marks.
-
-        Returns:
-            Offsets in `plain`, ascending; None if the marks changed the rendering otherwise than by standing in it.
-
-        """
-        pieces = marked.split(MARK)
-        if "".join(pieces) != plain:
-            pieces = _ESCAPED_MARK.split(marked)
-            if "".join(pieces) != plain:
-                return None
-        offsets = []
-        length = 0
-        for piece in pieces[:-1]:
-            length += len(piece)
-            # A template may have removed the character; a mark alone says nothing about what stands before it.
-            if piece and (piece[-1] in self._marked or self._seams or self._heads):
-                offsets.append(length - 1)
-        return tuple(offsets)
-
-    def uncovered(self, control_tokens: Iterable[str]) -> str | None:
-        """The first of `control_tokens` that has no marked character, which user text could therefore spell."""
-        return next((token for token in control_tokens if self.characters.isdisjoint(token)), None)
+_ROUNDS = 8  # of encoding again, after which all user text is guarded
 
 
 def control_texts(added_tokens: Iterable[AddedToken]) -> tuple[str, ...]:
@@ -145,47 +29,98 @@ def control_texts(added_tokens: Iterable[AddedToken]) -> tuple[str, ...]:
     return tuple(token.content for token in added_tokens if is_control(token))
 
 
-def telltale(token: str) -> str:
-    """The character of a control token by which user text that spells it is noticed.
-
-    Rare is best, as marks are in the way of templates that look into the text: the first that is neither a letter, a
-    digit nor plain punctuation, else the first that is no space. (U+2581 is one: a normalizer may make it of a space.)
-    """
-    spaceless = token.strip(" \t\r\n\u2581")
-    return next((c for c in token if not (is_plain(c) or c in _ORDINARY)), spaceless[:1] or token[0])
+@lru_cache(maxsize=64)
+def search_for(tokens: tuple[str, ...], exempt: tuple[str, ...]) -> ControlTokens:
+    """The search for some control tokens; `exempt` are those that an assistant's content may have."""
+    return ControlTokens(list(tokens), list(exempt))
 
 
-@cache
-def _lookalikes(letters: bool) -> Mapping[str, Sequence[str]]:
-    """Of what characters a normalizer (NFKC, NFKD, stripped accents) makes others: of the full-width `＜` it makes `<`.
+class TokenizerGuard:
+    """What a tokenizer takes for control tokens."""
 
-    Only tokens with `normalized=True` match in normalized text, so this matters to few tokenizers; it costs 30 ms, once.
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokens = tuple(tokenizer.control_texts)
+        ids = ((tokenizer.token_to_id(token), token) for token in self._tokens)
+        self._texts = {token_id: token for token_id, token in ids if token_id is not None}
+        self._sees_other_text = _sees_other_text(tokenizer)
 
-    Args:
-        letters: With both cases of each letter, for a normalizer may make one of the other, and with the forms above the
-            Basic Multilingual Plane, which are of letters, digits and the punctuation of numbered lists only.
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> TokenizerGuard:
+        """The guard of a tokenizer, made once."""
+        guard = _guards.get(tokenizer)
+        if guard is None:
+            guard = _guards[tokenizer] = cls(tokenizer)
+        return guard
 
-    """
-    form = _forms if letters else partial(unicodedata.normalize, "NFKD")
-    made_of = defaultdict[str, list[str]](list)
-    for c in map(chr, range(0xA0, 0x20000 if letters else 0x10000)):
-        if (made := form(c)) != c:
-            for one in made:
-                made_of[one].append(c)
-    return made_of
+    def guarded(self, rendering: Rendering, tokenizer: Tokenizer, exempt: tuple[str, ...]) -> tuple[int, ...]:
+        """Find the characters over which no control token may match.
+
+        Args:
+            rendering: The prompt.
+            tokenizer: The tokenizer of this guard.
+            exempt: Control tokens that count in an assistant's content.
+
+        Returns:
+            Ascending offsets of characters, one for each control token that would count and must not.
+
+        """
+        guarded = rendering.guarded(search_for(self._tokens, exempt))
+        if not self._sees_other_text:
+            return guarded
+        offsets = set(guarded)
+        text = rendering.text
+        unvouched = rendering.unvouched
+        for _ in range(_ROUNDS):
+            encoded = tokenizer.encode_with_offsets(text, add_special_tokens=False, guarded=sorted(offsets))
+            wrong = set()
+            for token_id, (start, end) in zip(encoded.ids, encoded.offsets, strict=True):
+                token = self._texts.get(token_id)
+                if token is None:
+                    continue
+                if token == token.strip():  # white space that a token takes along is nobody's control token
+                    start += len(text[start:end]) - len(text[start:end].lstrip())
+                    end = start + len(text[start:end].rstrip())
+                found = _first_unvouched(unvouched, start, end, token in exempt)
+                if found is not None:
+                    wrong.add(found)
+            if not wrong:
+                return tuple(sorted(offsets))
+            if wrong & offsets:  # the offsets of some normalizers are those of a character beside the right one
+                break
+            offsets |= wrong
+        return tuple(i for start, end, _ in unvouched for i in range(start, end))
 
 
-def _forms(character: str) -> str:
-    """What a normalizer may make of a character, one at a time, and for a letter both cases of it."""
-    form = unicodedata.normalize("NFKD", character)
-    return form + form.lower() + form.upper() if form.isalpha() else form
+_guards: WeakKeyDictionary[Tokenizer, TokenizerGuard] = WeakKeyDictionary()
 
 
-def _map(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list):
-        return [_map(item, change) for item in value]
-    if isinstance(value, dict):
-        return {change(key): _map(item, change) for key, item in value.items()}
-    return value
+def _first_unvouched(stretches: Sequence[tuple[int, int, bool]], start: int, end: int, exempt: bool) -> int | None:
+    """The first of some characters that nobody vouches for; `exempt`: an assistant's content needs no one to."""
+    at = bisect_right(stretches, start, key=lambda stretch: stretch[1])  # the first that ends behind `start`
+    while at < len(stretches) and stretches[at][0] < end:
+        if not (exempt and stretches[at][2]):
+            return max(start, stretches[at][0])
+        at += 1
+    return None
+
+
+def _sees_other_text(tokenizer: Tokenizer) -> bool:
+    """Whether control tokens may be found in text that the normalizer made of other characters."""
+    normalizer = tokenizer.spec.normalizer
+    if normalizer is None:
+        return False
+    if any(token.normalized for token in tokenizer.added_tokens if is_control(token)):
+        return True
+    steps = normalizer.normalizers if isinstance(normalizer, NormalizerSequence) else (normalizer,)
+    return not all(_only_adds_words(step) for step in steps)
+
+
+def _only_adds_words(step: object) -> bool:
+    """Whether no control token's punctuation comes from a step of a normalizer."""
+    match step:
+        case NFC():
+            return True
+        case Prepend(prepend=added) | Replace(content=added):
+            return is_plain(added)
+        case _:
+            return False

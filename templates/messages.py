@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tokenweir.encode.errors import TemplateError, TextError, TokenweirError
@@ -19,13 +19,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 Message = dict[str, Any]
 
 
-def read_messages(messages: object, roles: frozenset[str], clean: Callable[[str], str]) -> list[Message]:
+def read_messages(messages: object, roles: frozenset[str]) -> list[Message]:
     """Check messages and copy them.
 
     Args:
         messages: A sequence of mappings with a `role` and, mostly, a `content`: a string, a list of parts or None.
         roles: The roles to accept. Templates paste the role into control text, hence no others.
-        clean: Applied to every string.
 
     Returns:
         New dicts and lists, which nobody else holds.
@@ -35,7 +34,7 @@ def read_messages(messages: object, roles: frozenset[str], clean: Callable[[str]
         TextError: A string has a lone surrogate.
 
     """
-    copies = [read_mapping(message, where, clean) for message, where in _items(messages, "messages")]
+    copies = [read_mapping(message, where) for message, where in _items(messages, "messages")]
     for index, message in enumerate(copies):
         where = f"messages[{index}]"
         role = message.get("role")
@@ -58,7 +57,7 @@ def read_messages(messages: object, roles: frozenset[str], clean: Callable[[str]
     return copies
 
 
-def read_mappings(values: object, name: str, clean: Callable[[str], str]) -> list[dict[str, Any]] | None:
+def read_mappings(values: object, name: str) -> list[dict[str, Any]] | None:
     """Check and copy `documents`: a sequence of mappings, or None.
 
     Raises:
@@ -68,10 +67,10 @@ def read_mappings(values: object, name: str, clean: Callable[[str], str]) -> lis
     """
     if values is None:
         return None
-    return [read_mapping(value, where, clean) for value, where in _items(values, name)]
+    return [read_mapping(value, where) for value, where in _items(values, name)]
 
 
-def read_tools(values: object, clean: Callable[[str], str]) -> list[dict[str, Any]] | None:
+def read_tools(values: object) -> list[dict[str, Any]] | None:
     """Check and copy `tools`: a sequence of mappings, each of which describes a function by its name, or None.
 
     Raises:
@@ -83,22 +82,22 @@ def read_tools(values: object, clean: Callable[[str], str]) -> list[dict[str, An
         return None
     tools = []
     for tool, where in _items(values, "tools"):
-        tools.append(read_mapping(tool, where, clean))
+        tools.append(read_mapping(tool, where))
         function = tool.get("function", tool) if isinstance(tool, Mapping) else None
         if not (isinstance(function, Mapping) and isinstance(function.get("name"), str)):
             raise TemplateError(f"{where} names no function{_wanted(where)}")
     return tools
 
 
-def read_mapping(value: object, where: str, clean: Callable[[str], str]) -> dict[str, Any]:
+def read_mapping(value: object, where: str) -> dict[str, Any]:
     """Check and copy a mapping of JSON-like data."""
     if not isinstance(value, Mapping):
         raise TemplateError(f"{where} must be a mapping, not {type(value).__name__}{_wanted(where)}")
-    copy: dict[str, Any] = read_value(value, where, clean)
+    copy: dict[str, Any] = read_value(value, where)
     return copy
 
 
-def read_value(value: object, where: str, clean: Callable[[str], str]) -> Any:
+def read_value(value: object, where: str) -> Any:
     """Check and copy JSON-like data; tuples become lists, mappings become dicts.
 
     Raises:
@@ -107,7 +106,7 @@ def read_value(value: object, where: str, clean: Callable[[str], str]) -> Any:
 
     """
     try:
-        return _copied(value, clean, 0)
+        return _copied(value, 0)
     except _RefusedError as refused:
         raise refused.kind(refused.before + where + "".join(reversed(refused.path)) + refused.reason) from None
 
@@ -123,13 +122,13 @@ class _RefusedError(Exception):
         self.of_key = False  # of the mapping that is being copied, so the path ends at the mapping itself
 
 
-def _copied(value: object, clean: Callable[[str], str], depth: int) -> Any:
+def _copied(value: object, depth: int) -> Any:
     if isinstance(value, str):
         if not value.isascii() and (found := _SURROGATE.search(value)):
             raise _RefusedError(
                 f" has the lone surrogate U+{ord(found[0]):04X} at character {found.start()}", kind=TextError
             )
-        return clean(str(value))  # of a subclass of str, such as a StrEnum, only the text
+        return str(value)  # of a subclass of str, such as a StrEnum, only the text
     if value is None or isinstance(value, int | float):
         return value
     if depth == MAX_DEPTH:
@@ -139,15 +138,15 @@ def _copied(value: object, clean: Callable[[str], str], depth: int) -> Any:
         if isinstance(value, dict | Mapping):
             copy = {}
             for place, item in value.items():
-                key = clean(place) if type(place) is str and place.isascii() else _copied_key(place, clean)
+                key = place if type(place) is str and place.isascii() else _copied_key(place)
                 plain = type(item) is str and item.isascii()
-                copy[key] = clean(item) if plain else _copied(item, clean, depth + 1)
+                copy[key] = item if plain else _copied(item, depth + 1)
             return copy
         if isinstance(value, list | tuple):
             items: list[Any] = []
             for item in value:
                 place = len(items)
-                items.append(_copied(item, clean, depth + 1))
+                items.append(_copied(item, depth + 1))
             return items
     except _RefusedError as refused:
         if not refused.of_key:
@@ -157,10 +156,10 @@ def _copied(value: object, clean: Callable[[str], str], depth: int) -> Any:
     raise _RefusedError(f" of type {type(value).__name__} cannot be given to templates")
 
 
-def _copied_key(key: object, clean: Callable[[str], str]) -> str:
+def _copied_key(key: object) -> str:
     try:
         if isinstance(key, str):
-            copy: str = _copied(key, clean, 0)
+            copy: str = _copied(key, 0)
             return copy
         refused = _RefusedError(f" has the key {key!r}, which is not a string")
     except _RefusedError as error:
@@ -204,14 +203,13 @@ def flatten_parts(messages: Iterable[Message]) -> None:
             message["content"] = "\n".join(texts)
 
 
-def parse_arguments(messages: Iterable[Message], clean: Callable[[str], str]) -> None:
+def parse_arguments(messages: Iterable[Message]) -> None:
     """Turn tool-call arguments that are the JSON text of an object into the object, in place.
 
     OpenAI's clients send text; most templates take the object and write JSON themselves. vLLM does the same.
 
     Args:
         messages: The messages.
-        clean: Applied to every string of the object, since JSON's escapes may hide any character.
 
     Raises:
         TemplateError: The object is nested too deep.
@@ -225,22 +223,21 @@ def parse_arguments(messages: Iterable[Message], clean: Callable[[str], str]) ->
             except (ValueError, RecursionError):
                 continue
             if isinstance(arguments, dict):
-                function["arguments"] = read_value(arguments, f"the arguments of {where}", clean)
+                function["arguments"] = read_value(arguments, f"the arguments of {where}")
 
 
-def write_arguments(messages: Iterable[Message], clean: Callable[[str], str]) -> None:
+def write_arguments(messages: Iterable[Message]) -> None:
     """Turn tool-call arguments that are an object into its JSON text, in place.
 
     Templates that add it to other text fail with the object.
 
     Args:
         messages: The messages.
-        clean: Applied to the text.
 
     """
     for function, _ in _functions(messages):
         if isinstance(function.get("arguments"), dict):
-            function["arguments"] = clean(json.dumps(function["arguments"], ensure_ascii=False))
+            function["arguments"] = json.dumps(function["arguments"], ensure_ascii=False)
 
 
 def part_calls(messages: Iterable[Message]) -> list[Message]:
@@ -257,13 +254,12 @@ def part_calls(messages: Iterable[Message]) -> list[Message]:
     return parted
 
 
-def name_calls(messages: Iterable[Message], form: str, clean: Callable[[str], str]) -> None:
+def name_calls(messages: Iterable[Message], form: str) -> None:
     """Give calls, and the results that name them, ids that tell the function, in place.
 
     Args:
         messages: The messages.
         form: What an id is, with `{name}` and `{number}`; one that is so already stays.
-        clean: Applied to every new id.
 
     """
     number = 0
@@ -274,7 +270,7 @@ def name_calls(messages: Iterable[Message], form: str, clean: Callable[[str], st
             if isinstance(name, str):
                 last = _NUMBER.search(given) if isinstance(given, str) else None
                 if last is None or given != form.format(name=name, number=last[0]):
-                    call["id"] = clean(form.format(name=name, number=number))
+                    call["id"] = form.format(name=name, number=number)
                 if isinstance(given, str):
                     ids[given] = call["id"]
             number += 1

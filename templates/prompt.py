@@ -1,21 +1,21 @@
-"""A rendered prompt, which knows where user text stands in it."""
+"""A rendered prompt, which knows who wrote each character of it."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from functools import cached_property
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
 
 from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates.guard import Guard
+from tokenweir.templates import masks
+from tokenweir.templates._native import Rendering
+from tokenweir.templates.guard import TokenizerGuard, search_for
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """A stretch of a prompt.
 
     Attributes:
@@ -28,24 +28,99 @@ class Segment:
     control: bool
 
 
-@dataclass(frozen=True)
+class OriginSpan(NamedTuple):
+    """A stretch of a prompt that one origin wrote.
+
+    Attributes:
+        start: Its first character.
+        end: The character behind it.
+        origin: `"template"`, `"engine"` (digits, JSON's punctuation), or a path into the variables, such as
+            `messages[3].content`; that of a key ends in ` (key)`.
+        changed: The text is not that of the origin: escaped, of another case, or a number's digits.
+
+    """
+
+    start: int
+    end: int
+    origin: str
+    changed: bool
+
+
 class Prompt:
-    """The text of a prompt and what in it is user text.
+    """The text of a prompt, and who wrote it.
 
     Attributes:
         text: What the template rendered.
-        guarded: Offsets, ascending, of the characters of user text over which no control token may match.
         control_tokens: The control tokens that the template was told of or that its source shows.
-        guard: The guard that found `guarded`; None if the template has none.
         generated: Ascending (start, end) of the characters that a model is to generate, if `render` was asked to find them.
 
     """
 
-    text: str
-    guarded: tuple[int, ...] = ()
-    control_tokens: tuple[str, ...] = ()
-    guard: Guard | None = field(default=None, compare=False, repr=False)
-    generated: tuple[tuple[int, int], ...] = ()
+    def __init__(
+        self,
+        text: str,
+        guarded: tuple[int, ...] | None = None,
+        control_tokens: tuple[str, ...] = (),
+        generated: tuple[tuple[int, int], ...] = (),
+        *,
+        rendering: Rendering | None = None,
+        exempt: tuple[str, ...] = (),
+        roles: tuple[str, ...] = (),
+    ) -> None:
+        """Build a prompt.
+
+        Args:
+            text: Its text.
+            guarded: Ascending offsets of characters over which no control token may match, whatever the tokenizer; None:
+                they are found by the origins, if `rendering` has any.
+            control_tokens: Control tokens, for `segments`.
+            generated: Stretches for `encode_with_mask`.
+            rendering: The origins of the text.
+            exempt: Control tokens that count also in an assistant's content.
+            roles: The roles of the messages, for `loss_mask`.
+
+        """
+        self.text = text
+        self.control_tokens = control_tokens
+        self.generated = generated
+        self._guarded = () if guarded is None and rendering is None else guarded
+        self._rendering = rendering
+        self._exempt = exempt
+        self._roles = roles
+
+    def _key(self) -> tuple[object, ...]:
+        return self.text, self.guarded, self.control_tokens, self.generated
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Prompt) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Prompt({self.text!r}, guarded={self.guarded!r}, control_tokens={self.control_tokens!r}, generated={self.generated!r})"
+
+    @cached_property
+    def guarded(self) -> tuple[int, ...]:
+        """Offsets, ascending, of characters over which none of `control_tokens` may match."""
+        if self._guarded is not None or self._rendering is None:
+            return self._guarded or ()
+        return self._rendering.guarded(search_for(self.control_tokens, self._exempt))
+
+    def guarded_for(self, tokenizer: Tokenizer) -> tuple[int, ...]:
+        """Find the characters over which no control token of a tokenizer may match, for encoders other than `encode`.
+
+        Args:
+            tokenizer: The tokenizer that encodes the prompt.
+
+        Returns:
+            Ascending offsets: of each control token in the text that is not wholly the template's, one character.
+
+        """
+        check_tokenizer(tokenizer)
+        if self._guarded is not None or self._rendering is None:
+            return self._guarded or ()
+        return TokenizerGuard.of(tokenizer).guarded(self._rendering, tokenizer, self._exempt)
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
@@ -69,6 +144,71 @@ class Prompt:
             segments.append(Segment(self.text[done:], False))
         return tuple(segments)
 
+    @cached_property
+    def origins(self) -> tuple[OriginSpan, ...]:
+        """Who wrote the text, stretch by stretch and without gaps; empty for a prompt that no template made."""
+        if self._rendering is None:
+            return ()
+        name = self._rendering.origin
+        paths = {origin: name(origin) for _, _, origin, _ in self._rendering.character_spans}
+        return tuple(
+            OriginSpan(start, end, paths[origin], changed)
+            for start, end, origin, changed in self._rendering.character_spans
+        )
+
+    @cached_property
+    def left_out(self) -> tuple[str, ...]:
+        """Paths of texts in the input that the template wrote nothing of, such as a system message that it drops.
+
+        Roles, types and ids are not counted, nor is a name of the reasoning if the template writes another one.
+        """
+        if self._rendering is None:
+            return ()
+        written = {span.origin for span in self.origins}
+        return tuple(path for path in self._rendering.left_out if masks.is_content(path, written))
+
+    def message_indices(self, tokenizer: Tokenizer) -> list[int]:
+        """Tell the message of each id.
+
+        Args:
+            tokenizer: The model's tokenizer.
+
+        Returns:
+            For each id of `encode` the number of the message whose text is in it, or -1: the template's text alone, or
+            that of tools and other variables.
+
+        """
+        return masks.message_indices(self.origins, self._encoded_offsets(tokenizer)[1])
+
+    def loss_mask(
+        self,
+        tokenizer: Tokenizer,
+        roles: Collection[str] = ("assistant",),
+        *,
+        thinking: bool = True,
+        tool_calls: bool = True,
+        end_tokens: bool = False,
+    ) -> list[int]:
+        """Tell which ids a model learns, for any template, whether it marks them or not.
+
+        Those are the ids from the first to the last text of a message, with the template's markup between and directly
+        behind it, up to the token that ends the turn.
+
+        Args:
+            tokenizer: The model's tokenizer.
+            roles: The roles whose messages count.
+            thinking: Count the reasoning fields of messages.
+            tool_calls: Count their calls.
+            end_tokens: Count the token that ends a turn, one of `tokenizer.eos_ids`.
+
+        Returns:
+            1 or 0 for each id of `encode`.
+
+        """
+        ids, offsets = self._encoded_offsets(tokenizer)
+        fields = masks.Fields(self._roles, frozenset(roles), thinking=thinking, tool_calls=tool_calls)
+        return masks.loss_mask(self.origins, ids, offsets, tokenizer.eos_ids, fields, end_tokens=end_tokens)
+
     def encode(self, tokenizer: Tokenizer) -> list[int]:
         """Turn the prompt into ids.
 
@@ -78,15 +218,11 @@ class Prompt:
         Args:
             tokenizer: The model's tokenizer.
 
-        Raises:
-            TemplateError: As for `check`.
-
         """
-        self.check(tokenizer)
-        return tokenizer.encode(self.text, add_special_tokens=False, guarded=self.guarded)
+        return tokenizer.encode(self.text, add_special_tokens=False, guarded=self.guarded_for(tokenizer))
 
     def encode_with_mask(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-        """Turn the prompt into ids, and say which a model learns to generate.
+        """Turn the prompt into ids, and tell which a model learns to generate.
 
         Args:
             tokenizer: The model's tokenizer.
@@ -95,40 +231,16 @@ class Prompt:
             The ids of `encode`, and for each 1 if it covers a character of `generated`, else 0: what transformers gives
             for `return_assistant_tokens_mask`.
 
-        Raises:
-            TemplateError: As for `check`.
-
         """
-        self.check(tokenizer)
-        encoded = tokenizer.encode_with_offsets(self.text, add_special_tokens=False, guarded=self.guarded)
+        ids, offsets = self._encoded_offsets(tokenizer)
         ends = [end for _, end in self.generated]
         mask = []
-        for start, end in encoded.offsets:
+        for start, end in offsets:
             at = bisect_right(ends, start)  # the first stretch that ends after the id's first character
             mask.append(int(start < end and at < len(ends) and self.generated[at][0] < end))
-        return encoded.ids, mask
+        return ids, mask
 
-    def check(self, tokenizer: Tokenizer) -> None:
-        """Check that the guard watches for all control tokens of a tokenizer; for encoders other than `encode`.
-
-        Raises:
-            TemplateError: It does not, which can only happen to a template that was loaded without its tokenizer.
-
-        """
-        check_tokenizer(tokenizer)
-        if self.guard and (token := _uncovered(self.guard, tokenizer)) is not None:
-            raise TemplateError(
-                f"the tokenizer has the control token {token!r}, which this template does not guard against: "
-                "load it with ChatTemplate.from_tokenizer(tokenizer), or pass control_tokens="
-            )
-
-
-_checked: WeakKeyDictionary[Tokenizer, dict[frozenset[str], str | None]] = WeakKeyDictionary()
-
-
-def _uncovered(guard: Guard, tokenizer: Tokenizer) -> str | None:
-    """`guard.uncovered`, once for each tokenizer: some have thousands of added tokens."""
-    known = _checked.setdefault(tokenizer, {})
-    if guard.characters not in known:
-        known[guard.characters] = guard.uncovered(tokenizer.control_texts)
-    return known[guard.characters]
+    def _encoded_offsets(self, tokenizer: Tokenizer) -> tuple[list[int], list[tuple[int, int]]]:
+        guarded = self.guarded_for(tokenizer)
+        encoded = tokenizer.encode_with_offsets(self.text, add_special_tokens=False, guarded=guarded)
+        return encoded.ids, encoded.offsets

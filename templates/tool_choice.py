@@ -76,7 +76,7 @@ def honour_tool_choice(
     if tool_choice == "none":
         return HeardChoice(tools, variables | {"tool_choice": "none"})
     name = None if tool_choice == "required" else _name(tool_choice)
-    tools = read_tools(tools, str) or []
+    tools = read_tools(tools) or []
     shown = [tool for tool in tools if name is None or _field(tool, "name") == name]
     if not shown:
         what = f"names {name!r}, which is none of the {len(tools)} tools" if name else "requires a call of no tools"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import runpy
-from functools import lru_cache
 from pathlib import Path
 
 import hypothesis
@@ -15,8 +14,6 @@ from gguf_writer import gguf_bytes
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines import local_model
-from tokenweir.templates import chat_template
-from tokenweir.templates.compiled_template import CompiledTemplate
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("TOKENWEIR_DATA") or ROOT.parent / "shared" / "data")
@@ -53,14 +50,6 @@ def data_path(name: str) -> Path:
 @pytest.fixture(scope="session")
 def data():
     return data_path
-
-
-@pytest.fixture(scope="session", autouse=True)
-def compiled_once():
-    """Many tests make templates of the same sources, each of which takes up to 0.2 s to compile and does not change."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chat_template, "CompiledTemplate", lru_cache(maxsize=256)(CompiledTemplate))
-        yield
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def test_a_tokenizer_is_called_tokenizer_everywhere():
                 assert name == "tokenizer", place
                 takers.add(place)
     assert {"DecodeStream", "DecodeBatch", "ChatDecoder", "chat", "detokenize", "ChatStreamer"} <= takers
-    assert {"Prompt.encode", "Prompt.check", "decode_chat", "ChatTemplate.from_tokenizer"} <= takers
+    assert {"Prompt.encode", "Prompt.guarded_for", "decode_chat", "ChatTemplate.from_tokenizer"} <= takers
 
 
 def test_every_error_is_a_builtin_too():

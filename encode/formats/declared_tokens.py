@@ -163,8 +163,15 @@ def _is_own_role(key: str) -> bool:
 
 
 def _add_token_map(values: dict[str, Any], token_map: Mapping[str, Any]) -> None:
-    """Add the entries of special_tokens_map.json, which come before those of the config."""
+    """Add the entries of special_tokens_map.json, which come before those of the config.
+
+    Raises:
+        TokenizerFileError: If the token of a role has the wrong type.
+
+    """
     for key, value in token_map.items():
+        if key in ROLES and not isinstance(value, str | dict | None):
+            raise TokenizerFileError(f"{TOKEN_MAP}: {key} is {value!r:.60}")
         if key == _EXTRA and isinstance(value, list):
             existing = values.get(_EXTRA)
             merged = list(existing) if isinstance(existing, list) else []

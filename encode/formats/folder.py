@@ -87,8 +87,8 @@ def _with_declared(
 ) -> TokenizerSpec:
     """Return `spec` with the tokens, roles and flags of the files beside it.
 
-    A post-processor of its own decides what goes around a text, and so does a rank file, whose library adds nothing. Only
-    a SentencePiece model leaves that to the flags, as its class does in transformers 5.24.
+    The flags decide what is added to a text for a SentencePiece model only, as they do for its class in transformers
+    5.24: it has no post-processor. `tiktoken` adds nothing.
     """
     declared = read_declared(config, token_map, more_tokens, spec.added_tokens, spec.padding)
     spec = replace(
@@ -120,10 +120,12 @@ def _added_tokens(spec: TokenizerSpec, declared: Declared) -> tuple[AddedToken, 
     match spec.model:
         case SentencePiece():
             return _beside_pieces(spec, spec.model, declared)
-        case RankBPE():
-            listed = {token.content for token in spec.added_tokens}
-            tokens = (token.added(i) for i, token in sorted(declared.tokens.items()))
-            return (*spec.added_tokens, *(token for token in tokens if token.content and token.content not in listed))
+        case RankBPE():  # whose library finds special tokens in one way only, so that most flags do not count
+            listed = {"", *(token.content for token in spec.added_tokens)}
+            normalized = spec.normalizer is not None
+            more = [(i, token) for i, token in sorted(declared.tokens.items()) if token.content not in listed]
+            tokens = (AddedToken(token.content, i, normalized=normalized, special=token.special) for i, token in more)
+            return (*spec.added_tokens, *tokens)
         case _:
             return (*spec.added_tokens, *tokens_to_add(spec.added_tokens, declared))
 

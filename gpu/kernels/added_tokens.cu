@@ -1,29 +1,29 @@
-// Where documents begin, and the added tokens in them.
+// Marking of documents, and the search for added tokens.
 #include "common/documents.cuh"
 #include "encoder/token_trie.h"
 #include "base/utf8.h"
 
 namespace tokenweir::added {
 
-// Added tokens that are searched for at once; gpu/modes/tables.py fills it.
+// The added tokens of one search; filled by gpu/modes/tables.py.
 struct AddedTokenTables {
-  static constexpr uint32_t kOdd = 0x80000000;  // in `ids`: it is more than its content
+  static constexpr uint32_t kHostOnly = 0x80000000;  // flag in `ids`: the token strips white space or matches words only
 
-  const uint32_t* first;  // bits of the bytes that a token begins with
+  const uint32_t* first;  // bit set of the bytes that tokens begin with
   const TrieNode* trie;
   const uint32_t* ids;
   uint64_t longest;  // bytes
 };
 
-constexpr uint32_t kThreads = 256, kBytes = 8;  // bytes a thread, which it reads as one word
+constexpr uint32_t kThreads = 256, kBytes = 8;  // kBytes: the bytes of a thread, which it reads as one word
 
 struct Search {
   const AddedTokenTables& tables;
   const Documents& documents;
   const uint8_t* text;
-  const int64_t* guards;  // sorted places that no token may cover
+  const int64_t* guards;  // sorted; places that no token may cover
   uint32_t n_guards;
-  const uint32_t* taken;  // bytes of tokens that an earlier search has found; it goes between them
+  const uint32_t* taken;  // bit map of the bytes of tokens that an earlier search found, which this one skips
 
   struct Match {
     int32_t token = -1;
@@ -32,7 +32,7 @@ struct Search {
 
   __device__ bool may_begin(uint8_t byte) const { return tables.first[byte >> 5] >> (byte & 31) & 1; }
 
-  // The longest token at a place whose first byte may begin one.
+  // The longest token at a place where `may_begin` holds.
   __device__ Match match(uint32_t at, uint32_t document_end) const {
     Match match = longest(at, document_end);
     if (match.token < 0) return match;
@@ -65,8 +65,8 @@ struct Search {
 
 }  // namespace tokenweir::added
 
-// Sets a bit in `begins` where a document begins. One that begins or ends inside a character is refused; what is within
-// documents is looked at when they are cut. A thread a document.
+// Sets a bit in `begins` where a document begins. Documents that begin or end inside a character are refused; bytes
+// within documents are validated when they are cut. One thread per document.
 extern "C" __global__ void mark_documents(const uint8_t* text, const int64_t* offsets, uint32_t n_documents,
                                           uint32_t* begins, uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
@@ -76,20 +76,20 @@ extern "C" __global__ void mark_documents(const uint8_t* text, const int64_t* of
   const uint32_t begin = documents.begin(document), end = documents.end(document);
   if (begin == end) return;
   set_bit(begins, begin);
-  uint32_t last = end - 1;  // where the last character begins
+  uint32_t last = end - 1;  // the first byte of the last character
   while (last > begin && end - last < 4 && utf8_continues(text[last])) last--;
   if (utf8_continues(text[begin]) || (text[last] >= 0xC0 && utf8_length(text[last]) > end - last))
     documents.refuse_document(document, kInvalidUtf8);
 }
 
-// Finds added tokens, leftmost first and of these the longest, as added_tokens.h does. A thread looks at kBytes places.
+// Finds added tokens by the leftmost-longest rule, as added_tokens.h does. Each thread searches kBytes places.
 //
-// Tokens may overlap. Those that do, one after the other, are a cluster; the thread of its first place goes through it and
-// says which count. So the first bytes of `longest` - 1 places before a match are looked at, and all of those inside.
+// Matches may overlap. A run of overlapping matches is a cluster; the thread of its first place walks it and decides
+// which matches count. So a thread also checks the `longest` - 1 places before a match, and every place inside one.
 //
-// guards[n_guards]: sorted places that no token may cover. earlier: bits of the bytes of tokens that were found before,
-// or null. max_bytes: bytes of a cluster; the document is refused if there are more. Of a token that counts: `found` has bits
-// for its bytes, ids[place] its id, and `tokens` a bit for the place.
+// guards[n_guards]: sorted; places that no token may cover. earlier: bit map of the bytes of tokens that earlier
+// searches found, or null. max_bytes: the most bytes of a cluster; documents with longer ones are refused. For a match
+// that counts, `found` gets bits for its bytes, ids[place] its id, and `tokens` a bit for the place.
 extern "C" __global__ void __launch_bounds__(256, 6)
     find_added_tokens(const tokenweir::added::AddedTokenTables* added, const uint8_t* text, uint32_t n,
                       const int64_t* offsets, uint32_t n_documents, const int64_t* guards, uint32_t n_guards,
@@ -105,8 +105,8 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   const Search search{tables, documents, text, guards, n_guards, earlier};
   const auto take = [&](uint32_t at, const Search::Match& match) {
     const uint32_t id = tables.ids[match.token];
-    if (id & AddedTokenTables::kOdd) documents.refuse(at, kOddToken);
-    ids[at] = id & ~AddedTokenTables::kOdd;
+    if (id & AddedTokenTables::kHostOnly) documents.refuse(at, kUnsupportedToken);
+    ids[at] = id & ~AddedTokenTables::kHostOnly;
     set_bit(tokens, at);
     for (uint32_t place = at; place < match.end; place++) set_bit(found, place);
   };

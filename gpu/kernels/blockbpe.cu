@@ -1,17 +1,17 @@
 // BlockBPE (You, 2025): byte-pair encoding of a whole string by one block, without a pattern.
 //
-// A pass merges all pairs of the lowest rank (block_merge.cuh). The ids are those of Algorithm 1, which merges one pair
-// a step; tests/oracles/blockbpe_reference.py says how that algorithm is read. There are about as many passes as
-// different words and parts of words in the string, and each takes time in its length.
+// A pass merges all pairs of the lowest rank (block_merge.cuh). The ids are those of Algorithm 1, which does one merge
+// in each step; tests/oracles/blockbpe_reference.py interprets that algorithm. The number of passes grows with the
+// number of distinct words and subwords in the string, and the time of a pass with its length.
 //
-// The kernel `algorithm1` does what the paper prints and nothing else, for comparison: one merge a pass, by its steps 1 to 5.
+// The kernel `algorithm1` is a literal baseline: one merge in each pass, by steps 1 to 5 of the paper.
 #include "common/block_merge.cuh"
 #include "gpu_tables/device_bpe.h"
 #include "common/documents.cuh"
 
 namespace tokenweir::block {
 
-constexpr uint32_t kWhole = 0x80000000;  // set in the id of an added token: it merges with nothing
+constexpr uint32_t kWhole = 0x80000000;  // flag in the id of an added token, which takes part in no merge
 
 struct Merges {
   const DeviceBpe& bpe;
@@ -23,8 +23,9 @@ struct Merges {
   __device__ bool is_tied(uint32_t rank) const { return bpe.is_tied(rank); }
 };
 
-// Algorithm 1 with the threads of sections 4.2 and 4.3: a pass looks up every pair anew, finds the lowest rank of the block,
-// merges its leftmost occurrence, and closes the gap by a prefix sum. As `merge`, but that it needs no ranks in `buffers`.
+// Algorithm 1 with the threads of sections 4.2 and 4.3: a pass looks up every pair again, finds the block's lowest
+// rank, merges its leftmost occurrence, and closes the gap by a prefix sum. Like `merge`, but without ranks in
+// `buffers`.
 template <class Bpe>
 __device__ uint32_t merge_leftmost(const Bpe& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& words) {
   which = 0;
@@ -51,7 +52,7 @@ __device__ uint32_t merge_leftmost(const Bpe& bpe, const Buffers& buffers, uint3
   }
 }
 
-// The documents of a launch and what becomes of them; see the kernels.
+// The arguments that both kernels share; see there.
 struct Strings {
   const DeviceBpe* tables;
   const uint8_t* text;
@@ -77,7 +78,7 @@ __device__ void encode_document(const Strings& strings, uint32_t (*near)[kNear],
                         {{strings.far[0].ids + begin, strings.far[0].ranks + begin},
                          {strings.far[1].ids + begin, strings.far[1].ranks + begin}}};
 
-  // The first tokens: added ones, and the bytes between them.
+  // The initial tokens: added tokens, and the bytes between them.
   const Share bytes(n_bytes);
   const auto is_kept = [&](uint32_t at) { return !has_bit(strings.taken, at) || has_bit(strings.added, at); };
   uint32_t kept = 0;
@@ -99,11 +100,11 @@ __device__ void encode_document(const Strings& strings, uint32_t (*near)[kNear],
 
 }  // namespace tokenweir::block
 
-// Each encodes each document by a block.
+// Both kernels encode one document in each block.
 //
-// Documents of more than `max_bytes` bytes are refused. taken: bits of the bytes of added tokens, and added: of their
-// first ones, where `ids` has them. far*: scratch, a word for each byte of text. The ids of a document go one after the
-// other to the places of its first bytes, each with a bit in `tokens`.
+// Documents of more than `max_bytes` bytes are refused. taken: bit map of the bytes of added tokens. added: bit map of
+// their first bytes, at whose places `ids` has their ids. far*: scratch, a word for each byte of text. The ids of a
+// document are written one after the other from the place of its first byte on, each with a bit in `tokens`.
 extern "C" __global__ void __launch_bounds__(1024, 1)
     blockbpe(const tokenweir::DeviceBpe* tables, const uint8_t* text, const int64_t* offsets, uint32_t n_documents,
              uint32_t max_bytes, const uint32_t* taken, const uint32_t* added, uint32_t* far0_ids, uint32_t* far0_ranks,

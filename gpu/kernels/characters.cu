@@ -1,22 +1,23 @@
-// Text for models that take whole documents as one piece, and a space for U+2581: Llama 2, Mistral, Gemma.
+// Cutting of text for models that take a whole document as one piece, with U+2581 for a space: Llama 2, Mistral, Gemma.
 //
-// The text is cut wherever no token has both characters beside the place.
+// The text is cut between two characters wherever no token contains both next to each other.
 #include "common/characters.cuh"
 #include "common/documents.cuh"
 #include "cuts/split_point_table.h"
 
 namespace tokenweir::characters {
 
-// gpu/modes/characters.py fills it.
+// Filled by gpu/modes/characters.py.
 struct CharacterTables {
   SplitPointTable split_points;
-  uint64_t space;  // what a space stands for
+  uint64_t space;  // the character that a space stands for
 };
 
 }  // namespace tokenweir::characters
 
-// Sets a bit in `pieces` where what is encoded by itself begins, and one where an added token does. A document with a U+2581
-// is refused where a space stands for it, since then a token's bytes do not tell its length. A thread a word.
+// Sets a bit in `pieces` where a piece or an added token begins. If spaces stand for U+2581, a document that has a
+// U+2581 itself is refused, since the number of a token's bytes would then be ambiguous. One thread per word of the bit
+// map.
 extern "C" __global__ void cut_characters(const tokenweir::characters::CharacterTables* tables, const uint8_t* text, uint32_t n,
                                           const int64_t* offsets, uint32_t n_documents, const uint32_t* begins,
                                           const uint32_t* taken, uint32_t* pieces, uint32_t* refusals, uint32_t* counters) {
@@ -28,7 +29,7 @@ extern "C" __global__ void cut_characters(const tokenweir::characters::Character
   const CharacterTables own = *tables;
   const uint32_t space = static_cast<uint32_t>(own.space);
   const uint32_t taken_here = taken[word];
-  uint32_t found = edges(begins, taken, word), before = kNone;  // the character, if it is known
+  uint32_t found = edges(begins, taken, word), before = kNone;  // before: the previous character, or kNone if not known
   for (uint32_t bit = 0; bit < 32 && word * 32 + bit < n; bit++) {
     const uint32_t place = word * 32 + bit;
     if (taken_here >> bit & 1) {

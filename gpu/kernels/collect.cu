@@ -1,12 +1,12 @@
-// From ids that stand where their tokens begin in the text to ids one after the other, and where each document begins.
+// Compaction of the ids, which lie at the places where their tokens begin in the text, and the documents' offsets.
 #include "common/documents.cuh"
 #include "common/tiles.cuh"
 
 namespace tokenweir::collect {
 
-constexpr uint32_t kThreads = 256;  // a thread a word of `tokens`, a block a tile
+constexpr uint32_t kThreads = 256;  // one thread per word of `tokens`, one block per tile
 
-// The bits of a word of `tokens` that belong to documents which were not refused.
+// The bits of a word of `tokens` that belong to documents that are not refused.
 __device__ inline uint32_t kept(const Documents& documents, uint32_t word, uint32_t bits) {
   const uint32_t end = word * 32 + 32;
   for (uint32_t place = word * 32, after; bits && place < end; place = after) {
@@ -21,8 +21,9 @@ __device__ inline uint32_t kept(const Documents& documents, uint32_t word, uint3
 
 }  // namespace tokenweir::collect
 
-// before[w]: how many ids its tile has before those of word w. tiles[t]: how many all tiles before t have; counters[kIds]:
-// how many there are. Bits of refused documents are cleared. The block that is done last adds up what all have counted.
+// Counts the ids. before[w]: the number of ids in word w's tile before those of word w. tiles[t]: the number of ids in
+// all tiles before t. counters[kIds]: the number of all ids. Bits of refused documents are cleared. The block that
+// finishes last adds up the counts of all blocks.
 extern "C" __global__ void __launch_bounds__(256)
     count_ids(uint32_t n_words, const int64_t* offsets, uint32_t n_documents, uint32_t* tokens, uint32_t* before,
               uint32_t* tiles, uint32_t* refusals, uint32_t* counters) {
@@ -42,8 +43,8 @@ extern "C" __global__ void __launch_bounds__(256)
   if (add_up_tiles(place.total, tiles, &counters[kBlocksDone], words, sum) && threadIdx.x == 0) counters[kIds] = sum;
 }
 
-// out[i]: the ids in their order. out_offsets[n_documents + 1]: where each document begins among them. Blocks beyond the
-// tiles are for documents, a thread each.
+// out[i]: the ids in order. out_offsets[n_documents + 1]: the place in `out` where each document begins. The blocks
+// after those of the tiles have one thread per document.
 extern "C" __global__ void __launch_bounds__(256)
     collect_ids(uint32_t n, uint32_t n_tiles, const int64_t* offsets, uint32_t n_documents, const uint32_t* tokens,
                 const uint32_t* before, const uint32_t* tiles, const uint32_t* ids, const uint32_t* counters, int32_t* out,

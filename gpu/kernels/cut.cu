@@ -1,32 +1,33 @@
-// One stage of the pre-tokenizer: an automaton cuts the text, each thread from the first sure boundary of its own bytes.
+// One stage of the pre-tokenizer: an automaton cuts the text, and each thread starts at the first sure boundary in its
+// span.
 //
-// Between some classes of characters a walk ends whatever came before. A thread owns kSpan bytes, and all tokens from the
-// first such place in them, or where a stretch begins, up to the first one past them: there another thread has begun.
-// So each token is found by one thread, from where the automaton would have come to it. Characters that the pattern leaves
-// over are one piece where they are neighbours, and only some boundaries are sure to begin a piece; at the others, the
-// thread that comes from before knows what is there.
+// A boundary is sure if the classes of the two characters end any walk there, whatever came before. A thread owns kSpan
+// bytes, and all matches from the first sure boundary or section start in them up to the first one after them, where
+// another thread has started. So each match is found by one thread, which reaches it as a sequential walk would.
+// Adjacent characters that the pattern does not match form one piece, and only some sure boundaries are also sure to
+// begin a piece; at the others the thread that arrives from the left decides.
 //
-// A block's classes lie in its shared memory, some bytes more than it owns; who walks further finds them for itself.
+// A block keeps the classes of its bytes, and of some more, in shared memory; walks beyond those compute classes anew.
 #include "pattern/automaton.h"
 #include "common/classes.cuh"
 
 namespace tokenweir::cut {
 
 constexpr uint32_t kThreads = 256, kSpan = 32, kTile = kThreads * kSpan;
-constexpr int32_t kBefore = 4, kAfter = 252, kWindow = kBefore + kTile + kAfter;  // bytes whose classes a block keeps
+constexpr int32_t kBefore = 4, kAfter = 252, kWindow = kBefore + kTile + kAfter;  // the bytes with classes in shared memory
 
-// Threads read their spans side by side; a word more every 128 bytes keeps them at different banks.
+// Threads read their spans at the same time; a word of padding after every 128 bytes keeps them on different banks.
 __device__ inline uint32_t slot(uint32_t i) { return i + (i >> 7 << 2); }
 constexpr uint32_t kSlots = kWindow + (kWindow / 128 + 1) * 4;
 
-// What a walk reads. Places are counted from the window's first byte.
+// The classes and transitions that a walk reads. Places are relative to the window's first byte.
 struct Window {
   const CutText& text;
   const uint8_t* classes;  // [kSlots]
   const uint16_t* transitions;
   uint32_t width;
   int64_t origin;
-  int32_t start = 0;  // of the walk
+  int32_t start = 0;  // of the current walk
 
   __device__ uint8_t class_at(int32_t at) const {
     return static_cast<uint32_t>(at) < static_cast<uint32_t>(kWindow) ? classes[slot(at)] : text.class_at(origin + at);
@@ -41,7 +42,7 @@ struct Window {
     return transitions[state * width + (c & kClass)];
   }
 
-  // The class of the character before; kNoClass if there is none.
+  // The class of the previous character; kNoClass at the beginning.
   __device__ uint8_t class_before(int32_t at) const {
     uint8_t c;
     do c = class_at(--at);
@@ -52,10 +53,11 @@ struct Window {
 
 }  // namespace tokenweir::cut
 
-// Sets a bit in `pieces` where a piece begins, and one where an added token does after text.
+// Sets a bit in `pieces` where a piece begins, and where an added token begins after text.
 //
-// begins: bits where documents begin, or the pieces of the stage before. taken: bits of the bytes of added tokens.
-// max_bytes: bytes of a token, or of a text without a sure boundary; the document of one that has more is refused.
+// begins: bit map of the beginnings of documents, or of the previous stage's pieces. taken: bit map of the bytes of
+// added tokens. max_bytes: the most bytes of a match, or of text without a sure boundary; documents with more are
+// refused.
 extern "C" __global__ void __launch_bounds__(256, 6)
     cut_pieces(const tokenweir::CutTables* stage, const uint8_t* text, uint32_t n, const int64_t* offsets,
                uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes, uint32_t* pieces,
@@ -112,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     else
       set_bit(pieces, tile + i);
   };
-  // Whether `pairs` has the character at `at`, of class byte `c`, and the one before.
+  // Whether `pairs` contains the previous character and the one at `at`, whose class byte is `c`.
   const auto is_sure = [&](const uint32_t* pairs, int32_t at, uint8_t c) {
     const uint8_t before = window.class_before(at);
     return before != kNoClass && (pairs[before] >> (c & kClass) & 1);
@@ -120,8 +122,8 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   const auto walk_from = [&](int32_t at, bool& gap) {
     int32_t reached;
     window.start = at;
-    bool too_far = false;  // and then what it has matched so far may not be all
-    const int32_t limit = at + static_cast<int32_t>(max_bytes) + 8;  // it looks at a character more
+    bool too_far = false;  // set if a walk hit `limit`, so that its match may be too short
+    const int32_t limit = at + static_cast<int32_t>(max_bytes) + 8;  // 8 more, since a walk looks one character ahead
     const auto gives_up = [&](int32_t place, uint32_t) { return too_far = place > limit; };
     const int32_t token_end = walk(window, at, INT32_MAX, gap, reached, gives_up);
     return too_far ? at : token_end;
@@ -136,12 +138,12 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     }
     const int32_t first = at;
     bool begins_piece = c & kBegins || is_sure(sync, at, c), gap = false;
-    for (;;) {  // a token
+    for (;;) {  // each match
       const bool after_gap = gap;
       const int32_t next = walk_from(at, gap);
       if (next <= at || next > end + static_cast<int32_t>(max_bytes)) {
         documents.refuse(tile + static_cast<uint32_t>(at - kBefore), kTooLong);
-        begin_piece(at);  // if a document begins here, the piece before it ends
+        begin_piece(at);  // the previous document's piece ends here
         at = end;
         break;
       }
@@ -151,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
       const uint8_t c = window.class_at(at);
       if ((c & kClass) == kNoClass) break;  // an added token, or the end
       if (at < end || !(c & kBegins || is_sure(boundaries, at, c))) continue;
-      if (!(c & kBegins) && !is_sure(sync, at, c)) {  // who begins here cannot know whether a piece does
+      if (!(c & kBegins) && !is_sure(sync, at, c)) {  // a thread that starts here cannot know whether a piece begins
         bool next_gap = false;
         if (gap) walk_from(at, next_gap);
         if (!next_gap) begin_piece(at);

@@ -1,26 +1,26 @@
-// Ids to the bytes that they stand for, many texts at once.
+// Decoding: the bytes of many texts' ids.
 //
-// What each id stands for is a place in a table of bytes. The sizes, added up, say where it goes. The first tokens of a
-// text may stand for something else, which one thread a text looks after; they are few.
+// Each id has a range of bytes in a table; a prefix sum over their sizes gives the place in the output. The first
+// tokens of a text may stand for other bytes, which one thread per text handles.
 #include "common/tiles.cuh"
 #include "gpu_tables/device_content.h"
 
 namespace tokenweir::decoding {
 
-constexpr uint32_t kThreads = 256, kEach = 8, kTile = kThreads * kEach;  // ids a block; their bytes are below 1 << 31
+constexpr uint32_t kThreads = 256, kEach = 8, kTile = kThreads * kEach;  // the ids of a block have fewer than 1 << 31 bytes
 static_assert(kTile <= (1u << 31) / Content::kMaxSize, "the bytes of a tile fit into 32 bits");
 
-// gpu/decoder.py fills it.
+// Filled by gpu/decoder.py.
 struct DecodeTables {
   const Content* contents;  // by id
-  const Content* first;     // of the first token of a text; null where that makes no difference
+  const Content* first;     // by id, for the first token of a text; null if it stands for the same bytes
   const uint8_t* bytes;
   uint64_t n_ids;
-  uint64_t stripped, most_stripped;  // a character that goes from the beginning of a text, up to so many times
+  uint64_t stripped, most_stripped;  // a character that is removed at the beginning of a text, and how often at most
 };
 
 enum Counter : uint32_t {
-  kBadIds,  // counted from the last id, where the first one stands that has no token; 0 if all have
+  kBadIds,  // n minus the place of the first id without a token; 0 if there is no such id
   kBlocksDone,
   kBytesLow,  // of all texts
   kBytesHigh,
@@ -29,14 +29,14 @@ enum Counter : uint32_t {
 
 }  // namespace tokenweir::decoding
 
-// What each id stands for in mid-text. A thread an id.
+// Looks up the bytes of each id within a text. One thread per id.
 extern "C" __global__ void find_contents(const tokenweir::decoding::DecodeTables* tables, const int32_t* ids, uint32_t n,
                                          tokenweir::Content* contents, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::decoding;
   const uint32_t place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= n) return;
-  const uint32_t id = static_cast<uint32_t>(ids[place]);  // one below 0 is too large, then
+  const uint32_t id = static_cast<uint32_t>(ids[place]);  // negative ids become too large
   if (id < tables->n_ids) {
     contents[place] = tables->contents[id];
   } else {
@@ -45,7 +45,7 @@ extern "C" __global__ void find_contents(const tokenweir::decoding::DecodeTables
   }
 }
 
-// What is different at the beginning of each text. A thread a text.
+// Looks up the bytes of the first ids of each text. One thread per text.
 extern "C" __global__ void begin_texts(const tokenweir::decoding::DecodeTables* tables, const int32_t* ids,
                                        const int64_t* offsets, uint32_t n_texts, tokenweir::Content* contents) {
   using namespace tokenweir;
@@ -72,8 +72,8 @@ extern "C" __global__ void begin_texts(const tokenweir::decoding::DecodeTables* 
   }
 }
 
-// before[i]: the bytes of its tile before those of id i. tiles[t]: the bytes of all tiles before t, and after the last those
-// of all. The block that is done last adds up what all have counted.
+// Counts the bytes. before[i]: the bytes in id i's tile before those of id i. tiles[t]: the bytes of all tiles before
+// t; the last entry is the total. The block that finishes last adds up the counts of all blocks.
 extern "C" __global__ void __launch_bounds__(256)
     count_bytes(const tokenweir::Content* contents, uint32_t n, uint32_t* before, int64_t* tiles, uint32_t* counters) {
   using namespace tokenweir;
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(256)
   counters[kBytesHigh] = static_cast<uint32_t>(sum >> 32);
 }
 
-// The bytes, and where each text begins among them. Blocks beyond `n_blocks` are for texts, a thread each.
+// Writes the bytes, and the offset of each text. The blocks after the first `n_blocks` have one thread per text.
 extern "C" __global__ void write_texts(const tokenweir::decoding::DecodeTables* tables, const tokenweir::Content* contents,
                                        uint32_t n, uint32_t n_blocks, const uint32_t* before, const int64_t* tiles,
                                        const int64_t* offsets, uint32_t n_texts, uint8_t* out, int64_t* out_offsets) {

@@ -1,7 +1,7 @@
-// Pieces to ids: those that are tokens by one look-up, and the short ones of the others by merging, each by one thread.
+// Encoding of pieces: a look-up finds those that are one token, and a thread each merges the other short ones.
 //
-// The id of a token stands in `ids` at the place of the token's first byte, and a bit in `tokens` says so. So no thread
-// needs to know how many ids come before.
+// A token's id is written to `ids` at the place of the token's first byte, with a bit in `tokens`. So no thread needs
+// to know how many ids come before.
 #include "common/block.cuh"
 #include "common/documents.cuh"
 #include "models/merge_short.h"
@@ -10,10 +10,10 @@
 namespace tokenweir::encode {
 
 constexpr uint32_t kThreads = 256, kTile = kThreads * 32;
-constexpr uint16_t kTaken = 0x8000;  // beside a place: an added token begins there
+constexpr uint16_t kTaken = 0x8000;  // flag on a place: an added token begins there
 
-// Eight bytes from `at`, of which those past `n` are zeros. They are read as two aligned words, which may take in other
-// bytes of the text or of the room behind it.
+// The eight bytes from `at` on, with zeros past `n`. They are read as two aligned words, which may include neighbouring
+// bytes of the text or of the slack after it.
 __device__ inline uint64_t bytes_at(const uint8_t* text, uint32_t at, uint32_t n) {
   const uint64_t* words = reinterpret_cast<const uint64_t*>(text) + at / 8;
   const uint32_t shift = at % 8 * 8;
@@ -22,7 +22,7 @@ __device__ inline uint64_t bytes_at(const uint8_t* text, uint32_t at, uint32_t n
   return n < 8 ? bytes & ((uint64_t{1} << 8 * n) - 1) : bytes;
 }
 
-// The end of the piece that begins at `place`, or a place that is more than `max_bytes` bytes away.
+// The end of the piece that begins at `place`, or any place more than `max_bytes` bytes away.
 __device__ inline uint32_t piece_end(const uint32_t* pieces, uint32_t place, uint32_t n, uint32_t max_bytes) {
   uint32_t word = (place + 1) / 32;
   const uint32_t last = (n - 1) / 32;
@@ -38,8 +38,8 @@ __device__ inline uint32_t piece_end(const uint32_t* pieces, uint32_t place, uin
 
 }  // namespace tokenweir::encode
 
-// A block a tile. pieces: bits where a piece begins. Those longer than a thread can merge go to `medium` and `long_pieces`;
-// the document of one of more than `max_bytes` bytes is refused.
+// Encodes one tile in each block. pieces: bit map of the beginnings of pieces. Pieces too long for one thread are
+// queued in `medium` and `long_pieces`; documents with a piece of more than `max_bytes` bytes are refused.
 extern "C" __global__ void __launch_bounds__(256, 4)
     encode_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
                   uint32_t n_documents, const uint32_t* pieces, const uint32_t* taken, uint32_t max_bytes, uint32_t* ids,
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
                   uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::encode;
-  __shared__ uint16_t starts[kTile], missed[kTile / 2];  // every byte has a token, so each has two bytes or more
+  __shared__ uint16_t starts[kTile], missed[kTile / 2];  // single bytes are tokens, so missed pieces have two or more bytes
   __shared__ uint32_t found[kThreads], warps[32], n_missed, last_end;
   const uint32_t thread = threadIdx.x, tile = blockIdx.x * kTile, word = tile / 32 + thread;
   const uint32_t n_words = (n + 31) / 32;

@@ -1,9 +1,8 @@
-// Puts ids of the host around and between those of the device: what the post-processor adds to every document, and whole
-// documents that the kernels left out.
+// Insertion of the host's ids into the device's: the post-processor's affixes, and documents that the CPU encoded.
 //
-// Document d becomes inserted[shifts[d] .. shifts[d + 1]), with its ids of the device in between: after the first `before`
-// of these. So its place needs no sum over documents. A block writes kTile neighbouring ids, whichever documents they
-// belong to; each thread finds the document of its id by bisection, over the few of the block.
+// Document d becomes inserted[shifts[d] .. shifts[d + 1]), with the device's ids of d after the first `before` of
+// these. So its place needs no sum over documents. A block writes kTile neighbouring ids of any documents; each thread
+// finds the document of its id by binary search among those of the block.
 #include <stdint.h>
 
 namespace {
@@ -15,7 +14,7 @@ struct Places {
 
   __device__ int64_t start(int64_t document) const { return offsets[document] + shifts[document]; }
 
-  // The last document in [first, last] that begins at or before `place`: it holds that place.
+  // The document in [first, last] that holds `place`: the last one that begins at or before it.
   __device__ int64_t document(int64_t place, int64_t first, int64_t last) const {
     while (first < last) {
       const int64_t middle = (first + last + 1) / 2;
@@ -30,8 +29,8 @@ struct Places {
 
 }  // namespace
 
-// ids, offsets[n + 1]: of the device; out, out_offsets[n + 1]: of both, the offsets plus `base`. As many blocks as there
-// are tiles, and one at least.
+// ids, offsets[n + 1]: those of the device. out, out_offsets[n + 1]: the result, whose offsets begin at `base`. One
+// block per tile, and at least one.
 extern "C" __global__ void insert_ids(const int32_t* ids, const int64_t* offsets, const int32_t* inserted,
                                       const int64_t* shifts, int64_t before, int64_t n, int64_t base, int32_t* out,
                                       int64_t* out_offsets) {

@@ -1,4 +1,4 @@
-// Merging of the pieces that are too long for one thread: a warp or a block each.
+// Merging of pieces that are too long for one thread, by a warp or a block each.
 #include "common/block_merge.cuh"
 #include "common/documents.cuh"
 #include "common/pieces.cuh"
@@ -7,20 +7,21 @@ namespace tokenweir::merging {
 
 constexpr uint32_t kThreads = 256, kWarps = kThreads / 32, kEach = kMediumBytes / 32;
 
-// The symbols of a piece, each at the place of its first byte, as a list. The places between are of no pair.
+// The symbols of a piece as a linked list, each at the place of its first byte. The places in between have no pair.
 struct Symbols {
   uint32_t ids[kMediumBytes], priorities[kMediumBytes];
   uint16_t next[kMediumBytes], previous[kMediumBytes];
 };
 
-// Whether the byte at `at`, which continues a character, belongs to one that begins whole.
+// Whether the continuation byte at `at` belongs to a character that starts as one symbol.
 __device__ inline bool within_whole(const DeviceBpe& bpe, const uint8_t* p, uint32_t at, uint32_t n) {
   for (uint32_t back = 1; back <= 3 && back <= at; back++)
     if (!utf8_continues(p[at - back])) return utf8_length(p[at - back]) > back && bpe.whole(p, at - back, n) != kNone;
   return false;
 }
 
-// A warp a piece: a minimum over all its places finds the next merge, and two lanes look up the two new pairs.
+// Merges one piece in each warp: a minimum over all places finds the next merge, and two lanes look up its two new
+// pairs.
 __device__ inline void merge_medium(const DeviceBpe& bpe, const uint8_t* text, const Piece* pieces, uint32_t n_pieces,
                                     uint32_t worker, uint32_t n_workers, Symbols& s, uint32_t* ids, uint32_t* tokens) {
   const uint32_t lane = lane_of_thread();
@@ -77,7 +78,7 @@ __device__ inline void merge_medium(const DeviceBpe& bpe, const uint8_t* text, c
   }
 }
 
-// A block a piece, as block_merge.cuh has it.
+// Merges one piece in each block, by block_merge.cuh.
 __device__ inline void merge_long(const DeviceBpe& bpe, const uint8_t* text, const Piece* pieces, uint32_t n_pieces,
                                   uint32_t worker, uint32_t n_workers, const block::Buffers& buffers, block::Words& words,
                                   uint32_t* ids, uint32_t* tokens) {
@@ -115,8 +116,9 @@ __device__ inline void merge_long(const DeviceBpe& bpe, const uint8_t* text, con
 
 }  // namespace tokenweir::merging
 
-// medium, long_pieces: as many as the counters say, of up to kMediumBytes and `max_bytes` bytes. The first `n_long`
-// blocks merge the long ones, each with 4 * `max_bytes` words of `far`. ids, tokens: as in encode_pieces.
+// medium, long_pieces: the queued pieces, counted by the counters, of up to kMediumBytes and `max_bytes` bytes. The
+// first `n_long` blocks merge the long ones, each with 4 * `max_bytes` words of `far`. ids, tokens: as in
+// encode_pieces.
 extern "C" __global__ void __launch_bounds__(256, 4)
     merge_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* medium,
                  const tokenweir::Piece* long_pieces, uint32_t n_long, uint32_t max_bytes, uint32_t* far,

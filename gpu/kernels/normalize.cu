@@ -1,23 +1,23 @@
-// The normal form of texts by a character map, in the place of the texts themselves, for Unigram.
+// Normalization of texts in place by a character map, for Unigram.
 //
-// What a character becomes takes the room of its own bytes, and what is left of them is gaps. Spaces stay spaces, where a
-// model wants U+2581. So places stay where they are, and no thread needs to know how long anything before has become.
+// A character's replacement is written over its own bytes, and filled up with gap bytes. Spaces are kept, although the
+// model has U+2581 for them. So no byte moves, and no thread needs to know the length of the normalized text before it.
 #include "common/characters.cuh"
 #include "common/documents.cuh"
 #include "common/normal.cuh"
 
 namespace tokenweir::normal {
 
-// Bits: what becomes of spaces.
+// The treatment of spaces; bits.
 enum Rule : uint32_t {
-  kCollapses = 1,  // only the one before a word stays; text has a space before it, whether it is one or not
-  kWords = 2,      // each begins what is encoded by itself
+  kCollapses = 1,  // only the space before a word is kept, and the text counts as having one before it
+  kWords = 2,      // each space begins a piece
 };
 
-// gpu/modes/unigram.py fills it.
+// Filled by gpu/modes/unigram.py.
 struct CharacterMap {
   const uint16_t* index;  // [0x1100]
-  const uint32_t* pages;  // [page][256]: the bytes that a character becomes, the first the lowest, and then gaps; or kOdd
+  const uint32_t* pages;  // [page][256]: a replacement's bytes, the first in the low bits, then gaps; or kHostOnly
 
   __device__ uint32_t entry(uint32_t c) const { return pages[index[c >> 8] * 256u + (c & 0xFF)]; }
 };
@@ -30,12 +30,12 @@ struct Source {
   const uint32_t *begins, *taken;
   uint32_t max_bytes;
 
-  // What a character becomes that stays as it is.
+  // The map's entry of a character that is kept.
   __device__ static uint32_t itself(uint32_t c) {
     return utf8_of(c) | (c < 0x80 ? 0xFFFFFF00u : c < 0x800 ? 0xFFFF0000u : c < 0x10000 ? 0xFF000000u : 0u);
   }
 
-  // Whether the character that a byte is within is all there; if not, nobody else writes the byte.
+  // Whether the character around a continuation byte is complete; if not, no other thread writes the byte.
   __device__ bool has_whole(uint32_t place) const {
     uint32_t c;
     do place--;
@@ -43,7 +43,7 @@ struct Source {
     return multibyte_at(text, n, place, c) != kNotUtf8;
   }
 
-  // Whether a character of `length` bytes that may join the one before stays as it is.
+  // Whether a character of `length` bytes that may compose with the previous one is kept.
   __device__ bool stays_beside(uint32_t place, uint32_t length) const {
     if (place == 0 || has_bit(begins, place) || has_bit(taken, place - 1)) return true;
     uint32_t at = place, own = 1;
@@ -51,12 +51,12 @@ struct Source {
     while (at > 0 && utf8_continues(text[at]));
     uint32_t c = text[at];
     if (c >= 0x80) own = multibyte_at(text, n, at, c);
-    if (own == kWithin || own == kNotUtf8) return true;  // of a document that is refused
+    if (own == kWithin || own == kNotUtf8) return true;  // the document is refused
     const uint32_t entry = map.entry(c);
     return (length >= 3 && own >= 3) || entry == kJoins || entry == itself(c);
   }
 
-  // Whether the next character that stays is part of a word.
+  // Whether the next character that is kept is part of a word.
   __device__ bool is_before_word(uint32_t at) const {
     uint32_t length;
     for (const uint32_t limit = at + max_bytes; at <= limit; at += length) {
@@ -65,7 +65,7 @@ struct Source {
       length = 1;
       if (c >= 0x80) {
         length = multibyte_at(text, n, at, c);
-        if (length == kWithin || length == kNotUtf8) return false;  // of a document that is refused
+        if (length == kWithin || length == kNotUtf8) return false;  // the document is refused
       }
       const uint32_t entry = map.entry(c);
       if (entry != kGaps) return entry != kSpaceOnly;
@@ -77,10 +77,10 @@ struct Source {
 
 }  // namespace tokenweir::normal
 
-// begins: bits where documents begin; taken: of the bytes of added tokens; rules: bits of `Rule`. Writes the normal form to
-// `out`, and sets bits in `pieces` where what is encoded by itself begins or an added token does. A document is refused for a
-// character that becomes more than its bytes hold or may join with others, and for max_bytes of characters that are gone in
-// one place. A thread a word.
+// Writes the normal form to `out`, and sets bits in `pieces` where a piece or an added token begins. begins: bit map of
+// the beginnings of documents. taken: bit map of the bytes of added tokens. rules: bits of `Rule`. A document is
+// refused for a character whose replacement is longer than itself or which may compose with others, and for a run of
+// removed characters of `max_bytes`. One thread per word of the bit maps.
 extern "C" __global__ void normalize_texts(const tokenweir::normal::CharacterMap* characters, const uint8_t* text, uint32_t n,
                                            const int64_t* offsets, uint32_t n_documents, const uint32_t* begins,
                                            const uint32_t* taken, uint32_t rules, uint32_t max_bytes, uint8_t* out,
@@ -111,9 +111,9 @@ extern "C" __global__ void normalize_texts(const tokenweir::normal::CharacterMap
       }
     }
     uint32_t entry = map.entry(c);
-    if (entry == kJoins) entry = source.stays_beside(place, length) ? Source::itself(c) : kOdd;
-    if (entry == kOdd) {
-      documents.refuse(place, c == kSign ? kSpaceSign : kOddCharacter);
+    if (entry == kJoins) entry = source.stays_beside(place, length) ? Source::itself(c) : kHostOnly;
+    if (entry == kHostOnly) {
+      documents.refuse(place, c == kSign ? kSpaceSign : kUnsupportedCharacter);
       entry = kGaps;
     }
     if (entry == kSpaceOnly) {

@@ -1,8 +1,9 @@
-// Documents of unequal length to the rows of a rectangle, cut or filled to its width, and a mask of what is not filling.
+// Padding: documents of any length are truncated or padded to the rows of a rectangle, with a mask.
 #include <stdint.h>
 
-// ids, offsets[n + 1] to rows[n][width] and mask[n][width], 1 or 0. `pad_left`: the filling comes first. `cut_left`: of a
-// document that is too long, the end is kept. A thread a place; a row has `blocks_per_row` blocks.
+// Writes rows[n][width] and mask[n][width] (1 for an id, 0 for padding) from ids and offsets[n + 1]. `pad_left`:
+// padding comes first. `cut_left`: a longer document keeps its end. One thread per element; a row has `blocks_per_row`
+// blocks.
 extern "C" __global__ void pad_rows(const int32_t* ids, const int64_t* offsets, int64_t width, int64_t blocks_per_row,
                                     int32_t pad_id, int32_t pad_left, int32_t cut_left, int32_t* rows, int32_t* mask) {
   const int64_t row = blockIdx.x / blocks_per_row;

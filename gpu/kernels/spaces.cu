@@ -1,21 +1,21 @@
-// A space before a text: before a document it is a byte more, before the text after an added token the last byte of that
-// token, which has two at least.
+// The space before each text. Before a document a byte is inserted for it; before a text after an added token it takes
+// the last byte of that token, which has at least two.
 #include "common/documents.cuh"
 
 namespace tokenweir::spaces {
 
-constexpr uint32_t kSpan = 32;  // bytes a thread moves
+constexpr uint32_t kSpan = 32;  // the bytes that a thread copies
 
-// Before which texts a space stands.
+// The texts that get a space before them.
 enum Prefix : uint32_t {
   kNowhere,
-  kEach,   // those between added tokens
-  kFirst,  // those that begin a document and have none
+  kEach,   // every text between added tokens
+  kFirst,  // texts that begin a document, if they do not begin with a space
 };
 
 }  // namespace tokenweir::spaces
 
-// Documents with a byte before each, a space. A thread the bytes of a span.
+// Copies documents with a space inserted before each. One thread per span.
 extern "C" __global__ void space_documents(const uint8_t* text, uint32_t n, const int64_t* offsets, uint32_t n_documents,
                                            uint8_t* out, int64_t* out_offsets) {
   using namespace tokenweir;
@@ -35,8 +35,8 @@ extern "C" __global__ void space_documents(const uint8_t* text, uint32_t n, cons
   }
 }
 
-// taken: bits of the bytes of added tokens; out_taken: the same without the bytes that are spaces before texts, and with the
-// spaces before documents that have none. A thread a word.
+// taken: bit map of the bytes of added tokens. out_taken: the same, without the bytes that become spaces before texts,
+// and with the inserted bytes that are not used. One thread per word of the bit maps.
 extern "C" __global__ void begin_texts_by_spaces(uint8_t* text, uint32_t n, uint32_t prefix, const uint32_t* begins,
                                                  const uint32_t* taken, uint32_t* out_taken) {
   using namespace tokenweir::spaces;

@@ -1,12 +1,12 @@
-// Unigram: of all ways to cut a text into pieces the one of the greatest sum of scores, as models/unigram.h finds it.
+// Unigram: the segmentation of a text with the greatest sum of scores, as models/unigram.h finds it (Viterbi).
 //
-// A warp goes through the texts that begin in its span. Which pieces begin at a place depends on the text alone, so 32
-// places at a time are looked up by a lane each. The sums are then made from left to right, in the order of the places and
-// with the roundings of the CPU: each place is offered as the beginning of the pieces that were found there. Of equal sums
-// the one stays that was offered first.
+// A warp walks the texts that begin in its span. The pieces that begin at a place depend on the text alone, so the
+// lanes look up 32 places at a time. The sums are then computed from left to right, in the order and with the rounding
+// of the CPU: each place relaxes the ends of the pieces that begin there. Of equal sums the first one is kept.
 //
-// The text is in its normal form (normal.cuh). A place is that of a character, or where the text ends; gaps before it
-// belong to what is before. What is known about a place stands at the byte before it, which belongs to the same text.
+// The text is in its normal form (normal.cuh). A place is the first byte of a character, or the end of the text; gaps
+// before a place belong to the character before. A place's entry in the lattice is stored at the byte before it, which
+// belongs to the same text.
 #include "base/hash.h"
 #include "base/trie_unit.h"
 #include "common/block.cuh"
@@ -16,32 +16,32 @@
 namespace tokenweir::unigram {
 
 constexpr uint32_t kThreads = 256, kSpan = 256, kTile = kThreads / 32 * kSpan;
-constexpr uint32_t kMost = 12;  // pieces at a place that a lane keeps; of more, it looks all up again
+constexpr uint32_t kMost = 12;  // pieces at a place that a lane keeps; if there are more, they are looked up again
 
-// What becomes of a control token that is found in text.
+// The treatment of control tokens among the model's pieces.
 enum Control : uint32_t {
-  kTaken,    // it is a piece as others
-  kLeftOut,  // it is none
-  kRefused,  // only some texts are guarded: its document is refused
+  kTaken,    // they are pieces like others
+  kLeftOut,  // they are not pieces
+  kRefused,  // documents that contain one are refused, since parts of the text are guarded
 };
 
-// gpu/modes/unigram.py fills it.
+// Filled by gpu/modes/unigram.py.
 template <class Score>
 struct UnigramTables {
-  static constexpr Score kMaxSum = 100000;  // of SentencePiece: beyond it sums begin anew
+  static constexpr Score kMaxSum = 100000;  // SentencePiece rebases sums beyond this
 
   const TrieUnit* units;
-  const Score* scores;       // by id, and behind them of an unknown character
+  const Score* scores;       // by id, followed by the score of an unknown character
   const uint32_t* byte_ids;  // [256]; kNone without byte fallback
-  const uint32_t* control;   // bits by id
+  const uint32_t* control;   // bit set of the ids of control tokens
   uint64_t root, n_ids, unknown;
 };
 
-// The best path to a place: its sum, its last piece, and where that begins.
+// The best path to each place: its sum, its last piece, and the place where that piece begins.
 template <class Score>
 struct Lattice {
   Score* sums;
-  uint32_t *pieces, *starts;  // a piece is its id + 1; 0: no path yet
+  uint32_t *pieces, *starts;  // pieces: the id + 1, or 0 without a path yet
 };
 
 template <class Score>
@@ -50,7 +50,7 @@ struct Texts {
   const Documents& documents;
   const uint8_t* text;
   uint32_t n;
-  const uint32_t* ends;  // bits: a text begins, or none goes on
+  const uint32_t* ends;  // bit map of the places where a text begins or ends
   uint32_t control;
   uint32_t *ids, *tokens;
 
@@ -61,10 +61,10 @@ struct Texts {
     return place;
   }
 
-  // The place behind a character.
+  // The place after a character.
   __device__ uint32_t next(uint32_t place) const { return behind_gaps(place + utf8_length(text[place])); }
 
-  // Calls `found(end, id)` for each piece that begins at a place, the shortest first.
+  // Calls `found(end, id)` for each piece that begins at a place, shortest first.
   template <class Found>
   __device__ void pieces_at(uint32_t place, const Found& found) const {
     for (uint32_t base = static_cast<uint32_t>(tables.root);;) {
@@ -89,8 +89,8 @@ struct Texts {
     set_bit(tokens, place);
   }
 
-  // Neighbouring unknown pieces: HuggingFace looks them up once more, as one; then they are their bytes, if all are tokens,
-  // or one unknown token.
+  // Writes a run of unknown pieces: one token if HuggingFace finds the run as a whole, else the tokens of its bytes if
+  // all bytes have tokens, else one unknown token.
   __device__ void put_unknown(uint32_t begin, uint32_t end) const {
     if constexpr (sizeof(Score) == sizeof(double)) {
       uint32_t whole = kNone;
@@ -107,7 +107,7 @@ struct Texts {
       if (text[at] != normal::kGap) put(at, tables.byte_ids[text[at]]);
   }
 
-  // Follows the best path back from `end` to `begin`.
+  // Traces the best path back from `end` to `begin`, and writes its ids.
   __device__ void trace(const Lattice<Score>& lattice, uint32_t begin, uint32_t end) const {
     uint32_t unknown_end = kNone;
     for (uint32_t at = end; at > begin;) {
@@ -125,7 +125,7 @@ struct Texts {
   }
 };
 
-// The pieces that begin at a lane's place.
+// The pieces that begin at a lane's place, for the whole warp.
 template <class Score>
 struct Found {
   uint32_t n = 0, next, ends[kMost], ids[kMost];
@@ -138,7 +138,8 @@ __device__ void encode_texts(const Texts<Score>& texts, const Lattice<Score>& la
                              uint32_t max_bytes) {
   const UnigramTables<Score>& tables = texts.tables;
   const uint32_t lane = lane_of_thread();
-  uint32_t begin = kNone, from = kNone, reach = 0;  // of the text at hand: its first byte, its first character, the last offer
+  // Of the current text: its first byte, its first character, and the last place that has a path.
+  uint32_t begin = kNone, from = kNone, reach = 0;
   for (uint32_t block = first;; block += 32) {
     const uint32_t own = block + lane;
     const bool ends = texts.is_end(own);
@@ -174,7 +175,7 @@ __device__ void encode_texts(const Texts<Score>& texts, const Lattice<Score>& la
       } else {
         so_far = lattice.sums[place - 1];
         if constexpr (sizeof(Score) == sizeof(float)) {
-          if (so_far > tables.kMaxSum || so_far < -tables.kMaxSum) {  // all that are in use from there on
+          if (so_far > tables.kMaxSum || so_far < -tables.kMaxSum) {  // rebase all sums in use
             for (uint32_t at = place + 1 + lane; at <= reach; at += 32)
               if (lattice.pieces[at - 1]) lattice.sums[at - 1] -= so_far;
             so_far = 0;
@@ -224,11 +225,12 @@ __device__ void encode_tile(const UnigramTables<Score>* tables, const uint8_t* t
 
 }  // namespace tokenweir::unigram
 
-// A block a tile, a warp a span of it: the texts that begin there.
+// Encodes HuggingFace's models, whose sums are doubles: one block per tile, one warp per span, for the texts that begin
+// there.
 //
-// text: in its normal form. ends: bits where what is encoded by itself begins, or an added token does. control: a `Control`.
-// A document with a text of more than `max_bytes` bytes is refused. sums, pieces, starts: the lattice, a word for each byte of
-// text; `pieces` are zeros. ids, tokens: as in encode_pieces. The sums of HuggingFace's models are of 64 bits.
+// text: in its normal form. ends: bit map of the beginnings of texts and added tokens. control: a `Control`. Documents
+// with a text of more than `max_bytes` bytes are refused. sums, pieces, starts: the lattice, an entry for each byte of
+// text; `pieces` is zeros at first. ids, tokens: as in encode_pieces.
 extern "C" __global__ void __launch_bounds__(256, 4)
     encode_unigram64(const tokenweir::unigram::UnigramTables<double>* tables, const uint8_t* text, uint32_t n,
                      const int64_t* offsets, uint32_t n_documents, const uint32_t* ends, uint32_t control, uint32_t max_bytes,
@@ -238,7 +240,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
                                           {sums, pieces, starts}, ids, tokens, refusals, counters);
 }
 
-// The same; those of SentencePiece's are of 32.
+// Encodes SentencePiece's models, whose sums are floats; otherwise like encode_unigram64.
 extern "C" __global__ void __launch_bounds__(256, 4)
     encode_unigram32(const tokenweir::unigram::UnigramTables<float>* tables, const uint8_t* text, uint32_t n,
                      const int64_t* offsets, uint32_t n_documents, const uint32_t* ends, uint32_t control, uint32_t max_bytes,

@@ -1,5 +1,5 @@
-// WordPiece as BERT has it: characters are cleaned, cut and put into small letters one by one, so that each thread can tell
-// where a word begins, and encodes it: the longest token first, from left to right.
+// WordPiece as BERT has it. Characters are cleaned, split and lower-cased one by one, so that each thread can find the
+// beginnings of words. It encodes a word from left to right by the longest token that matches.
 #include "base/hash.h"
 #include "base/trie_unit.h"
 #include "common/characters.cuh"
@@ -9,24 +9,24 @@ namespace tokenweir::wordpiece {
 
 constexpr uint32_t kThreads = 256, kSpan = 32, kTile = kThreads * kSpan;
 
-// What becomes of a character, beside the one that it becomes.
+// The kind of a character, stored with its replacement.
 enum Kind : uint32_t {
-  kWord,   // it is part of a word
-  kAlone,  // it is a word
+  kWord,   // part of a word
+  kAlone,  // a word by itself
   kSpace,
-  kGone,
-  kOdd  // only the host knows
+  kRemoved,
+  kHostOnly  // only the host knows
 };
 constexpr uint32_t kKindShift = 24, kCharacter = 0xFFFFFF;
 
-// gpu/modes/wordpiece.py fills it.
+// Filled by gpu/modes/wordpiece.py.
 struct WordPieceTables {
   const uint16_t* index;  // [0x1100]
   const uint32_t* pages;  // [page][256]: a kind and a character
-  const TrieUnit* units;  // of the tokens
+  const TrieUnit* units;  // the trie of the tokens
   uint64_t root, below_prefix;
-  uint64_t unknown;    // the id of what no tokens cover
-  uint64_t max_chars;  // of a word; longer ones are unknown
+  uint64_t unknown;    // the id of a word that tokens do not cover
+  uint64_t max_chars;  // the most characters of a word; longer ones are unknown
 
   __device__ uint32_t entry(uint32_t c) const { return pages[index[c >> 8] * 256u + (c & 0xFF)]; }
 };
@@ -39,8 +39,8 @@ struct Text {
   const uint32_t* taken;   // bytes of added tokens
   uint32_t max_bytes;      // of characters that are gone, one after the other
 
-  // The entry of the character at a place and its length; kSpace, and so the end of a word, for an added token and past the
-  // end. What is no UTF-8 is odd.
+  // The entry of the character at a place, and its length. Added tokens and places past the end are kSpace, which ends
+  // a word; bytes that are not UTF-8 are kHostOnly.
   __device__ uint32_t entry(uint32_t place, uint32_t& length) const {
     length = 1;
     if (place >= n || has_bit(taken, place)) return kSpace << kKindShift;
@@ -49,25 +49,25 @@ struct Text {
       length = multibyte_at(text, n, place, c);
       if (length == kWithin || length == kNotUtf8) {
         length = 1;
-        return kOdd << kKindShift;
+        return kHostOnly << kKindShift;
       }
     }
     return tables.entry(c);
   }
 
-  // Goes on to the next character of a word, at `place` or behind characters that are gone; false at the word's end. Behind
-  // too many of these no word goes on in a document that is not refused.
+  // Advances to the next character of a word, at `place` or after removed characters; returns false at the word's end.
+  // A word also ends after too many removed characters, whose document is refused anyway.
   __device__ bool next(uint32_t& place, uint32_t first, uint32_t& c, uint32_t& length) const {
     for (const uint32_t limit = place + max_bytes; place <= limit; place += length) {
       if (place != first && place < n && has_bit(begins, place)) return false;
       const uint32_t found = entry(place, length);
       c = found & kCharacter;
-      if (found >> kKindShift != kGone) return found >> kKindShift == kWord;
+      if (found >> kKindShift != kRemoved) return found >> kKindShift == kWord;
     }
     return false;
   }
 
-  // Whether a word begins with the character of a word at `place`; `is_far` if too many characters before it are gone.
+  // Whether the word character at `place` begins a word. Sets `is_far` after too many removed characters.
   __device__ bool begins_word(uint32_t place, bool& is_far) const {
     for (uint32_t at = place; at > 0;) {
       if (has_bit(begins, at) || has_bit(taken, at - 1)) return true;
@@ -75,7 +75,7 @@ struct Text {
       do at--;
       while (at > 0 && utf8_continues(text[at]));
       const uint32_t kind = entry(at, length) >> kKindShift;
-      if (kind != kGone) return kind != kWord;
+      if (kind != kRemoved) return kind != kWord;
       is_far = place - at > max_bytes;
       if (is_far) return false;
     }
@@ -83,7 +83,7 @@ struct Text {
   }
 };
 
-// A step of the trie for each byte of a character.
+// Steps through the trie by the bytes of a character.
 __device__ inline bool step(const TrieUnit* units, uint32_t c, uint32_t& base, uint32_t& value) {
   uint32_t bytes = utf8_of(c);
   do {
@@ -97,7 +97,8 @@ __device__ inline bool step(const TrieUnit* units, uint32_t c, uint32_t& base, u
   return true;
 }
 
-// The ids of the word that begins at `begin`, each where its token begins; a word that tokens do not cover is one id.
+// Writes the ids of the word that begins at `begin`, each at the place where its token begins; a word that tokens do
+// not cover gets the unknown id.
 __device__ inline void encode_word(const Text& source, uint32_t begin, uint32_t alone, uint32_t* ids, uint32_t* tokens) {
   const WordPieceTables& tables = source.tables;
   uint32_t place = begin, c = alone, length, n_chars = 0;
@@ -105,7 +106,7 @@ __device__ inline void encode_word(const Text& source, uint32_t begin, uint32_t 
   if (alone) source.entry(begin, length);
   if (!alone) more = source.next(place, begin, c, length);
   uint32_t at = place;
-  while (more && is_known) {  // a token
+  while (more && is_known) {  // each token
     uint32_t base = static_cast<uint32_t>(at == begin ? tables.root : tables.below_prefix), value = TrieUnit::kAbsent;
     uint32_t id = kNone, n_walked = 0, token_chars = 0, end = at;
     bool walks = true;
@@ -137,9 +138,9 @@ __device__ inline void encode_word(const Text& source, uint32_t begin, uint32_t 
 
 }  // namespace tokenweir::wordpiece
 
-// A block a tile, a thread the bytes of a span; words that begin in the tile are shared by its threads. begins: bits where
-// documents begin. taken: bits of the bytes of added tokens. A document with more than `max_bytes` bytes of characters that are
-// gone in one place is refused. ids, tokens: as in encode_pieces.
+// One block per tile, one thread per span; the threads share the words that begin in the tile. begins: bit map of the
+// beginnings of documents. taken: bit map of the bytes of added tokens. Documents with a run of removed characters of
+// more than `max_bytes` bytes are refused. ids, tokens: as in encode_pieces.
 extern "C" __global__ void __launch_bounds__(256, 4)
     encode_words(const tokenweir::wordpiece::WordPieceTables* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
                  uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes, uint32_t* ids,
@@ -164,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
       if (length == kWithin || length == kNotUtf8) continue;
     }
     const uint32_t kind = own.entry(c) >> kKindShift;
-    if (kind == kOdd) documents.refuse(at, kOddCharacter);
+    if (kind == kHostOnly) documents.refuse(at, kUnsupportedCharacter);
     bool is_far = false;
     if (kind == kAlone || (kind == kWord && source.begins_word(at, is_far)))
       words[atomicAdd(&n_words, 1u)] = static_cast<uint16_t>(at - tile);

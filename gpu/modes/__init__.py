@@ -1,4 +1,4 @@
-"""The ways to encode a batch: a file a kind of model, whose tables it lays out and whose kernels it launches.
+"""The modes of encoding, one file for each kind of model: the layout of its tables, and the launches of its kernels.
 
-`batch.py` is what they have in common: a text with bit maps, added tokens first and the ids collected last.
+They share `batch.py`: the text with its bit maps, the search for added tokens, and the collection of the ids.
 """

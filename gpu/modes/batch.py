@@ -1,4 +1,4 @@
-"""One batch on its way through the kernels, whatever the mode: added tokens first, collecting the ids last."""
+"""The stages that all modes share: a batch's bit maps, the search for added tokens, and the collection of the ids."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MAX_BYTES = (1 << 31) - (1 << 20)
 """The most bytes of a batch: places in it are 32-bit numbers."""
 
 THREADS = constants("encode.cu")["kThreads"]
-"""Threads of a block, except where a mode says otherwise."""
+"""The number of threads in a block, unless a mode says otherwise."""
 
 TILE = constants("encode.cu")["kTile"]
-"""Bytes of text that a block handles: a word of a bit map for each of its threads."""
+"""The bytes of text that a block handles: 32 for each of its threads, which are a word of a bit map."""
 
 _COUNTERS = constants("common/documents.cuh")
 _N_COUNTERS = _COUNTERS["kCounters"]
@@ -27,38 +27,38 @@ _NULL = np.uint64(0)  # a pointer
 
 
 class Batch:
-    """The text of a batch on a device, and what the kernels have found out about it.
+    """The text of a batch on a device, with the results of the kernels so far.
 
     Attributes:
         text: The documents, one after the other; uint8.
-        n: Their bytes.
-        offsets: Where each begins and the last one ends; int64.
-        n_documents: How many there are.
-        max_bytes: Bytes of the longest text that one thread or block goes through.
-        taken: Bits of the bytes of added tokens.
-        tokens: Bits of the places at which an id stands.
-        ids: The ids, by place.
-        scratch: Words for a mode's own kernels.
-        refusals: Why a document is left out, bits of kernels/common/documents.cuh.
-        counters: The words of `Counter` there.
+        n: The number of their bytes.
+        offsets: The byte at which each document begins and the last one ends; int64.
+        n_documents: The number of documents.
+        max_bytes: The most bytes that one thread or block walks; a document that needs more is refused.
+        taken: A bit map of the bytes of added tokens.
+        tokens: A bit map of the places that have an id.
+        ids: The ids, each at the place where its token begins in the text.
+        scratch: Arrays of words for a mode's own kernels.
+        refusals: The reasons why each document is refused, as bits of `Refusal` in kernels/common/documents.cuh.
+        counters: The words of `Counter` in the same header.
 
     """
 
     def __init__(
         self, device: Device, text: Any, offsets: Any, max_bytes: int, *, bit_maps: int = 2, scratch: Sequence[int] = ()
     ) -> None:
-        """Take a batch.
+        """Take a batch, and allocate its bit maps and scratch arrays.
 
         Args:
-            device: Where it lies.
-            text: The documents and `SLACK` zero bytes, beginning at an address that is a multiple of 8.
+            device: The device on which it lies.
+            text: The documents and `SLACK` zero bytes, at an address that is a multiple of 8.
             offsets: See the attribute.
             max_bytes: See the attribute.
-            bit_maps: How many there can be, `taken` and `tokens` among them.
-            scratch: The sizes of these arrays.
+            bit_maps: The number of bit maps, including `taken` and `tokens`.
+            scratch: The sizes of the scratch arrays, in words.
 
         Raises:
-            ValueError: The text is empty, too long, or not where it has to be.
+            ValueError: The text is empty, too long or misaligned.
 
         """
         n, n_documents = int(text.size) - SLACK, int(offsets.size) - 1
@@ -77,14 +77,14 @@ class Batch:
         self.ids, self._before, self._tiles, *self.scratch = some
 
     def mark(self) -> Any:
-        """Mark where documents begin, in a bit map."""
+        """Return a bit map of the bytes at which documents begin."""
         begins = self.bit_map()
         arguments = self.text, self.offsets, self.n_documents, begins, self.refusals, self.counters
         self.launch("mark_documents", -(-int(self.n_documents) // THREADS), *arguments)
         return begins
 
     def find_added(self, searches: Sequence[Any], guards: NDArray[np.int64] | None, *, earlier: Any = _NULL) -> None:
-        """Find added tokens; each search goes between what those before have found, the bits of `earlier` at first."""
+        """Find added tokens by each search in turn; bytes that earlier searches took, or bits of `earlier`, are passed over."""
         places, n_guards = (_NULL, 0) if guards is None else (self.device.to_device(guards), guards.size)
         for search in searches:
             if earlier is not _NULL:
@@ -111,13 +111,13 @@ class Batch:
             earlier = self.taken
 
     def refuse_guarded(self, guards: NDArray[np.int64]) -> None:
-        """Leave out the documents that have one of these places: the model's own pieces may be control tokens."""
+        """Refuse the documents that have one of these offsets, since the model's own pieces may be control tokens."""
         guarded = np.searchsorted(self.device.to_host(self.offsets), guards, "right") - 1
         self.refusals[np.unique(guarded)] = _COUNTERS["kGuardedPiece"]
         self.counters[_COUNTERS["kRefusals"]] = 1
 
     def count(self) -> Self:
-        """Count the ids: the last of what needs nothing of the host."""
+        """Count the ids. This is the last stage without a copy to or from the host."""
         self.launch(
             "count_ids",
             self.n_tiles,
@@ -133,11 +133,11 @@ class Batch:
         return self
 
     def collect(self, reasons: Mapping[int, str], n_documents: int | None = None) -> Encoded:
-        """Put the ids side by side, and say why documents are left out.
+        """Compact the ids into one array, and read the reasons of refused documents.
 
         Args:
-            reasons: By their bits; of several, the first counts.
-            n_documents: How many of them are wanted, if those behind have no ids; None is all.
+            reasons: The reasons by their bits; of several, the first counts.
+            n_documents: The number of documents that count, if all after them have no ids; None is all.
 
         """
         n = int(self.n_documents) if n_documents is None else n_documents
@@ -168,9 +168,9 @@ class Batch:
         return Encoded(ids, offsets, refused, tuple(found_reasons))
 
     def bit_map(self) -> Any:
-        """A bit for each byte of the text, none of them set."""
+        """Return an unused bit map of the text's bytes, all zeros."""
         return self._bit_maps.pop()
 
     def launch(self, kernel: str, blocks: int, *arguments: Any) -> None:
-        """Launch a kernel with `THREADS` a block."""
+        """Launch a kernel with blocks of `THREADS` threads."""
         self.device.launch(kernel, blocks, THREADS, *arguments)

@@ -1,7 +1,7 @@
-"""BlockBPE (You, 2025): a batch of documents without pre-tokenization, each merged as a whole by one block of threads.
+"""BlockBPE (You, 2025): documents are not pre-tokenized; each is merged as a whole by one block of threads.
 
-For comparison with the paper, and for models that were trained on such ids. They are not those of the tokenizer, whose
-pattern is ignored: `unsplit` gives the tokenizer whose ids they are. kernels/blockbpe.cu says how they are found.
+It is for comparison with the paper, and for models that were trained on such ids. The ids are not those of the
+tokenizer, whose pattern is ignored, but those of `unsplit(tokenizer)`. kernels/blockbpe.cu explains the algorithm.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from tokenweir.gpu.modes.tables import ModelTables
 from tokenweir.gpu.shared import constants
 
 DOCUMENT_BYTES = 1 << 16
-"""The default of `max_bytes`: the time that a document takes grows with the square of its length."""
+"""The default of `max_bytes`. It bounds the time of a document, which grows with the square of its length."""
 
 REASONS = {
     constants("blockbpe.cu")["kTooLong"]: "longer than {max_bytes} bytes",
     constants("blockbpe.cu")[
-        "kOddToken"
+        "kUnsupportedToken"
     ]: "it has an added token that takes white space along or wants no word beside it",
 }
-"""Why a document is left out, by the bits of kernels/common/documents.cuh; of several reasons, the first here."""
+"""The reasons why a document is refused, by the bits of kernels/common/documents.cuh; of several, the first counts."""
 
 
 def unsplit(tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer whose ids are BlockBPE's: added tokens are looked up, and what is between them is merged as one.
+    """Return the tokenizer whose ids are BlockBPE's: the text between added tokens is one piece.
 
     Raises:
-        UnsupportedTokenizerError: It is no byte-level BPE, or changes text before it is cut.
+        UnsupportedTokenizerError: It is not byte-level BPE, or has a normalizer.
 
     """
     spec = tokenizer.spec
@@ -69,13 +69,13 @@ def unsplit(tokenizer: Tokenizer) -> Tokenizer:
 
 
 class BlockBpeMode:
-    """The paper's mode: a tokenizer's tables on a device, and the launches that encode a batch by them.
+    """BlockBPE for one tokenizer: its tables on a device, with the launches that encode a batch.
 
     Attributes:
-        tokenizer: The tokenizer whose ids these are, for the documents that are left out.
-        block: Threads a block.
-        max_bytes: Bytes of a document beyond which it is left out.
-        literal: One merge a pass, as the paper's Algorithm 1 is printed; the ids are the same.
+        tokenizer: The tokenizer whose ids these are; it encodes the documents that the kernels refuse.
+        block: The number of threads in a block.
+        max_bytes: The most bytes of a document; a longer one is refused.
+        literal: Whether a pass does one merge, as in the paper's Algorithm 1; the ids are the same.
 
     """
 
@@ -92,15 +92,15 @@ class BlockBpeMode:
 
         Args:
             tokenizer: A byte-level BPE tokenizer without a normalizer.
-            device: Where the kernels run.
-            block: Threads a block, a multiple of 32 up to 1024; the paper has 256, 512 and 1024. The more bytes a document
-                has, the more threads it is worth; the more documents there are, the fewer.
+            device: The device on which the kernels run.
+            block: The number of threads in a block, a multiple of 32 up to 1024; the paper has 256, 512 and 1024. Long
+                documents want large blocks; many documents want small ones.
             max_bytes: See the attribute.
-            literal: See the attribute; for comparison, since it takes a pass for each merge.
+            literal: See the attribute. It is a baseline, since it takes a pass for each merge.
 
         Raises:
             UnsupportedTokenizerError: For another tokenizer.
-            ValueError: For another block or a negative length.
+            ValueError: `block` is not such a number, or `max_bytes` is out of range.
 
         """
         if block not in range(32, 1025, 32):
@@ -121,14 +121,15 @@ class BlockBpeMode:
         """Encode the documents of a batch.
 
         Args:
-            text: All of them, one after the other, and `SLACK` zero bytes; uint8 on the device, beginning at an address
-                that is a multiple of 8. They need not be UTF-8.
-            offsets: Where each begins and the last one ends, in bytes; int64 on the device.
-            parse_special: Match added tokens; if not, text never becomes a control token.
+            text: The documents one after the other, and `SLACK` zero bytes; uint8 on the device, at an address that is
+            a
+                multiple of 8. They need not be UTF-8.
+            offsets: The byte at which each document begins and the last one ends; int64 on the device.
+            parse_special: Whether to match added tokens; if not, text never becomes a control token.
             guards: Sorted offsets in `text` of characters that no added token may cover.
 
         Raises:
-            ValueError: The text is empty, too long, or not where it has to be.
+            ValueError: The text is empty, too long or misaligned.
 
         """
         searches = self._tables.added if parse_special else []

@@ -1,9 +1,9 @@
 """Exact mode for BPE of characters with byte fallback, by merges or by scores, as Llama 2, Mistral and Gemma have it.
 
-Such a model gets whole documents as one piece, in which a U+2581 stands for each space and before the text. On the device
-spaces stay what they are, and the tables have them for U+2581. The text is cut where no token crosses, as on the CPU, and
-the parts are encoded by the kernels of byte-level BPE. A SentencePiece model's user-defined pieces are searched for as
-added tokens are, in what is between these.
+Such a model gets whole documents as one piece, in which a U+2581 stands for each space and before the text. On the
+device spaces are kept, and the tables have a space in place of U+2581. The text is cut where no token crosses, as on
+the CPU, and the pieces are encoded by the kernels of byte-level BPE. A SentencePiece model's user-defined pieces are
+searched for like added tokens, in the text between these.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ class CharacterMode(MergingMode):
 
 
 class _Tables(SearchTables):
-    """The tables of the added tokens, of the model, and of where a text may be cut.
+    """The tables of added tokens, of the model, and of its split points.
 
     Attributes:
         prefix: `Prefix` of kernels/spaces.cu.
         user_defined: `AddedTokenTables` of the user-defined pieces, if there are any.
-        guards_pieces: User text must not become some of these.
+        guards_pieces: Whether some of the model's own pieces are control tokens, which user text must not become.
         bpe: `DeviceBpe`.
         cuts: `CharacterTables`.
 
@@ -112,7 +112,7 @@ class _Tables(SearchTables):
 
 
 def _user_defined(model: Model) -> list[tuple[str, int, bool, bool, bool]]:
-    """The user-defined pieces as they stand in the text of kernels, as `AddedTokens` takes them."""
+    """Return the user-defined pieces as they stand in the kernels' text, in the form that `AddedTokens` takes."""
     if not isinstance(model, SentencePiece):
         return []
     found = [(model.pieces[i], i) for i, piece_type in enumerate(model.types) if piece_type == USER_DEFINED]
@@ -134,10 +134,10 @@ def _device_tables(tokenizer: Tokenizer, spaces: bool) -> _core.DeviceTables:
 
 
 def spacing(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None) -> tuple[int, bool]:
-    """Before which texts a space stands (`Prefix`), and whether spaces stand for U+2581.
+    """Return which texts get a space before them (`Prefix`), and whether spaces stand for U+2581.
 
     Raises:
-        UnsupportedTokenizerError: The components do something else.
+        UnsupportedTokenizerError: The components do anything else.
 
     """
     match list(parts(normalizer)), list(parts(pre_tokenizer)):

@@ -1,8 +1,8 @@
 """Exact mode: the ids of a batch are those of the CPU's encoder, document by document.
 
-A few launches, whatever the batch: documents are marked, added tokens found, each stage of the pre-tokenizer cuts, pieces
-become ids by look-up or merging, and these are counted and collected. Between them only bit maps pass, and ids that stand
-where their tokens begin in the text. Nothing comes back to the host before the number of ids does.
+Every batch takes the same few launches: mark documents, find added tokens, cut by each stage of the pre-tokenizer, look
+pieces up or merge them, count the ids and collect them. The stages pass on bit maps, and ids at the places where their
+tokens begin in the text. The host waits for nothing before the number of ids.
 """
 
 from __future__ import annotations
@@ -21,35 +21,37 @@ from tokenweir.gpu.modes.tables import ExactTables
 from tokenweir.gpu.shared import constants
 
 PIECE_BYTES = 1 << 16
-"""The default of `max_bytes`: bytes of a piece, or from one sure boundary to the next."""
+"""The default of `max_bytes`, the most bytes of a piece or between two sure boundaries."""
 
 MAX_PIECE_BYTES = 1 << 24
-"""The most that `max_bytes` can be where blocks merge pieces: each of them has 16 bytes of scratch for a byte."""
+"""The greatest `max_bytes` of modes that merge, since every merging block has 16 bytes of scratch for a byte."""
 
 LONG_WORKERS = 64
-"""The most blocks that merge long pieces at once."""
+"""The most blocks that merge long pieces at the same time."""
 
 _CONSTANTS = constants("encode.cu")
 _WARPS = constants("merge.cu")["kWarps"]
 
 REASONS = {
     _CONSTANTS["kInvalidUtf8"]: "it is not UTF-8",
-    _CONSTANTS["kTooLong"]: "giant piece",
-    _CONSTANTS["kOddToken"]: "it has an added token that takes white space along or wants no word beside it",
+    _CONSTANTS["kTooLong"]: "oversized piece",
+    _CONSTANTS["kUnsupportedToken"]: "it has an added token that takes white space along or wants no word beside it",
     _CONSTANTS["kNotSurelyNfc"]: "Unicode's form C may change it",
     _CONSTANTS["kSpaceSign"]: "it has a U+2581",
     _CONSTANTS["kGuardedPiece"]: "it has user text, and the model has control tokens of its own",
-    _CONSTANTS["kOddCharacter"]: "it has a character that normalizing makes several of, or may move",
+    _CONSTANTS["kUnsupportedCharacter"]: "it has a character that normalizing makes several of, or may move",
 }
-"""Why a document is left out, by the bits of `Refusal` in kernels/common/documents.cuh; of several reasons, the first here."""
+"""The reasons why a document is refused, by the bits of `Refusal` in kernels/common/documents.cuh; of several, the
+first counts.
+"""
 
 
 class ExactMode(ABC):
-    """Exact mode for a kind of model: its tables on a device, and the launches that encode a batch by them.
+    """Exact mode for a kind of model: its tables on a device, with the launches that encode a batch.
 
     Attributes:
-        tokenizer: The tokenizer whose ids these are, for the documents that are left out.
-        max_bytes: Bytes that one thread or block goes through at most; a document that wants more is left out.
+        tokenizer: The tokenizer whose ids these are; it encodes the documents that the kernels refuse.
+        max_bytes: The most bytes that one thread or block walks; a document that needs more is refused.
 
     """
 
@@ -87,25 +89,26 @@ class ExactMode(ABC):
         """Encode the documents of a batch.
 
         Args:
-            text: All of them, one after the other, and `SLACK` zero bytes; uint8 on the device, beginning at an address
-                that is a multiple of 8.
-            offsets: Where each begins and the last one ends, in bytes; int64 on the device.
-            parse_special: Match added tokens; if not, text never becomes a control token.
+            text: The documents one after the other, and `SLACK` zero bytes; uint8 on the device, at an address that is
+            a
+                multiple of 8.
+            offsets: The byte at which each document begins and the last one ends; int64 on the device.
+            parse_special: Whether to match added tokens; if not, text never becomes a control token.
             guards: Sorted offsets in `text` of characters that no added token may cover.
 
         Raises:
-            ValueError: The text is empty, too long, or not where it has to be.
+            ValueError: The text is empty, too long or misaligned.
 
         """
         return self.begin(text, offsets, parse_special=parse_special, guards=guards).collect(REASONS)
 
     @abstractmethod
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
-        """The same up to the number of ids. Without guards, nothing of it comes from the host or goes there."""
+        """Do all stages up to counting the ids. Without guards, nothing is copied from or to the host."""
 
 
 class MergingMode(ExactMode):
-    """A mode whose blocks merge pieces; `max_bytes` is of a piece, and of a text without a sure boundary."""
+    """A mode that merges pieces; `max_bytes` bounds a piece, and text without a sure boundary."""
 
     BOUNDS = 64, MAX_PIECE_BYTES
 
@@ -118,7 +121,7 @@ class MergingMode(ExactMode):
             tokenizer: A tokenizer with the kind of model that the class is for.
             device: Where the kernels run.
             max_bytes: See the attribute.
-            workers: How many blocks share the pieces that wait for merging.
+            workers: The number of blocks that share the pieces queued for merging.
 
         Raises:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
@@ -146,15 +149,15 @@ class ByteLevelMode(MergingMode):
         batch.find_added(searches, guards)
         for stage in tables.cuts:
             batch.cut(stage)
-        if tables.giants is not None:
-            batch.cut_giants(tables.giants)
+        if tables.oversized is not None:
+            batch.cut_oversized(tables.oversized)
         batch.encode(tables.bpe)
         batch.merge(tables.bpe, self._workers, self._far)
         return batch.count()
 
 
 class PieceBatch(Batch):
-    """A batch whose documents are cut into pieces, and the launches that do so and encode these."""
+    """A batch with the launches that cut documents into pieces and encode these."""
 
     def __init__(self, device: Device, text: Any, offsets: Any, max_bytes: int, bit_maps: int) -> None:
         n = int(text.size) - SLACK
@@ -164,7 +167,7 @@ class PieceBatch(Batch):
         self.begins = self.mark()  # of documents, and then of pieces
 
     def cut(self, stage: Any) -> None:
-        """Cut the pieces that there are by a stage."""
+        """Cut the present pieces by a stage of the pre-tokenizer."""
         begins, self.begins = self.begins, self.bit_map()
         self.launch(
             "cut_pieces",
@@ -182,14 +185,14 @@ class PieceBatch(Batch):
             self.counters,
         )
 
-    def cut_giants(self, pairs: Any) -> None:
-        """Cut giant pieces where no merge crosses."""
+    def cut_oversized(self, pairs: Any) -> None:
+        """Cut oversized pieces where no merge crosses."""
         begins, self.begins = self.begins, self.bit_map()
         by_words = pairs, self.text, self.n, begins, self.taken, self.begins
-        self.launch("cut_giants", -(-self.n_words // THREADS), *by_words)
+        self.launch("cut_oversized", -(-self.n_words // THREADS), *by_words)
 
     def encode(self, bpe: Any) -> None:
-        """Encode the pieces that a look-up or a thread can; the others wait."""
+        """Encode the pieces that are tokens or short enough for one thread, and queue the others for `merge`."""
         self.launch(
             "encode_pieces",
             self.n_tiles,
@@ -209,7 +212,7 @@ class PieceBatch(Batch):
         )
 
     def merge(self, bpe: Any, workers: int, far: Any) -> None:
-        """Merge the pieces that wait; a small batch cannot have work for all workers."""
+        """Merge the queued pieces by up to `workers` blocks, fewer if a batch of this size cannot occupy them."""
         medium, long_pieces = (pieces.size // 2 for pieces in self.scratch)  # at most
         for_long = min(workers, LONG_WORKERS, long_pieces)
         for_medium = min(workers, -(-medium // _WARPS))

@@ -1,7 +1,7 @@
-"""A space before each text, as SentencePiece's dummy prefix and HuggingFace's `Metaspace` have it, on the device.
+"""The space before each text, which SentencePiece's dummy prefix and HuggingFace's `Metaspace` add, on the device.
 
-Before a document it is a byte more. Before a text after an added token it is that token's last byte, so that such a token
-has two bytes at least. kernels/spaces.cu moves and marks them.
+Before a document, a byte is inserted for it. Before a text after an added token, that token's last byte becomes the
+space, so that such a token must have two bytes. kernels/spaces.cu does both.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ SIGN = "\u2581"
 
 _CONSTANTS = constants("spaces.cu")
 NOWHERE, EACH, FIRST = (_CONSTANTS[f"k{where}"] for where in ("Nowhere", "Each", "First"))
-"""Before which texts a space stands: `Prefix` of kernels/spaces.cu."""
+"""The texts that get a space before them: `Prefix` of kernels/spaces.cu."""
 
 
 class Spaced(NamedTuple):
-    """A batch with room for the spaces, as `Mode.encode` takes it."""
+    """A batch with room for the spaces; the fields are the arguments of `Mode.encode`."""
 
     text: Any
     offsets: Any
@@ -34,10 +34,10 @@ class Spaced(NamedTuple):
 
 
 def check_added(prefix: int, contents: Collection[bytes]) -> None:
-    """Refuse added tokens that leave no room for a space, or take it.
+    """Raise for an added token that leaves no room for a space, or would match it.
 
     Raises:
-        UnsupportedTokenizerError: There is one.
+        UnsupportedTokenizerError: There is such a token.
 
     """
     if prefix == EACH and min(map(len, contents), default=2) < 2:
@@ -47,7 +47,7 @@ def check_added(prefix: int, contents: Collection[bytes]) -> None:
 
 
 def with_spaces(device: Device, prefix: int, text: Any, offsets: Any, guards: NDArray[np.int64] | None) -> Spaced:
-    """The batch with a byte before each document, if a space may stand there."""
+    """Insert a byte before each document, if a space may stand there."""
     if prefix == NOWHERE:
         return Spaced(text, offsets, guards)
     if guards is not None:  # a byte for each document that has begun
@@ -62,7 +62,7 @@ def with_spaces(device: Device, prefix: int, text: Any, offsets: Any, guards: ND
 
 
 def begin_texts(batch: Batch, prefix: int, begins: Any) -> None:
-    """Make those bytes spaces before which texts stand, when added tokens have been found; the others belong to none."""
+    """Put spaces before texts, once added tokens have been found; inserted bytes without a text after them are `taken`."""
     if prefix == NOWHERE:
         return
     taken, batch.taken = batch.taken, batch.bit_map()

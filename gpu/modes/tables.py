@@ -1,4 +1,4 @@
-"""A tokenizer's tables on a device; what the kernels cannot do exactly is refused by name."""
+"""A tokenizer's tables on a device; an error names each construct that the kernels cannot do exactly."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from tokenweir.gpu.structs import Structs
 _CUT, _ADDED = constants("cut.cu"), constants("added_tokens.cu")
 
 MAX_CLASSES = _CUT["kNoClass"]
-"""The most classes of an automaton: a character's class takes 5 bits, and the last of their values says that there is none."""
+"""The most classes of an automaton: a character's class takes 5 bits, whose last value means "no class"."""
 
 MAX_CELLS = _CUT["kMaxCells"]
-"""The most entries of an automaton's transitions, which a block keeps in its shared memory; real ones have up to 400."""
+"""The most transitions of an automaton, since a block keeps them in shared memory; real ones have up to 400."""
 
-_NEARBY = constants("giants.cu")["kNearby"]
+_NEARBY = constants("oversized.cu")["kNearby"]
 _NO_ID = constants("encode.cu")["kNone"]
 
 
 class SearchTables(Structs):
-    """The tables of the added tokens.
+    """The tables of added tokens.
 
     Attributes:
-        searches: Raw added tokens, and those of normalized text, where there are any.
-        added: `AddedTokenTables` for each of them.
+        searches: The added tokens matched in raw text, and those matched in normalized text, where there are any.
+        added: `AddedTokenTables` for each of these.
 
     """
 
     def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
-        """Copy them to a device."""
+        """Copy the tables to a device."""
         super().__init__(device)
         self.searches = [search for search in (tokenizer.core.raw, tokenizer.core.normalized) if search.tokens]
         self.added = [self._search(search) for search in self.searches]
@@ -49,7 +49,7 @@ class SearchTables(Structs):
     def _search(self, search: _core.AddedTokens) -> Any:
         first = np.zeros(256, np.bool_)
         first[[content[0] for content, _, _ in search.tokens]] = True
-        ids = [token_id | odd * _ADDED["kOdd"] for _, token_id, odd in search.tokens]
+        ids = [token_id | host_only * _ADDED["kHostOnly"] for _, token_id, host_only in search.tokens]
         return self._struct(
             fields("added_tokens.cu", "AddedTokenTables"),
             {
@@ -62,11 +62,11 @@ class SearchTables(Structs):
 
 
 class ModelTables(SearchTables):
-    """These and the tables of byte-level BPE.
+    """The tables of added tokens and of byte-level BPE.
 
     Attributes:
         bpe: `DeviceBpe`.
-        longest: Bytes of the longest token.
+        longest: The bytes of the longest token.
 
     """
 
@@ -76,8 +76,8 @@ class ModelTables(SearchTables):
         Args:
             tokenizer: A tokenizer with byte-level BPE, of a merge list or by ranks.
             device: Where the kernels run.
-            mode: What errors begin with.
-            any_bytes: The kernels' ids count for bytes that are not UTF-8, too.
+            mode: The mode's name, with which error messages begin.
+            any_bytes: Whether the kernels also encode bytes that are not UTF-8, so that every byte needs a token.
 
         Raises:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
@@ -103,9 +103,9 @@ class ModelTables(SearchTables):
 
 
 def bpe_fields(tables: _core.DeviceTables) -> Mapping[str, NDArray[Any] | int]:
-    """The fields of `DeviceBpe`."""
+    """Return the fields of `DeviceBpe`."""
     pairs, pieces = tables.pairs, tables.pieces
-    # Only documents that are refused have bytes without a token. Any token of one byte keeps kernels inside their tables.
+    # Bytes without a token occur only in refused documents; any one-byte token there keeps kernels inside their tables.
     any_token = tables.byte_ids[tables.byte_ids != _NO_ID][0]
     byte_ids = np.where(tables.byte_ids == _NO_ID, any_token, tables.byte_ids)
     return {
@@ -127,11 +127,11 @@ def bpe_fields(tables: _core.DeviceTables) -> Mapping[str, NDArray[Any] | int]:
 
 
 class ExactTables(ModelTables):
-    """These and the tables of the pre-tokenizer.
+    """The tables of added tokens, of byte-level BPE, and of the pre-tokenizer.
 
     Attributes:
-        cuts: `CutTables`, one for each stage.
-        giants: `ByteCutTable`; None where giant pieces cannot be cut.
+        cuts: `CutTables` for each stage of the pre-tokenizer.
+        oversized: `ByteCutTable`; None where oversized pieces cannot be cut.
 
     """
 
@@ -154,7 +154,7 @@ class ExactTables(ModelTables):
                 "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
                 f"{tokenizer.spec.pre_tokenizer!r:.200}"
             )
-        self.giants = self._byte_cut_table(tokenizer.core.model)
+        self.oversized = self._byte_cut_table(tokenizer.core.model)
         self._nfc_pairs = _core.nfc_pairs()
         ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
         self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]
@@ -162,13 +162,13 @@ class ExactTables(ModelTables):
     def _byte_cut_table(self, model: _core.Model) -> Any:
         if not isinstance(model, _core.Bpe) or self.longest > _NEARBY or (found := _core.byte_cut_table(model)) is None:
             return None
-        names = fields("giants.cu", "ByteCutTable")
+        names = fields("oversized.cu", "ByteCutTable")
         return self._struct(names, dict(zip(names, found, strict=True)))
 
     def _cut(self, automaton: Automaton, ranks: NDArray[np.uint8], *, first: bool) -> Any:
         _check(automaton)
         pages = automaton.class_pages[automaton.class_index]
-        if first:  # only the first stage looks whether form C would change the text
+        if first:  # only the first stage checks whether NFC would change the text
             is_inert = (ranks == 0) | (ranks == _CUT["kComposed"])
             pages = np.where(is_inert.reshape(pages.shape), pages, pages | np.uint8(_CUT["kNotInert"]))
         class_pages, class_index = paged(pages)
@@ -192,7 +192,7 @@ class ExactTables(ModelTables):
 
 
 def _needs_nfc(normalizer: Normalizer | None) -> bool:
-    """Whether a normalizer is form C; else it is none."""
+    """Return whether a normalizer is NFC, and raise for anything else than NFC or no normalizer."""
     kinds = list(parts(normalizer))
     for step in kinds:
         if not isinstance(step, NFC):
@@ -201,7 +201,7 @@ def _needs_nfc(normalizer: Normalizer | None) -> bool:
 
 
 def _check(automaton: Automaton) -> None:
-    """Raise for an automaton that kernels do not walk, or not in linear time."""
+    """Raise for an automaton that kernels cannot walk, or not in linear time."""
     reason = ""
     if automaton.context is not None:
         reason = "a condition that looks further than the next character"
@@ -220,14 +220,14 @@ def _check(automaton: Automaton) -> None:
 
 
 def paged(pages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Equal pages kept once, and the number of each."""
+    """Return the distinct pages, joined, and for each page the number of its copy there."""
     numbers: dict[bytes, int] = {}
     index = [numbers.setdefault(page.tobytes(), len(numbers)) for page in pages]
     return np.frombuffer(b"".join(numbers), pages.dtype), np.array(index, np.uint16)
 
 
 def _rows_of_bits(pairs: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """Bit b of word a: whether the pair (a, b) is set; 32 words."""
+    """Pack a matrix of pairs into 32 words: bit b of word a is the pair (a, b)."""
     square = np.zeros((32, 32), np.bool_)
     square[: len(pairs), : len(pairs)] = pairs
     return np.packbits(square, axis=1, bitorder="little").view(np.uint32).ravel()

@@ -1,7 +1,7 @@
 """Exact mode for Unigram: SentencePiece's models, and HuggingFace's by words, as T5 and XLM-R have it.
 
-The text is normalized in its own place, character by character. A SentencePiece model gets all text between added tokens
-as one piece, whose sums go on from word to word; in HuggingFace's form each word is a piece. A warp goes through a piece.
+The text is normalized in place, character by character. SentencePiece takes all text between added tokens as one piece,
+so that scores add up across words; HuggingFace takes each word as a piece. A warp walks a piece.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CONSTANTS, _NORMAL = constants("unigram.cu"), constants("normalize.cu")
 
 
 class UnigramMode(ExactMode):
-    """Exact mode for Unigram; `max_bytes` is of a piece."""
+    """Exact mode for Unigram; `max_bytes` bounds a piece."""
 
     def _load(self) -> None:
         self._tables = _Tables(self.tokenizer, self._device)
@@ -91,14 +91,14 @@ class UnigramMode(ExactMode):
 
 
 class Form(NamedTuple):
-    """How text is brought into the form that the model wants.
+    """The normal form of a Unigram model's text.
 
     Attributes:
-        charsmap: The character map's file; empty: characters stay.
-        huggingface: The map is applied as HuggingFace does it, and any white space is a space.
+        charsmap: SentencePiece's precompiled character map; if empty, no character is replaced.
+        huggingface: Whether the map is applied as HuggingFace does, and all white space counts as spaces.
         rules: Bits of `Rule` of kernels/normalize.cu.
         prefix: `Prefix` of kernels/spaces.cu.
-        user_defined: Pieces that are taken as they are.
+        user_defined: User-defined pieces, which are not normalized.
 
     """
 
@@ -110,10 +110,10 @@ class Form(NamedTuple):
 
 
 def form_of(tokenizer: Tokenizer) -> Form:
-    """The form of a tokenizer's text.
+    """Derive the normal form from a tokenizer's components.
 
     Raises:
-        UnsupportedTokenizerError: Its components do something else.
+        UnsupportedTokenizerError: The components do anything else.
 
     """
     spec, words = tokenizer.spec, _NORMAL["kCollapses"] | _NORMAL["kWords"]
@@ -134,14 +134,14 @@ def form_of(tokenizer: Tokenizer) -> Form:
 
 
 class _Tables(SearchTables):
-    """The tables of the added tokens, of characters, and of the model.
+    """The tables of added tokens, of the normal form, and of the model.
 
     Attributes:
-        form: How text is normalized.
+        form: The normal form of the text.
         characters: `CharacterMap`.
         model: `UnigramTables`.
-        sums: The type of the model's scores and their sums.
-        guards_pieces: User text must not become some of the model's own pieces.
+        sums: The floating-point type of scores and their sums.
+        guards_pieces: Whether some of the model's own pieces are control tokens, which user text must not become.
 
     """
 
@@ -180,14 +180,14 @@ class _Tables(SearchTables):
 
 @lru_cache(maxsize=4)
 def _entries(charsmap: bytes, huggingface: bool) -> NDArray[np.uint32]:
-    """What becomes of each character. It takes a tenth of a second, which devices share."""
+    """Compute the replacement of each character; devices share it, since it takes a tenth of a second."""
     entries = _core.device_characters(charsmap, huggingface)
     entries.flags.writeable = False
     return entries
 
 
 def _check_user_defined(entries: NDArray[np.uint32], pieces: Iterable[str]) -> None:
-    """Refuse user-defined pieces with a character that normalizing would change elsewhere."""
+    """Raise for a user-defined piece with a character that normalization would replace elsewhere."""
     for piece in pieces:
         for character in piece.replace(SIGN, ""):
             itself = character.encode().ljust(4, b"\xff")

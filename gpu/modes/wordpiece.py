@@ -1,8 +1,8 @@
 """Exact mode for WordPiece as BERT has it.
 
-`BertNormalizer` and `BertPreTokenizer` look at one character at a time: it goes, is a space, a word by itself, or part of
-a word as one other character. What becomes of each is found out by normalizing all of Unicode once. Some characters
-become several, and some marks may be moved: a document with one of these is left to the CPU.
+`BertNormalizer` and `BertPreTokenizer` look at one character at a time: it is removed, is a space, is a word by itself,
+or is replaced by one character of a word. A table of this is computed by normalizing all of Unicode once. Some
+characters become several, and some combining marks may be reordered: a document with one of these is left to the CPU.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from tokenweir.gpu.modes.tables import SearchTables, paged
 from tokenweir.gpu.shared import constants, fields
 
 _CONSTANTS = constants("wordpiece.cu")
-_WORD, _ALONE, _SPACE, _GONE, _ODD = (_CONSTANTS[f"k{kind}"] for kind in ("Word", "Alone", "Space", "Gone", "Odd"))
+_WORD, _ALONE, _SPACE, _REMOVED, _HOST_ONLY = (
+    _CONSTANTS[kind] for kind in ("kWord", "kAlone", "kSpace", "kRemoved", "kHostOnly")
+)
 
 CODE_POINTS = 0x110000
 _SURROGATES = slice(0xD800, 0xE000)
@@ -38,7 +40,7 @@ _MARKS = "\u302e\U0001d165"  # which no normalizer removes; in Unicode's order t
 class WordPieceMode(ExactMode):
     """Exact mode for WordPiece with BERT's pre-tokenizer, and its normalizer or none.
 
-    `max_bytes` is of characters that normalizing removes, one after the other.
+    `max_bytes` bounds a run of characters that normalization removes.
     """
 
     def _load(self) -> None:
@@ -70,7 +72,7 @@ class WordPieceMode(ExactMode):
 
 
 class _Tables(SearchTables):
-    """The tables of the added tokens, of characters, and of the tokens.
+    """The tables of added tokens, of characters, and of the model.
 
     Attributes:
         words: `WordPieceTables`.
@@ -101,7 +103,8 @@ class _Tables(SearchTables):
 
 
 def characters(tokenizer: Tokenizer) -> NDArray[np.uint32]:
-    """What becomes of each character: a `Kind` of kernels/wordpiece.cu above the character that it becomes, by code point.
+    """Return an entry for each code point: a `Kind` of kernels/wordpiece.cu in the high bits, the replacement in the
+    low ones.
 
     Raises:
         UnsupportedTokenizerError: The normalizer or the pre-tokenizer is not BERT's.
@@ -119,9 +122,9 @@ def characters(tokenizer: Tokenizer) -> NDArray[np.uint32]:
 
 @lru_cache(maxsize=4)
 def _entries(bert: BertNormalizer | None) -> NDArray[np.uint32]:
-    """The same by the normalizer: it takes half a second, which tokenizers and devices share."""
+    """Compute the entries of `characters`; tokenizers and devices share them, since it takes half a second."""
     every = np.delete(np.arange(CODE_POINTS, dtype=np.uint32), _SURROGATES)
-    between = np.full(2 * len(every) + 1, ord("a"), np.uint32)  # which a mark is neither joined to nor moved across
+    between = np.full(2 * len(every) + 1, ord("a"), np.uint32)  # marks do not compose with an "a", nor move across it
     between[1::2] = every
     normalizer = normalizer_core(bert)
     normal, origin = normalizer.normalize_with_origin(between.tobytes().decode("utf-32-le"))
@@ -138,12 +141,12 @@ def _entries(bert: BertNormalizer | None) -> NDArray[np.uint32]:
         (count == 3) & (solid == 1) & (kinds[np.minimum(first + 1, len(kinds) - 1)] != _SPACE)
     )  # spaces on both sides
     place = np.minimum(first + alone, len(made) - 1)
-    kind = np.where(alone, _ALONE, np.where(count == 1, kinds[place], _ODD))
+    kind = np.where(alone, _ALONE, np.where(count == 1, kinds[place], _HOST_ONLY))
     kind[solid == 0] = _SPACE
-    kind[count == 0] = _GONE
-    if normalizer.normalize(_MARKS) != _MARKS:  # it decomposes, and so puts marks that stay in order
-        kind[(_core.combining_ranks() > 0) & (kind != _GONE)] = _ODD
-    kind[_SURROGATES] = _ODD
+    kind[count == 0] = _REMOVED
+    if normalizer.normalize(_MARKS) != _MARKS:  # it decomposes, and so reorders the marks that it keeps
+        kind[(_core.combining_ranks() > 0) & (kind != _REMOVED)] = _HOST_ONLY
+    kind[_SURROGATES] = _HOST_ONLY
     entries: NDArray[np.uint32] = (kind << _CONSTANTS["kKindShift"] | np.where(kind <= _ALONE, made[place], 0)).astype(
         np.uint32
     )
@@ -152,7 +155,7 @@ def _entries(bert: BertNormalizer | None) -> NDArray[np.uint32]:
 
 
 def _kinds() -> NDArray[np.int64]:
-    """What the pre-tokenizer makes of each character, by a character of each class of its automaton."""
+    """Find each character's kind by pre-tokenizing one character of each class of the automaton."""
     core, (automaton,), *_ = pre_tokenizer_core(BertPreTokenizer(), takes_bytes=False)
     classes = automaton.class_pages[automaton.class_index].ravel()
     kinds = np.zeros(automaton.n_classes, np.int64)
@@ -165,7 +168,7 @@ def _kinds() -> NDArray[np.int64]:
 
 
 def _check_control(tokenizer: Tokenizer, model: WordPiece, kinds: NDArray[Any]) -> None:
-    """Refuse a control token that the model could make of text: kernels do not look for them."""
+    """Raise for a control token that the model could make of text, since kernels do not check for it."""
     for content in (token.content for token in tokenizer.added_tokens if is_control(token)):
         if content not in model.vocab or content == model.unk_token:
             continue

@@ -173,7 +173,6 @@ async def encode_plan(plan: AnswerPlan, tokenizer: Tokenizer, encoder: Encoder |
     if encoder is None or isinstance(encoder, Tokenizer):
         own = encoder or tokenizer
         return prompt.encode(own) if short else await to_thread.run_sync(prompt.encode, own)
-    prompt.check(tokenizer)
     ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
     return ids
 

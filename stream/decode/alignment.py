@@ -51,7 +51,7 @@ class Aligner:
 
     @property
     def waiting(self) -> int:
-        """How many ids have come that no delta has had."""
+        """Number of ids that have come and are not in a delta yet."""
         return len(self._logprobs)
 
     def add(self, count: int, logprobs: Sequence[float | None] | None) -> None:

@@ -65,7 +65,10 @@ def id_list(item: Ids | EngineStep) -> list[int]:
         ids = ids.tolist()
     if not isinstance(ids, _NO_IDS):
         try:
-            return [index(ids)] if hasattr(ids, "__index__") else [to_id(token_id) for token_id in ids]
+            if hasattr(ids, "__index__"):
+                return [index(ids)]
+            if hasattr(ids, "__len__"):  # an iterator may have no end
+                return [to_id(token_id) for token_id in ids]
         except TypeError:
             pass
     value = repr(item)

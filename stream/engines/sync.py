@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import time
+from asyncio import CancelledError
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextvars import copy_context
@@ -13,6 +14,7 @@ from threading import Condition, Thread, current_thread
 import anyio
 from anyio import to_thread
 
+from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_integers
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
@@ -76,8 +78,9 @@ class SyncEngine:
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Step, None]:
         """Generate from `prompt_ids` under asyncio or trio.
 
-        Whatever the blocking generator raises is raised here, after the steps before it. What it raises once this
-        generator is closed goes to `threading.excepthook`.
+        Whatever the blocking generator raises is raised here, after the steps before it; `SystemExit` and its like, which
+        would end the reader's process, as `EngineError`. What it raises once this generator is closed goes to
+        `threading.excepthook`.
         """
         steps = _HandOff(self.buffer)
         # A daemon: an engine that hangs in a step must not keep the process from ending.
@@ -119,13 +122,22 @@ class SyncEngine:
         except BaseException as error:
             if steps.closed:
                 raise
-            failure = error
+            failure = _of_the_engine(error)
         finally:
             _running.pop(current_thread(), None)
             with self._moved:
                 self._line.remove(steps)
                 self._moved.notify_all()
         steps.end(failure)
+
+
+def _of_the_engine(error: BaseException) -> BaseException:
+    """Make an error of what would end the process, or the reader, where it is raised: in this thread it ends the engine."""
+    if not isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | CancelledError | StopIteration):
+        return error
+    failure = EngineError(f"the engine ended itself: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
 
 
 class _HandOff:

@@ -281,9 +281,6 @@ class PromptBatcher:
             self.cpu_batches += 1
             encoder = tokenizer
         try:
-            for prompt in prompts:
-                if tokenizer is not None and isinstance(prompt, Prompt):
-                    prompt.check(tokenizer)
             # Copies: an array of its own does not keep the ids of the whole batch alive.
             return [ids.copy() for ids in encode_batch(prompts, encoder)]
         except Exception as error:  # noqa: BLE001 - an encoder can fail in any way

@@ -100,14 +100,12 @@ def encode_batch(prompts: Sequence[str | Prompt], encoder: Tokenizer | BatchEnco
 def _encode(prompts: Sequence[str | Prompt], tokenizer: Tokenizer) -> list[NDArray[np.int32]]:
     """Encode texts as `tokenizer.encode` does and prompts as `Prompt.encode` does, on several threads."""
     rendered = [prompt for prompt in prompts if isinstance(prompt, Prompt)]
-    for prompt in rendered:
-        prompt.check(tokenizer)
     texts = iter(tokenizer.encode_batch(prompt for prompt in prompts if not isinstance(prompt, Prompt)))
     guarded = iter(
         tokenizer.encode_batch(
             [prompt.text for prompt in rendered],
             add_special_tokens=False,
-            guarded=[prompt.guarded for prompt in rendered],
+            guarded=[prompt.guarded_for(tokenizer) for prompt in rendered],
         )
     )
     return [next(guarded if isinstance(prompt, Prompt) else texts) for prompt in prompts]

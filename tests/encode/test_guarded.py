@@ -31,7 +31,7 @@ from tokenweir.encode.spec import (
     WordPiece,
 )
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates.guard import Guard
+from tokenweir.templates.chat_template import ChatTemplate
 
 RULES = charsmap({"\u00ad": "", "＜": "<", "≪": "<<", "‼": "!!", "s̸": "s", "ſ": "s", "〱": "<s>", "＞": ">", "\t": " "})
 NORMALIZERS = {
@@ -119,16 +119,17 @@ def test_no_control_id_comes_from_guarded_text(small_tokenizers, normalizer, nor
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
-def test_the_characters_that_templates_mark_are_enough(small_tokenizers, normalizer):
-    """They are one of each control token, and what Unicode's forms make of it."""
+def test_what_prompts_guard_is_enough(small_tokenizers, normalizer):
+    """One character of each control token, found in the text or by the offsets of the ids."""
     tok = small_tokenizers[normalizer, True]
-    guard = Guard(tok.control_texts)
+    template = ChatTemplate("{{ messages[0].content }}")
     controls = {tok.token_to_id(token) for token in tok.control_texts}
     pick = random.Random(normalizer)
-    parts = [part for part in PARTS if part != "〱"] + ["\u00ad" * 5, "end‼"]
+    parts = [*PARTS, "\u00ad" * 5, "end‼"]
     for _ in range(1500):
         user = "".join(pick.choices(parts, k=pick.randint(1, 6)))
-        assert not controls & set(tok.encode(user, guarded=guard.locate(guard.mark(user), user))), user
+        prompt = template.render([{"role": "user", "content": user}])
+        assert not controls & set(prompt.encode(tok)), user
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)

@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (size_t i = 0; i < merges->size(); i++) {
       const Merges::Pair pair = (*merges)[i];
       promised(is_utf8(pair.joined()), "a merge is text");
-      promised(pair.joined().size() == pair.left.size() + pair.right.size(), "its halves append_identity together");
+      promised(pair.joined().size() == pair.left.size() + pair.right.size(), "its halves stand together");
     }
   });
   JsonText text(json);

@@ -62,7 +62,7 @@ def test_the_array_is_kept_until_it_is_encoded(tok, device, kind, monkeypatch):
     """The struct was moved out of its capsule, so nobody else releases it."""
     array = string_array(TEXTS)
     gpu = GpuEncoder(tok, device=device)
-    mode, released = gpu._lanes[0].mode, []
+    mode, released = gpu._pipelines[0].mode, []
     encode = mode.encode
 
     def watched(*args, **options):

@@ -121,7 +121,7 @@ def test_what_another_thread_does_apart_is_done_at_the_end(device):
     found = []
 
     def work():
-        with device.apart():
+        with device.side_stream():
             found.append(device.to_device(np.arange(1000)))
 
     thread = Thread(target=work)
@@ -222,6 +222,6 @@ def test_a_device_does_not_survive_a_fork(monkeypatch):
         pass
     monkeypatch.setattr(os, "getpid", lambda: -1)
     message = "^NVIDIA Imaginary was taken before this process was forked: make an encoder in each process$"
-    for use in (device.use, device.apart):
+    for use in (device.use, device.side_stream):
         with pytest.raises(DeviceError, match=message), use():
             pass

@@ -20,7 +20,7 @@ from arrow_arrays import string_array
 from msgspec.structs import replace
 
 from tokenweir import ChatTemplate, Prompt, Tokenizer
-from tokenweir.encode.errors import DeviceError, TemplateError, TextError, UnsupportedTokenizerError
+from tokenweir.encode.errors import DeviceError, TextError, UnsupportedTokenizerError
 from tokenweir.encode.spec import BertProcessing, TokenizerSpec, WordPiece
 from tokenweir.gpu import EncoderStats, GpuEncoder, encoder, lane
 from tokenweir.gpu.encoded import SLACK, Encoded
@@ -148,7 +148,7 @@ def test_parts_are_cut_between_documents(make, tok, max_batch_bytes):
     texts = some_texts(3, 60)
     gpu = make(max_batch_bytes=max_batch_bytes)
     check(gpu.encode_batch(texts), tok.encode_batch(texts))
-    (own,) = gpu._lanes
+    (own,) = gpu._pipelines
     assert max(own.mode.sizes, default=0) <= max_batch_bytes
     assert gpu.stats.batches == len(own.mode.sizes) != 1
     too_long = [text for text in texts if len(text.encode()) > max_batch_bytes]
@@ -160,7 +160,7 @@ def test_a_document_longer_than_a_step_is_a_part_by_itself(make, tok, monkeypatc
     gpu = make()
     texts = ["fox", "the quick brown fox jumps", "the", "dog"]
     check(gpu.encode_batch(texts), tok.encode_batch(texts))
-    assert gpu._lanes[0].mode.sizes == [3, 25, 6]
+    assert gpu._pipelines[0].mode.sizes == [3, 25, 6]
 
 
 def test_stats_add_up(make, tok):
@@ -255,11 +255,12 @@ def _str(text):
     return text.decode() if isinstance(text, bytes) else text
 
 
-def test_a_prompt_whose_guard_does_not_watch_for_all_control_tokens_is_refused(make):
+def test_a_prompt_is_guarded_against_the_tokens_of_the_encoder(make):
+    gpu = make()
     unaware = ChatTemplate("{{ messages[0].content }}", control_tokens=["[INST]"])
-    prompt = unaware.render([{"role": "user", "content": "hi"}])
-    with pytest.raises(TemplateError, match="has the control token '<|"):
-        make().encode_batch(["a", prompt])
+    prompt = unaware.render([{"role": "user", "content": "hi <|im_end|>"}])
+    ids = gpu.encode_batch(["a", prompt]).to_host()[1].tolist()
+    assert ids == prompt.encode(gpu.tokenizer) != gpu.tokenizer.encode(prompt.text, add_special_tokens=False)
 
 
 def test_prompts_and_unparsed_text_do_not_go_together(make):
@@ -342,8 +343,8 @@ def test_a_part_is_copied_while_the_one_before_is_encoded(make, tok, device, mon
         copied.release()
         return result
 
-    original = lane.Lane._upload
-    monkeypatch.setattr(lane.Lane, "_upload", upload)
+    original = lane.DevicePipeline._upload
+    monkeypatch.setattr(lane.DevicePipeline, "_upload", upload)
     left = [2, 1, 1, 0]  # parts copied by the time that each is encoded, beyond those before
 
     def before():
@@ -383,7 +384,7 @@ def test_exact_with_documents_of_every_kind(tok, device):
         for text in (text.encode() if isinstance(text, str) else text for text in texts)
     ]
     check(gpu.encode_batch(texts), wanted)
-    assert gpu.stats.on_cpu == {"it is not UTF-8": 1, "giant piece": 1}
+    assert gpu.stats.on_cpu == {"it is not UTF-8": 1, "oversized piece": 1}
 
 
 @pytest.mark.parametrize("name", ["llama-3.1/tokenizer.json", "qwen3/tokenizer.json", "openai/cl100k_base.tiktoken"])

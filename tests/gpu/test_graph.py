@@ -37,7 +37,7 @@ def test_work_is_done_again_on_what_the_host_array_holds(device, host):
         recording = device.record(host, lambda ids: rows_of(device, ids))
         for pair in ((3, 4), (5, 6), (5, 6), (0, 1)):
             host[:] = pair
-            with recording.again() as row:
+            with recording.replay() as row:
                 assert device.to_host(row).tolist() == [*pair, 7]
 
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_recorded_is_refused_and_does_no_harm(device, host, wrong
         with pytest.raises((RuntimeError, DeviceError)):
             device.record(host, work)
         recording = device.record(host, lambda ids: rows_of(device, ids))
-        with recording.again() as row:
+        with recording.replay() as row:
             assert device.to_host(row).tolist() == [1, 2, 7]
 
 
@@ -87,7 +87,7 @@ def test_a_graph_waits_until_its_arrays_were_read(stand_in):
         recording = stand_in.record(stand_in.pinned(8).view(np.int32), lambda ids: rows_of(stand_in, ids))
         Event.uses.clear()
         for _ in range(2):
-            with recording.again():
+            with recording.replay():
                 assert Event.uses[-1][0] == "wait"
     assert [use for use, _ in Event.uses] == ["wait", "record"] * 2
     assert len({event for _, event in Event.uses}) == 1

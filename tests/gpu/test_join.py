@@ -10,7 +10,7 @@ import pytest
 
 from tokenweir.gpu.encoded import Encoded
 from tokenweir.gpu.join import Affixes, join
-from tokenweir.gpu.texts import Part
+from tokenweir.gpu.texts import BatchPart
 
 
 def document(pick, longest):
@@ -22,10 +22,10 @@ def document(pick, longest):
 def part_of(device, documents, first, last, absent):
     rows = [[] if on_cpu else ids for ids, on_cpu, _ in documents[first:last]]
     if absent:  # the device has had nothing to do
-        return Part(first, last, 0)
+        return BatchPart(first, last, 0)
     offsets = device.to_device(np.cumsum([0, *map(len, rows)], dtype=np.int64))
     ids = device.to_device(np.array([i for row in rows for i in row], np.int32))
-    return Part(first, last, 1, None, Encoded(ids, offsets, np.zeros(0, np.int64), ()))
+    return BatchPart(first, last, 1, None, Encoded(ids, offsets, np.zeros(0, np.int64), ()))
 
 
 @pytest.mark.parametrize(

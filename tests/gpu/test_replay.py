@@ -59,7 +59,7 @@ class Watched:
         return found
 
     def recordings(self):
-        return self.replaying._lanes[0]._replays._replays
+        return self.replaying._pipelines[0]._replays._replays
 
 
 @pytest.fixture
@@ -139,10 +139,10 @@ def test_added_tokens_of_several_searches(device):
     assert set(watched.recordings()) == {(SMALL, True)}
 
 
-def test_giants_are_left_out(device):
+def test_oversized_pieces_are_left_out(device):
     watched = Watched(Tokenizer.default(), device, max_bytes=64)
     watched.check(["x" * 65, "y", "z" * 64])
-    assert watched.replaying.stats.on_cpu == watched.plain.stats.on_cpu == {"giant piece": 1}
+    assert watched.replaying.stats.on_cpu == watched.plain.stats.on_cpu == {"oversized piece": 1}
 
 
 def test_only_exact_mode_replays(device):

@@ -33,14 +33,14 @@ def sizes_of(monkeypatch):
 
     def watch(gpu):
         found = []
-        for lane in gpu._lanes:
-            encode, sizes = lane.mode.encode, []
+        for pipeline in gpu._pipelines:
+            encode, sizes = pipeline.mode.encode, []
 
-            def watched(text, offsets, encode=encode, sizes=sizes, device=lane.device, **options):
+            def watched(text, offsets, encode=encode, sizes=sizes, device=pipeline.device, **options):
                 sizes.append(int(device.to_host(offsets)[-1]))
                 return encode(text, offsets, **options)
 
-            monkeypatch.setattr(lane.mode, "encode", watched)
+            monkeypatch.setattr(pipeline.mode, "encode", watched)
             found.append(sizes)
         return found
 
@@ -119,13 +119,13 @@ def test_strings_on_one_of_the_devices_are_encoded_there(tok, devices, sizes_of)
 def test_a_device_that_fails_fails_the_call(tok, devices, monkeypatch):
     gpu = GpuEncoder(tok, device=devices)
     wanted = [tok.encode(text) for text in TEXTS]
-    for lane in gpu._lanes:
+    for pipeline in gpu._pipelines:
 
         def fail(*args, **options):
             raise DeviceError("out of memory")
 
         with monkeypatch.context() as patch:
-            patch.setattr(lane.mode, "encode", fail)
+            patch.setattr(pipeline.mode, "encode", fail)
             with pytest.raises(DeviceError, match="^out of memory$"):
                 gpu.encode_batch(TEXTS)
         check(gpu.encode_batch(TEXTS), wanted)

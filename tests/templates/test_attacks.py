@@ -92,8 +92,10 @@ def count_tokens(prompt, tokens, *, assistant):
 
 def test_no_attack_succeeds(source, record_property):
     tokens = tokens_of(source)
-    plain, guarded = (ChatTemplate(source, special_tokens=SPECIAL, guard=guard) for guard in (False, True))
-    attacks = succeeded_plain = refused = 0
+    plain, guarded = (
+        ChatTemplate(source, special_tokens=SPECIAL, control_tokens=tokens, guard=guard) for guard in (False, True)
+    )
+    attacks = succeeded_plain = 0
     for number, slot in enumerate(SLOTS):
         for system in (True, False):  # some templates have no system role
             try:
@@ -123,13 +125,8 @@ def test_no_attack_succeeds(source, record_property):
                     continue  # the template itself refuses
                 attacks += 1
                 succeeded_plain += succeeded
-                try:
-                    assert count(guarded, payload) <= count(guarded, harmless), (slot, payload)
-                except TemplateError as error:
-                    assert "looks into text" in str(error)
-                    refused += 1
+                assert count(guarded, payload) <= count(guarded, harmless), (slot, payload)
     record_property("attacks", attacks)
-    print(f"{attacks} attacks: {succeeded_plain} succeed unguarded, 0 guarded, {refused} refused")  # noqa: T201
+    print(f"{attacks} attacks: {succeeded_plain} succeed unguarded, 0 guarded")  # noqa: T201
     assert attacks >= (84 if FULL else 21)
     assert succeeded_plain >= (16 if FULL else 4)
-    assert refused <= attacks // 50

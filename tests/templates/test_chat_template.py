@@ -193,13 +193,9 @@ def test_other_kinds_of_mappings_sequences_and_strings():
     assert render(CHATML, messages) == render(CHATML)
 
 
-def test_noncharacters_are_replaced():
+def test_noncharacters_are_kept():
     text = "a\ufdd0b\ufdefc\ufffd"
-    prompt = ChatTemplate("{{ messages[0].content }}").render([{"role": "user", "content": text}])
-    assert prompt.text == "a\ufffdb\ufffdc\ufffd"
-    assert (
-        ChatTemplate("{{ messages[0].content }}", guard=False).render([{"role": "user", "content": text}]).text == text
-    )
+    assert render("{{ messages[0].content }}", [{"role": "user", "content": text}]) == text
 
 
 @pytest.mark.parametrize(
@@ -377,14 +373,14 @@ def test_calls_of_a_form_of_their_own_are_left_to_the_template(calls):
 
 
 def test_parsed_arguments_are_checked_like_other_text():
-    """JSON's escapes may hide a control token, a mark of the guard or half a character."""
+    """JSON's escapes may hide a control token or half a character."""
 
     def messages(text):
         return [{"role": "assistant", "content": "", "tool_calls": [{"function": {"arguments": text}}]}]
 
     source = "{{ messages[0].tool_calls[0].function.arguments.a }}"
-    prompt = ChatTemplate(source).render(messages(r'{"a": "\u003cs>\ufdd0"}'))
-    assert (prompt.text, prompt.guarded) == ("<s>\ufffd", (0,))
+    prompt = ChatTemplate(source, control_tokens=["<s>"]).render(messages(r'{"a": "\u003cs>"}'))
+    assert (prompt.text, prompt.guarded) == ("<s>", (0,))
     assert refusal(source, messages(r'{"a": "\ud800"}'), TextError).startswith(
         "the arguments of messages[0].a has the lone surrogate U+D800"
     )
@@ -407,7 +403,8 @@ def test_a_template_that_looks_into_user_text():
 
 def test_every_string_from_outside_is_guarded():
     source = "{{ messages }}{{ tools | tojson }}{{ documents | tojson(ensure_ascii=true) }}{{ style }}{{ bos_token }}"
-    prompt = ChatTemplate(source, special_tokens={"bos_token": "<s>"}).render(
+    tokens = [*(f"<{n}" for n in range(10)), "<s>"]
+    prompt = ChatTemplate(source, special_tokens={"bos_token": "<s>"}, control_tokens=tokens).render(
         [{"role": "user", "content": "<1", "name": "<2", "<3": ["<4", {"x": "<5"}]}],
         tools=[{"name": "f", "<6": {"description": "<7"}}],
         documents=[{"<8": "<9"}],
@@ -418,7 +415,8 @@ def test_every_string_from_outside_is_guarded():
 
 
 def test_a_request_cannot_bring_its_own_special_tokens():
-    template = ChatTemplate("{{ bos_token }}", special_tokens={"bos_token": "<s>"})
+    tokens = ["<s>", "<|system|>"]
+    template = ChatTemplate("{{ bos_token }}", special_tokens={"bos_token": "<s>"}, control_tokens=tokens)
     assert template.render(HI).guarded == ()
     assert template.render(HI, bos_token="<|system|>").guarded == (0,)
 
@@ -434,9 +432,10 @@ def test_user_text_cannot_switch_off_the_templates_own_tokens():
 
 def test_continue_final_message():
     messages = [*HI, {"role": "assistant", "content": "Once upon <a "}]
-    prompt = ChatTemplate(CHATML).render(messages, continue_final_message=True)
+    prompt = ChatTemplate(CHATML, control_tokens=["<a"]).render(messages, continue_final_message=True)
     assert prompt.text == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nOnce upon <a "
     assert [prompt.text[offset:] for offset in prompt.guarded] == ["<a "]
+    assert prompt.origins[-1] == (len(prompt.text) - 13, len(prompt.text), "messages[1].content", False)
 
 
 def test_continue_in_a_template_that_trims():

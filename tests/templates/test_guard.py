@@ -1,71 +1,26 @@
-"""The guard: what it marks, and what it reads from the marks."""
+"""The guard: control tokens count where all their bytes are the template's, or vouched for."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tokenweir.encode.spec import AddedToken
-from tokenweir.templates.guard import MARK, Guard, control_texts, telltale
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.guard import control_texts
 
-ALPHABET = "<|>im_end/think[] \n\\ufd0a1"
-
-
-def test_marks_follow_their_character():
-    assert Guard(["<|end|>"]).mark("a<b|c>") == f"a<{MARK}b|c>"
+TOKENS = ["<|end|>", "<|user|>", "<think>", "</think>", "[X]"]
 
 
-def test_marks_reach_keys_and_nested_values():
-    guard = Guard(["<|end|>", "[INST]"])
-    assert guard.mark({"<a": ["[b", {"c": None, "d": 1.5}]}) == {f"<{MARK}a": [f"[{MARK}b", {"c": None, "d": 1.5}]}
+def guarded(source, messages, **options):
+    """The characters of the text that are guarded, each with what follows."""
+    render = {name: options.pop(name) for name in ("history_thinking",) if name in options}
+    prompt = ChatTemplate(source, control_tokens=TOKENS, **options).render(messages, **render)
+    return [prompt.text[offset : offset + 4] for offset in prompt.guarded]
 
 
-def test_lookalikes_are_marked():
-    """A normalizer may turn full-width forms, small forms and characters with a stroke into the real thing."""
-    guard = Guard(["<s>", "[X]", "|e|"])
-    for character in "＜﹤≮［﹇｜":
-        assert guard.mark(character) == character + MARK
-
-
-def test_letters_are_marked_in_every_form():
-    """Lower case and compatibility forms: a normalizer may turn one into another."""
-    guard = Guard(["EOS"])
-    for character in "EeＥｅ𝐄éÉ":
-        assert guard.mark(character) == character + MARK
-    assert guard.mark("os") == "os"
-    assert Guard(["｜end｜"]).mark("|") == f"|{MARK}"
-
-
-def test_tags_stay_unmarked_in_an_assistants_content():
-    guard = Guard(["<think>", "</think>", "<s>"], exempt=["<think>", "</think>"])
-    assert guard.mark_assistant("<think>a<b</think><s>") == f"<think>a<{MARK}b</think><{MARK}s>"
-    assert guard.mark("<think>") == f"<{MARK}think>"
-
-
-def test_no_control_tokens():
-    guard = Guard([])
-    assert guard.mark("a < b [c]") == "a < b [c]"
-    assert guard.locate("a", "a") == ()
-
-
-@pytest.mark.parametrize(
-    ("token", "character"),
-    [
-        ("<|end|>", "<"),
-        ("[INST]", "["),
-        ("_<EOT>", "<"),
-        ("▁<PRE>", "<"),
-        ("▁EOT", "E"),
-        ("EOS", "E"),
-        (" x", "x"),
-        ("]~b]", "]"),
-    ],
-)
-def test_telltale(token, character):
-    assert telltale(token) == character
+def user(content, **more):
+    return {"role": "user", "content": content, **more}
 
 
 def test_control_texts():
@@ -80,58 +35,59 @@ def test_control_texts():
     assert control_texts(added) == ("<|end|>", "<think>", "PAD")
 
 
-def test_locate():
-    guard = Guard(["<s>"])
-    assert guard.locate(f"<s>user <{MARK}s> <{MARK}", "<s>user <s> <") == (8, 12)
+def test_a_token_of_a_users_is_guarded_and_the_templates_is_not():
+    assert guarded("<|user|>{{ messages[0].content }}<|end|>", [user("a<|end|>[X]b")]) == ["<|en", "[X]b"]
 
 
-def test_locate_reads_escaped_marks():
-    """Templates that print a list or dict escape the mark, as Python's repr or as JSON."""
-    guard = Guard(["<s>"])
-    value = guard.mark(["<s>", "x"])
-    for write in (repr, json.dumps, lambda v: repr(repr(v))):
-        assert guard.locate(write(value), write(["<s>", "x"])) == (write(["<s>", "x"]).index("<"),)
+@pytest.mark.parametrize(
+    ("source", "content", "expected"),
+    [
+        ("<{{ messages[0].content }}>", "|end|", ["|end"]),  # MiniMax-M3 writes keys so
+        ("<|{{ messages[0].content }}|>", "end", ["end|"]),
+        ("<|e{{ messages[0].content }}", "nd|>", ["nd|>"]),
+        ("{{ messages[0].content }}d|>", "<|en", ["<|en"]),
+        ("{{ messages[0].content }}{{ messages[1].content }}", "<|e", ["<|en"]),
+        ("{{ messages[0].content|replace('-', '') }}", "<|-end|>", ["<|en"]),
+        ("{{ messages[0].content|lower }}", "<|END|>", ["<|en"]),
+        ("{{ (messages[0].content|tojson)[1:-1] }}", "<|end|>", ["<|en"]),
+        ("{{ messages[0].content.split('+')|join }}", "<|e+nd|>", ["<|en"]),
+        ("{{ '%s|%s|>'|format(messages[0].content, 'end') }}", "<", ["<|en"]),
+        ("{% macro m(x) %}<|{{ x }}|>{% endmacro %}{{ m(messages[0].content)|trim }}", "end", ["end|"]),
+        ("{{ ['<|', messages[0].content, '|>']|join }}", "end", ["end|"]),
+        ("{{ '<|end|>' if messages[0].content }}", "<|end|>", []),  # the template's own decision
+        ("<|{{ 'end' }}|>", "", []),
+        ("<|end{{ messages[0].content }}|>", "", []),
+    ],
+)
+def test_operations_keep_origins(source, content, expected):
+    assert guarded(source, [user(content), user("nd|>")]) == expected
 
 
-def test_locate_leaves_text_that_spells_an_escape_alone():
-    assert Guard(["<s>"]).locate(f"\\ufdd0 <{MARK}s>", "\\ufdd0 <s>") == (7,)
+def test_roles_and_special_tokens_are_vouched_for():
+    assert (
+        guarded("<|{{ messages[0].role }}|>{{ eos_token }}", [user("x")], special_tokens={"eos_token": "<|end|>"}) == []
+    )
 
 
-def test_a_mark_whose_character_was_removed_guards_nothing():
-    """Else a user could switch off the template's own control tokens."""
-    assert Guard(["<s>"]).locate(f"<|user|>{MARK}s", "<|user|>s") == ()
+def test_a_role_elsewhere_is_no_role():
+    assert guarded("{{ messages[0].x.role }}", [user("x", x={"role": "<|end|>"})]) == ["<|en"]
 
 
-def test_locate_finds_a_rendering_that_the_marks_changed():
-    guard = Guard(["<s>"])
-    assert guard.locate(f"long: <{MARK}s>", "short: <s>") is None
-    assert guard.locate(f"<{MARK}", "<s>") is None
+def test_numbers_of_the_engine_are_not_vouched_for():
+    prompt = ChatTemplate("<|{{ 1 + 1 }}|>", control_tokens=["<|2|>"]).render([user("x")])
+    assert prompt.guarded == (2,)
 
 
-def test_uncovered():
-    assert Guard(["<s>"]).uncovered(["<x>", "a<b", "[INST]", "{x}"]) == "[INST]"
-    assert Guard(["<s>", "[A]"]).uncovered(["<x>", "[INST]"]) is None
+def test_thinking_tags_in_an_assistants_content():
+    source = "{% for m in messages %}{{ m.content }}{{ '</think>' in m.content and '' }}{% endfor %}<think>"
+    messages = [user("<think>"), {"role": "assistant", "content": "<think>a</think>[X]"}]
+    prompt = ChatTemplate(source, control_tokens=TOKENS).render(messages)
+    assert [prompt.text[i : i + 3] for i in prompt.guarded] == ["<th", "[X]"]
+    prompt = ChatTemplate(source, control_tokens=TOKENS).render(messages, history_thinking="text")
+    assert [prompt.text[i : i + 3] for i in prompt.guarded] == ["<th", "<th", "</t", "[X]"]
 
 
-@given(st.lists(st.text(ALPHABET, max_size=12), max_size=5), st.sampled_from(["", "<", "/think", "<s>"]))
-def test_marks_are_found_wherever_text_is_pasted(texts, removed):
-    """Whatever is pasted and removed: text that spells a control token holds a guarded character."""
-    guard = Guard(["<|im_end|>", "<s>"])
-
-    def template(values):
-        return "<s>" + "<s>".join(value.replace(removed, "") if removed else value for value in values)
-
-    plain = template(texts)
-    guarded = guard.locate(template([guard.mark(text) for text in texts]), plain)
-    if guarded is None:
-        assert removed in ("<", "<s>")  # a template that looks for what is marked
-        return
-    own = set()
-    place = 0
-    for text in texts or [""]:
-        own.add(place)
-        place += 3 + len(text.replace(removed, "") if removed else text)
-    for start in range(len(plain)):
-        for token in ("<s>", "<|im_end|>"):
-            if plain.startswith(token, start):
-                assert (start in guarded) != (start in own and token == "<s>")
+def test_a_tokenizers_own_control_tokens():
+    tok = Tokenizer.default().with_added_tokens([AddedToken("{odd}", special=True)])
+    prompt = ChatTemplate("{odd}{{ messages[0].content }}").render([user("{odd}")])
+    assert [i for i in prompt.encode(tok) if i == tok.token_to_id("{odd}")] == [tok.token_to_id("{odd}")]

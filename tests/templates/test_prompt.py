@@ -230,22 +230,15 @@ def test_what_is_no_tokenizer_is_named():
             call("path")
 
 
-def test_a_tokenizer_whose_control_tokens_are_not_guarded_against():
-    """A template alone guards against the usual forms of control tokens; encoding notices others."""
+def test_a_tokenizer_that_the_template_does_not_know():
+    """The encoder guards against the control tokens of its own tokenizer."""
     tok = Tokenizer.default()
     odd = tok.with_added_tokens([AddedToken("{{end}}", special=True)])
     template = ChatTemplate(tok.spec.chat_templates["default"])
     prompt = template.render([{"role": "user", "content": "{{end}}"}])
-    assert prompt.encode(tok)[-4:]
-    with pytest.raises(TemplateError) as error:
-        prompt.encode(odd)
-    assert str(error.value) == (
-        "the tokenizer has the control token '{{end}}', which this template does not guard against: load it with "
-        "ChatTemplate.from_tokenizer(tokenizer), or pass control_tokens="
-    )
-    template = ChatTemplate.from_tokenizer(odd)
-    ids = template.render([{"role": "user", "content": "{{end}}"}]).encode(odd)
-    assert odd.token_to_id("{{end}}") not in ids
+    assert odd.token_to_id("{{end}}") not in prompt.encode(odd)
+    assert prompt.guarded == ()
+    assert prompt.guarded_for(odd) == (prompt.text.index("{{end}}"),)
     unguarded = ChatTemplate.from_tokenizer(odd, guard=False)
     assert odd.token_to_id("{{end}}") in unguarded.render([{"role": "user", "content": "{{end}}"}]).encode(odd)
 
@@ -304,9 +297,8 @@ def test_nested_and_macro_bodies():
     assert generated("{% set x %}{% generation %}b{% endgeneration %}{% endset %}{{ x }}-{{ x }}", TURNS) == ["b", "b"]
 
 
-def test_a_template_that_looks_into_what_it_generates_is_refused():
-    with pytest.raises(TemplateError, match="looks into what it generates"):
-        generated("{% set x %}{% generation %}b{% endgeneration %}{% endset %}{{ x | length }}", TURNS)
+def test_a_template_that_looks_into_what_it_generates():
+    assert generated("{% set x %}{% generation %}b{% endgeneration %}{% endset %}{{ x | length }}", TURNS) == []
 
 
 def test_a_template_without_the_block_cannot_tell():

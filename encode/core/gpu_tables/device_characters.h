@@ -20,17 +20,17 @@
 namespace tokenweir {
 
 struct DeviceCharacters {
-  static constexpr uint32_t kGap = 0xFF, kSpaceOnly = 0xFFFFFF20, kOdd = 0xFEFEFEFE, kJoins = 0xFDFDFDFD;  // normal.cuh
+  static constexpr uint32_t kGap = 0xFF, kSpaceOnly = 0xFFFFFF20, kHostOnly = 0xFEFEFEFE, kJoins = 0xFDFDFDFD;  // normal.cuh
 
-  std::vector<uint32_t> entries;  // by code point: up to four bytes, little-endian, padded with gaps; or kOdd, kJoins
+  std::vector<uint32_t> entries;  // by code point: up to four bytes, little-endian, padded with gaps; or kHostOnly, kJoins
 
   // `huggingface`: the map is applied to clusters, and all white space becomes spaces.
-  DeviceCharacters(const Charsmap& map, bool huggingface) : entries(0x110000, kOdd) {
+  DeviceCharacters(const Charsmap& map, bool huggingface) : entries(0x110000, kHostOnly) {
     std::vector<bool> is_later(entries.size());
     map.for_each_later_character([&](uint32_t c) { is_later[c] = true; });
     for (uint32_t c = 0; c < entries.size(); c++)
       if (!is_later[c] && (c < 0xD800 || c > 0xDFFF)) entries[c] = alone(map, huggingface, c);
-    if (huggingface && (entries['\r'] != kSpaceOnly || entries['\n'] != kSpaceOnly)) entries['\r'] = kOdd;  // a cluster
+    if (huggingface && (entries['\r'] != kSpaceOnly || entries['\n'] != kSpaceOnly)) entries['\r'] = kHostOnly;  // a cluster
   }
 
  private:
@@ -39,9 +39,9 @@ struct DeviceCharacters {
     TextWriter(own, 4).append_character(c);
     const auto* bytes = reinterpret_cast<const uint8_t*>(own.data());
     const Charsmap::Rule rule = huggingface ? map.shortest(bytes, own.size()) : map.longest(bytes, own.size());
-    if (rule.length != 0 && rule.length != own.size()) return kOdd;
+    if (rule.length != 0 && rule.length != own.size()) return kHostOnly;
     const std::string_view made = rule.length ? rule.replacement : std::string_view(own);
-    if (made.size() > own.size()) return kOdd;
+    if (made.size() > own.size()) return kHostOnly;
     uint32_t entry = ~0u;
     for (size_t i = 0; i < made.size(); i++) entry = (entry & ~(0xFFu << 8 * i)) | uint32_t{static_cast<uint8_t>(made[i])} << 8 * i;
     bool has_space = false, has_sign = false;
@@ -49,10 +49,10 @@ struct DeviceCharacters {
       has_space |= made_c == ' ' || (huggingface && is_white_space(made_c));
       has_sign |= made_c == 0x2581;
     });
-    if (has_sign || (has_space && only_character(made) == kNone)) return kOdd;
+    if (has_sign || (has_space && only_character(made) == kNone)) return kHostOnly;
     if (has_space) return kSpaceOnly;
     if (!huggingface || !joins(graphemes::class_of(c))) return entry;
-    return made == own && graphemes::class_of(c) != graphemes::kPrepend ? kJoins : kOdd;
+    return made == own && graphemes::class_of(c) != graphemes::kPrepend ? kJoins : kHostOnly;
   }
 
   // Whether a character, except a line feed, may belong to a cluster of several characters. (A Hangul syllable or an

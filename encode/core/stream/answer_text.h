@@ -157,7 +157,7 @@ class AnswerText {
   // No text follows: the ids that are left are done.
   void finish() { pending_.finish(); }
 
-  // How many bytes of text have yet to come back; those that have passed among them.
+  // Bytes of text that have yet to come back, including those that have passed.
   size_t awaited() const { return pending_.end() - back_ + ahead_; }
 
   // Whether all text has come back or passed.

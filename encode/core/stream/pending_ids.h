@@ -53,7 +53,7 @@ class PendingIds {
   // The position up to which the next text goes out with whose last byte ids go; `most` if none do before.
   size_t next_end(size_t most) const { return done_ < waiting_.size() && waiting_[done_].end < most ? waiting_[done_].end : most; }
 
-  // How many have not been taken, and of how many of these the text has neither gone out nor been dropped.
+  // Number of ids that have not been taken; and of those whose text has neither gone out nor been dropped.
   size_t kept() const { return waiting_.size() - first_; }
   size_t open() const { return waiting_.size() - done_; }
 

@@ -1,8 +1,8 @@
-// What the threads of a block do together: the minimum and the prefix sum of their values.
+// Collective operations of a block's threads: the minimum and the prefix sum of their values.
 //
-// Each takes one barrier: a warp leaves its part in `warps`, 32 words of shared memory, and after the barrier every warp
-// puts all parts together for itself. The words may be written again once all threads have met at another barrier. All
-// threads of the block must call, and it has full warps.
+// Each takes one barrier: every warp writes its partial result to `warps`, 32 words of shared memory, and after the
+// barrier every warp combines all partial results. The words may be reused after another barrier. All threads of the
+// block must call, and the block must consist of full warps.
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ constexpr uint32_t kEveryLane = 0xFFFFFFFF;
 __device__ inline uint32_t lane_of_thread() { return threadIdx.x & 31; }
 __device__ inline uint32_t warp_of_thread() { return threadIdx.x >> 5; }
 
-// What the lanes' warps have left, each in its lane; `otherwise` in those that there is no warp for.
+// The partial result of the warp with the calling lane's number, or `otherwise` if the block has no such warp.
 __device__ inline uint32_t left_by_warps(const uint32_t* warps, uint32_t otherwise) {
   return lane_of_thread() < blockDim.x >> 5 ? warps[lane_of_thread()] : otherwise;
 }

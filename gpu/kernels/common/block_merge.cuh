@@ -1,12 +1,12 @@
-// Merging of a long list of tokens by a block: many merges a pass, and yet what merging one pair after the other makes of it.
+// Merging of a long list of tokens by a block: many merges in each pass, with the result of merging pairs one by one.
 //
-// Thread i owns the tokens [i * d, i * d + d), d = length / threads. A pass finds the lowest rank of any two neighbours,
-// merges the pairs that have it, and closes the gaps by a prefix sum. (You, "BlockBPE", 2025.) That is what as many merges
-// of the leftmost pair of the lowest rank would do: pairs that overlap are taken from the left, and a pass ends at the
-// first merge that creates a pair which is to go first.
+// Thread i owns the tokens [i * d, i * d + d), d = length / threads. A pass finds the lowest rank of all neighbouring
+// pairs, merges the pairs that have it, and closes the gaps by a prefix sum. (You, "BlockBPE", 2025.) This equals
+// merging the leftmost pair of the lowest rank as many times: overlapping pairs are taken from the left, and a pass
+// ends at the first merge that creates a pair of a lower rank.
 //
-// Ranks stay beside the tokens, so a pass looks up only the pairs that its merges have made. Tokens are read from one
-// buffer and written to another; lists of up to kNear lie in shared memory. A pass has three barriers.
+// Ranks are stored beside the tokens, so a pass looks up only the pairs that its merges create. Tokens are read from
+// one buffer and written to another; lists of up to kNear lie in shared memory. A pass has three barriers.
 #pragma once
 
 #include "common/block.cuh"
@@ -15,25 +15,26 @@
 namespace tokenweir::block {
 
 constexpr uint32_t kNear = 2048;
-constexpr uint32_t kLookBack = 32;  // tokens in the shares of other threads that one looks at
+constexpr uint32_t kLookBack = 32;  // the most tokens of other threads' shares that a thread reads
 
 struct Tokens {
-  uint32_t *ids, *ranks;  // of each, and of the pair that it begins; kNone for the last
+  uint32_t *ids, *ranks;  // ranks: of the pair that each token begins; kNone for the last
 };
 
-// Two buffers, in shared memory for what is short enough.
+// Two buffers for the lists, in shared memory (`near`) for those that fit, else in global memory (`far`).
 struct Buffers {
   Tokens near[2], far[2];
 
   __device__ Tokens of(uint32_t which, uint32_t n) const { return n <= kNear ? near[which] : far[which]; }
 };
 
-// For the collective operations of a pass, each its own, so that none waits until the one before has been read.
+// The shared words of a pass's collective operations; each has its own, which saves barriers between them.
 struct Words {
   uint32_t lowest[32], last[32], kept[32];
 };
 
-// What a thread owns of `n` tokens. An odd number, so that threads of a warp are at different banks of shared memory.
+// A thread's share of `n` tokens. Its size is odd, so that the threads of a warp are on different banks of shared
+// memory.
 struct Share {
   uint32_t begin, end;
 
@@ -44,14 +45,14 @@ struct Share {
   }
 };
 
-// Merges the first `n` ids of `buffers.of(0, n)`; returns how many are left, in the buffer `which`. All threads come from a
-// barrier behind the writing of the ids, and leave by one. `bpe.priority(left, right)` is a pair's rank, kNone if it does
-// not merge; all pairs of a rank become the same token `bpe.merged(left, right, rank)`, whichever they are. Where they do not,
-// and `bpe.is_tied(rank)`, the leftmost pair merges alone.
+// Merges the first `n` ids of `buffers.of(0, n)`; returns the number of tokens left, which lie in the buffer `which`.
+// There must be a barrier between writing the ids and the call; the call ends with one. `bpe.priority(left, right)` is
+// a pair's rank, or kNone if it does not merge. All pairs of a rank merge to the same token `bpe.merged(left, right,
+// rank)`, unless `bpe.is_tied(rank)`: then a pass merges the leftmost pair only.
 template <class Bpe>
 __device__ uint32_t merge(const Bpe& bpe, const Buffers& buffers, uint32_t n, uint32_t& which, Words& words) {
   which = 0;
-  uint32_t mine = kNone;  // the lowest rank of this thread's
+  uint32_t mine = kNone;  // the lowest rank in this thread's share
   const Tokens first = buffers.of(0, n);
   const Share own(n);
   for (uint32_t i = own.begin; i < own.end; i++) {
@@ -66,10 +67,11 @@ __device__ uint32_t merge(const Bpe& bpe, const Buffers& buffers, uint32_t n, ui
     const Tokens from = buffers.of(which, n);
     const Share share(n);
 
-    // Of a run of pairs that overlap every second one merges, beginning with the first: each thread counts back to that.
+    // Of a run of overlapping pairs every second one merges, beginning with the first, to which each thread counts
+    // back.
     uint32_t run = 0;
     while (run < kLookBack && run < share.begin && from.ranks[share.begin - 1 - run] == lowest) run++;
-    // Calls `use(i, begins, before)`: whether token i begins a pair to be merged, and whether the one before does.
+    // Calls `use(i, begins, before)`: whether token i begins a pair to be merged, and whether the token before does.
     const auto each = [&](auto&& use) {
       bool before = run & 1;
       for (uint32_t i = share.begin; i < share.end; i++) {
@@ -79,9 +81,10 @@ __device__ uint32_t merge(const Bpe& bpe, const Buffers& buffers, uint32_t n, ui
       }
     };
 
-    // The last merge of this pass is the first that creates a pair of a lower rank. (The same it cannot have: what it joins
-    // to is longer.) The left neighbour counts as it is and, if it may have been merged by now, as merged: to end a pass
-    // early is never wrong. It also ends before a token of which it is not known whether it ends a merged pair.
+    // The pass ends with the first merge that creates a pair of a lower rank. (An equal rank is impossible, since the
+    // merged token is longer.) The left neighbour is tried as it is and, if this pass may have merged it, as merged,
+    // since ending a pass early is never wrong. The pass also ends before a token of which it is unknown whether it
+    // ends a merged pair.
     uint32_t last = run == kLookBack ? share.begin - 2 : kNone;
     each([&](uint32_t i, bool begins, bool) {
       if (!begins || last != kNone) return;
@@ -107,7 +110,7 @@ __device__ uint32_t merge(const Bpe& bpe, const Buffers& buffers, uint32_t n, ui
       const uint32_t next = i + 1 + merging, id = merging ? merged : from.ids[i];
       uint32_t rank = kNone;
       if (next < n) {
-        const bool next_merges = next <= last && from.ranks[next] == lowest;  // for no pair before it overlaps
+        const bool next_merges = next <= last && from.ranks[next] == lowest;  // since no earlier pair overlaps it
         rank = merging || next_merges ? bpe.priority(id, next_merges ? merged : from.ids[next]) : from.ranks[i];
       }
       to.ids[at] = id;

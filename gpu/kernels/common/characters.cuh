@@ -1,12 +1,12 @@
-// The characters of a text that may be no UTF-8, as a thread finds them that begins anywhere.
+// Decoding of characters at any byte of a text that may be invalid UTF-8.
 #pragma once
 
 #include "base/utf8.h"
 
 namespace tokenweir {
 
-// The number of bytes of the character `c` at the beginning of `n` > 0 bytes, or 0 if they are not UTF-8: overlong forms,
-// surrogates and what is past U+10FFFF are not.
+// Decodes the character `c` at the beginning of `n` > 0 bytes; returns its length, or 0 if they are not UTF-8. Overlong
+// forms, surrogates and code points past U+10FFFF are invalid.
 __device__ inline uint32_t utf8_checked(const uint8_t* p, size_t n, uint32_t& c) {
   uint32_t length = utf8_length(p[0]);
   if (utf8_continues(p[0]) || length > n) return 0;
@@ -19,7 +19,7 @@ __device__ inline uint32_t utf8_checked(const uint8_t* p, size_t n, uint32_t& c)
 
 constexpr uint32_t kWithin = 0, kNotUtf8 = 0xFF;
 
-// The length of the character `c` at a byte that is not ASCII; kWithin for a byte inside of one, and kNotUtf8.
+// Decodes the character `c` at a byte that is not ASCII; returns its length, kWithin inside a character, or kNotUtf8.
 __device__ inline uint32_t multibyte_at(const uint8_t* text, uint32_t n, uint32_t place, uint32_t& c) {
   if (utf8_continues(text[place])) {
     for (uint32_t back = 1; back <= 3 && back <= place; back++)
@@ -31,7 +31,7 @@ __device__ inline uint32_t multibyte_at(const uint8_t* text, uint32_t n, uint32_
   return length == 0 ? kNotUtf8 : length;
 }
 
-// A character's UTF-8, its first byte the lowest.
+// A character's UTF-8, with the first byte in the low bits.
 __device__ inline uint32_t utf8_of(uint32_t c) {
   if (c < 0x80) return c;
   const uint32_t last = 0x80 | (c & 0x3F), before = 0x80 | (c >> 6 & 0x3F), first = 0x80 | (c >> 12 & 0x3F);

@@ -1,11 +1,11 @@
-// The classes of characters, as a walk of the automaton reads them: a byte for each byte of text.
+// Character classes as the automaton's walks read them: one class byte for each byte of text.
 //
-// A character's first byte has its class in 5 bits, its length in 2 and, in the last, whether a stretch begins there
-// that is cut by itself: a document, a piece of the stage before, or what follows an added token. Nothing is read across
-// that. The other bytes of a character, those of added tokens, and what is before and after the text have class 31.
+// The class byte at a character's first byte has the class in 5 bits, the length in 2, and a flag where a section
+// begins: a document, a piece of the previous stage, or the text after an added token. No walk crosses that. The other
+// bytes of a character, the bytes of added tokens, and places outside the text have class 31.
 //
-// What a byte is depends on 3 bytes around it, so any thread can find it. Bytes that are no UTF-8 are refused with their
-// document; until then each is a character of class 0, so that every walk stays inside the text.
+// A class byte depends on 3 bytes around it, so any thread can compute it. Documents that are not UTF-8 are refused;
+// their invalid bytes count as characters of class 0, so that every walk stays inside the text.
 #pragma once
 
 #include "common/characters.cuh"
@@ -16,23 +16,23 @@ namespace tokenweir {
 
 constexpr uint8_t kClass = 0x1F, kNoClass = 0x1F, kBegins = 0x80;
 constexpr uint32_t kLengthShift = 5;
-constexpr uint8_t kInside = kNoClass;           // a character
-constexpr uint8_t kOutside = kNoClass | kBegins;  // of all text that is cut
+constexpr uint8_t kInside = kNoClass;             // a continuation byte
+constexpr uint8_t kOutside = kNoClass | kBegins;  // an added token, or outside the text
 
-// One stage of the pre-tokenizer; gpu/modes/tables.py fills it.
+// The tables of one stage of the pre-tokenizer; filled by gpu/modes/tables.py.
 struct CutTables {
   static constexpr uint32_t kMaxCells = 2048;
-  static constexpr uint8_t kNotInert = 0x80;  // beside a class: form C may change a text with this character
+  static constexpr uint8_t kNotInert = 0x80;  // flag on a class: NFC may change a text with this character
 
   const uint16_t* transitions;  // [state][width], as in `Automaton`
   const uint16_t* class_index;  // [0x1100]
   const uint8_t* class_pages;   // [page][256]
-  const uint16_t* rank_index;   // of canonical combining classes (device_nfc.h), likewise
+  const uint16_t* rank_index;   // canonical combining classes (device_nfc.h), paged likewise
   const uint8_t* rank_pages;
-  const uint64_t* pairs;        // sorted: two characters that become one
+  const uint64_t* pairs;        // sorted; pairs of characters that compose
   uint64_t n_pairs;
-  const uint32_t* boundaries;  // bit b of word a: a walk ends between two characters of these classes
-  const uint32_t* sync;        // ... and a piece begins
+  const uint32_t* boundaries;  // bit b of word a: any walk ends between characters of the classes a and b
+  const uint32_t* sync;        // bit b of word a: and a piece begins there
   uint64_t width, n_cells;
 
   __device__ uint8_t entry(uint32_t c) const { return class_pages[class_index[c >> 8] * 256u + (c & 0xFF)]; }
@@ -57,14 +57,14 @@ struct CutText {
   const Documents& documents;
   const uint8_t* text;
   uint32_t n;
-  const uint32_t* begins;  // where documents begin, or pieces of the stage before
-  const uint32_t* taken;   // bytes of added tokens
+  const uint32_t* begins;  // bit map of the beginnings of documents, or of the previous stage's pieces
+  const uint32_t* taken;   // bit map of the bytes of added tokens
 
   __device__ bool begins_at(uint32_t place) const {
     return has_bit(begins, place) || (place > 0 && has_bit(taken, place - 1));
   }
 
-  // The class byte at a place, which may lie outside the text.
+  // The class byte at any place, also outside the text.
   __device__ uint8_t class_at(int64_t at) const {
     if (at < 0 || at >= n) return kOutside;
     const uint32_t place = static_cast<uint32_t>(at);
@@ -74,7 +74,7 @@ struct CutText {
     return class_of_multibyte(place) | begins_here;
   }
 
-  // Of a byte that is not ASCII; without `kBegins`.
+  // The class byte at a byte that is not ASCII, without `kBegins`.
   __device__ uint8_t class_of_multibyte(uint32_t place) const {
     uint32_t c;
     const uint32_t length = multibyte_at(text, n, place, c);
@@ -91,8 +91,8 @@ struct CutText {
     return 0;
   }
 
-  // Whether form C leaves a character where it stands: a mark after no mark of a higher class, or one that becomes no
-  // character with the starter right before it; false for what takes more than that to know.
+  // Whether NFC surely keeps a character: a mark that neither follows a mark of a higher class nor composes with the
+  // starter right before it. False if this cannot be decided locally.
   __device__ bool ordered(uint32_t place, uint32_t c) const {
     const uint8_t rank = tables.rank(c);
     if (rank == kOnlyHostKnows) return false;

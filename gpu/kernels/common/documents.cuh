@@ -1,36 +1,37 @@
-// The documents of a batch, which stand one after the other in one text, and why some are left to the host.
+// The documents of a batch, which lie one after the other in one text, and the reasons why some are refused.
 //
-// Places in the text are 32 bits: a batch has less than 2 GiB. Bit maps have a bit a byte of text, in words of 32.
+// Places in the text are 32-bit numbers, since a batch has less than 2 GiB. Bit maps have one bit per byte of text, in
+// 32-bit words. The host encodes refused documents.
 #pragma once
 
 #include <stdint.h>
 
 namespace tokenweir {
 
-// Bits; the host gives them their words (gpu/modes/exact.py).
+// The reasons, as bits; gpu/modes/exact.py has their texts.
 enum Refusal : uint32_t {
   kInvalidUtf8 = 1,
   kNotSurelyNfc = 2,
   kTooLong = 4,        // a piece, or a text in which no boundary is sure
-  kOddToken = 8,       // an added token that takes white space along, or wants no word beside it
-  kOddCharacter = 16,  // a character of which normalizing makes several, or that it may move
+  kUnsupportedToken = 8,       // an added token that takes white space along, or wants no word beside it
+  kUnsupportedCharacter = 16,  // a character of which normalizing makes several, or that it may move
   kSpaceSign = 32,     // a U+2581 where a space stands for it
   kGuardedPiece = 64,  // guarded text, which must not become some of the model's own pieces
 };
 
-// Words of the batch's counters.
+// The words of a batch's counters.
 enum Counter : uint32_t { kRefusals, kMediumPieces, kLongPieces, kBlocksDone, kIds, kCounters };
 
 struct Documents {
   const int64_t* offsets;  // [n + 1]
   uint32_t n;
-  uint32_t* refusals;  // by document
+  uint32_t* refusals;  // bits of `Refusal`, by document
   uint32_t* counters;
 
   __device__ uint32_t begin(uint32_t document) const { return static_cast<uint32_t>(offsets[document]); }
   __device__ uint32_t end(uint32_t document) const { return static_cast<uint32_t>(offsets[document + 1]); }
 
-  // The one that has the byte at `place`: the last that begins at or before it.
+  // The document of the byte at `place`: the last one that begins at or before it.
   __device__ uint32_t at(uint32_t place) const {
     uint32_t low = 0, high = n - 1;
     while (low < high) {
@@ -44,7 +45,7 @@ struct Documents {
   }
 
   __device__ void refuse_document(uint32_t document, Refusal reason) const {
-    if (__ldcv(&refusals[document]) & reason) return;  // thousands of bytes may be bad
+    if (__ldcv(&refusals[document]) & reason) return;  // saves atomics if many bytes are bad
     atomicOr(&refusals[document], static_cast<uint32_t>(reason));
     atomicOr(&counters[kRefusals], 1u);
   }
@@ -54,13 +55,13 @@ struct Documents {
 
 __device__ inline bool has_bit(const uint32_t* bits, uint32_t place) { return bits[place >> 5] >> (place & 31) & 1; }
 
-// A word of the bits at which a document begins, or added tokens begin or end.
+// A word of the bit map of places where a document begins, or a run of added tokens begins or ends.
 __device__ inline uint32_t edges(const uint32_t* begins, const uint32_t* taken, uint32_t word) {
   const uint32_t before = word > 0 ? taken[word - 1] >> 31 : 0;
   return begins[word] | (taken[word] ^ (taken[word] << 1 | before));
 }
 
-// Those bits of a word that stand for one of `n` bytes.
+// The bits of a word that stand for one of the text's `n` bytes.
 __device__ inline uint32_t bits_within(uint32_t bits, uint32_t word, uint32_t n) {
   return n - word * 32 < 32 ? bits & ((1u << (n - word * 32)) - 1) : bits;
 }

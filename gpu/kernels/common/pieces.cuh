@@ -1,4 +1,5 @@
-// Pieces that wait to be merged, and who merges them: a thread up to kShortSymbols, a warp up to kMediumBytes, a block.
+// The queue of pieces to be merged: a thread merges up to kShortSymbols, a warp up to kMediumBytes, a block longer
+// ones.
 #pragma once
 
 #include "gpu_tables/device_bpe.h"

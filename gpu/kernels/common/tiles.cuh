@@ -1,17 +1,18 @@
-// What the blocks of a kernel have counted, a tile each, added up by the one that is done last.
+// The sum of the counts of a kernel's blocks, one tile each, computed by the block that finishes last.
 #pragma once
 
 #include "common/block.cuh"
 
 namespace tokenweir {
 
-// In shared memory.
+// Words in shared memory.
 struct TileWords {
   uint32_t warps[32], is_last;
 };
 
-// All threads call with the total of their block. The last block makes each of `tiles` the sum of those before it, and
-// has true and the sum of all; the others have false. A total may have 31 bits, so that their sum takes two scans.
+// Must be called by all threads with their block's total. In the last block it replaces each of `tiles` by the sum of
+// those before it, sets the sum of all and returns true; in the others it returns false. Totals may have 31 bits, so
+// that their sum takes two scans.
 template <class Sum>
 __device__ bool add_up_tiles(uint32_t total, Sum* tiles, uint32_t* blocks_done, TileWords& words, Sum& sum) {
   if (threadIdx.x == 0) {
@@ -22,7 +23,7 @@ __device__ bool add_up_tiles(uint32_t total, Sum* tiles, uint32_t* blocks_done, 
   __syncthreads();
   if (!words.is_last) return false;
   __threadfence();
-  const volatile Sum* const counted = tiles;  // by other blocks
+  const volatile Sum* const counted = tiles;  // written by other blocks
   sum = 0;
   for (uint32_t first = 0; first < gridDim.x; first += blockDim.x) {
     const uint32_t tile = first + threadIdx.x;

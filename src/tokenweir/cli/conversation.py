@@ -205,7 +205,7 @@ class Conversation:
             return
         try:
             messages = json.loads(Path(name).expanduser().read_text("utf-8"))
-            messages = read_messages(messages, ROLES, str)
+            messages = read_messages(messages, ROLES)
         except (OSError, ValueError, RuntimeError) as error:  # too deep, a name without a home
             self.note(f"not loaded: {error}\n")
             return

@@ -15,7 +15,17 @@ import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
-from tokenweir.stream.decode.parsers.base import ANSWER, MAX_HEADER, TOOL_CALL, Passage, Piece, ShortText, markup, plain
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    MAX_HEADER,
+    TOOL_CALL,
+    Passage,
+    Piece,
+    ShortText,
+    check_restored,
+    markup,
+    plain,
+)
 from tokenweir.stream.decode.parsers.messages import CallingMessages
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
@@ -68,6 +78,12 @@ class Inkling(CallingMessages):
         super().__init__(INKLING, schemas)
         self._thinking = thinking
         self._begin_behind(before)
+
+    def check(self) -> None:
+        """Check what was restored."""
+        super().check()
+        named = not self._held or self._state == "header" or bool(self._tools.held)
+        check_restored(named, "a function's name is held, and no call")
 
     @property
     def passage(self) -> Passage | None:

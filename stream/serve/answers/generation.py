@@ -229,7 +229,12 @@ class Generation(Generic[T]):
             batch.end(error)
         else:
             batch.end()
-        await close_source(deltas.source, runner)
+        # An engine that does not let itself be closed keeps neither the end of the answer nor its place.
+        closing = asyncio.get_running_loop().call_later(self._limits.abandon_timeout, self._abandon)
+        try:
+            await close_source(deltas.source, runner)
+        finally:
+            closing.cancel()
         self._give(batch.rest())
         runner.check()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
 
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.chat.broadcast import Subscription
@@ -45,7 +44,7 @@ class ResponseTask:
         request: ResponseCreate,
         *,
         model: str,
-        conversation: Sequence[ChatMessage],
+        conversation: list[ChatMessage],
         data: bytes,
         client: str,
         kept: bool,
@@ -67,7 +66,7 @@ class ResponseTask:
         self._kept = kept
         self.generation = generation = service.generate(
             self.stream.id,
-            response_job(request, model, list(conversation)),
+            response_job(request, model, conversation),
             client,
             replay=ReplayBuffer(limits.max_replay_bytes if self.background else 0, merge_events, event_size),
             make=self._events,

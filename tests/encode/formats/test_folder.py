@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
+import transformers
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.folder import read_chat_templates
+from tokenweir.encode.spec import TemplateProcessing
 from tokenweir.encode.tokenizer import Tokenizer
 
 
@@ -61,6 +64,25 @@ def test_more_tokens_in_the_config(folder):
         ("<a>", NEXT, False),
         ("<b>", NEXT + 1, True),
     ]
+
+
+def test_two_end_tokens_as_command_r_has_them(tmp_path, tokenizer_json):
+    """One of the post-processor's end tokens is special by its role alone, and a flag of the config contradicts it."""
+    added = [{"content": "<BOS>", "special": True}, {"content": "<END_OF_TURN>"}, {"content": "<EOS>", "special": True}]
+    ids = {"<BOS>": BOS, "<END_OF_TURN>": EOS, "<EOS>": NEXT}
+    around = TemplateProcessing.around([("<BOS>", BOS)], [("<END_OF_TURN>", EOS), ("<EOS>", NEXT)])
+    processor = json.loads(msgspec.json.encode(around)) | {"pair": []}
+    file = tokenizer_json(added=[token | {"id": ids[token["content"]]} for token in added], post_processor=processor)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(file))
+    config = {"bos_token": "<BOS>", "eos_token": "<END_OF_TURN>", "add_bos_token": True, "add_eos_token": False}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tok = Tokenizer.from_file(tmp_path)
+    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path)
+    assert tok.encode("a") == theirs.encode("a") == [BOS, 97, EOS, NEXT]
+    assert tok.decode([97, EOS]) == theirs.decode([97, EOS], skip_special_tokens=True) == "a"
+    assert tok.encode("a", add_eos=False) == [BOS, 97]
+    assert tok.encode("a", add_eos=True) == [BOS, 97, EOS, NEXT]
+    assert tok.encode("a", add_special_tokens=False, add_eos=True) == [97, EOS]
 
 
 @pytest.mark.parametrize("flags", [{}, {"add_bos_token": True}, {"add_bos_token": True, "add_eos_token": False}])
@@ -142,6 +164,39 @@ def test_a_model_with_fewer_rows_than_tokens_does_not_hide_any(folder):
         ),
         ({"tokenizer_config": {"added_tokens_decoder": ["x"]}}, TokenizerFileError, r"added_tokens_decoder: "),
         ({"tokenizer_config": {"added_tokens_decoder": {"1": 2}}}, TokenizerFileError, r"added_tokens_decoder: "),
+        ({"special_tokens_map": {"bos_token": 7}}, TokenizerFileError, r"special_tokens_map.json: bos_token is 7$"),
+        (
+            {"special_tokens_map": {"bos_token": {"lstrip": True}}},
+            TokenizerFileError,
+            r"special_tokens_map.json: bos_token: Object missing required field `content`",
+        ),
+        (
+            {"special_tokens_map": {"extra_special_tokens": [{"content": 1}]}},
+            TokenizerFileError,
+            r"special_tokens_map.json: extra_special_tokens: Expected `str`, got `int` - at `\$.content`$",
+        ),
+        ({"added_tokens": {"x": "1"}}, TokenizerFileError, r"added_tokens.json: 'x' has the id '1'$"),
+        ({"added_tokens": ["x"]}, TokenizerFileError, r"added_tokens.json: an object is expected, not list$"),
+        (
+            {"tokenizer_config": {"extra_special_tokens": "<x>"}},
+            TokenizerFileError,
+            r"tokenizer_config.json: extra_special_tokens is '<x>'$",
+        ),
+        (
+            {"tokenizer_config": {"additional_special_tokens": ["<x>", 5]}},
+            TokenizerFileError,
+            r"tokenizer_config.json: extra_special_tokens\[1\] is 5$",
+        ),
+        (
+            {"tokenizer_config": {"extra_special_tokens": {"x": []}}},
+            TokenizerFileError,
+            r"tokenizer_config.json: extra_special_tokens.x is \[\]$",
+        ),
+        (
+            {"tokenizer_config": {"model_specific_special_tokens": 1}},
+            TokenizerFileError,
+            r"tokenizer_config.json: model_specific_special_tokens is 1$",
+        ),
         ({"tokenizer_config": {"chat_template": 7}}, TokenizerFileError, r"tokenizer_config.json: chat_template is 7$"),
         (
             {"tokenizer_config": {"chat_template": [{"name": 1}]}},

@@ -102,7 +102,8 @@ def test_kimi(folder, files):
         "added_tokens_decoder": {
             "267": {"content": "[BOS]", "special": True},
             "268": {"content": "<|im_end|>", "special": True},
-            "270": {"content": "<|tool_call_begin|>"},
+            "270": {"content": "<|tool_call_begin|>", "normalized": True},
+            "271": {"content": "|>b", "normalized": False, "lstrip": True},  # tiktoken has no such flags
         }
     }
     files = files | {"tokenizer_config": files.get("tokenizer_config", {}) | config}
@@ -113,7 +114,7 @@ def test_kimi(folder, files):
     assert (added["[BOS]"], added["<|reserved_token_269|>"], added["<|reserved_token_522|>"]) == (267, 269, 522)
     assert set(tok.special_tokens) == {"[BOS]", "<|im_end|>"}
     theirs = reference(tok)
-    for text in [*TEXTS, "[BOS]日<|reserved_token_269|> <|tool_call_begin|>x"]:
+    for text in [*TEXTS, "[BOS]日<|reserved_token_269|> <|tool_call_begin|>x", "<|tool_call_begin|>b  |>b"]:
         assert tok.encode(text) == theirs.encode(text, allowed_special="all")
         assert tok.encode(text, parse_special=False) == theirs.encode_ordinary(text)
     assert tok.encode("國a") != [tok.token_to_id("國a")], "Chinese characters stand apart from letters"

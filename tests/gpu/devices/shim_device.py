@@ -67,7 +67,7 @@ class ShimRecording:
             device.tape = None
 
     @contextmanager
-    def again(self) -> Iterator[Any]:
+    def replay(self) -> Iterator[Any]:
         """See `Recording`."""
         self._input[:] = self._host
         for act in self._tape:
@@ -226,7 +226,7 @@ class ShimDevice:
         except ShimError as error:
             raise DeviceError(f"{self.name}: {error}") from error
 
-    apart = use
+    side_stream = use
 
     def _check_not_recording(self, what: str) -> None:
         if self.tape is not None:

@@ -43,6 +43,23 @@ def test_constants(sources):
         constants("c.cu")
 
 
+def test_what_cannot_be_read_is_named_when_asked_for(sources):
+    (sources / "a.cu").write_text(
+        "constexpr uint64_t kOnes = ~uint64_t{0};\nconstexpr uint64_t kLast = kOnes - 1;\nconstexpr uint32_t kOne = 1;\n"
+    )
+    found = constants("a.cu")
+    assert found == {"kOne": 1}
+    with pytest.raises(ValueError, match=r"^a.cu: cannot read the constant kOnes = ~uint64_t\{0\}$"):
+        found["kOnes"]
+    with pytest.raises(ValueError, match="^a.cu: cannot read the constant kLast = kOnes - 1$"):
+        found["kLast"]
+    with pytest.raises(KeyError, match="a.cu: no constant kTwo"):
+        found["kTwo"]
+    (sources / "b.cu").write_text("enum Bits : uint32_t { kLow = 1, kHigh = ~0u, kTop };\n")
+    with pytest.raises(ValueError, match="^b.cu: cannot read the enumerator kHigh = ~0u$"):
+        constants("b.cu")
+
+
 def test_fields(sources):
     (sources / "a.cuh").write_text(
         "struct Inner {\n  static constexpr uint32_t kSize = 3;\n\n  const uint8_t* bytes;\n  uint64_t size, mask;  // words\n\n"
@@ -51,6 +68,9 @@ def test_fields(sources):
         "struct Narrow {\n  uint32_t word;\n};\n"
     )
     assert fields("a.cuh", "Outer") == ("first", "inner.bytes", "inner.size", "inner.mask", "last")
+    (sources / "b.cuh").write_text("struct Row {\n  uint64_t size;\n  uint64_t words[4];\n};\n")
+    with pytest.raises(ValueError, match=r"^b.cuh: cannot read the member of Row: uint64_t words\[4\];$"):
+        fields("b.cuh", "Row")
     for struct in ("Narrow", "Missing"):
         with pytest.raises(ValueError, match="^a.cuh: no struct "):
             fields("a.cuh", struct)
@@ -69,10 +89,18 @@ def test_every_refusal_has_its_reason():
     assert REFUSALS == set(list(constants("common/documents.cuh"))[: len(REFUSALS)]), "the enumeration that comes first"
 
 
-REFUSALS = {"kInvalidUtf8", "kNotSurelyNfc", "kTooLong", "kOddToken", "kOddCharacter", "kSpaceSign", "kGuardedPiece"}
+REFUSALS = {
+    "kInvalidUtf8",
+    "kNotSurelyNfc",
+    "kTooLong",
+    "kUnsupportedToken",
+    "kUnsupportedCharacter",
+    "kSpaceSign",
+    "kGuardedPiece",
+}
 
 
-def test_a_struct_wants_each_field_once(device):
+def test_a_struct_needs_exactly_its_fields(device):
     made = object.__new__(tables.ModelTables)
     with pytest.raises(ValueError, match=r"^a struct of a, b is given a, c$"):
         made._struct(("a", "b"), {"a": 1, "c": 2})

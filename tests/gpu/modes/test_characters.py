@@ -214,7 +214,7 @@ def test_documents_that_are_left_out(mode_of, components):
     documents = ["ab", b"\xff", b"\xe6\x97", "a▁", "a" * 200, b"\x97a", "", "ba"]
     found, refused = run(mode_of(tok, max_bytes=64), documents)
     invalid = "it is not UTF-8"
-    assert refused == {1: invalid, 2: invalid, 3: SIGN, 4: "giant piece", 5: invalid}
+    assert refused == {1: invalid, 2: invalid, 3: SIGN, 4: "oversized piece", 5: invalid}
     assert [found[i] for i in (0, 6, 7)] == [tok.encode(documents[i]) for i in (0, 6, 7)]
 
 

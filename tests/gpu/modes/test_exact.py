@@ -101,7 +101,7 @@ def test_a_document_over_many_blocks(mode_of):
 @pytest.mark.parametrize(
     "piece", ["a", "ab", "abcde", " ", "\n", "7", "!", "é", "日本", "👨‍👩‍👧", "\0", "the", "aaab", "x\u0301"]
 )
-def test_giant_pieces_that_are_still_possible(mode_of, piece):
+def test_the_largest_pieces_that_fit(mode_of, piece):
     """3,000 bytes each, merged by a block."""
     document = piece * (3000 // len(piece.encode()))
     assert not check(mode_of(Tokenizer.default(), len(piece)), [document, "and " + document])
@@ -172,7 +172,7 @@ def test_added_tokens_that_overlap(mode_of):
     documents = ["".join(pick.choices(parts, k=pick.randint(0, 25))) for _ in range(500)]
     for seed in range(3):
         assert not check(mode_of(tok, seed), documents)
-    assert check(mode_of(tok, max_bytes=64), [" " * 40, " " * 400, "x"]) == {1: "giant piece"}
+    assert check(mode_of(tok, max_bytes=64), [" " * 40, " " * 400, "x"]) == {1: "oversized piece"}
 
 
 def test_tokens_of_normalized_text_go_between_the_others(mode_of):
@@ -261,7 +261,7 @@ def test_a_batch_takes_few_launches_and_one_wait(device):
         "mark_documents",
         "find_added_tokens",
         "cut_pieces",
-        "cut_giants",
+        "cut_oversized",
         "encode_pieces",
         "merge_pieces",
         "count_ids",

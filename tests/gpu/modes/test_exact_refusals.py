@@ -155,7 +155,7 @@ def test_form_c_counts_from_an_added_token_on(mode_of):
     assert check(mode_of(small(normalizer=NFC())), ["\u05bc\u05b4"]) == {0: "Unicode's form C may change it"}
 
 
-def test_a_giant_piece_is_refused_and_harms_no_other_document(mode_of):
+def test_an_oversized_piece_is_refused_and_harms_no_other_document(mode_of):
     batch = mode_of(Tokenizer.default(), max_bytes=400)
     documents = [
         "a",
@@ -169,7 +169,7 @@ def test_a_giant_piece_is_refused_and_harms_no_other_document(mode_of):
         "=" * 20000,
         "z",
     ]
-    assert check(batch, documents) == dict.fromkeys((1, 3, 6, 8), "giant piece")
+    assert check(batch, documents) == dict.fromkeys((1, 3, 6, 8), "oversized piece")
     assert batch[0].max_bytes == 400
 
 

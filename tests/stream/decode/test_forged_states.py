@@ -138,6 +138,16 @@ def test_contradictions_are_seen_when_a_state_is_loaded(tok, forge):
         ChatDecoder.from_state(tok, changed(tok, forge, **options), **options)
 
 
+def test_a_name_is_held_before_a_call_only(tok):
+    options = {"reasoning": None, "tool_style": "inkling"}
+    splitter = ["call", "f", "", "answer", [[False, "", -1], None]]
+    core = ChatDecoder(tok, **options)
+    core._detok.step(ord("f"))
+    state = changed(tok, lambda said: replace(said, splitter=splitter, core=core._detok.state()), **options)
+    with pytest.raises(StateError, match="a function's name is held, and no call"):
+        ChatDecoder.from_state(tok, state, **options)
+
+
 @pytest.mark.parametrize(("thinking", "calls"), STYLE_PAIRS)
 @pytest.mark.parametrize("unit", ["<", "<|", "</", "["])
 def test_text_without_markup_is_scanned_at_once(thinking, calls, unit):

@@ -1,4 +1,4 @@
-"""Engines' servers that send what nobody can keep: encoded bodies, bodies without end, counts of what was never sent."""
+"""Hostile inference servers: encoded bodies, endless bodies, and counts of ids that were never sent."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from asyncio import CancelledError
 from contextlib import aclosing
 from contextvars import ContextVar
 from itertools import count
@@ -12,6 +13,7 @@ from itertools import count
 import anyio
 import pytest
 
+from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines import SyncEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
@@ -115,6 +117,42 @@ async def test_an_error_in_the_call_itself_and_the_place_is_free_again():
     with pytest.raises(LookupError, match="no prompt"):
         await collect(engine)
     assert await collect(engine, [5]) == [[5]]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError, StopIteration])
+@pytest.mark.parametrize("begun", [True, False])
+async def test_what_would_end_the_process_ends_the_engine_only(ends, begun):
+    def generate(prompt_ids, sampling):
+        if not begun:
+            raise ends("out")
+        return Failing()
+
+    class Failing:
+        """An iterator, since a generator makes a RuntimeError of a `StopIteration`."""
+
+        def __init__(self):
+            self.left = [5]
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if self.left:
+                return self.left.pop()
+            raise ends("out")
+
+    got = []
+    async with aclosing(SyncEngine(generate).generate([], Sampling())) as generated:
+        try:
+            async for step in generated:
+                got += step
+        except EngineError as error:
+            assert str(error) == f"the engine ended itself: {ends.__name__}: out"
+            assert type(error.__cause__) is ends
+        else:
+            assert begun and ends is StopIteration  # which is how an iterator ends
+    assert got == [5] * begun
 
 
 @pytest.mark.anyio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import aclosing
 
 import numpy as np
@@ -207,3 +208,40 @@ async def test_a_failure_of_the_model_and_a_seed(asked, monkeypatch):
     monkeypatch.setattr(module, "prompt_tensor", broken)
     with pytest.raises(EngineError, match="^transformers failed: RuntimeError: out of memory$"):
         await steps_of(asked)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("failure", [SystemExit, KeyboardInterrupt, StopIteration])
+async def test_a_model_that_ends_the_process_ends_its_own_answer_only(asked, failure):
+    def generate(streamer, **options):
+        streamer.put(np.array([[1, 2]]))
+        streamer.put(np.array([5]))
+        raise failure("out")
+
+    asked.generate = generate
+    with pytest.raises(EngineError, match=f"^transformers failed: {failure.__name__}: out$"):
+        await steps_of(asked, max_tokens=5)
+
+
+@pytest.mark.anyio
+async def test_a_model_that_ignores_its_criteria_keeps_its_place_to_its_end_and_no_longer(asked):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def generate(streamer, max_new_tokens, **options):
+        streamer.put(np.array([[1, 2]]))
+        for number in range(max_new_tokens):
+            streamer.put(np.array([5]))
+            if number == 1:
+                begun.set()
+                go_on.wait(30)
+
+    asked.generate = generate
+    engine = TransformersEngine(asked)
+    async with aclosing(engine.generate([1, 2], Sampling(max_tokens=50))) as steps:
+        await anext(steps)
+    assert begun.wait(30)
+    line = engine._engine
+    assert len(line._line) == 1  # closing has not waited for it
+    go_on.set()
+    with line._moved:
+        assert line._moved.wait_for(lambda: not line._line, 30)

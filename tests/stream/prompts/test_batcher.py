@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from shim_device import ShimDevice
 
 from tokenweir.encode.encoded import Ragged
-from tokenweir.encode.errors import DeviceError, TemplateError, TextError
+from tokenweir.encode.errors import DeviceError, TextError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
@@ -329,8 +329,7 @@ async def test_the_crossover_is_measured_where_there_is_a_choice(tok, monkeypatc
 @pytest.mark.parametrize("crossover", [0, 1000])
 async def test_a_bad_prompt_harms_no_other(make_tok, crossover, caplog):
     tok = make_tok(AddedToken("{{end}}", special=True))
-    unguarded = ChatTemplate("{{ messages[0].content }}").render([{"role": "user", "content": "{{end}}"}])
-    bad = {"b\ud800": TextError, unguarded: TemplateError, 5: TypeError}
+    bad = {"b\ud800": TextError, 5: TypeError}
     async with crowd(Device(tok), cpu=tok, crossover=crossover) as callers:
         await callers.call("a", *bad, Prompt("<eos>", guarded=(0,)), *"cd")
     for prompt, error in bad.items():
@@ -340,17 +339,11 @@ async def test_a_bad_prompt_harms_no_other(make_tok, crossover, caplog):
 
 
 @pytest.mark.parametrize("crossover", [0, 1000])
-async def test_a_prompt_that_is_not_guarded_reaches_no_encoder(make_tok, crossover):
+async def test_prompts_are_guarded_against_the_tokenizers_own_tokens(make_tok, crossover):
     tok = make_tok(AddedToken("{{end}}", special=True))
-    unguarded = ChatTemplate("{{ messages[0].content }}").render([{"role": "user", "content": "{{end}}"}])
-
-    class Unaware:
-        def encode_batch(self, prompts):
-            return tok.encode_batch(prompt.text for prompt in prompts)
-
-    async with PromptBatcher(Unaware(), cpu=tok, crossover=crossover) as batcher:
-        with pytest.raises(TemplateError, match=r"^the tokenizer has the control token '\{\{end\}\}', which this"):
-            await batcher.encode(unguarded)
+    prompt = ChatTemplate("{{ messages[0].content }}").render([{"role": "user", "content": "{{end}}"}])
+    async with PromptBatcher(tok, cpu=tok, crossover=crossover) as batcher:
+        assert (await batcher.encode(prompt)).tolist() == list(b"{{end}}")
 
 
 async def test_errors_name_what_is_wrong(tok):

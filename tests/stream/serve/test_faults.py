@@ -5,6 +5,7 @@ import json
 import logging
 import time
 from contextlib import suppress
+from itertools import count
 
 import httpx
 import openai
@@ -13,6 +14,7 @@ from serving import TOK, Endless, Script, client_of, eventually, fetch, say, ser
 from websockets.exceptions import InvalidStatus
 
 from tokenweir.encode.visible_text import visible
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.serve.answers.generation import abandoned
 from tokenweir.stream.serve.limits.limits import Limits
 
@@ -84,6 +86,66 @@ async def test_an_engine_that_swallows_its_cancellation_is_abandoned(caplog):
         assert engine.cancelled <= 2  # and not again and again
     engine.let_go.set()
     await eventually(lambda: abandoned() == 0)
+
+
+class Clinging:
+    """An engine that does not let itself be closed, until it is told to let go."""
+
+    def __init__(self):
+        self.let_go = asyncio.Event()
+
+    async def generate(self, prompt_ids, sampling):
+        try:
+            while True:
+                yield TOK.encode("one")
+        finally:
+            while not self.let_go.is_set():
+                with suppress(asyncio.CancelledError):
+                    await self.let_go.wait()
+
+
+@pytest.mark.asyncio
+async def test_an_answer_ends_although_its_engine_does_not_let_itself_be_closed(caplog):
+    engine = Clinging()
+    async with serving(engine, limits=Limits(abandon_timeout=0.2, drain_timeout=0.2)) as server:
+        async with client_of(server) as client:
+            whole = await client.completions.create(model="default", prompt="hi", max_tokens=3)
+            assert (whole.choices[0].finish_reason, whole.usage.completion_tokens) == ("length", 3)
+        assert "its engine goes on after it was stopped, and is abandoned" in caplog.text
+        assert server._app.service.admission.generations == 0
+        assert abandoned() == 1
+    engine.let_go.set()
+    await eventually(lambda: abandoned() == 0)
+
+
+@pytest.mark.asyncio
+async def test_a_huge_list_of_ids_ends_where_the_answer_may(monkeypatch):
+    class Huge:
+        async def generate(self, prompt_ids, sampling):
+            yield [5] * 3_000_000
+
+    decoded = []
+    feed = ChatDecoder._take
+    monkeypatch.setattr(ChatDecoder, "_take", lambda *asked: decoded.append(1) or feed(*asked))
+    async with serving(Huge()) as server, client_of(server) as client:
+        whole = await client.completions.create(model="default", prompt="hi", max_tokens=3)
+        assert (whole.choices[0].finish_reason, whole.usage.completion_tokens) == ("length", 3)
+    assert len(decoded) <= 3
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("item", [count, lambda: [[5]], lambda: "5", lambda: None, lambda: {5: 5}])
+async def test_what_is_no_list_of_ids_fails_its_own_answer_only(item):
+    class Wrong:
+        async def generate(self, prompt_ids, sampling):
+            yield item()
+
+    engines = {"wrong": Wrong(), "fine": Script("fine", "<|im_end|>")}
+    async with serving(engines) as server, client_of(server) as client:
+        with pytest.raises(openai.InternalServerError):
+            await client.completions.create(model="wrong", prompt="hi")
+        assert (await client.completions.create(model="fine", prompt="hi")).choices[0].text == "fine"
+        assert server._app.service.admission.generations == 0
 
 
 @pytest.mark.asyncio

@@ -36,7 +36,7 @@ std::optional<std::string> error_of(const JsonValue& value) {
     case JsonValue::Failure::kNone:
       return {};
     case JsonValue::Failure::kCharacter:
-      return nb::cast<std::string>(nb::repr(text_object(value.wrong()))) + " cannot append_identity here in " + value.where();
+      return nb::cast<std::string>(nb::repr(text_object(value.wrong()))) + " cannot stand here in " + value.where();
     case JsonValue::Failure::kDepth:
       return "the JSON is nested more than " + std::to_string(JsonValue::kMaxDepth) + " levels deep";
     default:

@@ -64,7 +64,7 @@ def test_a_text_that_grows_and_one_that_changes(tokenizer):
 
 
 @pytest.mark.parametrize("letter", ["a", " ", "\n", "日", "é"])
-def test_passages_longer_than_are_kept(tokenizer, letter):
+def test_blocks_longer_than_are_kept(tokenizer, letter):
     text = f"before\n{letter * 9_000}\nbehind"
     assert tokenizer.encode(text) == tokenizer.encode(text) == whole(tokenizer, text)
 

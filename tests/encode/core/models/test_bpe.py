@@ -63,12 +63,12 @@ def random_text(pick, letters, longest):
     return "".join(pick.choice(letters) for _ in range(pick.randint(1, longest)))
 
 
-def merging_tokenizer(spell, merges, *, whole_first=False, added=(), pre_tokenizer=ONE_PIECE):
+def merging_tokenizer(spell, merges, *, ignore_merges=False, added=(), pre_tokenizer=ONE_PIECE):
     tokens = dict.fromkeys([bytes([byte]) for byte in range(256)] + [left + right for left, right in merges])
     model = BPE(
         vocab={spell(token): i for i, token in enumerate(tokens)},
         merges=[(spell(left), spell(right)) for left, right in merges],
-        ignore_merges=whole_first,
+        ignore_merges=ignore_merges,
     )
     return Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, added_tokens=added))
 
@@ -155,22 +155,24 @@ def test_long_pieces(spell, letters):
             assert tokens_of(tok, text) == reference_bpe(text.encode(), priority), (merges, text)
 
 
-@pytest.mark.parametrize("whole_first", [False, True])
-def test_many_new_words_at_once(spell, whole_first):
+@pytest.mark.parametrize("ignore_merges", [False, True])
+def test_many_new_words_at_once(spell, ignore_merges):
     """New words merge side by side; some come twice, and some tokens are none that merging makes."""
-    pick = random.Random(whole_first)
+    pick = random.Random(ignore_merges)
     letters = ["a", "b", "c", "é", "日"]
     for _ in range(40):
         merges = random_merges(pick, [*letters, " "], 60)
         priority = {pair: i for i, pair in enumerate(merges)}
         tokens = {left + right for left, right in merges}
-        tok = merging_tokenizer(spell, merges, whole_first=whole_first, pre_tokenizer=ByteLevel(add_prefix_space=False))
+        tok = merging_tokenizer(
+            spell, merges, ignore_merges=ignore_merges, pre_tokenizer=ByteLevel(add_prefix_space=False)
+        )
         words = [random_text(pick, letters, pick.choice([2, 5, 9, 14])) for _ in range(300)]
         words += pick.choices(words, k=100)
         pieces = [words[0].encode(), *(b" " + word.encode() for word in words[1:])]
         expected = []
         for piece in pieces:
-            expected += [piece] if whole_first and piece in tokens else reference_bpe(piece, priority)
+            expected += [piece] if ignore_merges and piece in tokens else reference_bpe(piece, priority)
         for _ in range(2):  # the second time from what was kept
             assert tokens_of(tok, " ".join(words)) == expected, merges
 
@@ -203,8 +205,8 @@ def test_a_pair_listed_twice_keeps_its_later_place(both):
 
 
 @pytest.mark.parametrize("text", ["ab", "ab" * 50, "xab", "日本", "a日本" * 20])
-@pytest.mark.parametrize("whole_first", [False, True])
-def test_text_that_is_plain_data_yields_no_control_token(spell, text, whole_first):
+@pytest.mark.parametrize("ignore_merges", [False, True])
+def test_text_that_is_plain_data_yields_no_control_token(spell, text, ignore_merges):
     """Merging goes on without the control tokens, as if they were not in the vocabulary."""
     merges = [(b"a", b"b"), (b"ab", b"ab")]
     merges += [(b"\xe6", b"\x97"), (b"\xe6\x97", b"\xa5"), (b"\xe6", b"\x9c"), (b"\xe6\x9c", b"\xac")]
@@ -212,7 +214,7 @@ def test_text_that_is_plain_data_yields_no_control_token(spell, text, whole_firs
     tok = merging_tokenizer(
         spell,
         merges,
-        whole_first=whole_first,
+        ignore_merges=ignore_merges,
         added=tuple(AddedToken(spell(token), special=True) for token in ("ab", "日本", "日")),
     )
     control = set(tok.special_tokens.values())

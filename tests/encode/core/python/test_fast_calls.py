@@ -95,6 +95,21 @@ def test_mistakes_are_told_by_the_function(tok, name):
         getattr(Tokenizer, name)("a", "b")
 
 
+@pytest.mark.parametrize("name", ["encode", "encode_array"])
+def test_a_failing_call_raises_once(tok, name):
+    """The fast path drops its exception; the function is called once, and its error has no other behind it."""
+    method, caught = getattr(tok, name), []
+
+    def fail():
+        with pytest.raises(TextError) as error:
+            method("a\ud800")
+        caught.append(error.value)
+
+    called = functions_called(fail)
+    assert called.count(name) == 1
+    assert caught[0].__context__ is None and caught[0].__cause__ is None
+
+
 def test_one_text_may_be_a_subclass_of_str(tok):
     assert tok.encode(type("Text", (str,), {})("Hi")) == tok.encode("Hi")
 

@@ -1,0 +1,141 @@
+"""The pipeline of one of an encoder's devices: it encodes its share of a batch part by part, copying the next meanwhile."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.arrow import DeviceDocuments
+from tokenweir.gpu.device import Device
+from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.modes.batch import MAX_BYTES
+from tokenweir.gpu.replay import Replays
+from tokenweir.gpu.texts import BatchPart, BatchTexts
+
+MAX_BATCH_BYTES = 512 << 20
+"""The most bytes of text that are on a device at once, unless an encoder is told otherwise."""
+
+STEP_BYTES = 32 << 20
+"""The bytes of text in a part: enough to fill a GPU, few enough that copying the next part overlaps with kernels."""
+
+SCRATCH = 32
+"""An upper bound of the bytes of device memory that a mode takes for a byte of text, ids included."""
+
+STAGING_STEP = 4 << 20
+"""The granularity of pinned allocations, which are slow."""
+
+_ALIGNMENT = 256
+
+
+class Mode(Protocol):
+    """A tokenizer's tables on a device, with the launches that encode a batch.
+
+    Attributes:
+        tokenizer: The tokenizer whose ids these are; it encodes the documents that the kernels refuse.
+
+    """
+
+    tokenizer: Tokenizer
+
+    def encode(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Encoded:
+        """Encode documents, at least one of which is not empty.
+
+        Args:
+            text: All documents one after the other and `SLACK` zero bytes; uint8 on the device.
+            offsets: The byte at which each document begins and the last one ends; int64 on the device.
+            parse_special: Whether to match added tokens.
+            guards: Sorted offsets in `text` of characters that no control token may cover, or None.
+
+        """
+        ...
+
+
+class DevicePipeline:
+    """A device, a mode's tables on it, and the staging buffers by which text reaches it. Threads take turns.
+
+    Attributes:
+        device: The device.
+        mode: The tables, with the launches that encode by them.
+
+    """
+
+    def __init__(self, device: Device, mode: Mode, max_batch_bytes: int | None, replays: Replays | None) -> None:
+        """Take a device and a mode's tables on it.
+
+        Args:
+            device: The device.
+            mode: The tables.
+            max_batch_bytes: As in `GpuEncoder`.
+            replays: Recordings for small batches; None launches kernels one by one.
+
+        """
+        self.device = device
+        self.mode = mode
+        self._replays = replays
+        self._max_batch_bytes = max_batch_bytes
+        self._staging = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
+
+    def encode(self, texts: BatchTexts, share: range, parse_special: bool) -> list[BatchPart]:
+        """Encode the documents of a share part by part; each part is copied while the device encodes the one before."""
+        with self.device.use():
+            limit = min(self._max_batch_bytes or MAX_BATCH_BYTES, MAX_BYTES - 1)  # a mode may put a space before it
+            size = texts.offsets[share.stop] - texts.offsets[share.start]
+            if self._max_batch_bytes is None and size > STEP_BYTES:  # asking the driver is slow
+                limit = min(limit, self.device.free_bytes() // SCRATCH)
+            parts = list(texts.parts(share, min(STEP_BYTES, limit), limit))
+            for_device = [part for part in parts if part.on_device]
+            if len(for_device) == 1:  # the usual case; a thread would cost more than it saves
+                self._encode_alone(texts, for_device[0], parse_special)
+            elif for_device:
+                self._encode_in_turn(texts, for_device, parse_special)
+        return parts
+
+    def encode_to_end(self, texts: BatchTexts, share: range, parse_special: bool) -> list[BatchPart]:
+        """Encode a share as `encode` does, and wait, so that other devices and threads can read the ids."""
+        with self.device.use():
+            parts = self.encode(texts, share, parse_special)
+            self.device.synchronize()
+        return parts
+
+    def _encode_alone(self, texts: BatchTexts, part: BatchPart, parse_special: bool) -> None:
+        if self._replays:
+            part.encoded = self._replays.encode(texts, part, parse_special)
+        if part.encoded is None:
+            self._encode_part(texts, part, self._upload(texts, part, 0), parse_special)
+
+    def _encode_in_turn(self, texts: BatchTexts, parts: list[BatchPart], parse_special: bool) -> None:
+        with ThreadPoolExecutor(1, "tokenweir-upload") as ahead:
+            coming = ahead.submit(self._upload_on_side_stream, texts, parts[0], 0)
+            for turn, part in enumerate(parts, 1):
+                copied = coming.result()
+                if turn < len(parts):
+                    coming = ahead.submit(self._upload_on_side_stream, texts, parts[turn], turn % 2)
+                try:
+                    self._encode_part(texts, part, copied, parse_special)
+                finally:
+                    self.device.synchronize()  # memory of `copied` goes back to the other thread's stream
+
+    def _encode_part(self, texts: BatchTexts, part: BatchPart, copied: tuple[Any, Any], parse_special: bool) -> None:
+        part.encoded = self.mode.encode(*copied, parse_special=parse_special, guards=texts.guards_of(part))
+
+    def _upload_on_side_stream(self, texts: BatchTexts, part: BatchPart, turn: int) -> tuple[Any, Any]:
+        with self.device.side_stream():
+            return self._upload(texts, part, turn)
+
+    def _upload(self, texts: BatchTexts, part: BatchPart, turn: int) -> tuple[Any, Any]:
+        """Copy a part's text and offsets to the device in one transfer, from one of two staging buffers."""
+        if isinstance(texts.documents, DeviceDocuments):
+            return texts.documents.part(part.first, part.last)
+        room = -(-(part.size + SLACK) // _ALIGNMENT) * _ALIGNMENT
+        total = room + (len(part) + 1) * 8
+        if self._staging[turn].size < total:
+            self._staging[turn] = self.device.pinned(-(-total // STAGING_STEP) * STAGING_STEP)
+        staging = self._staging[turn]
+        texts.copy(part, staging, staging[room:total].view(np.int64))
+        staging[part.size : part.size + SLACK] = 0
+        copied = self.device.to_device(staging[:total])
+        return copied[: part.size + SLACK], copied[room:].view(np.int64)

@@ -1,0 +1,136 @@
+"""The engine of chat templates: Jinja2 as transformers configures it, with an origin for every byte of the output."""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import Literal, final
+
+@final
+class Template:
+    """A parsed template. Objects never change, and threads may share them."""
+
+    def __init__(self, source: str, name: str = "template") -> None:
+        """Parse a template.
+
+        Args:
+            source: The Jinja source, of 1 MiB at most.
+            name: The beginning of error messages.
+
+        Raises:
+            TemplateError: The source does not parse; the message has the line.
+
+        """
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Names that the template may read from the input; functions such as `range` are left out."""
+
+    @property
+    def iterates_over_content(self) -> bool:
+        """Whether some loop is over a message's content, which is a list of parts then."""
+
+    @property
+    def argument_form(self) -> Literal["object", "text", "either"]:
+        """The form in which the template takes the arguments of tool calls; "text" is JSON."""
+
+    @property
+    def marks_generation(self) -> bool:
+        """Whether the template has a `{% generation %}` block."""
+
+    def render(
+        self,
+        variables: Mapping[str, object] | bytes,
+        *,
+        now: datetime | None = None,
+        vouched: AbstractSet[str] = frozenset(),
+    ) -> Rendering:
+        """Render the template. The GIL is released while it runs.
+
+        Args:
+            variables: The variables, or the JSON of an object of them. Values are str, int, float, bool, None, lists,
+                tuples, mappings with str keys, and models with a method `model_dump`.
+            now: The time that `strftime_now` tells, by default the local time.
+            vouched: Names of variables whose text counts as the template's.
+
+        Raises:
+            TemplateError: The template fails, with its line; a bound is exceeded; or a value is none of these, with its path.
+            TextError: A string has a lone surrogate.
+
+        """
+
+@final
+class ControlTokens:
+    """A search for control tokens in the output of templates."""
+
+    def __init__(self, tokens: Sequence[str], exempt: Sequence[str]) -> None:
+        """Build the search.
+
+        Args:
+            tokens: The texts of the control tokens.
+            exempt: Those that count also in the content of an assistant's message.
+
+        """
+
+@final
+class Rendering:
+    """The output of a template. Positions are bytes of the output's UTF-8, unless a name has `character`."""
+
+    @property
+    def text(self) -> str:
+        """The output."""
+
+    @property
+    def spans(self) -> list[tuple[int, int, int, int, bool]]:
+        """(start, end, origin, offset, changed) of each stretch that one origin wrote, without gaps.
+
+        `origin` is an argument of `origin()`. `offset` is in bytes of the origin's text, where the stretch begins. If
+        `changed`, the text is not that of the origin: escaped, of another case, or a number's digits; `offset` tells then
+        where the changed text began.
+        """
+
+    @property
+    def character_spans(self) -> list[tuple[int, int, int, bool]]:
+        """(start, end, origin, changed) of the same stretches."""
+
+    @property
+    def unvouched(self) -> list[tuple[int, int, bool]]:
+        """(start, end, answered) of the stretches that neither the template wrote nor anyone vouches for, in characters.
+
+        `answered`: in the content of an assistant's message.
+        """
+
+    @property
+    def generation(self) -> list[tuple[int, int]]:
+        """Start and end of each `{% generation %}` block, also of empty ones; blocks within others are left out."""
+
+    @property
+    def character_generation(self) -> list[tuple[int, int]]:
+        """Start and end of the same blocks."""
+
+    @property
+    def left_out(self) -> list[str]:
+        """Paths of the strings of the input, empty ones not counted, that the output has nothing of."""
+
+    def guarded(self, tokens: ControlTokens) -> tuple[int, ...]:
+        """Offsets in characters, ascending, over which no control token may match.
+
+        There is one for each occurrence of a control token that is not wholly the template's, or vouched for: its first
+        character that is not.
+        """
+
+    def cut(self, characters: int) -> None:
+        """Keep only so many characters of the output."""
+
+    @property
+    def steps(self) -> int:
+        """The work that was counted, which the same template and input always take."""
+
+    def origin(self, index: int) -> str:
+        """The name of an origin: `template`, `engine` (digits, JSON punctuation), or a path into the variables.
+
+        A path is like `messages[3].tool_calls[0].function.arguments.city`; that of a key ends in ` (key)`.
+
+        Raises:
+            IndexError: There is no such origin.
+
+        """

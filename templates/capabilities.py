@@ -1,0 +1,94 @@
+"""What a template can do with messages, as its tree shows or as it writes small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Literal
+
+from tokenweir.encode.errors import TemplateError
+from tokenweir.templates._native import Template
+from tokenweir.templates.messages import Message
+from tokenweir.templates.styles.shown import shown_tools
+from tokenweir.templates.styles.tools import TOOL_STYLES
+
+_NAME, _ID = "called_name", "idofcall0"  # of a call; some templates want nine letters in an id
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": _NAME,
+        "description": "",
+        "parameters": {"type": "object", "properties": {"a": {"type": "string", "description": ""}}},
+    },
+}
+
+ArgumentForm = Literal["object", "text", "either"]
+
+
+class TemplateCapabilities:
+    """The capabilities of a template; each is found when it is first asked for."""
+
+    def __init__(
+        self, template: Template, source: str, special_tokens: Mapping[str, str], clock: Callable[[], datetime]
+    ) -> None:
+        self._template = template
+        self._source = source
+        self._special_tokens = special_tokens
+        self._clock = clock
+
+    @cached_property
+    def argument_form(self) -> ArgumentForm:
+        """The form in which the template takes the arguments of calls."""
+        return self._template.argument_form
+
+    @cached_property
+    def content_format(self) -> Literal["parts", "string"]:
+        """The form of a user's content. A template may loop over that of another role, and take this for a string."""
+        if not self._template.iterates_over_content:
+            return "string"
+        part = {"type": "text", "text": "?"}
+        parts, string = (self._written({"role": "user", "content": content}) for content in ([part], "?"))
+        refused = string is not None and (parts is None or str(part) in parts)
+        return "string" if refused else "parts"
+
+    @cached_property
+    def leaves_out_calls(self) -> bool:
+        """Whether the template writes calls only where a message's content is None, and not where it is empty."""
+        return _NAME in self._call(None) and _NAME not in self._call("")
+
+    @cached_property
+    def call_ids(self) -> str:
+        """The form of a call's id, where the template writes that in place of the function's name; or an empty text."""
+        if _ID not in (written := self._call("")) or _NAME in written:
+            return ""
+        style = shown_tools(self._source)
+        return TOOL_STYLES[style].call_ids if style else ""
+
+    @cached_property
+    def shown(self) -> str:
+        """The source, and the text of a call with its tools: some templates build their markup of parts."""
+        return f"{self._source}\0{self._call('', tools=[_TOOL], reasoning_content='...', thinking='...')}"
+
+    def _call(self, content: str | None, tools: list[dict[str, Any]] | None = None, **fields: str) -> str:
+        """The text of a call beside some content; empty if the template refuses it."""
+        arguments = '{"a": "b"}' if self.argument_form == "text" else {"a": "b"}
+        call = {"id": _ID, "type": "function", "function": {"name": _NAME, "arguments": arguments}}
+        turn = {"role": "assistant", "content": content, "tool_calls": [call], **fields}
+        return self._written({"role": "user", "content": "?"}, turn, tools=tools) or ""
+
+    def _written(self, *messages: Message, tools: list[dict[str, Any]] | None = None) -> str | None:
+        """The text of some messages; None if the template refuses them."""
+        variables = {
+            "bos_token": "",
+            "eos_token": "",
+            **self._special_tokens,
+            "add_generation_prompt": True,
+            "tools": tools,
+            "documents": None,
+            "messages": list(messages),
+        }
+        try:
+            return self._template.render(variables, now=self._clock()).text
+        except TemplateError:
+            return None

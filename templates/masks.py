@@ -1,0 +1,136 @@
+"""Messages and masks of ids, from the origins of a prompt's text."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from tokenweir.templates.messages import REASONING_FIELDS
+
+_MESSAGE = re.compile(r"messages\[([0-9]+)\](?:\.([^.\[ ]+))?")
+_FORMAL = frozenset({"role", "type", "id", "tool_call_id", "name"})  # fields that say what a text is
+
+
+class Span(Protocol):
+    """A stretch of text with its origin."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def origin(self) -> str: ...
+
+
+class Fields(NamedTuple):
+    """The fields of messages that a mask counts; `given` are the roles of all messages."""
+
+    given: tuple[str, ...]
+    roles: frozenset[str]
+    thinking: bool
+    tool_calls: bool
+
+    def counts(self, number: int, field: str) -> bool:
+        """Whether the mask counts a field of a message."""
+        if number >= len(self.given) or self.given[number] not in self.roles:
+            return False
+        if field in REASONING_FIELDS:
+            return self.thinking
+        return self.tool_calls if field == "tool_calls" else True
+
+
+def is_content(path: str, written: Collection[str]) -> bool:
+    """Whether a path of the input that was not written is text that a template should write.
+
+    Args:
+        path: The path.
+        written: The paths that were written.
+
+    """
+    if path.rsplit(".", 1)[-1] in _FORMAL:
+        return False
+    found = _MESSAGE.fullmatch(path)
+    if found is None:
+        return path.startswith(("messages[", "tools[", "documents["))
+    number, field = found.groups()
+    return field not in REASONING_FIELDS or not any(
+        f"messages[{number}].{other}" in written for other in REASONING_FIELDS
+    )
+
+
+def message_indices(origins: Sequence[Span], offsets: Sequence[tuple[int, int]]) -> list[int]:
+    """Tell the message of each id; -1 if no message's text is in it."""
+    stretches = [(span.start, span.end, number) for span in origins if (number := _message_of(span.origin)[0]) >= 0]
+    return [stretches[at][2] if at >= 0 else -1 for at in _covering(stretches, offsets)]
+
+
+def loss_mask(
+    origins: Sequence[Span],
+    ids: Sequence[int],
+    offsets: Sequence[tuple[int, int]],
+    end_ids: Collection[int],
+    fields: Fields,
+    *,
+    end_tokens: bool,
+) -> list[int]:
+    """Tell which ids a model learns; `Prompt.loss_mask` says how they are chosen.
+
+    Args:
+        origins: Who wrote it.
+        ids: Its ids.
+        offsets: Their characters.
+        end_ids: The ids that end a turn.
+        fields: What counts.
+        end_tokens: Count the id that ends a turn.
+
+    """
+    counted: list[tuple[int, int, int]] = []  # stretches that count, each from one text of a message to the next
+    last: tuple[int, int, bool] | None = None  # the message whose text came last, where it ended, whether it counts
+    for span in origins:
+        number, field = _message_of(span.origin)
+        if number < 0:
+            if span.origin not in ("template", "engine"):
+                last = None
+            continue
+        if field == "role":
+            continue
+        counts = fields.counts(number, field)
+        start = last[1] if last is not None and last[0] == number and last[2] and counts else span.start
+        if counts:
+            counted.append((start, span.end, number))
+        last = (number, span.end, counts)
+    mask = [int(at >= 0) for at in _covering(counted, offsets)]
+    texts = message_indices(origins, offsets)
+    for i, one in enumerate(mask):
+        if one and (i + 1 == len(mask) or not mask[i + 1]):
+            _extend(mask, texts, ids, i + 1, end_ids, end_tokens=end_tokens)
+    return mask
+
+
+def _extend(
+    mask: list[int], texts: list[int], ids: Sequence[int], at: int, end_ids: Collection[int], *, end_tokens: bool
+) -> None:
+    """Count the markup behind a message up to the id that ends its turn, if there is one before another message's text."""
+    end = at
+    while end < len(ids) and texts[end] < 0 and ids[end] not in end_ids:
+        end += 1
+    if end < len(ids) and ids[end] in end_ids:
+        mask[at : end + end_tokens] = [1] * (end + end_tokens - at)
+
+
+def _message_of(origin: str) -> tuple[int, str]:
+    """The number of an origin's message and its field, or -1."""
+    found = _MESSAGE.match(origin)
+    return (int(found[1]), found[2] or "") if found else (-1, "")
+
+
+def _covering(stretches: Sequence[tuple[int, int, int]], offsets: Sequence[tuple[int, int]]) -> list[int]:
+    """For each id the first of some ascending stretches that it has a character of, or -1."""
+    ends = [end for _, end, _ in stretches]
+    found = []
+    for start, end in offsets:
+        at = bisect_right(ends, start)
+        found.append(at if start < end and at < len(ends) and stretches[at][0] < end else -1)
+    return found

@@ -1,0 +1,96 @@
+"""The stub `_core.pyi` declares what the compiled module has: the same names, and parameters in the same order.
+
+mypy's stubtest does not take nanobind's functions for functions; they tell their signatures themselves.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tokenweir.encode import _core
+
+TREE = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text("utf-8"))
+CLASSES = {node.name: node for node in TREE.body if isinstance(node, ast.ClassDef) and hasattr(_core, node.name)}
+MIXINS = {"get", "items", "keys", "values"}
+OPENING, CLOSING = "([{", ")]}"
+
+
+def signature_parameters(signature: str) -> list[str]:
+    """The names of the parameters of `def name(a: T, b: T = ...) -> R`; "" for one without a name."""
+    begin, depth, parts = signature.index("(") + 1, 0, [""]
+    for character in signature[begin:]:
+        if character in CLOSING and not depth:
+            break
+        depth += (character in OPENING) - (character in CLOSING)
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    names = [re.split(r"[:=]", part)[0].strip() for part in parts]
+    return ["" if re.fullmatch(r"arg\d*", name) else name for name in names if name not in ("", "/", "*")]
+
+
+def declared_parameters(function: ast.FunctionDef) -> list[str]:
+    given = function.args
+    names = [argument.arg for argument in [*given.posonlyargs, *given.args, *given.kwonlyargs]]
+    return [*names, f"*{given.vararg.arg}"] if given.vararg else names
+
+
+def functions_of(body: list[ast.stmt]) -> Iterator[ast.FunctionDef]:
+    return (node for node in body if isinstance(node, ast.FunctionDef))
+
+
+def check_parameters(function: ast.FunctionDef, found: object) -> None:
+    signatures = getattr(found, "__nb_signature__", None)
+    if signatures is None:  # a slot of Python, or a method that is no nanobind function
+        return
+    declared = declared_parameters(function)
+    overloads = [signature_parameters(one[0]) for one in signatures]
+    fits = any(
+        len(names) == len(declared) and all(a in ("", b) for a, b in zip(names, declared, strict=True))
+        for names in overloads
+    )
+    assert fits, f"line {function.lineno}: {function.name}({', '.join(declared)}) is {overloads}"
+
+
+def members_of(node: ast.ClassDef) -> set[str]:
+    names = {target.target.id for target in node.body if isinstance(target, ast.AnnAssign)}
+    names |= {name.id for one in node.body if isinstance(one, ast.Assign) for name in one.targets}
+    is_mapping = any(ast.unparse(base).startswith("Mapping") for base in node.bases)
+    return names | {function.name for function in functions_of(node.body)} | (MIXINS if is_mapping else set())
+
+
+def test_the_module_has_the_declared_names_only():
+    declared = {node.name for node in TREE.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    declared |= {node.target.id for node in TREE.body if isinstance(node, ast.AnnAssign)}
+    present = {name for name in vars(_core) if not name.startswith("_")}
+    assert {name for name in declared if not name.startswith("_")} - TYPES_ONLY == present
+
+
+def test_functions():
+    for function in functions_of(TREE.body):
+        check_parameters(function, getattr(_core, function.name))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes(name):
+    node, made = CLASSES[name], getattr(_core, name)
+    public = {member for member in vars(made) if not member.startswith(("_", "@"))}
+    assert {member for member in members_of(node) if not member.startswith("_")} == public
+    for function in functions_of(node.body):
+        found = vars(made).get(function.name)
+        is_property = any(isinstance(one, ast.Name) and one.id == "property" for one in function.decorator_list)
+        assert is_property == isinstance(found, property), f"line {function.lineno}: {function.name}"
+        check_parameters(function, found)
+    for attribute in (one for one in node.body if isinstance(one, ast.AnnAssign)):
+        found = vars(made).get(attribute.target.id)
+        assert not isinstance(found, property) or found.fset, f"line {attribute.lineno}: read only"
+
+
+TYPES_ONLY: set[str] = set()
+"""Names that only type checkers have."""
