@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages: `scripts/docs`."""
+"""Configuration of Sphinx, which `scripts/docs` runs."""
 
 import importlib.metadata
 import sys
