@@ -30,8 +30,10 @@ E = TypeVar("E", bound="Event")
 
 RETRY_DELAYS = (0.25, 1.0)
 """Seconds before the second and the third try."""
-MAX_EVENT_BYTES = 1 << 24
-"""Bytes of one event, or of an answer that is not streamed."""
+MAX_EVENT_BYTES = 1 << 22
+"""Bytes of one event of a stream. llama-server repeats the whole prompt in its last one."""
+MAX_ANSWER_BYTES = 1 << 24
+"""Bytes of an answer that is not streamed, and of a server's description of itself."""
 MAX_ERROR_BYTES = 1 << 13
 """Bytes that are read of the body of an error."""
 ERROR_SECONDS = 5.0
@@ -210,9 +212,9 @@ class EngineServer:
 
     async def _body(self, response: httpx.Response) -> bytes:
         """Read a body whole, up to the bound of an event."""
-        body, whole = await self._read(response, MAX_EVENT_BYTES)
+        body, whole = await self._read(response, MAX_ANSWER_BYTES)
         if not whole:
-            raise EngineError(f"{self.name} at {self.url} sends an answer of more than {MAX_EVENT_BYTES} bytes")
+            raise EngineError(f"{self.name} at {self.url} sends an answer of more than {MAX_ANSWER_BYTES} bytes")
         return bytes(body)
 
     async def _error_body(self, response: httpx.Response) -> str:

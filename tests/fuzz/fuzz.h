@@ -56,7 +56,7 @@ class Choices {
   bool coin() { return number(1) != 0; }
 
   std::string bytes(size_t most) {
-    const size_t n = std::min(number(most), static_cast<size_t>(end_ - at_));
+    const size_t wanted = number(most), n = std::min(wanted, static_cast<size_t>(end_ - at_));
     at_ += n;
     return {reinterpret_cast<const char*>(at_ - n), n};
   }

@@ -13,7 +13,7 @@ import pytest
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines import engine_server
-from tokenweir.stream.engines.engine_server import MAX_ERROR_BYTES, MAX_EVENT_BYTES, MAX_MESSAGE
+from tokenweir.stream.engines.engine_server import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, MAX_MESSAGE
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.engines.sglang import SglangEngine
 from tokenweir.stream.engines.vllm import VllmEngine
@@ -155,8 +155,8 @@ async def test_an_error_that_trickles_is_left(name, tok, read, monkeypatch):
 
 @EVERY
 @pytest.mark.anyio
-async def test_an_answer_without_end_is_read_up_to_the_bound_of_an_event(name, tok, read, monkeypatch):
-    monkeypatch.setattr(engine_server, "MAX_EVENT_BYTES", 8 * BLOCK)
+async def test_an_answer_without_end_is_read_up_to_its_bound(name, tok, read, monkeypatch):
+    monkeypatch.setattr(engine_server, "MAX_ANSWER_BYTES", 8 * BLOCK)
     with answering(head(content_type="application/json"), [b" " * BLOCK]) as (url, _):
         assert f"sends an answer of more than {8 * BLOCK} bytes" in await failure(name, url, tok)
     assert sum(read) < 8 * BLOCK + BUFFERED
@@ -164,7 +164,7 @@ async def test_an_answer_without_end_is_read_up_to_the_bound_of_an_event(name, t
 
 @EVERY
 @pytest.mark.anyio
-async def test_a_line_without_end_is_read_up_to_the_same_bound(name, tok, read, monkeypatch):
+async def test_a_line_without_end_is_read_up_to_the_bound_of_an_event(name, tok, read, monkeypatch):
     monkeypatch.setattr(engine_server, "MAX_EVENT_BYTES", 8 * BLOCK)
     with answering(head(content_type="text/event-stream"), b"data: ", [b"x" * BLOCK]) as (url, _):
         assert f"sends a line of more than {8 * BLOCK} bytes" in await failure(name, url, tok)
@@ -179,7 +179,7 @@ async def test_what_the_server_says_of_itself_is_bounded_too(name, tok, read):
         pytest.raises(EngineError, match="sends an answer of more than"),
     ):
         await ENGINES[name](url, tok).served()
-    assert sum(read) < MAX_EVENT_BYTES + BUFFERED
+    assert sum(read) < MAX_ANSWER_BYTES + BUFFERED
 
 
 LONG = "no " * 100_000
