@@ -1,17 +1,25 @@
-"""How Sphinx builds these pages: `scripts/docs`."""
+"""Configuration of Sphinx, which `scripts/docs` runs."""
 
 import importlib.metadata
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import inventories  # beside this file
 
 project = "tokenweir"
 copyright = "the tokenweir authors"
 release = importlib.metadata.version("tokenweir")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon", "links"]
+exclude_patterns = ["deploy"]
 html_theme = "furo"
 html_title = f"tokenweir {release}"
 
 myst_heading_anchors = 3
 
-default_role = "code"  # as docstrings use it
+default_role = "code"  # as docstrings use it; `links` makes links of names
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_member_order = "bysource"
@@ -19,3 +27,12 @@ autodoc_mock_imports = ["cupy", "ctranslate2", "transformers"]
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+
+intersphinx_mapping = inventories.write(HERE.parent / "build" / "inventories")
+
+nitpicky = True  # a type without an entry is a warning, and so an error
+nitpick_ignore_regex = [
+    ("py:class", "Delta"),  # a union; its page has each of its classes
+    ("py:class", r"(.*\.)?T"),  # type variables
+    ("py:class", "StageRunner|Cancellable|Responses"),  # arguments of objects that only the package makes
+]

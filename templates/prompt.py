@@ -114,7 +114,7 @@ class Prompt:
             tokenizer: The tokenizer that encodes the prompt.
 
         Returns:
-            Ascending offsets: of each control token in the text that is not wholly the template's, one character.
+            Ascending offsets of characters, one for each control token in the text that is not wholly the template's.
 
         """
         check_tokenizer(tokenizer)

@@ -1,0 +1,210 @@
+"""The page of features says what signatures, engines and readers say.
+
+`python tests/docs/test_features.py` writes it anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import typing
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+import tokenweir
+from tokenweir.encode import errors, spec
+from tokenweir.encode.formats import FORMATS, gguf, huggingface, sentencepiece, tekken, tiktoken
+from tokenweir.stream.events.sampling import ENDS
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "features.md"
+
+DECODERS: dict[str, Any] = {
+    name: getattr(tokenweir, name) for name in ("DecodeStream", "DecodeBatch", "ChatDecoder", "decode_chat", "chat")
+}
+STAGES: dict[str, Any] = {
+    name: getattr(tokenweir, name)
+    for name in ("until_eos", "detokenize", "split_reasoning", "strip_reasoning", "split_tool_calls", "stop_at")
+}
+ENGINES: dict[str, Any] = {
+    name: getattr(tokenweir, name)
+    for name in (
+        *("VllmEngine", "SglangEngine", "LlamaServerEngine", "CTranslate2Engine", "TransformersEngine"),
+        *("NgramEngine", "ReplayEngine"),
+    )
+}
+READERS: dict[str, ModuleType] = {
+    "sentencepiece": sentencepiece,
+    "tekken": tekken,
+    "gguf": gguf,
+    "tiktoken": tiktoken,
+}
+OTHER_KIND = {("post-processor", "ByteLevel", "gguf")}
+"""Components of several kinds that a reader makes as one of the others."""
+
+KINDS = {
+    "normalizer": spec.Normalizer,
+    "pre-tokenizer": spec.PreTokenizer,
+    "model": spec.Model,
+    "post-processor": spec.PostProcessor,
+    "decoder": spec.Decoder,
+}
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def keywords(function: Any) -> set[str]:
+    """The names of a function's parameters, the keys of its typed `**options` included."""
+    taken = set()
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            options = parameter.annotation.removeprefix("Unpack[").removesuffix("]")
+            taken |= typing.get_type_hints(getattr(tokenweir, options)).keys()
+        else:
+            taken.add(name)
+    return taken
+
+
+def decoding() -> str:
+    """Options by decoder; an option of `Sampling` reaches `chat()` by its sampling."""
+    options = typing.get_type_hints(tokenweir.DecoderOptions)
+    taken = {name: keywords(function) for name, function in (DECODERS | STAGES).items()}
+    sampled = set(tokenweir.Sampling.__struct_fields__) & ENDS
+    rows = []
+    for option in ["prompt_ids", *options]:
+        cells = ["yes" if option in taken[name] else "" for name in DECODERS]
+        if not cells[-1] and option in sampled:
+            cells[-1] = "`sampling`"
+        stages = ", ".join(f"`{name}()`" for name in STAGES if option in taken[name])
+        rows.append([f"`{option}`", *cells, stages])
+    saved = ["yes" if hasattr(function, "from_state") else "" for function in DECODERS.values()]
+    rows.append(["a state that can be saved", *saved, ""])
+    loop = ["" if inspect.isclass(function) else "yes" for function in DECODERS.values()]
+    rows.append(["needs an event loop", *loop, "all"])
+    header = [f"`{name}`" if inspect.isclass(function) else f"`{name}()`" for name, function in DECODERS.items()]
+    return table(["option", *header, "stages"], rows)
+
+
+def engines() -> str:
+    """Fields of `Sampling` by engine, from each engine's `supports`."""
+    rows = []
+    for field in tokenweir.Sampling.__struct_fields__:
+        if field in ENDS:
+            cells = ["always"] * len(ENGINES)
+        else:
+            cells = ["yes" if field in engine.supports else "" for engine in ENGINES.values()]
+        rows.append([f"`{field}`", *cells])
+    for attribute in ("parallel", "runs_ahead"):
+        cells = ["yes" if getattr(engine, attribute, False) else "" for engine in ENGINES.values()]
+        rows.append([f"the attribute `{attribute}`", *cells])
+    return table(["field", *(f"`{name}`" for name in ENGINES)], rows)
+
+
+def constructed(module: ModuleType) -> set[str]:
+    """The components that a reader's sources construct."""
+    path = Path(inspect.getfile(module))
+    sources = path.parent.glob("*.py") if path.name == "__init__.py" else [path]
+    calls = [
+        node
+        for source in sources
+        for node in ast.walk(ast.parse(source.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+    ]
+    made = (
+        call.func.value if isinstance(call.func, ast.Attribute) else call.func for call in calls
+    )  # `X.around(...)` too
+    return {name.id for name in made if isinstance(name, ast.Name)} & set(spec.__all__)
+
+
+def readable() -> set[str]:
+    """The components that a tokenizer.json may have: what its reader takes of an example of each."""
+    from test_spec import DECODERS, MODELS, NORMALIZERS, POST_PROCESSORS, PRE_TOKENIZERS
+
+    found = {"NormalizerSequence", "PreTokenizerSequence", "PostProcessorSequence", "DecoderSequence"}
+    examples = (
+        ("model", MODELS),
+        ("normalizer", NORMALIZERS),
+        ("pre_tokenizer", PRE_TOKENIZERS),
+        ("post_processor", POST_PROCESSORS),
+        ("decoder", DECODERS),
+    )
+    for part, components in examples:
+        for component in components:
+            try:
+                file = {"model": MODELS[0]} | {part: component}
+                huggingface.read(msgspec.json.encode(file))
+            except (errors.TokenizerFileError, errors.UnsupportedTokenizerError):
+                continue
+            found.add(type(component).__name__)
+    return found
+
+
+def formats() -> str:
+    """Components by format, from the readers."""
+    made = {name: readable() if name == "huggingface" else constructed(READERS[name]) for name in FORMATS}
+    rows = []
+    for kind, union in KINDS.items():
+        for component in typing.get_args(union):
+            name = component.__name__
+            cells = ["yes" if name in made[each] and (kind, name, each) not in OTHER_KIND else "" for each in FORMATS]
+            rows.append([kind, f"`{name}`", *cells])
+    header = [text.removeprefix("a ") for text in FORMATS.values()]
+    return table(["kind", "component", *header], rows)
+
+
+def page() -> str:
+    return f"""# Features
+
+Written from the code by `tests/docs/test_features.py`: from signatures, from each engine's `supports`, and from the readers
+of files. [Which of these do I need](../choosing.md) says when to use what.
+
+## Options by decoder
+
+`decode_chat()` and `ChatDecoder` take all options of `DecoderOptions`. `chat()` takes those of `OutputOptions`; it knows the
+others from the sampling, the tools and the template.
+
+{decoding()}
+
+The server takes the fields of each protocol and refuses by name what it cannot honour; see
+[Serve a chat](../howto/serving.md).
+
+## Sampling by engine
+
+An engine refuses a field without an entry, by an `EngineError` of kind "unsupported". "Always" holds with any engine: the
+decoder enforces it, and `chat()` asks once for each answer. `SyncEngine` passes the sampling to your function, and `NoEngine`
+to the engine behind render. `LlamaServerEngine` refuses `min_tokens`, unless `ignore_eos` is set: its server ends by itself.
+
+{engines()}
+
+## Components by file format
+
+What each reader makes of its files. All of these components are reproduced exactly; a component without a row is refused by
+name. [Their reference](components.md) has the fields.
+
+{formats()}
+"""
+
+
+def test_the_page_is_written_from_the_code() -> None:
+    assert PAGE.read_text("utf-8") == page()
+
+
+def test_every_engine_that_says_what_it_supports_is_on_the_page() -> None:
+    named = {name for name in tokenweir.__all__ if name.endswith("Engine")}
+    assert named - set(ENGINES) == {"Engine", "NoEngine", "SyncEngine"}
+
+
+def test_every_format_has_a_reader_here() -> None:
+    assert READERS.keys() | {"huggingface"} == FORMATS.keys()
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "tests" / "encode"))
+    PAGE.write_text(page(), "utf-8")
