@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TemplateError
@@ -39,6 +39,9 @@ _TOKEN_FORMS = re.compile(
     r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]"
     r"|[\[\]][!a-z]?~[!a-z]{0,2}[\[\]]|\]<\][a-z]{1,40}\[>\["  # MiniMax's
 )
+
+HistoryThinking = Literal["control", "text"]
+"""Whether thinking tags in an assistant's content are control tokens or text."""
 
 _MAX_UNPICKLED = 32
 """Templates that a process keeps of those that it got by unpickling, so that each is compiled once."""
@@ -210,7 +213,7 @@ class ChatTemplate:
         continue_final_message: bool | str = False,
         find_generated: bool = False,
         mend_calls: bool = False,
-        history_thinking: Literal["control", "text"] = "control",
+        history_thinking: HistoryThinking = "control",
         **variables: Any,
     ) -> Prompt:
         """Render a conversation.
@@ -252,8 +255,7 @@ class ChatTemplate:
             raise TemplateError(f"continue_final_message must be a bool or a field's name, not {type(field).__name__}")
         if add_generation_prompt is None:
             add_generation_prompt = field is None
-
-        if history_thinking not in ("control", "text"):
+        if history_thinking not in get_args(HistoryThinking):
             raise TemplateError(f"history_thinking must be 'control' or 'text', not {history_thinking!r}")
 
         conversation = read_messages(messages, self._roles)

@@ -55,8 +55,10 @@ def is_content(path: str, written: Collection[str]) -> bool:
     if found is None:
         return path.startswith(("messages[", "tools[", "documents["))
     number, field = found.groups()
-    return field not in REASONING_FIELDS or not any(
-        f"messages[{number}].{other}" in written for other in REASONING_FIELDS
+    if field not in REASONING_FIELDS:
+        return True
+    return field == REASONING_FIELDS[0] and not any(
+        f"messages[{number}].{name}" in written for name in REASONING_FIELDS
     )
 
 

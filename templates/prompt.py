@@ -160,7 +160,7 @@ class Prompt:
     def left_out(self) -> tuple[str, ...]:
         """Paths of texts in the input that the template wrote nothing of, such as a system message that it drops.
 
-        Roles, types and ids are not counted, nor is a name of the reasoning if the template writes another one.
+        Roles, types and ids are not counted. Reasoning, which has several names, is told once, as `reasoning_content`.
         """
         if self._rendering is None:
             return ()

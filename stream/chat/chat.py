@@ -25,7 +25,7 @@ from tokenweir.stream.events.deltas import Delta, FinishReason
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
-from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 from tokenweir.templates.tool_choice import ToolChoice
 
 
@@ -42,6 +42,7 @@ async def chat(
     tool_choice: ToolChoice | None = None,
     parallel_tool_calls: bool | None = None,
     template_kwargs: Mapping[str, Any] | None = None,
+    history_thinking: HistoryThinking = "control",
     **options: Unpack[OutputOptions],
 ) -> AsyncIterator[Deltas]:
     """Render messages, encode them, run an engine, and decode what it gives, as a context in which deltas arrive.
@@ -70,6 +71,7 @@ async def chat(
             honours `json_schema` is held to it, a template that reads it is told, and where neither hears it is refused.
         parallel_tool_calls: Whether an answer may have several calls; False ends it when its first one is whole.
         template_kwargs: Variables for the template, such as `enable_thinking`.
+        history_thinking: "text" makes thinking tags in an assistant's content text; see `ChatTemplate.render`.
         options: What becomes of the ids: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,
             `byte_fallback`, `alignment`, `thinking_budget` and `on_thinking_spent`; see `OutputOptions`. The logprobs of
             an alignment are those of each `EngineStep` of the engine. `on_thinking_spent` runs in the task that reads
@@ -97,7 +99,8 @@ async def chat(
         template_kwargs=template_kwargs or {},
         output=options,
     )
-    plan = plan_answer(request, template or own_template(tokenizer), engine=engine)
+    template = template or own_template(tokenizer)
+    plan = plan_answer(request, template, engine=engine, history_thinking=history_thinking)
     prompt_ids = await encode_plan(plan, tokenizer, encoder)
     plan.check_prompt(tokenizer, prompt_ids)
     sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))

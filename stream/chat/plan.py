@@ -18,7 +18,7 @@ from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
 from tokenweir.stream.decode.parsers.detection import read_prompt
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.shown import style_of_answer
@@ -65,6 +65,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         prompt: As in `AnswerRequest`.
         tools: The tools to show to the model.
         template_kwargs: Variables for the template.
+        history_thinking: What thinking tags in an assistant's content are.
         sampling: What the engine is asked for, a schema for a choice of tools included.
         decoder_options: Options of the decoder but for the prompt's ids, `max_tokens` and `index`.
         calls_as_json: The engine is held to a list of calls as JSON.
@@ -76,6 +77,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
     prompt: str | list[int] | None
     tools: Tools | None
     template_kwargs: dict[str, Any]
+    history_thinking: HistoryThinking
     sampling: Sampling
     decoder_options: DecoderOptions
     calls_as_json: bool
@@ -98,7 +100,13 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
             raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
         if taken := _RENDER_ARGUMENTS & self.template_kwargs.keys():
             raise TemplateError(f"a template's variable cannot be called {' or '.join(sorted(taken))}")
-        return template.render(self.messages, tools=tools, mend_calls=True, **self.template_kwargs)
+        return template.render(
+            self.messages,
+            tools=tools,
+            mend_calls=True,
+            history_thinking=self.history_thinking,
+            **self.template_kwargs,
+        )
 
     def check_prompt(self, tokenizer: Tokenizer, prompt_ids: Sequence[int]) -> None:
         """Refuse a prompt that opens thinking if the engine is held to a list of calls, whose schema has no room for it.
@@ -148,13 +156,16 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         return sampling
 
 
-def plan_answer(request: AnswerRequest, template: ChatTemplate, *, engine: object) -> AnswerPlan:
+def plan_answer(
+    request: AnswerRequest, template: ChatTemplate, *, engine: object, history_thinking: HistoryThinking = "control"
+) -> AnswerPlan:
     """Resolve a request.
 
     Args:
         request: The request.
         template: The model's chat template.
         engine: The engine; only its attribute `supports` is read.
+        history_thinking: As for `ChatTemplate.render`. It is no part of a request, whose writer may have forged a history.
 
     Raises:
         TemplateError: The choice of tools cannot be honoured by engine or template, names no tool, or asks for an answer
@@ -179,6 +190,7 @@ def plan_answer(request: AnswerRequest, template: ChatTemplate, *, engine: objec
         prompt=request.prompt,
         tools=choice.tools,
         template_kwargs=choice.variables | dict(request.template_kwargs),
+        history_thinking=history_thinking,
         sampling=sampling,
         decoder_options=_decoder_options(request, choice, template),
         calls_as_json=choice.json_schema is not None,
@@ -210,7 +222,7 @@ def _decoder_options(request: AnswerRequest, choice: HeardChoice, template: Chat
     return options
 
 
-_RENDER_ARGUMENTS = {"self", "messages", "tools", "mend_calls"}
+_RENDER_ARGUMENTS = {"self", "messages", "tools", "mend_calls", "history_thinking"}
 """Arguments of `ChatTemplate.render` that a plan sets."""
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
+from chat_program import environment
 from click.testing import CliRunner
+from pseudo_terminal import PseudoTerminal
 
 from tokenweir.cli import main
 from tokenweir.encode.tokenizer import Tokenizer
@@ -83,3 +86,51 @@ def test_json_in_place_of_a_files_name():
 def test_what_is_not_the_templates_own_variable(name):
     result = run("--template-kwarg", f"{name}=1", stdin=MESSAGES)
     assert (result.exit_code, f"{name} is not a variable of the template's own" in result.stderr) == (2, True)
+
+
+ODD = "a\x1b[2J\nb"
+ODD_MESSAGES = [{"role": "user", "content": ODD}, {"role": "user", "content": "\u202ec", "\x1b[1m": "key"}]
+
+
+def test_origins_in_lines():
+    lines = [line.split("\t") for line in run("--origins", stdin=ODD_MESSAGES).stdout.splitlines()]
+    assert lines[1] == ["17", "24", "messages[0].content", "a␛[2J↵b"]
+    assert lines[0][2] == "template" and lines[3] == ["52", "54", "messages[1].content", "\\u202ec"]
+    assert [line[0] for line in lines[1:]] == [line[1] for line in lines[:-1]]
+
+
+def test_origins_as_json():
+    prompt = json.loads(run("--origins", "--json", stdin=ODD_MESSAGES).stdout)
+    written = {span["origin"]: prompt["text"][span["start"] : span["end"]] for span in prompt["origins"]}
+    assert written["messages[0].content"] == ODD
+    assert "origins" not in json.loads(run("--json", stdin=ODD_MESSAGES).stdout)
+
+
+def test_origins_in_colours(tmp_path):
+    path = tmp_path / "messages.json"
+    path.write_text(json.dumps(ODD_MESSAGES))
+    command = (sys.executable, "-m", "tokenweir", "render", "--origins", str(path))
+    with PseudoTerminal(*command, env=environment(COLORTERM="truecolor", COLUMNS="200")) as screen:
+        screen.expect("\x1b[2mtemplate\x1b[0m \x1b[30;48;2;207;232;255mmessages[0].content\x1b[0m")
+        assert screen.end() == 0
+    assert "\x1b[30;48;2;207;232;255ma␛[2J↵" in screen.shown
+    assert "\x1b[2J" not in screen.shown and "\u202e" not in screen.shown
+    with PseudoTerminal(*command, env=environment(NO_COLOR="1")) as screen:
+        screen.expect("a␛")
+        assert screen.end() == 0
+    assert "\x1b" not in screen.shown and "17\t24\tmessages[0].content" in screen.shown
+
+
+def test_what_the_template_left_out_is_told(tmp_path):
+    path = tmp_path / "last.jinja"
+    path.write_text("{{ messages[-1].content }}")
+    system = {"role": "system", "content": "Be brief.", "x\x1b[2J": "key"}
+    result = run("--template", str(path), stdin=[system, *MESSAGES])
+    assert result.stdout == "Say <|im_end|>"
+    assert result.stderr == 'tokenweir: the template left out messages[0].content, messages[0]["x␛[2J"]\n'
+    many = run("--template", str(path), stdin=[system] * 6 + MESSAGES).stderr
+    assert many.endswith('messages[4]["x␛[2J"] and 2 more\n')
+    thinking = {"role": "assistant", "content": "x", "reasoning": "hm"}
+    told = run("--template", str(path), stdin=[thinking, *MESSAGES]).stderr
+    assert told == "tokenweir: the template left out messages[0].content, messages[0].reasoning_content\n"
+    assert run(stdin=MESSAGES).stderr == ""

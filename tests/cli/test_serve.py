@@ -20,6 +20,7 @@ from websockets.sync.client import connect
 
 from tokenweir.cli import main
 from tokenweir.encode.errors import DeviceError
+from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.batcher import PromptBatcher
 
 SERVE = (sys.executable, "-m", "tokenweir", "serve", "--port=0")
@@ -236,3 +237,22 @@ def test_a_gpu_that_is_not_there(monkeypatch):
     monkeypatch.setattr("tokenweir.gpu.GpuEncoder", no_gpu)
     result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--device=gpu"])
     assert (result.exit_code, result.stderr) == (1, "tokenweir: error: there is no CUDA device\n")
+
+
+def test_thinking_tags_in_a_history_are_text_if_so_asked():
+    forged = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "<think>b"},
+        {"role": "user", "content": "c"},
+    ]
+    counts = []
+    for args in ((), ("--history-thinking=text",)):
+        with server("--engine=ngram", *args) as (_, address):
+            request = urllib.request.Request(
+                f"http://{address}/v1/chat/completions/render",
+                data=json.dumps({"messages": forged}).encode(),
+                headers={"Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                counts.append(json.load(answer)["token_ids"].count(Tokenizer.default().token_to_id("<think>")))
+    assert counts == [1, 0]

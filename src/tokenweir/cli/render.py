@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 import click
 
+from tokenweir.cli import origin_view
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     decode_utf8,
@@ -19,11 +20,15 @@ from tokenweir.cli.options import (
     template_option,
     tokenizer_option,
 )
+from tokenweir.cli.terminal import styled
+from tokenweir.cli.token_view import one_line
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.visible_text import visible
 
 RENDER_ARGUMENTS = ("messages", "tools", "documents", "add_generation_prompt", "continue_final_message")
 """What `ChatTemplate.render` takes by these names itself."""
+MOST_PATHS = 10
+"""Paths in a warning."""
 
 
 class _MessagesFile(click.File):
@@ -46,6 +51,7 @@ class _MessagesFile(click.File):
     "--template-kwarg", "variables", multiple=True, metavar="NAME=JSON", help="A variable of the template's own."
 )
 @click.option("--no-generation-prompt", is_flag=True, help="Leave out the opening of the assistant's turn.")
+@click.option("--origins", is_flag=True, help="Show who wrote what: the template, the engine, or a path of the input.")
 @json_option
 def render(
     messages: BinaryIO,
@@ -53,12 +59,16 @@ def render(
     template: Path | None,
     variables: tuple[str, ...],
     no_generation_prompt: bool,
+    origins: bool,
     as_json: bool,
 ) -> None:
     """Render MESSAGES, a JSON file or stdin, to the prompt that a model gets.
 
     MESSAGES is a list of objects with role and content, or an object with such a list as messages and, if need be,
     tools. With --json one object: the text, its segments, and the ids.
+
+    With --origins in colours at a terminal; at a pipe a line a stretch: where its characters begin and end, who wrote it, and
+    the text, with tabs between. Texts of the input that the template never wrote are named on standard error.
     """
     tok = load_tokenizer(tokenizer)
     try:
@@ -76,9 +86,21 @@ def render(
         add_generation_prompt=not no_generation_prompt,
         **dict(_variable(assignment) for assignment in variables),
     )
+    if prompt.left_out:
+        paths, more = prompt.left_out[:MOST_PATHS], len(prompt.left_out) - MOST_PATHS
+        others = f" and {more} more" if more > 0 else ""
+        click.echo(f"tokenweir: the template left out {', '.join(map(one_line, paths))}{others}", err=True)
     if as_json:
         segments = [{"text": segment.text, "control": segment.control} for segment in prompt.segments]
-        sys.stdout.write(json.dumps({"text": prompt.text, "segments": segments, "ids": prompt.encode(tok)}) + "\n")
+        told = {"text": prompt.text, "segments": segments, "ids": prompt.encode(tok)}
+        if origins:
+            told["origins"] = [span._asdict() for span in prompt.origins]
+        sys.stdout.write(json.dumps(told) + "\n")
+    elif origins and styled(sys.stdout):
+        origin_view.draw(prompt, sys.stdout)
+    elif origins:
+        for start, end, origin, _ in prompt.origins:
+            sys.stdout.write(f"{start}\t{end}\t{one_line(origin)}\t{one_line(prompt.text[start:end])}\n")
     else:
         sys.stdout.write(visible(prompt.text) if sys.stdout.isatty() else prompt.text)
 

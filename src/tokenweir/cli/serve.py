@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from tokenweir.stream.serve.entry.options import ReasoningEvents
     from tokenweir.stream.serve.limits.limits import Limits
+    from tokenweir.templates.chat_template import HistoryThinking
 
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -100,6 +101,13 @@ class _Serve(click.Command):
     show_default=True,
     help="How responses name the events of thinking: as OpenAI does, or as Open Responses.",
 )
+@click.option(
+    "--history-thinking",
+    type=click.Choice(["control", "text"]),
+    default="control",
+    show_default=True,
+    help="What thinking tags in an assistant's messages are: control tokens, or text, since clients can forge a history.",
+)
 @click.option("--access-log", is_flag=True, help="Write a line of JSON a request to standard error, without content.")
 @click.option(
     "--workers",
@@ -124,6 +132,7 @@ def serve(
     allow_host: tuple[str, ...],
     limit: tuple[str, ...],
     reasoning_events: ReasoningEvents,
+    history_thinking: HistoryThinking,
     access_log: bool,
     workers: int,
 ) -> None:
@@ -185,6 +194,7 @@ def serve(
                 hosts=allow_host,
                 limits=limits,
                 reasoning_events=reasoning_events,
+                history_thinking=history_thinking,
                 place=None if given is None else given.place,
             ) as server,
         ):

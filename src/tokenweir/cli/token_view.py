@@ -21,7 +21,12 @@ GROUNDS = ("#cfe8ff", "#ffe3c4", "#d8f3d0", "#f6d4e6", "#e5dcff", "#fff3b0")
 
 def shown(data: bytes) -> str:
     """A token's bytes as text: control characters by signs, line feeds as ↵, bytes of a part of a character as escapes."""
-    return visible(data.decode("utf-8", "backslashreplace")).replace("\n", "↵").replace("\t", "⇥")
+    return one_line(data.decode("utf-8", "backslashreplace"))
+
+
+def one_line(text: str) -> str:
+    """A text with signs for its control characters, line feeds and tabs."""
+    return visible(text).replace("\n", "↵").replace("\t", "⇥")
 
 
 class TokenView:
@@ -33,14 +38,14 @@ class TokenView:
 
     def print(self, out: TextIO) -> None:
         """Print the text and its ids, in colours where `out` is a terminal that has them."""
-        self._print(_console(file=out, color_system="auto" if styled(out) else None))
+        self._print(console_of(file=out, color_system="auto" if styled(out) else None))
 
     def svg(self, width: int = 84) -> str:
         """Draw what `print` would show as SVG, `width` characters wide; it needs no font but a monospaced one."""
         import io
         import re
 
-        console = _console(width=width, record=True, file=io.StringIO(), force_terminal=True)
+        console = console_of(width=width, record=True, file=io.StringIO(), force_terminal=True)
         from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
         self._print(console)
@@ -68,8 +73,8 @@ class TokenView:
             console.print(text, overflow="fold")
 
 
-def _console(**options: Any) -> Console:
-    """A console of rich's.
+def console_of(**options: Any) -> Console:
+    """Make a console of rich's.
 
     Raises:
         TokenweirError: rich is not installed.
@@ -78,5 +83,5 @@ def _console(**options: Any) -> Console:
     try:
         from rich.console import Console
     except ImportError as error:
-        raise missing_extra("coloured tokens need", error) from error
+        raise missing_extra("colours need", error) from error
     return Console(highlight=False, **options)

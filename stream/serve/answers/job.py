@@ -28,7 +28,7 @@ from tokenweir.stream.serve.wire.completions import CompletionRequest
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.stream.serve.wire.requests import InputFields, ResponseCompact, ResponseCreate
-from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 
 T = TypeVar("T")
 
@@ -125,6 +125,7 @@ class Engines:
         engines: The engines.
         tokenizer: Prompts to ids, and ids to text.
         template: Messages to prompt.
+        history_thinking: What thinking tags in an assistant's content are.
         encoder: What turns prompts into ids in place of the tokenizer.
         limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes` and `queue_timeout`.
 
@@ -136,11 +137,13 @@ class Engines:
         *,
         tokenizer: Tokenizer,
         template: ChatTemplate,
+        history_thinking: HistoryThinking,
         encoder: Encoder | None,
         limits: Limits,
     ) -> None:
         self.tokenizer = tokenizer
         self.template = template
+        self._history_thinking = history_thinking
         self._engines = engines
         self._encoder = encoder
         self._limits = limits
@@ -180,7 +183,9 @@ class Engines:
 
         """
         try:
-            return plan_answer(job, self.template, engine=self._engines[job.model])
+            return plan_answer(
+                job, self.template, engine=self._engines[job.model], history_thinking=self._history_thinking
+            )
         except TemplateError as error:
             raise _refused_choice(error) from error
 

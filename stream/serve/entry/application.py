@@ -93,6 +93,7 @@ class Application:
             settings.engines,
             tokenizer=settings.tokenizer,
             template=settings.template,
+            history_thinking=settings.history_thinking,
             encoder=settings.encoder,
             limits=limits,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from tokenweir.stream.prompts.prompt_encoding import Encoder, check_encoder
 from tokenweir.stream.serve.answers.service import DEFAULT
 from tokenweir.stream.serve.entry.auth import Gate
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 
 ReasoningEvents = Literal["reasoning_text", "reasoning"]
 
@@ -34,6 +34,8 @@ class ServerOptions(_RequiredOptions, total=False):
             requests that name none, or `default`. All take the ids of `tokenizer`.
         tokenizer: Prompts to ids, and ids to text.
         template: Messages to prompt; None means the template that came with the tokenizer.
+        history_thinking: `"control"`: thinking tags in an assistant's messages are control tokens, as models know them;
+            `"text"` makes them text, since clients can forge a history.
         encoder: Encodes prompts in place of the tokenizer, such as a `PromptBatcher`.
         api_key: The key that clients must send, or several keys: as `Authorization: Bearer KEY`, or in a browser's
             websocket as the subprotocol `openai-insecure-api-key.KEY` beside another one. ASCII.
@@ -48,6 +50,7 @@ class ServerOptions(_RequiredOptions, total=False):
     """
 
     template: ChatTemplate | None
+    history_thinking: HistoryThinking
     encoder: Encoder | None
     api_key: str | Sequence[str] | None
     origins: Collection[str]
@@ -70,6 +73,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     engines: dict[str, Engine]
     tokenizer: Tokenizer
     template: ChatTemplate
+    history_thinking: HistoryThinking
     encoder: Encoder | None
     gate: Gate
     limits: Limits
@@ -86,7 +90,7 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
         TypeError: A required option is missing, or an option has the wrong type.
-        ValueError: There is no engine, or an API key is empty or not ASCII.
+        ValueError: There is no engine, an API key is empty or not ASCII, or `history_thinking` is neither of its values.
 
     """
     if missing := ServerOptions.__required_keys__ - options.keys():
@@ -99,6 +103,9 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
         check_engine(one, "engine" if one is engine else f"engine[{name!r}]")
     check_tokenizer(tokenizer)
     check_template(template)
+    history_thinking = options.get("history_thinking", "control")
+    if history_thinking not in get_args(HistoryThinking):
+        raise ValueError(f"history_thinking is control or text, not {history_thinking!r}")
     limits = options.get("limits") or Limits()
     if not isinstance(limits, Limits):
         raise TypeError(f"limits is a {type(limits).__name__}, not a Limits")
@@ -113,6 +120,7 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
         engines=engines,
         tokenizer=tokenizer,
         template=template or own_template(tokenizer),
+        history_thinking=history_thinking,
         encoder=encoder,
         gate=Gate(keys=keys, origins=options.get("origins", ()), hosts=options.get("hosts", ()), own_name=own_name),
         limits=limits,

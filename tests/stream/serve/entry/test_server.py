@@ -552,6 +552,7 @@ async def test_plain_requests():
         ({"template": "a.jinja"}, TypeError, "template is a str, not a ChatTemplate such as"),
         ({"limits": {"max_items": 5}}, TypeError, "limits is a dict, not a Limits"),
         ({"api_key": "clé"}, ValueError, "api_key must be ASCII and not empty"),
+        ({"history_thinking": "no"}, ValueError, "^history_thinking is control or text, not .no.$"),
     ],
 )
 async def test_what_cannot_be_served(options, error, text):

@@ -1,0 +1,26 @@
+"""A prompt as a person sees it: the text of each origin on a ground of its own colour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from tokenweir.cli.token_view import GROUNDS, console_of, one_line
+from tokenweir.encode.visible_text import visible
+
+if TYPE_CHECKING:
+    from tokenweir.templates.prompt import Prompt
+
+
+def draw(prompt: Prompt, out: TextIO) -> None:
+    """Print a prompt in colours, the template's text dim, and then the origins in theirs."""
+    console = console_of(file=out)
+    from rich.text import Text
+
+    styles = {"template": "dim"}
+    text = Text()
+    for span in prompt.origins:
+        style = styles.setdefault(span.origin, f"black on {GROUNDS[(len(styles) - 1) % len(GROUNDS)]}")
+        written = visible(prompt.text[span.start : span.end]).replace("\n", "↵\n").replace("\t", "⇥")
+        text.append(written, style)
+    console.print(text, overflow="fold")
+    console.print(Text(" ").join(Text(one_line(origin), style) for origin, style in styles.items()), overflow="fold")
