@@ -17,7 +17,7 @@ import msgspec
 
 import tokenweir
 from tokenweir.encode import errors, spec
-from tokenweir.encode.formats import FORMATS, gguf, huggingface, sentencepiece, tekken, tiktoken
+from tokenweir.encode.formats import FORMATS, huggingface
 from tokenweir.stream.events.sampling import ENDS
 
 ROOT = Path(__file__).parents[2]
@@ -36,12 +36,6 @@ ENGINES: dict[str, Any] = {
         *("VllmEngine", "SglangEngine", "LlamaServerEngine", "CTranslate2Engine", "TransformersEngine"),
         *("NgramEngine", "ReplayEngine"),
     )
-}
-READERS: dict[str, ModuleType] = {
-    "sentencepiece": sentencepiece,
-    "tekken": tekken,
-    "gguf": gguf,
-    "tiktoken": tiktoken,
 }
 OTHER_KIND = {("post-processor", "ByteLevel", "gguf")}
 """Components of several kinds that a reader makes as one of the others."""
@@ -148,14 +142,17 @@ def readable() -> set[str]:
 
 def formats() -> str:
     """Components by format, from the readers."""
-    made = {name: readable() if name == "huggingface" else constructed(READERS[name]) for name in FORMATS}
+    made = {
+        name: readable() if name == "huggingface" else constructed(inspect.getmodule(each.read))
+        for name, each in FORMATS.items()
+    }
     rows = []
     for kind, union in KINDS.items():
         for component in typing.get_args(union):
             name = component.__name__
             cells = ["yes" if name in made[each] and (kind, name, each) not in OTHER_KIND else "" for each in FORMATS]
             rows.append([kind, f"`{name}`", *cells])
-    header = [text.removeprefix("a ") for text in FORMATS.values()]
+    header = [each.noun.removeprefix("a ") for each in FORMATS.values()]
     return table(["kind", "component", *header], rows)
 
 
@@ -199,10 +196,6 @@ def test_the_page_is_written_from_the_code() -> None:
 def test_every_engine_that_says_what_it_supports_is_on_the_page() -> None:
     named = {name for name in tokenweir.__all__ if name.endswith("Engine")}
     assert named - set(ENGINES) == {"Engine", "NoEngine", "SyncEngine"}
-
-
-def test_every_format_has_a_reader_here() -> None:
-    assert READERS.keys() | {"huggingface"} == FORMATS.keys()
 
 
 if __name__ == "__main__":
