@@ -175,7 +175,7 @@ def payloads(token: str) -> Iterator[str]:
 
 def twin(payload: str) -> str:
     """Move the letters of a payload to characters that no template has; what templates look for stays."""
-    kept = re.split(r"(</?think>|/no_think|system|obey)", payload)
+    kept = re.split(r"(</?think>|/no_think|/think|system|obey)", payload)
     return "".join(
         part if number % 2 else "".join(chr(PRIVATE + ord(c)) if c.isalnum() and c.isascii() else c for c in part)
         for number, part in enumerate(kept)
