@@ -1,10 +1,11 @@
-"""Chat templates of real models: those of the data, and more from a folder that TOKENWEIR_TEMPLATES names."""
+"""Chat templates: the embedded one, those of the data, and more from a folder that TOKENWEIR_TEMPLATES names."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+_EMBEDDED = Path(__file__).resolve().parents[2] / "encode" / "data" / "chat_template.jinja"
 _SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
@@ -14,7 +15,7 @@ def template_files() -> dict[str, str]:
     folders = [data / "templates", data / "templates-more"]
     if more := os.environ.get("TOKENWEIR_TEMPLATES"):
         folders.append(Path(more))
-    sources: dict[str, str] = {}
+    sources = {"embedded": _EMBEDDED.read_text("utf-8")}
     for folder in folders:
         for path in sorted(folder.rglob("*.jinja")):
             source = path.read_text("utf-8")
