@@ -209,7 +209,7 @@ class Generation(Generic[T]):
                     self._stop()
                 else:
                     failure = error  # the engine's own
-        except BaseException as error:  # noqa: BLE001 - a panic of an engine written in Rust is none of Exception's
+        except BaseException as error:  # noqa: BLE001 - a Rust engine's panic is not an Exception
             failure = error
         finally:
             _abandoned.discard(task)
