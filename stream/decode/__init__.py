@@ -1,9 +1,10 @@
 """Ids to deltas: decoding, end tokens, thinking, tool calls and stop strings, without I/O.
 
-The way of an id through `ChatDecoder`: the core decodes it (`_core.Detokenizer`); what may pass (`fast_path.py`) goes out
-at once; other text goes through a splitter (`parsers/`) into pieces, and these through the stops and with their ids
-(`_core.AnswerText`) into deltas (`router.py`). Beside the way: `options.py` declares and
-checks the options, `limits.py` counts ids where they are limited, `alignment.py` adds logprobs and offsets,
-`saved_state.py` writes a decoder as bytes. `transforms.py` has the same steps as parts that the async stages of
-`stream/chat/` drive; `chunk.py` travels between them.
+Data flow of `ChatDecoder`: the core decodes each id (`_core.Detokenizer`). Skippable text takes the fast path
+(`fast_path.py`). A splitter (`parsers/`) cuts other text into pieces. The router (`router.py`) checks pieces for stop
+strings, joins them with their ids (`_core.AnswerText`) and makes deltas.
+
+Supporting modules: `options.py` declares and checks the options, `limits.py` enforces token limits, `alignment.py` adds
+logprobs and offsets, `saved_state.py` serialises a decoder. `transforms.py` offers the same steps one by one to the
+async stages of `stream/chat/`, which pass the chunks of `chunk.py`.
 """

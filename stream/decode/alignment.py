@@ -1,7 +1,7 @@
-"""Which tokens go with a delta's text, and where that stands: made after the deltas, and only if somebody wants it.
+"""Alignment of tokens with a delta's text: logprobs and offsets, added after the deltas are made, on request.
 
-Ids leave in the order in which they came, each in one delta. So what comes with an id waits in a queue, and a delta takes
-as many items from it as it has ids.
+Ids leave in the order in which they came, each in one delta. So logprobs wait in a queue, and each delta takes as
+many as it has ids.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, CallNumber, Count
 from tokenweir.stream.events.deltas import Alignment, Channel, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 
-_Sent = tuple[CallNumber, Count, Count]  # the number of the call; the characters and bytes that have gone out of it
+_Sent = tuple[CallNumber, Count, Count]  # the call's number; its characters and bytes emitted so far
 
 
 class Aligner:
-    """Gives each of an answer's deltas its `alignment`."""
+    """Queue of logprobs and counters of offsets, from which deltas get their `alignment`."""
 
     def __init__(self, tok: Tokenizer) -> None:
         self._tok = tok
         self._logprobs: deque[float | None] = deque()
-        self._sent: dict[Channel, _Sent] = {}  # of each channel
+        self._sent: dict[Channel, _Sent] = {}  # by channel
 
     def copy(self) -> Aligner:
         """Return an independent copy."""
@@ -40,10 +40,10 @@ class Aligner:
         return [list(self._logprobs), dict(self._sent)]
 
     def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave.
+        """Restore a state from `state`.
 
         Raises:
-            ValueError: It is no such state.
+            ValueError: The state is invalid.
 
         """
         logprobs, self._sent = msgspec.convert(state, tuple[list[float | None], dict[Channel, _Sent]])
@@ -51,16 +51,16 @@ class Aligner:
 
     @property
     def waiting(self) -> int:
-        """Number of ids that have come and are not in a delta yet."""
+        """Number of ids that are not in a delta yet."""
         return len(self._logprobs)
 
     def add(self, count: int, logprobs: Sequence[float | None] | None) -> None:
-        """Add what came with the next `count` ids; of more, only the first count."""
-        listed = getattr(logprobs, "tolist", None)  # of an array, on any device
+        """Queue the logprobs of the next `count` ids; further ones are dropped."""
+        listed = getattr(logprobs, "tolist", None)  # an array, on any device
         self._logprobs.extend(repeat(None, count) if logprobs is None else (listed() if listed else logprobs)[:count])
 
     def align(self, delta: Delta) -> Delta:
-        """Give the next delta its alignment."""
+        """Return the next delta with its alignment."""
         call = 0
         match delta:
             case ToolCallDelta():

@@ -1,9 +1,8 @@
 """Ids to deltas: decoding, end tokens, thinking, tool calls and stop strings in one object that does no I/O.
 
-Every id goes the same way: decoding, the splitter into answer, thinking and calls, stop strings, delta. Decoding and
-stop strings are the core's (`encode/core/stream/detokenizer.h`). Most ids cannot concern the splitter; the core takes
-as many of these at once as there are (`fast_path.py`). Which way an id takes does not depend on how ids are cut, and
-both ways give the same.
+Each id passes decoding, the splitter into answer, thinking and calls, the stop matcher, and ends in a delta. The core
+does decoding and stop matching (`encode/core/stream/detokenizer.h`). Ids whose text cannot affect the splitter take a
+fast path, a run at a time (`fast_path.py`). Both paths give the same deltas, however the ids are cut into chunks.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from tokenweir.stream.events.merge import merge
 
 
 class ChatDecoder:
-    """Turns the ids of one answer into deltas; every delta is final.
+    """Decoder of the ids of one answer into deltas; every delta is final.
 
     The joined texts do not depend on how the ids are cut into chunks, and every id that is consumed is in the
-    `token_ids` of exactly one delta (see `chunk.py`). After the end, `feed` gives nothing and counts what it ignores.
+    `token_ids` of exactly one delta (see `chunk.py`). After the end, `feed` returns no deltas and counts ignored ids.
 
     Attributes:
-        finished: Whether `Finish` has been given.
-        ignored: How many ids came after the end.
+        finished: Whether `Finish` has been returned.
+        ignored: Number of ids after the end.
 
     """
 
@@ -54,14 +53,14 @@ class ChatDecoder:
         """Make a decoder for one answer.
 
         Args:
-            tokenizer: The tokenizer whose ids come.
-            prompt_ids: What comes before; it decides where text and thinking start.
+            tokenizer: The model's tokenizer.
+            prompt_ids: The prompt, which decides where text and thinking start.
             options: See `DecoderOptions`.
 
         Raises:
             TokenIdError: An id is outside the vocabulary.
-            TypeError: A stop is not a string, `prompt_ids` are no ids, or an option does not exist.
-            ValueError: Any other option that cannot be; the message names it and its value.
+            TypeError: A stop is not a string, `prompt_ids` has a wrong type, or an option does not exist.
+            ValueError: An option has an invalid value; the message names both.
 
         """
         self._tokenizer = tokenizer
@@ -71,7 +70,7 @@ class ChatDecoder:
         self.reset(prompt_ids)
 
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
-        """Start another answer with the same options; the same as a new object.
+        """Start another answer with the same options; equivalent to a new object.
 
         Raises:
             TokenIdError: An id of the prompt is outside the vocabulary.
@@ -85,7 +84,7 @@ class ChatDecoder:
         self._begin(prompt_ids, splitter, styles)
 
     def _begin(self, prompt_ids: Sequence[int], splitter: Splitter | None, styles: Styles) -> None:
-        """Begin an answer with a splitter of known styles."""
+        """Start an answer with a splitter of known styles."""
         settings, tokenizer = self._settings, self._tokenizer
         self._splitter, self._styles = splitter, styles
         shown = shown_texts(tokenizer, styles) if settings.skip_special_tokens else {}
@@ -113,7 +112,7 @@ class ChatDecoder:
         self._link()
 
     def _link(self) -> None:
-        """Let pass what may, after the objects that this consists of have been made."""
+        """Connect the components and configure the fast path."""
         self._fast = FastPath(self._detok)
         self._core_feed = self._detok.feed
         settings = self._settings
@@ -139,7 +138,7 @@ class ChatDecoder:
         return other
 
     def state(self) -> bytes:
-        """Return the state, from which `from_state` goes on; it has no more than 1 KB but for text that is held."""
+        """Return the state for `from_state`: at most 1 KB, plus the text that is held."""
         self._show_unseen()
         said = DecoderState(
             styles=self._styles.names,
@@ -156,15 +155,15 @@ class ChatDecoder:
 
     @classmethod
     def from_state(cls, tokenizer: Tokenizer, state: bytes, **options: Unpack[DecoderOptions]) -> ChatDecoder:
-        """Make a decoder that goes on where another was; the prompt is not needed again.
+        """Make a decoder from the saved state of another; the prompt is not needed again.
 
         Args:
-            tokenizer: The tokenizer of the other.
-            state: What the other's `state` gave. It is not trusted: its texts and numbers are bounded and must fit together.
-            options: Those of the other; only `on_thinking_spent` may differ.
+            tokenizer: The tokenizer of the other decoder.
+            state: The result of its `state`. It is not trusted: its values are bounded and checked for consistency.
+            options: The options of the other decoder; only `on_thinking_spent` may differ.
 
         Raises:
-            StateError: The state is damaged, or of another version, tokenizer or other options.
+            StateError: The state is damaged, or has another version, tokenizer or other options.
 
         """
         decoder = cls(tokenizer, **options)
@@ -194,7 +193,7 @@ class ChatDecoder:
         self._link()
 
     def _check(self) -> None:
-        """Check that the parts of a restored state fit together.
+        """Check that the parts of a restored state are consistent.
 
         Raises:
             ValueError: No answer leads to such a state.
@@ -217,28 +216,28 @@ class ChatDecoder:
 
     @property
     def channel(self) -> Channel:
-        """What the text that comes next belongs to, as far as is known."""
+        """The channel of the next text, as far as is known."""
         return self._splitter.channel if self._splitter else ANSWER
 
     @property
     def thinking_spent(self) -> bool:
-        """Whether the thinking has reached its budget."""
+        """Whether the thinking budget is used up."""
         return self._limits.spent
 
     def feed(self, ids: Ids, logprobs: Sequence[float | None] | None = None) -> list[Delta]:
-        """Take more ids; give what is final, with `Finish` last if they end the answer.
+        """Decode more ids and return the final deltas, with `Finish` last if the ids end the answer.
 
         Neighbouring text on one channel is one delta.
 
         Args:
             ids: A list of ids, one id, a sequence or an array of them.
-            logprobs: One for each id, for the deltas' `alignment`.
+            logprobs: One logprob or None for each id, for the deltas' `alignment`.
 
         Raises:
             TypeError: `ids` or an item of it is not a token id, or a logprob is not a number.
             ValueError: There are more or fewer logprobs than ids.
-            TokenIdError: An id is outside the vocabulary. The ids before a bad one have been consumed, and what they
-                gave comes with the next call; the bad one and those after it have not.
+            TokenIdError: An id is outside the vocabulary. The ids before it have been consumed, and the next call
+                returns their deltas. The invalid id and those after it have not been consumed.
 
         """
         if type(ids) is not list:
@@ -249,24 +248,24 @@ class ChatDecoder:
         if place == len(ids):
             if given is None:
                 return [self._make(text, taken, self._index)] if text else []
-            if given[1] and not text:  # a tag that comes alone
+            if given[1] and not text:  # a tag without text before it
                 self._cross(given[0])
                 return []
         self._go_on(ids, text, taken, place, given)
         return self._deliver()
 
     def finish(self, reason: FinishReason | str | None = None) -> list[Delta]:
-        """End the answer where the ids end: give all that is held, and `Finish`.
+        """End the answer: return deltas for all held text, and `Finish`.
 
         Args:
-            reason: Why it ends; None means that the engine stopped by itself. A stop string that only shows in the
-                held text wins over it.
+            reason: Why the answer ends; None means that the engine stopped by itself. A stop string in the held text
+                takes precedence.
 
         Returns:
-            The last deltas; nothing if the answer had ended before.
+            The last deltas; an empty list if the answer has already ended.
 
         Raises:
-            ValueError: There is no such reason.
+            ValueError: The reason is unknown.
 
         """
         if reason is None:
@@ -276,10 +275,10 @@ class ChatDecoder:
             self._end(ended_by)
         return self._deliver()
 
-    # -- ids in --------------------------------------------------------------------------------------------------------
+    # -- input ids -----------------------------------------------------------------------------------------------------
 
     def _feed(self, ids: list[int], logprobs: Sequence[float | None] | None) -> list[Delta]:
-        """Do as `feed` does, whatever the state."""
+        """Decode ids without the fast return of `feed`."""
         if logprobs is not None:
             _check_logprobs(logprobs, len(ids))
         before = self._answer.count
@@ -297,8 +296,8 @@ class ChatDecoder:
         return self._deliver()
 
     def _go_on(self, ids: list[int], text: str, taken: list[int], place: int, given: tuple[str, bool] | None) -> None:
-        """Go on after the core has taken the ids before `place`, up to the end of the ids or of the answer."""
-        self._bare = False  # should one raise, there are deltas to give
+        """Decode the ids from `place`, up to the end of the ids or of the answer; the core has taken those before."""
+        self._bare = False  # if an id raises, deltas are pending
         while True:
             if text:
                 self._router.emit(text, taken)
@@ -318,11 +317,11 @@ class ChatDecoder:
             text, taken, place, given = self._core_feed(ids, place)
 
     def _take(self, ids: list[int], place: int) -> None:
-        """Take an id that the core does not: one that may end the answer, or that is no int."""
+        """Decode one id that the core left: a possible end token, or not an int."""
         try:
             token_id = to_id(ids[place])
         except TypeError:
-            id_list(ids)  # raises the error that says what is no id
+            id_list(ids)  # raises an error that names the invalid item
             raise
         settings, detok = self._settings, self._detok
         if token_id not in settings.ends or self._answer.count + 1 < settings.min_tokens:
@@ -338,7 +337,7 @@ class ChatDecoder:
     # -- text through the splitter and the stops -----------------------------------------------------------------------
 
     def _split(self, text: str) -> None:
-        """Send text out; end the answer if it ends with that, by a stop or the number of its ids."""
+        """Emit text; end the answer at a stop string or a token limit."""
         self._route(text)
         if self._router.stopped:
             self._end(FinishReason.STOP)
@@ -350,12 +349,12 @@ class ChatDecoder:
             self._settle()
 
     def _cross(self, tag: str) -> None:
-        """Go on behind a tag that the core has found."""
+        """Continue behind a tag that the core has found."""
         splitter = self._splitter
         assert splitter is not None
         splitter.cross(tag)
         channel = splitter.channel
-        if channel is TOOL_CALL:  # nothing goes out, nor passes
+        if channel is TOOL_CALL:  # no delta, and no fast path
             self._fast.close()
             return
         self._router.cross(channel)
@@ -364,7 +363,7 @@ class ChatDecoder:
         self._open(True)
 
     def _route(self, text: str) -> None:
-        """Send text through the splitter, and its pieces on."""
+        """Split text and route the pieces."""
         splitter = self._splitter
         if splitter is None:
             self._router.route([plain(text, ANSWER)], ANSWER)
@@ -372,25 +371,25 @@ class ChatDecoder:
             self._router.route(splitter.feed(text), splitter.channel)
 
     def _show_unseen(self) -> None:
-        """Show the splitter the text that has passed."""
+        """Show the splitter the text that took the fast path."""
         if text := self._detok.unseen():
             self._route(text)
             self._settle()
 
     def _settle(self) -> None:
-        """Say what may pass next."""
+        """Update the fast path for the text that comes next."""
         router, splitter = self._router, self._splitter
         self._open(router.malformed is None and (splitter is None or router.goes_on(splitter.channel)))
 
     def _open(self, goes_on: bool) -> None:
-        """Let pass what the splitter need not see; text `goes_on` if it is like the last."""
+        """Open the fast path; `goes_on` if more text continues the last delta."""
         self._make = self._router.make
         if self._limits.any:
             self._detok.limit = self._limits.next(self._answer)
         self._fast.open(self._splitter, goes_on)
 
     def _check_budget(self) -> None:
-        """Report, once, that the budget of thinking is spent while thinking goes on."""
+        """Call `on_thinking_spent` once if the thinking budget is spent and the thinking has not ended."""
         report = self._settings.on_thinking_spent
         if self.channel is REASONING and self._limits.spend(self._answer) and report is not None:
             report(self._index)
@@ -398,7 +397,7 @@ class ChatDecoder:
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def _end(self, reason: FinishReason, stop_reason: str | int | None = None, last: int | None = None) -> None:
-        """Give what is held, each stage's through those after it, and then `Finish`; id `last` gives no text."""
+        """Flush every stage through those after it and emit `Finish`; the id `last` gives no text."""
         answer, router = self._answer, self._router
         if not router.stopped:
             self._route(self._detok.flush())
@@ -421,7 +420,7 @@ class ChatDecoder:
         self._fast.close()
 
     def _deliver(self) -> list[Delta]:
-        """Give the deltas that have been made, one of neighbours on one channel."""
+        """Return the finished deltas, neighbours on one channel merged."""
         self._bare = self._plain and not self.finished
         out = self._router.out
         if not out:
@@ -433,7 +432,7 @@ class ChatDecoder:
 
 
 def _check_logprobs(logprobs: Sequence[float | None], count: int) -> None:
-    """Refuse what is not a logprob, or None, for each of so many ids."""
+    """Raise unless there is a logprob or None for each of `count` ids."""
     if type(logprobs) is not list and (
         isinstance(logprobs, str | bytes | Mapping) or not hasattr(logprobs, "__getitem__")
     ):

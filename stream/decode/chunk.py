@@ -1,8 +1,8 @@
-"""What travels between stages: pieces of text with the ids that they came from.
+"""Chunks between stages: pieces of text with their ids.
 
-An id belongs to the piece with the last byte of its text. One that has no text of its own (an end token, a skipped
-one, part of a character, part of a tag) rides with the next character that goes out. So every id travels exactly once,
-and where it travels depends on the ids and the text alone, not on how they were cut.
+An id belongs to the piece with the last byte of its text. An id without text (an end token, a skipped token, part of a
+character, part of a tag) joins the next character that is emitted. So every id is in exactly one chunk, and the chunk
+depends on the ids and the text alone, not on how they were cut.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Chunk(Struct, frozen=True, gc=False):
     """A piece of text on its way through the stages.
 
     Attributes:
-        ids: The ids whose last byte is the last of `text`, and those before them that have no text.
-        text: Whole characters; empty for markup, for what only says something, and for ids that no text is left for.
-        channel: What the text belongs to.
-        name: As in `Piece`, and so are the fields after it.
-        call: Which tool call it belongs to.
-        complete: That call is whole.
-        malformed: Why the text is no tool call after all.
+        ids: The ids whose text ends at the end of `text`, and those before them that have no text.
+        text: Whole characters; empty for markup, for events without text, and for trailing ids.
+        channel: The channel of the text.
+        name: As in `Piece`, like the fields after it.
+        call: The number of the tool call.
+        complete: The call is complete.
+        malformed: Why the text is not a tool call after all.
 
     """
 
@@ -45,7 +45,7 @@ class Chunk(Struct, frozen=True, gc=False):
 
 
 _NO_IDS = (str, bytes, bytearray, bool, float, set, frozenset, dict)
-"""What has items, or counts as a number, and is no ids all the same."""
+"""Types with items, or that count as numbers, and are nevertheless refused as ids."""
 
 
 class FeedError(TypeError, ValueError):
@@ -70,25 +70,25 @@ def engine_ids(item: Ids | EngineStep) -> list[int]:
 
 
 def id_list(item: Ids | EngineStep) -> list[int]:
-    """Turn an item that may be fed to a decoder into a list of ids.
+    """Convert an item that may be fed to a decoder into a list of ids.
 
     Args:
         item: An id, a sequence or one-dimensional array of ids on any device, or an `EngineStep` of either.
 
     Raises:
-        FeedError: The item is anything else; names it.
+        FeedError: The item has another type; the message names it.
 
     """
     if type(item) is int:
         return [item]
     ids: Any = item.ids if isinstance(item, EngineStep) else item
-    if hasattr(ids, "tolist"):  # NumPy, CuPy and PyTorch, from whatever device
+    if hasattr(ids, "tolist"):  # NumPy, CuPy and PyTorch, on any device
         ids = ids.tolist()
     if not isinstance(ids, _NO_IDS):
         try:
             if hasattr(ids, "__index__"):
                 return [index(ids)]
-            if hasattr(ids, "__len__"):  # an iterator may have no end
+            if hasattr(ids, "__len__"):  # an iterator may be infinite
                 return [to_id(token_id) for token_id in ids]
         except TypeError:
             pass
@@ -101,10 +101,10 @@ def id_list(item: Ids | EngineStep) -> list[int]:
 
 
 def to_id(token_id: Any) -> int:
-    """Turn an item of a list of ids into an int.
+    """Convert an item of a list of ids into an int.
 
     Raises:
-        TypeError: It is no integer.
+        TypeError: The item is not an integer.
 
     """
     if token_id is True or token_id is False:

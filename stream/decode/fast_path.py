@@ -1,7 +1,7 @@
-"""The fast way of an answer's ids: those that cannot concern the splitter pass through the core, as many as there are.
+"""Fast path: ids whose text cannot affect the splitter bypass it inside the core, a run at a time.
 
-A splitter says what may pass (`Passage`); this tells the core. Without it every id goes the long way, through the
-splitter, and gives the same.
+A splitter describes such text by a `Passage`, which is configured in the core here. Without the fast path, every id
+goes through the splitter, with the same result.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ _ANYTHING = Passage("")
 
 
 class FastPath:
-    """Tells the core what may pass, whenever that has changed."""
+    """Configuration of the core's fast path, updated only when it changes."""
 
     __slots__ = ("_detok", "_known")
 
     def __init__(self, detok: _core.Detokenizer) -> None:
         self._detok = detok
         self._known: Passage | None = None
-        detok.let_pass(None)  # a copy lets pass what the original did
+        detok.let_pass(None)  # a copied detokenizer has the original's fast path
 
     def open(self, splitter: Splitter | None, goes_on: bool) -> None:
-        """Let pass what the splitter need not see: what it holds back, and text that just `goes_on` as the last did."""
+        """Enable the fast path for the splitter's `Passage`; `goes_on` if text continues the last delta."""
         passage = _ANYTHING if splitter is None else splitter.passage
         if passage is None or not (goes_on or passage.held):
             self.close()
@@ -32,7 +32,7 @@ class FastPath:
             self._detok.let_pass(passage)
 
     def close(self) -> None:
-        """Let nothing pass."""
+        """Disable the fast path."""
         if self._known is not None:
             self._known = None
             self._detok.let_pass(None)

@@ -1,4 +1,4 @@
-"""The numbers of ids at which an answer ends, or its thinking has had as many as it may have."""
+"""Token limits: the maximum length of an answer, and the budget of its thinking."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tokenweir.stream.decode.parsers.base import Saved
 
 
 class Limits(Saved):
-    """How many ids one answer may have, and how many of thinking.
+    """Token limits of one answer.
 
     Args:
-        max_tokens: How many of all; None for any number.
-        thinking_budget: How many of thinking, likewise.
+        max_tokens: Most ids of the answer; None for no limit.
+        thinking_budget: Most ids of thinking; None for no limit.
 
     Attributes:
-        any: Whether there is a limit.
-        spent: Whether the thinking has spent its budget.
+        any: Whether either limit is set.
+        spent: Whether the thinking budget is used up.
 
     """
 
@@ -31,23 +31,23 @@ class Limits(Saved):
         self.spent = False
 
     def reached(self, answer: _core.AnswerText) -> bool:
-        """Whether the answer has as many ids as it may have."""
+        """Return whether the answer has `max_tokens` ids."""
         return self._max_tokens is not None and answer.count >= self._max_tokens
 
     def spend(self, answer: _core.AnswerText) -> bool:
-        """Spend the budget if the last id has reached it; say whether it has."""
+        """Mark the thinking budget as spent if the last id has reached it; return whether it has."""
         reached = self._left(answer) == 0
         self.spent = self.spent or reached
         return reached
 
     def next(self, answer: _core.AnswerText) -> int | None:
-        """Which id reaches the next limit if thinking goes on until then; None if none does."""
+        """Return the number of ids at which the next limit is reached if all are thinking; None without a limit."""
         left = self._left(answer)
         limits = [] if left is None else [answer.count + left]
         return min([*limits, self._max_tokens] if self._max_tokens is not None else limits, default=None)
 
     def _left(self, answer: _core.AnswerText) -> int | None:
-        """How many more ids spend the budget if all are thinking; None if nothing is going to spend it."""
+        """Return the ids left in the thinking budget; None if the budget cannot be reached any more."""
         if self._budget is None or self.spent or not answer.thinks:
             return None
         return max(0, self._budget - answer.thought)

@@ -1,4 +1,4 @@
-"""The options of a decoder: declared, checked and looked up."""
+"""Decoder options: declaration, validation and lookup of styles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tokenweir.templates.styles.tools import tool_style_of
 StopScope = Literal["answer", "reasoning", "all"]
 
 MOST = (1 << 63) - 1
-"""Of ids that are counted: what the core's numbers hold."""
+"""Largest count of ids: the range of the core's integers."""
 
 SCOPES = {
     "answer": frozenset({Channel.ANSWER}),
@@ -38,24 +38,24 @@ SCOPES = {
 
 
 class OutputOptions(TypedDict, total=False):
-    """What becomes of an answer's ids: the options of `chat()`, and of every decoder.
+    """Options of the decoded output, for `chat()` and for every decoder.
 
     Attributes:
         stop_scope: Where stop strings count: in the "answer" only, the default, so that thinking cannot end it, in the
-            thinking only ("reasoning"), or in both ("all"). A stop never reaches over a tag.
-        reasoning: "auto", the default, tells thinking from the answer if the template, the vocabulary or the prompt shows
-            a style; "strip" does so and drops the thinking; None or "off" leaves all text in the answer; or a style or
+            thinking only ("reasoning"), or in both ("all"). A stop never spans a tag.
+        reasoning: "auto", the default, separates thinking from the answer if the template, the vocabulary or the prompt
+            shows a style; "strip" also drops the thinking; None or "off" leaves all text in the answer; or a style or
             its name. A style with `strip=True` is dropped too.
         tool_style: How tool calls are found in the answer: "auto" by the style that the template or the vocabulary shows,
             or a style or its name; None leaves them in the text. The default is "auto" for `chat()` with tools, and else
             None. Harmony, Inkling and Muse have calls of their own, which are always found.
         include_stop: Keep the stop string, or the text of a stop token, in the text.
-        skip_special_tokens: Control tokens give no text, which is the default; tags are found all the same.
+        skip_special_tokens: Control tokens give no text, which is the default; tags are found in either case.
         byte_fallback: As for `DecodeStream`.
-        alignment: Every delta says how its ids go with its text; see `Alignment`.
-        thinking_budget: After so many ids of thinking, tags included, the thinking counts as spent if it still goes
-            on. Nothing is cut off: it is for the engine to close it.
-        on_thinking_spent: Called then with `index`, once, before the deltas of that id are given.
+        alignment: Add an `Alignment` of ids and text to every delta.
+        thinking_budget: Number of ids of thinking, tags included, after which unfinished thinking counts as spent.
+            Nothing is cut off: the engine has to close the thinking.
+        on_thinking_spent: Called once with `index` at that point, before the deltas of that id are returned.
 
     """
 
@@ -71,17 +71,17 @@ class OutputOptions(TypedDict, total=False):
 
 
 class DecoderOptions(OutputOptions, total=False):
-    """The options of a decoder: those of `OutputOptions`, and what `chat()` knows from the sampling and the template.
+    """Options of a decoder: `OutputOptions`, and those that `chat()` takes from the sampling and the template.
 
     Attributes:
         eos_ids: The ids that end the answer; None, the default, for the tokenizer's.
-        stop_token_ids: More of them, which hold even under `ignore_eos` and are given as `stop_reason`.
+        stop_token_ids: Further end ids, which count even under `ignore_eos` and are reported as `stop_reason`.
         stop: Strings that end the answer; the match that completes earliest wins, ties go by order.
-        tools: The tools of the request, as `chat()` takes them. They say of what type an argument is, where a style
-            writes arguments in another form than JSON.
-        parallel_tool_calls: Whether an answer may have several calls. False ends it when its first one is whole.
-        max_tokens: End after so many ids, with reason "length" unless the last one is an end.
-        min_tokens: No end token and no stop string counts that comes, or completes, before this many ids.
+        tools: The tools of the request, as `chat()` takes them. They give the types of arguments that a style does not
+            write as JSON.
+        parallel_tool_calls: Whether an answer may have several calls. False ends it after its first complete call.
+        max_tokens: End after this many ids, with reason "length" unless the last one is an end token.
+        min_tokens: Ignore end tokens, and stop strings that complete, before this many ids.
         ignore_eos: End tokens do not end the answer.
         index: The `index` of every delta.
 
@@ -99,14 +99,14 @@ class DecoderOptions(OutputOptions, total=False):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """The options of a decoder, checked and looked up. Decoders with equal settings can exchange states.
+    """Validated options of a decoder, styles looked up. Decoders with equal settings can exchange states.
 
     Attributes:
-        ends: The ids that end an answer, each with the `stop_reason` that it gives.
+        ends: The ids that end an answer, each with its `stop_reason`.
         stop: The stop strings.
         strip: Drop the thinking.
-        reasoning: The style of thinking, None to leave it in the answer.
-        tool_style: The style of tool calls, likewise.
+        reasoning: The style of thinking; None leaves thinking in the answer.
+        tool_style: The style of tool calls; None leaves calls in the answer.
         tools: The request's tools, by name.
 
     The others are the options of the same name, with their defaults.
@@ -132,7 +132,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     on_thinking_spent: Callable[[int], object] | None = None
 
     def digest(self, tokenizer: Tokenizer) -> bytes:
-        """Return 16 bytes that stand for these settings with a tokenizer."""
+        """Return a 16-byte digest of these settings and a tokenizer."""
         said = structs.asdict(self) | {"ends": sorted(self.ends.items()), "on_thinking_spent": None}
         data = msgspec.json.encode([_digest(tokenizer), said], order="deterministic")
         return blake2b(data, digest_size=16).digest()
@@ -143,12 +143,12 @@ _LOOKED_UP = frozenset({"eos_ids", "stop_token_ids", "ignore_eos", "stop", "reas
 
 
 def settings_of(tokenizer: Tokenizer, **options: Unpack[DecoderOptions]) -> Settings:
-    """Check the options of a decoder, and look up what they name.
+    """Validate the options of a decoder and look up the styles they name.
 
     Raises:
         TokenIdError: An id is outside the vocabulary.
         TypeError: An option is of the wrong type.
-        ValueError: An option has an impossible value; the message names it and its value.
+        ValueError: An option has an invalid value; the message names both.
 
     """
     check_tokenizer(tokenizer)
@@ -185,9 +185,9 @@ def settings_of(tokenizer: Tokenizer, **options: Unpack[DecoderOptions]) -> Sett
 
 
 def current_options(options: DecoderOptions) -> DecoderOptions:
-    """Return options under their current names, iterators as lists, since a copy of a decoder reads them again.
+    """Return options under their current names, with iterators as lists, because a copied decoder reads them again.
 
-    Deprecated names warn: `tool_schemas` is `tools`, and `reasoning_style` is a style as `reasoning`.
+    Deprecated names warn: `tool_schemas` is now `tools`, `reasoning_style` is now `reasoning`.
 
     Raises:
         TypeError: An option does not exist.
@@ -207,10 +207,10 @@ def current_options(options: DecoderOptions) -> DecoderOptions:
 
 
 def stop_channels(scope: str) -> frozenset[Channel]:
-    """Look up the channels of a scope of stop strings.
+    """Return the channels of a scope of stop strings.
 
     Raises:
-        ValueError: There is no such scope.
+        ValueError: The scope is unknown.
 
     """
     if not isinstance(scope, str) or scope not in SCOPES:
@@ -219,10 +219,10 @@ def stop_channels(scope: str) -> frozenset[Channel]:
 
 
 def finish_reason(reason: str) -> FinishReason:
-    """Look up why an answer ends.
+    """Return the `FinishReason` of a name.
 
     Raises:
-        ValueError: There is no such reason.
+        ValueError: The reason is unknown.
 
     """
     if reason not in list(FinishReason):
@@ -231,11 +231,11 @@ def finish_reason(reason: str) -> FinishReason:
 
 
 def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: int | None, index: int) -> None:
-    """Refuse numbers that cannot be.
+    """Raise unless the numeric options are valid.
 
     Raises:
-        TypeError: One is of the wrong type.
-        ValueError: One is below or above what it may be, or the least is above the most.
+        TypeError: An option has the wrong type.
+        ValueError: An option is out of range, or `min_tokens` is above `max_tokens`.
 
     """
     for name, number, least in (
@@ -259,10 +259,10 @@ def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: in
 def end_ids(
     tokenizer: Tokenizer, eos_ids: Iterable[int] | None, stop_token_ids: Iterable[int], ignore_eos: bool
 ) -> dict[int, int | None]:
-    """List the ids that end an answer, each with the `stop_reason` that it gives.
+    """Return the ids that end an answer, each with its `stop_reason`.
 
     Raises:
-        TokenIdError: One is outside the vocabulary.
+        TokenIdError: An id is outside the vocabulary.
 
     """
     ends: dict[int, int | None] = {}
@@ -274,7 +274,7 @@ def end_ids(
 def thinking_style(
     reasoning: str | ReasoningStyle | None,
 ) -> tuple[bool, ReasoningStyle | Literal["auto"] | None]:
-    """Look up the style of thinking that is asked for, and whether the thinking is dropped.
+    """Return whether thinking is dropped, and the requested style of thinking.
 
     Raises:
         ValueError: No style has the name.
@@ -289,7 +289,7 @@ def thinking_style(
 
 
 def calls_style(style: str | ToolStyle | None) -> ToolStyle | Literal["auto"] | None:
-    """Look up the style of tool calls that is asked for.
+    """Return the requested style of tool calls.
 
     Raises:
         ValueError: No style has the name.

@@ -1,6 +1,6 @@
-"""Pieces to what goes out: through the stops, with their ids, and what of it was thinking.
+"""Routing of pieces to deltas: stop strings, ids, channels.
 
-A `Router` makes deltas, for `ChatDecoder`. A `ChunkRouter` makes the chunks of the async stages, by the same rules.
+`Router` makes deltas for `ChatDecoder`. `ChunkRouter` makes the chunks of the async stages by the same rules.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tokenweir.stream.events.deltas import Channel, Delta, ReasoningDelta, TextD
 
 
 class Router(Saved):
-    """Makes the deltas of one answer, up to its end.
+    """Maker of the deltas of one answer.
 
     Attributes:
-        channel: Of the text that went out last.
-        malformed: Why that text, which began as a tool call, is none.
-        called: Whether a whole tool call has been given.
-        stopped: Whether a stop string has ended the text, or the only call that there may be.
-        make: Makes a delta of more text of `channel`, from the text, its ids and the index.
-        out: The deltas that have been made and not yet been taken.
+        channel: The channel of the text that was emitted last.
+        malformed: Why that text, which began as a tool call, is not one.
+        called: Whether a complete tool call has been emitted.
+        stopped: Whether a stop string, or the only call that is allowed, has ended the text.
+        make: Factory of text deltas on `channel`, from the text, its ids and the index.
+        out: Deltas that have not been taken yet.
 
     """
 
@@ -55,15 +55,15 @@ class Router(Saved):
         *,
         one_call: bool = False,
     ) -> None:
-        """Begin on a channel.
+        """Start on a channel.
 
         Args:
-            answer: What knows the ids; all text that was added to it comes back to it here.
-            scope: The channels on which stops count; none where there are no stops.
-            strip: Leave thinking out.
+            answer: Text with its ids. All text that was added to it must pass through this router.
+            scope: The channels on which stops count; empty without stops.
+            strip: Drop thinking.
             index: The index of the deltas.
-            channel: Where the answer begins.
-            one_call: The first whole call ends the answer.
+            channel: The answer's first channel.
+            one_call: The first complete call ends the answer.
 
         """
         self._answer = answer
@@ -72,7 +72,7 @@ class Router(Saved):
         self._strip = strip
         self._index = index
         self._call = 0
-        self._at = channel  # of what the splitter gave last, or of what comes after it
+        self._at = channel  # of the splitter's last piece, or of the text after it
         self.malformed: str | None = None
         self.called = self.stopped = False
         self.out: list[Any] = []
@@ -81,26 +81,26 @@ class Router(Saved):
         answer.think(channel is REASONING)
 
     def over(self, answer: _core.AnswerText) -> Router:
-        """Return an independent copy, over another object that knows the ids."""
+        """Return an independent copy on a copy of the answer's text."""
         other = self.copy()
         other._answer = answer
         return other
 
     def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave."""
+        """Restore a state from `state`."""
         super().restore(state)
         self.enter(self.channel, self._call)
 
     def route(self, pieces: list[Piece], after: Channel) -> None:
-        """Send pieces out; `after` is what comes after them belongs to."""
+        """Emit pieces; `after` is the channel of the text behind them."""
         answer = self._answer
         for place, piece in enumerate(pieces, 1):
             channel, malformed = piece.channel, piece.malformed
             if self._searches and (channel is not self.channel or malformed != self.malformed) and answer.stop_begun:
-                self._send(None)  # a stop does not reach over markup
+                self._send(None)  # a stop string does not span markup
             if channel is None:
                 then = after
-                if place < len(pieces):  # there are more
+                if place < len(pieces):  # pieces are left
                     then = next((p.channel for p in pieces[place:] if p.channel is not None), after)
                 at, self._at = self._at, then
                 answer.think((at is REASONING or then is REASONING) and at is not TOOL_CALL and then is not TOOL_CALL)
@@ -123,48 +123,48 @@ class Router(Saved):
                     return
 
     def goes_on(self, channel: Channel) -> bool:
-        """Whether text that comes next, on a channel, is like the last, or can be from here on."""
+        """Return whether text on `channel` continues the last delta, switching to the channel if nothing forbids it."""
         if channel is not self.channel:
-            if channel is TOOL_CALL:  # its number comes with its name
+            if channel is TOOL_CALL:  # the call's number comes with its name
                 return False
             self.enter(channel)
         self._answer.think(channel is REASONING)
         return True
 
     def cross(self, channel: Channel) -> None:
-        """Go on behind a tag that the core has cut out."""
+        """Continue on `channel` behind a tag that the core has removed."""
         self._at, self.malformed = channel, None
         self.enter(channel)
 
     def release(self) -> None:
-        """End the search for stops: what is held as the beginning of one is text."""
+        """Flush text that is held as a possible stop string."""
         if self._searches and self._answer.stop_begun:
             self._send(None)
 
     def _send(self, text: str | None) -> None:
-        """Send text through the stops, or what they hold."""
+        """Send text through the stop matcher; None flushes the text it holds."""
         text, ids = self._answer.send(text)
         if text:
             self.emit(text, ids)
 
     def _cut_out(self, source: str, after: Channel) -> None:
-        """Leave markup out; `after` is what comes after it belongs to."""
+        """Remove markup; `after` is the channel of the text behind it."""
         self._answer.drop(source)
 
     def _tell(self, piece: Piece) -> None:
-        """Say of a call what is no text of the model's."""
+        """Emit a tool call's events other than text: name, completion, failure."""
         said = piece.call, piece.complete, piece.malformed
         self.out.append(ToolCallDelta(piece.name, piece.text, self._answer.take(piece.source), self._index, *said))
 
     def emit(self, text: str, ids: list[int]) -> None:
-        """Make a delta of text that is final."""
+        """Make a delta from final text."""
         if text and self.malformed is None:
             self.out.append(self.make(text, ids, self._index))
         elif text:
             self.out.append(TextDelta(text, ids, self._index, self.malformed))
 
     def enter(self, channel: Channel, call: int = 0) -> None:
-        """Go on on another channel, or in another call."""
+        """Switch to another channel or call."""
         self.channel, self._call = channel, call
         self._searches = channel in self._scope
         if channel is TOOL_CALL:
@@ -175,9 +175,9 @@ class Router(Saved):
 
 
 class ChunkRouter(Router):
-    """Makes the chunks of a stage: one for each place where ids end, and one without text for what is cut out.
+    """Maker of a stage's chunks: one for each id boundary, and an empty one for removed markup.
 
-    The latter tells the next stage that the text is not of one piece there.
+    The empty chunk tells the next stage that the text is not contiguous there.
     """
 
     __slots__ = ()
@@ -190,21 +190,21 @@ class ChunkRouter(Router):
         scope: frozenset[Channel] = frozenset(),
         strip: bool = False,
     ) -> None:
-        """Begin on a channel; the arguments are those of `Router`."""
+        """Start on a channel; see `Router` for the arguments."""
         super().__init__(answer, scope, strip, 0, channel)
 
     def pass_on(self, chunk: Chunk) -> None:
-        """Send out a chunk as it is; what is held goes first."""
+        """Emit a chunk unchanged, after the held text."""
         self.release()
         self.out.append(replace(chunk, ids=[*self._answer.finish(), *chunk.ids]))
 
     def take(self) -> list[Chunk]:
-        """Take the chunks that have been made."""
+        """Return the finished chunks and clear the list."""
         out, self.out = self.out, []
         return out
 
     def take_all(self, channel: Channel) -> list[Chunk]:
-        """Take them, with the ids that are left in a last one."""
+        """Return the finished chunks, with the remaining ids in a last one."""
         if ids := self._answer.finish():
             self.out.append(Chunk(ids, "", channel))
         return self.take()

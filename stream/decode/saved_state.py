@@ -1,4 +1,4 @@
-"""A decoder's state as bytes: with a version, what it belongs to, and a check of its own."""
+"""Serialised decoder states: a version, a digest of tokenizer and options, a checksum, and the state."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ DIGEST = 16  # bytes of it
 
 
 class DecoderState(Struct, frozen=True, array_like=True):
-    """What a `ChatDecoder` is made of, as plain data.
+    """State of a `ChatDecoder` as plain data.
 
     Attributes:
-        styles: The names of the styles of thinking and of tool calls that were found.
-        core: What the core holds.
+        styles: The names of the detected styles of thinking and of tool calls.
+        core: The core's state.
         splitter: The splitter's state.
-        router: The router's.
-        limits: The limits'.
-        aligner: The aligner's, if there is one.
-        prompt_tokens: How many ids the prompt had.
+        router: The router's state.
+        limits: The state of the limits.
+        aligner: The aligner's state, if there is an aligner.
+        prompt_tokens: Number of ids of the prompt.
         finished: Whether the answer has ended.
-        ignored: How many ids came after that.
+        ignored: Number of ids after the end.
 
     """
 
@@ -44,16 +44,16 @@ class DecoderState(Struct, frozen=True, array_like=True):
 
 
 def write_state(state: DecoderState, belongs: bytes) -> bytes:
-    """Write a state of a decoder whose tokenizer and options `belongs` stands for."""
+    """Serialise a state; `belongs` is the digest of the decoder's tokenizer and options."""
     data = MAGIC + bytes([VERSION]) + belongs + msgspec.msgpack.encode(state)
     return data + _check(data)
 
 
 def read_state(data: bytes, belongs: bytes) -> DecoderState:
-    """Read a state that `write_state` wrote.
+    """Deserialise a state from `write_state`.
 
     Raises:
-        StateError: It is damaged, or of another version, tokenizer or other options.
+        StateError: The state is damaged, or has another version, tokenizer or other options.
 
     """
     if not isinstance(data, bytes) or data[: len(MAGIC)] != MAGIC or len(data) < len(MAGIC) + 1 + 2 * DIGEST:

@@ -1,7 +1,7 @@
 """Stop strings: text in, the same text out up to the first stop.
 
 The matcher is an automaton in the core (`encode/core/stream/stop_strings.h`) whose state *is* the held text: the longest suffix
-of the text that is a proper prefix of a stop. Nothing that has gone out is kept or looked at again.
+of the text that is a proper prefix of a stop. Emitted text is neither kept nor examined again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tokenweir.encode.options import check_flags
 
 
 class StopStep(Struct, frozen=True, gc=False):
-    """What one step gave.
+    """Result of one step.
 
     Attributes:
-        text: Text that can no longer be part of a stop.
-        matched: The stop that has ended the text, in this step or before; None while there is none.
+        text: Final text, which can no longer be part of a stop.
+        matched: The stop that has ended the text, in this step or before, or None.
 
     """
 
@@ -28,14 +28,13 @@ class StopStep(Struct, frozen=True, gc=False):
 
 
 class StopStrings(_core.StopStrings):
-    """Cuts text at the first stop string and holds back what may still become one.
+    """Matcher that truncates text at the first stop string and holds back possible prefixes of one.
 
     The match that completes earliest wins; of several that complete at the same character, the one listed first.
 
     Attributes:
         matched: The stop that was found, or None.
-        held: The text that is held back: the longest suffix that is a proper prefix of a stop; nothing where stops are
-            kept in the text.
+        held: The text that is held back: the longest suffix that is a proper prefix of a stop; empty with `include`.
 
     """
 
@@ -47,8 +46,8 @@ class StopStrings(_core.StopStrings):
             include: Keep the stop itself in the text.
 
         Raises:
-            TextError: A stop has a lone surrogate, which no text has.
-            TypeError: A stop is not a string, or `include` no bool.
+            TextError: A stop has a lone surrogate.
+            TypeError: A stop is not a string, or `include` is not a bool.
             ValueError: A stop is empty.
 
         """
@@ -56,21 +55,21 @@ class StopStrings(_core.StopStrings):
         super().__init__(stop_list(stops), include)
 
     def step(self, text: str, *, ignore: int = 0) -> StopStep:
-        """Take more text; give what is final.
+        """Process more text and return the part that is final.
 
         Args:
             text: The next piece, of any length.
             ignore: A match that completes within so many characters of `text` does not count, and its text stays.
 
         Returns:
-            The final text and the stop, if one has been found. After a stop, later text is dropped.
+            The final text, and the stop if one has matched. After a stop, later text is dropped.
 
         """
         return StopStep(self.take(text, ignore), self.matched)
 
 
 def stop_list(stops: Iterable[str]) -> list[str]:
-    """List stop strings; a single string is one stop."""
+    """Return the stop strings as a list; a single string is one stop."""
     if not isinstance(stops, Iterable):
         raise TypeError(f"stop is {type(stops).__name__} {stops!r}, not a list of strings")
     listed = [stops] if isinstance(stops, str) else list(stops)

@@ -1,6 +1,6 @@
 """Sans-I/O transforms of the async stages: an item of the source in, final items out.
 
-They drive the parts of `ChatDecoder`: the core's `Detokenizer`, a splitter, a router.
+They use the components of `ChatDecoder`: the core's `Detokenizer`, a splitter, a router.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Transform(Protocol[T_co]):
-    """A step of the pipeline, without I/O."""
+    """A sans-I/O step of the pipeline."""
 
     @property
     def finished(self) -> bool:
-        """Whether no more items come."""
+        """Whether the output has ended."""
         ...
 
     def feed(self, item: Any) -> Sequence[T_co]:
@@ -40,15 +40,15 @@ class Transform(Protocol[T_co]):
 
 
 class StageRunner(Generic[T]):
-    """A transform at work: its source may fail, and so may it, and then it gives what it holds.
+    """Runner of a transform that flushes held items when the source or the transform fails.
 
     Args:
-        transform: What takes the items.
-        translate: Makes the error that is raised of one that the source or the transform raised.
+        transform: The transform.
+        translate: Converts an error of the source or the transform into the error to raise.
 
     Attributes:
-        ended: Whether nothing more is given.
-        failure: What the source or the transform failed with.
+        ended: Whether the output has ended.
+        failure: The translated error of the source or the transform, or None.
 
     """
 
@@ -69,27 +69,27 @@ class StageRunner(Generic[T]):
         transform = self._transform
         try:
             given = transform.feed(item)
-        except Exception as error:  # noqa: BLE001 - a source can give anything
+        except Exception as error:  # noqa: BLE001 - items of a source are untrusted
             return self.end(error)
         self.ended = transform.finished
         return given
 
     def end(self, failure: Exception | None = None) -> Sequence[T]:
-        """The source has ended, or failed."""
+        """Flush the transform after the source has ended or failed."""
         if self.ended:
             return ()
         self.ended, self.failure = True, failure
         return self._transform.finish(failure)
 
     def check(self) -> None:
-        """Raise what the source or the transform failed with, if they did."""
+        """Raise `failure`, if there is one."""
         if (failure := self.failure) is not None:
             raised = self._translate(failure)
             raise raised from (failure.__cause__ if raised is failure else failure)
 
 
 class UntilEos:
-    """Ends at an end token."""
+    """Truncation at an end token."""
 
     def __init__(self, eos_ids: Collection[int]) -> None:
         self.finished = False
@@ -108,7 +108,7 @@ class UntilEos:
 
 
 class Detokenize:
-    """Turns ids into chunks."""
+    """Decoding of ids into chunks."""
 
     finished = False
 
@@ -118,7 +118,7 @@ class Detokenize:
         self._router = ChunkRouter(self._answer, ANSWER)
 
     def feed(self, item: Any) -> Sequence[Chunk]:
-        if isinstance(item, Chunk):  # its ids have no text
+        if isinstance(item, Chunk):  # the chunk's ids have no text
             self._send(self._detok.flush())
             self._answer.add(item.ids, "")
         else:
@@ -135,7 +135,7 @@ class Detokenize:
 
 
 class Split:
-    """Puts the answer's chunks on channels, by what a splitter makes of their text."""
+    """Assignment of chunks to channels by a splitter."""
 
     finished = False
 
@@ -149,7 +149,7 @@ class Split:
         if chunk.channel is ANSWER and chunk.text and chunk.malformed is None:
             self._answer.add(chunk.ids, chunk.text)
             self._router.route(self._splitter.feed(chunk.text), self._splitter.channel)
-        else:  # another splitter has decided on it; no markup reaches over that
+        else:  # already assigned by another splitter; markup does not span it
             self._router.route(self._splitter.finish(), self._splitter.channel)
             self._router.pass_on(chunk)
         return self._router.take()
@@ -160,7 +160,7 @@ class Split:
 
 
 class StopAt:
-    """Ends at a stop string."""
+    """Truncation at a stop string."""
 
     def __init__(self, stops: StopStrings, scope: frozenset[Channel]) -> None:
         self.finished = False
@@ -186,7 +186,7 @@ class StopAt:
 
 
 class DecodeChat:
-    """Turns ids into deltas."""
+    """Decoding of ids into deltas."""
 
     __slots__ = ("_decoder", "_reason", "finished")
 
@@ -220,7 +220,7 @@ class DecodeChat:
 
 
 class PassOn:
-    """Gives the items of its source as they are."""
+    """Identity transform."""
 
     finished = False
 

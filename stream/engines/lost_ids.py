@@ -1,9 +1,9 @@
-"""Ids that llama.cpp's server leaves out of its stream, inferred from their text and number.
+"""Inference of ids that llama.cpp's server omits from its stream, from their text and number.
 
-While a character is incomplete the server sends nothing. Then comes one event with the whole text, but only the last of
-the ids that made it; `tokens_predicted` shows how many there were. The bytes of the others are known, and so is that some
-ids of that number have them. Which ones is inferred: first those that the tokenizer itself would choose, since a model
-mostly writes as it has read, then any. Text and count come out right in either case.
+While a character is incomplete, the server sends nothing. Then one event has the complete text, but only the last of
+its ids; `tokens_predicted` gives the number of ids. So the bytes and the number of the missing ids are known. The
+tokenizer's own encoding of the bytes is tried first, because models mostly generate canonical encodings, then any split
+of that length. Text and count are correct in either case.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from tokenweir.encode.tokenizer import Tokenizer
 
 REPLACEMENT = "\ufffd".encode()
 INCOMPLETE = (b"\xf0", b"\xf0\x9f", b"\xf0\x9f\x98")
-"""Bytes of a character that lacks more; each decodes to one U+FFFD."""
+"""Incomplete byte sequences of a character; each decodes to one U+FFFD."""
 
 
 class LostIds:
-    """What finds ids for text, with a tokenizer's vocabulary."""
+    """Inference of ids from text, with a tokenizer's vocabulary."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
     def before(self, ids: Sequence[int], text: str, count: int) -> tuple[list[int], list[int]]:
-        """Infer the `count` ids before `ids`, which all together have made `text`.
+        """Infer the `count` ids before `ids`; all of them together decode to `text`.
 
         Returns:
-            The inferred ids, and those of `ids` that follow them: none if their bytes are no part of the text.
+            The inferred ids, and the ids that follow them: `ids`, or an empty list if their bytes are not in the text.
 
         """
         chosen = self._encoded(text)
@@ -38,25 +38,25 @@ class LostIds:
         known = b"".join(map(self._tokenizer.token_bytes, ids))
         if whole.endswith(known):
             return self._made(whole[: len(whole) - len(known)], count), list(ids)
-        if text.endswith("\ufffd"):  # what `ids` begin does not go on
+        if text.endswith("\ufffd"):  # the character that `ids` begin is not completed
             return self._made(whole[: -len(REPLACEMENT)], count), list(ids)
         return self._made(whole, count + len(ids)), []
 
     def incomplete(self, count: int) -> list[int]:
-        """Infer ids whose character was never completed, so that no text of them was sent: any that are incomplete too."""
+        """Return placeholder ids for a character that was never completed: any ids of incomplete bytes."""
         return self._made((INCOMPLETE[-1] * count)[:count], count)
 
     def _made(self, data: bytes, count: int) -> list[int]:
-        for stand_in in (REPLACEMENT, *INCOMPLETE):  # U+FFFD is what the server makes of bytes that are no character
+        for stand_in in (REPLACEMENT, *INCOMPLETE):  # the server sends U+FFFD for invalid bytes
             if (ids := self._split(data.replace(REPLACEMENT, stand_in), count)) is not None:
                 return ids
-        return self._encoded(data.decode("utf-8", "replace"))  # another vocabulary: the text, whatever the count
+        return self._encoded(data.decode("utf-8", "replace"))  # another vocabulary: match the text, ignore the count
 
     def _encoded(self, text: str) -> list[int]:
         return self._tokenizer.encode(text, add_special_tokens=False, parse_special=False)
 
     def _split(self, data: bytes, count: int) -> list[int] | None:
-        """Exactly `count` ids whose bytes are `data`; None if there are none. Long tokens come first."""
+        """Return exactly `count` ids whose bytes are `data`, long tokens first; None if there is no such split."""
         dead: set[tuple[int, int]] = set()
         ids: list[int] = []
 

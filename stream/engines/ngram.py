@@ -1,4 +1,4 @@
-"""An n-gram model over the embedded vocabulary: a toy that answers anything, and understands nothing."""
+"""N-gram model over the embedded vocabulary: a toy for demonstrations."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from tokenweir.stream.events.sampling import Sampling
 
 DEFAULT_TEMPERATURE = 0.8
 DEFAULT_MAX_TOKENS = 512
-ECHO = 0.05  # probability of going on as the prompt did after the same id
+ECHO = 0.05  # probability of copying the id that followed in the prompt
 
 
 class NgramEngine:
-    """Draw each id by the three before it: an n-gram toy, not a language model.
+    """Engine that draws each id from an n-gram model of order 4: a toy, not a language model.
 
-    It needs no download and answers any prompt over the embedded vocabulary with what looks like language: often a
-    thinking block first, and an end token at the end. It has no idea what it says. The prompt counts in two ways:
-    dialogues whose question shares words with the last turn are preferred, and now and then a few words are repeated.
+    It needs no download and answers any prompt over the embedded vocabulary with language-like text: often a thinking
+    block first, and an end token at the end. The prompt has two effects: dialogues whose question shares words with the
+    last turn are preferred, and a few words are occasionally repeated.
 
     Sampling: `max_tokens` (512 if None), `temperature` (0.8 if None; 0 is greedy, which soon repeats itself), `top_k`,
     `top_p`, `seed`, `stop_token_ids` and `min_tokens` are honoured; under `ignore_eos` no end token is drawn. `stop` is
-    about text, so it is the decoder's. `n` above 1 is refused.
+    left to the decoder. `n` above 1 is refused.
 
     Attributes:
-        table: What it has counted.
+        table: The n-gram counts.
         delay: Seconds before each id.
 
     """
@@ -44,8 +44,8 @@ class NgramEngine:
         """Make an engine.
 
         Args:
-            table: None means the one that comes with the package.
-            delay: Seconds before each id, for an answer that can be watched.
+            table: The counts; None means the package's own.
+            delay: Seconds before each id, for visible streaming.
 
         Raises:
             TypeError: An argument is of the wrong type.
@@ -61,7 +61,7 @@ class NgramEngine:
         self.delay = delay
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
-        """Generate from `prompt_ids`, one id at a time; about 0.2 ms of computing each.
+        """Generate from `prompt_ids`, one id at a time.
 
         Raises:
             EngineError: An id of the prompt is outside the vocabulary, or an option cannot be honoured.
@@ -102,7 +102,7 @@ class NgramEngine:
         thinking = tags[-1:] == [opening]
         for drawn in range(max_tokens):
             probabilities = table.probabilities(context[-(ORDER - 1) :], weights, unigrams)
-            # Tags and end tokens come only where they make sense, as often as they were counted there.
+            # Tags and end tokens are drawn only where they are valid, by their counts there.
             if thinking:
                 rule = [closing]
             else:
@@ -125,7 +125,7 @@ class NgramEngine:
 
 
 def last_turn(prompt_ids: Sequence[int], end_ids: Sequence[int]) -> Sequence[int]:
-    """The ids of the last turn that an end token closes; all ids if none does."""
+    """Return the ids of the last turn that an end token closes, or all ids."""
     ends = [position for position, token_id in enumerate(prompt_ids) if token_id in end_ids]
     if not ends:
         return prompt_ids
@@ -140,7 +140,7 @@ def draw(probabilities: Floats, sampling: Sampling, rng: np.random.Generator) ->
     temperature = DEFAULT_TEMPERATURE if sampling.temperature is None else sampling.temperature
     if temperature == 0:
         return int(probabilities.argmax())
-    # By the maximum first: a power of a small number would underflow at low temperatures.
+    # Normalise by the maximum first, because powers of small numbers underflow at low temperatures.
     weights = (probabilities / probabilities.max()) ** (1 / temperature)
     candidates = np.arange(len(weights))
     if sampling.top_k is not None or sampling.top_p is not None:

@@ -1,4 +1,4 @@
-"""Counts of n-grams, kept as the text that was counted."""
+"""N-gram counts, computed on demand from the training text."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from tokenweir.encode.errors import EngineError
 ORDER = 4  # ids in a window: three of context, one to follow
 ID_BITS = 13  # of a packed id; ORDER of them fit a signed 64-bit word
 
-# Chosen by reading answers, for sentences that hold together; perplexity would choose otherwise.
+# Tuned by reading answers, for coherent sentences; the optimum for perplexity differs.
 DISCOUNT = 0.75
-DIALOGUE_WEIGHT = 8.0  # how often an id of a dialogue counts; one of the prose counts once
-TOPIC_GAIN = 0.7  # how strongly a dialogue counts more if its question shares words with the prompt
+DIALOGUE_WEIGHT = 8.0  # weight of a dialogue's ids; prose has weight 1
+TOPIC_GAIN = 0.7  # extra weight of dialogues whose question shares words with the prompt
 
 Floats = NDArray[np.float64]
 
 
 class NgramTable:
-    """How often which id followed one, two or three others, by topic.
+    """Counts of the ids that follow one, two or three others, by topic.
 
-    No n-grams are stored: the file is the training text, and one sorted array of its windows of four ids, packed into a
-    word each, serves every order, since the windows that begin with some context are one range of it.
+    No n-grams are stored. The file is the training text. One sorted array of its windows of four ids, each packed into
+    a word, serves every order, because the windows that begin with a context are one range of it.
 
     Attributes:
-        vocab_size: Ids are below it.
-        control_ids: The added tokens, which are never drawn but by rule.
-        end_ids: Those of them that end an answer.
-        think_ids: Those that open and close a thinking block.
+        vocab_size: Upper bound of the ids, exclusive.
+        control_ids: The added tokens, which only rules emit.
+        end_ids: The control ids that end an answer.
+        think_ids: The control ids that open and close a thinking block.
 
     """
 
@@ -51,7 +51,7 @@ class NgramTable:
 
         Raises:
             KeyError: An array is missing.
-            ValueError: The arrays do not fit together.
+            ValueError: The arrays are inconsistent.
 
         """
         self.vocab_size = int(arrays["vocab_size"])
@@ -74,7 +74,7 @@ class NgramTable:
         self._windows = windows[order]
         self._topics = topics[: len(windows)][order]
 
-        # One row a dialogue, by inverse document frequency: the rarer a word among the questions, the more it says.
+        # One row per dialogue, weighted by inverse document frequency.
         asked = np.zeros((int(topics.max()), self.vocab_size), dtype=bool)
         asked[arrays["question_topics"], arrays["question_ids"]] = True
         self._asked = asked
@@ -96,13 +96,13 @@ class NgramTable:
             raise EngineError(f"{path}: not an n-gram table: {error}") from error
 
     def topic_weights(self, words: Sequence[int]) -> Floats:
-        """How much an id of each topic counts for a prompt of these ids; the prose counts 1."""
+        """Return the weight of each topic for a prompt of these ids; prose has weight 1."""
         present = np.unique(np.asarray(words, dtype=np.int64))
         shared = (self._asked[:, present] * self._rarity[present]).sum(axis=1)
         return np.append(DIALOGUE_WEIGHT * np.exp(TOPIC_GAIN * shared), 1.0)
 
     def counts(self, context: Sequence[int], weights: Floats) -> Floats:
-        """Weighted counts of what followed `context` (at most three ids), one for each id of the vocabulary."""
+        """Return the weighted count of each id of the vocabulary after `context` (at most three ids)."""
         free = ID_BITS * (ORDER - len(context))
         prefix = 0
         for token_id in context:
@@ -113,12 +113,12 @@ class NgramTable:
         return np.asarray(counts, dtype=np.float64)
 
     def probabilities(self, context: Sequence[int], weights: Floats, unigrams: Floats) -> Floats:
-        """Interpolated absolute discounting (Ney, Essen and Kneser 1994), up to the longest context that is known.
+        """Return probabilities by interpolated absolute discounting (Ney, Essen and Kneser 1994).
 
         Args:
             context: At most three ids.
-            weights: By topic, as from `topic_weights`.
-            unigrams: `counts((), weights)`, which a generation makes once since it goes over the whole text.
+            weights: The result of `topic_weights`.
+            unigrams: `counts((), weights)`, computed once a generation because it scans the whole text.
 
         """
         result: Floats = unigrams / unigrams.sum()
@@ -134,5 +134,5 @@ class NgramTable:
 
 @cache
 def default_table() -> NgramTable:
-    """The table that comes with the package: some 80 short dialogues and the first pages of a novel."""
+    """Return the package's table: some 80 short dialogues and the first pages of a novel."""
     return NgramTable.from_file(resources.files("tokenweir.stream").joinpath("data/ngram.npz"))

@@ -1,4 +1,4 @@
-"""No engine: for a server that renders and derenders around an engine that somebody else asks."""
+"""Null engine for a server that only renders and derenders, while clients call the engine themselves."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 
 
 class NoEngine:
-    """Stands where an engine is named, and refuses to generate.
+    """Placeholder for an engine; refuses to generate.
 
     Attributes:
-        context_size: The most ids that prompt and answer may have, which render tells from what is too long.
+        context_size: Most ids of prompt and answer together; render refuses longer prompts.
 
     """
 
     supports = frozenset(DEFAULTS)
 
     def __init__(self, context_size: int | None = None) -> None:
-        """Say how long the model's context is, if that is known.
+        """Make the placeholder, with the model's context size if known.
 
         Raises:
-            TypeError: It is no int.
-            ValueError: It is below 1.
+            TypeError: The size is not an int.
+            ValueError: The size is below 1.
 
         """
         if context_size is not None:
@@ -34,7 +34,7 @@ class NoEngine:
         self.context_size = context_size
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
-        """Refuse.
+        """Raise.
 
         Raises:
             EngineError: Always; its `kind` is "unsupported".

@@ -1,4 +1,4 @@
-"""What an engine is: ids in, ids out."""
+"""Protocol of engines: prompt ids in, new ids out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tokenweir.stream.events.step import EngineStep
 
 
 def check_engine(engine: object, name: str = "engine") -> None:
-    """Refuse what is no engine, or says what makes no sense of itself; `name` is what it is called where it was given.
+    """Raise unless an object is an engine with valid attributes; `name` is its argument name, for messages.
 
     Raises:
-        TypeError: It is none, or one of its attributes is of the wrong type.
-        ValueError: Its context holds nothing.
+        TypeError: It is not an engine, or one of its attributes has the wrong type.
+        ValueError: Its `context_size` is below 1.
 
     """
     if isinstance(engine, type):
@@ -32,12 +32,12 @@ def check_engine(engine: object, name: str = "engine") -> None:
 
 
 def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str]) -> None:
-    """Refuse fields that an engine cannot honour, before it generates.
+    """Raise for fields that an engine cannot honour, before it generates.
 
     Args:
         engine: Its name, for the message.
-        sampling: What is asked of it.
-        supports: The fields that it honours, besides `ENDS`; `extra` stands for all of its keys.
+        sampling: The requested sampling.
+        supports: The fields that it honours, besides `ENDS`; `extra` includes all of its keys.
 
     Raises:
         EngineError: Names the field and its value; its `kind` is "unsupported" and its `option` the field.
@@ -49,7 +49,7 @@ def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str
 
 
 def refuse_several(engine: str, sampling: Sampling) -> None:
-    """Refuse parallel answers, for an engine without `parallel`.
+    """Raise for parallel answers, for an engine without `parallel`.
 
     Raises:
         EngineError: `sampling.n` is not 1.
@@ -60,7 +60,7 @@ def refuse_several(engine: str, sampling: Sampling) -> None:
 
 
 def check_ranges(sampling: Sampling) -> None:
-    """Refuse numbers that say nothing, for an engine that draws by itself.
+    """Raise for numbers out of range, for an engine with its own sampler.
 
     Raises:
         EngineError: Names the field and its value.
@@ -78,16 +78,16 @@ def check_ranges(sampling: Sampling) -> None:
 
 
 class Engine(Protocol):
-    """Anything that turns prompt ids into an async generator of new ids.
+    """Object that turns prompt ids into an async generator of new ids.
 
-    Closing the generator (`aclose()`) cancels the generation at once. An engine that can generate several answers to one
-    prompt together says so by an attribute `parallel = True`, and then tells them apart by `EngineStep.index`.
+    Closing the generator (`aclose()`) cancels the generation at once. An engine that generates several answers to one
+    prompt together has an attribute `parallel = True` and sets `EngineStep.index`.
 
-    Three more attributes are read where an engine has them. `supports` is the set of `Sampling`'s fields that it honours
-    besides those that end an answer, so that others can be refused before it is asked; one without it is given everything.
-    `context_size` is the most ids that prompt and answer may have together. `runs_ahead = True` says that the engine goes on
-    while its generator is not asked, and gives all ids since then at once, as vLLM's `AsyncLLM` does: a busy server then
-    asks it once a frame.
+    Three more attributes are optional. `supports` is the set of `Sampling`'s fields that the engine honours besides
+    those that end an answer, so that others are refused early; without it, all fields are passed on. `context_size` is
+    the most ids of prompt and answer together. `runs_ahead = True` means that the engine generates while its generator
+    is not polled, and then yields all new ids at once, as vLLM's `AsyncLLM` does: a busy server then polls it once a
+    frame.
     """
 
     def generate(

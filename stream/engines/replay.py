@@ -1,4 +1,4 @@
-"""Recorded streams of ids, played back with their times: the embedded default engine."""
+"""Replay of recorded id streams with their timing: the embedded default engine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ RECORDINGS = "data/recordings"  # in the package tokenweir.stream
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A stream of ids and the time before each of them.
+    """A stream of ids with the delay before each id.
 
     Attributes:
-        name: What to ask for it by.
-        prompt: The question that it answers, for people.
+        name: The recording's name.
+        prompt: The question that it answers, for readers.
         ids: The whole answer, tags and end token included.
         waits_ms: Milliseconds between an id and the one before it; the first one counts from the request.
 
@@ -37,10 +37,10 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     waits_ms: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be played.
+        """Validate the recording.
 
         Raises:
-            ValueError: The times are not one for each id, or one is negative.
+            ValueError: `waits_ms` and `ids` differ in length, or a time is negative.
 
         """
         if len(self.ids) != len(self.waits_ms):
@@ -54,7 +54,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """Read a recording: a JSON object with the attributes' names.
 
         Raises:
-            EngineError: The file cannot be read or is not a recording; the message says where.
+            EngineError: The file cannot be read or is not a recording; the message gives the place.
 
         """
         try:
@@ -64,7 +64,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def default_recordings() -> tuple[Recording, ...]:
-    """The recordings that come with the package, over the embedded vocabulary, in the order of their names.
+    """Return the package's recordings over the embedded vocabulary, in the order of their names.
 
     Their texts were written for this project and their times drawn at random by scripts/record_demo: no model made them.
     """
@@ -74,35 +74,34 @@ def default_recordings() -> tuple[Recording, ...]:
 
 
 class ReplayEngine:
-    """Play recordings back: a recording, not a model.
+    """Engine that replays recordings; there is no model.
 
-    Whatever the prompt is, the answers come in the order of the recordings, one for each call of `generate`, and start
-    again after the last; or always the same one, if the engine is made with its name. Of the sampling only `max_tokens`
-    changes what is played: nothing is sampled here. Each id comes at its time, counted from the request, and a slow reader
-    gets all that are due at once.
+    The prompt is ignored. Each call of `generate` plays the next recording, cyclically, or always the one whose name
+    was given. Nothing is sampled: only `max_tokens` has an effect. Each id is due at its time after the request, and a
+    slow reader gets all due ids at once.
 
     Attributes:
-        recordings: What is played, in this order.
-        speed: How many times faster than recorded; None plays without waiting.
+        recordings: The recordings, in the order of playing.
+        speed: Factor by which to play faster than recorded; None plays without waiting.
 
     """
 
-    supports = frozenset({"temperature", "top_k", "top_p", "seed"})  # what it plays is one of the answers drawn by them
-    runs_ahead = True  # its times go on while nobody asks
+    supports = frozenset({"temperature", "top_k", "top_p", "seed"})  # a recording is a possible result of any of these
+    runs_ahead = True  # the recorded clock runs while the generator is not polled
 
     def __init__(
         self, recordings: Sequence[Recording] | None = None, *, speed: float | None = 1.0, name: str | None = None
     ) -> None:
-        """Make an engine of recordings.
+        """Make an engine from recordings.
 
         Args:
-            recordings: What to play; None means those that come with the package.
-            speed: How many times faster than recorded; None or 0 plays without waiting.
+            recordings: The recordings; None means the package's own.
+            speed: Factor by which to play faster than recorded; None or 0 plays without waiting.
             name: Play only the recording of this name.
 
         Raises:
             TypeError: An argument is of the wrong type.
-            ValueError: There is no recording, or none of this name, or `speed` is negative.
+            ValueError: There is no recording, no recording has this name, or `speed` is negative.
 
         """
         recordings = default_recordings() if recordings is None else _checked(recordings)
@@ -125,8 +124,7 @@ class ReplayEngine:
         """Play the next recording, up to `sampling.max_tokens` ids of it.
 
         Raises:
-            EngineError: `sampling.n` is not 1, a number says nothing, or something is asked for that a recording cannot
-                promise.
+            EngineError: `sampling.n` is not 1, a number is out of range, or a recording cannot honour a field.
 
         """
         refuse_unsupported("a recording", sampling, self.supports)
@@ -150,10 +148,10 @@ class ReplayEngine:
 
 
 def _checked(recordings: object) -> tuple[Recording, ...]:
-    """The recordings that were given.
+    """Return the given recordings as a tuple.
 
     Raises:
-        TypeError: They are none.
+        TypeError: An item is not a recording, or there is no sequence.
 
     """
     if not isinstance(recordings, Iterable):

@@ -1,7 +1,7 @@
-"""SGLang: ids in and out over HTTP, by `/generate`; with `--skip-tokenizer-init` the server needs no tokenizer at all.
+"""Client of SGLang: ids in and out over HTTP, by `/generate`; works with `--skip-tokenizer-init`.
 
-Its stream repeats all ids in every chunk, unless the server runs with `--incremental-streaming-output`. Which of the two
-it is shows in `completion_tokens`, so nobody has to say. Written by the protocol of SGLang 0.5.23 (`io_struct.py`);
+Its stream repeats all ids in every chunk, unless the server runs with `--incremental-streaming-output`. The mode is
+detected by `completion_tokens`. Written by the protocol of SGLang 0.5.23 (`io_struct.py`);
 closing the connection ends the generation there.
 """
 
@@ -56,29 +56,29 @@ class _Chunk(Event):
 
 
 class SglangEngine(ModelCardEngine):
-    """Generate with an SGLang server.
+    """Engine over an SGLang server.
 
-    Sampling: everything is honoured; `grammar` is EBNF. `extra` may have `lora_path`, `cache_salt`, `priority`, `regex`,
-    `stop_regex`, `structural_tag`. `stop` is not sent: the decoder, which knows what is thinking, finds stop strings and
-    closes. `n` above 1 becomes that many requests.
+    Sampling: every field is honoured; `grammar` is EBNF. `extra` may have `lora_path`, `cache_salt`, `priority`,
+    `regex`, `stop_regex`, `structural_tag`. `stop` is not sent: the decoder, which knows what is thinking, finds stop
+    strings and closes. `n` above 1 becomes that many requests.
 
     Attributes:
-        context_size: The most ids that prompt and answer may have, once `served` has asked.
+        context_size: Most ids of prompt and answer together, known after a call of `served`.
 
     """
 
     supports = frozenset({*NAMES, "extra"})
 
     def __init__(self, url: str, *, logprobs: bool = False, **options: Any) -> None:
-        """Name a server; nothing is sent yet.
+        """Configure the client; nothing is sent yet.
 
         Args:
-            url: Its address, such as `http://127.0.0.1:30000`.
+            url: The server's address, such as `http://127.0.0.1:30000`.
             logprobs: Ask for the logprob of every id.
             **options: As for `EngineServer`: `api_key`, `connect_timeout`, `read_timeout`.
 
         Raises:
-            EngineError: httpx is not installed, or the address is none.
+            EngineError: httpx is not installed, or the address is invalid.
             TypeError: An argument is of the wrong type.
 
         """
@@ -87,7 +87,7 @@ class SglangEngine(ModelCardEngine):
         self._logprobs = logprobs
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
-        """Generate from `prompt_ids`; ids come as the server sends them.
+        """Generate from `prompt_ids`; yields ids as the server sends them.
 
         Raises:
             EngineError: A field cannot be honoured, or the server cannot be reached, refuses or fails; see its `kind`.
@@ -98,7 +98,7 @@ class SglangEngine(ModelCardEngine):
         if sampling.max_tokens == 0:
             return
         if sampling.max_tokens is None and (rest := await self._rest_of_context(len(prompt_ids))) is not None:
-            fields["max_new_tokens"] = rest  # else it would be 128
+            fields["max_new_tokens"] = rest  # the server's default is 128
         if "json_schema" in fields:
             fields["json_schema"] = msgspec.json.encode(fields["json_schema"]).decode()
         body = {name: fields.pop(name) for name in REQUEST_EXTRA & set(fields)}
@@ -117,7 +117,7 @@ class SglangEngine(ModelCardEngine):
 
 
 def _step(chunk: _Chunk, given: int) -> EngineStep:
-    """What a chunk adds to the ids that have been given."""
+    """Return the step with a chunk's new ids; `given` ids have been yielded."""
     meta = chunk.meta_info
     if meta is None or chunk.output_ids is None:
         raise EngineError("SGLang sends a chunk without output_ids and meta_info")
@@ -126,8 +126,8 @@ def _step(chunk: _Chunk, given: int) -> EngineStep:
         raise EngineError(f"SGLang ended the answer by {cut_text(end.type)!r}: {cut_text(end.message)}")
     ids = chunk.output_ids
     if len(ids) == meta.completion_tokens:
-        ids = ids[given:]  # all that there are
-    elif given + len(ids) != meta.completion_tokens:  # the new ones
+        ids = ids[given:]  # the chunk repeats all ids
+    elif given + len(ids) != meta.completion_tokens:  # the chunk has the new ids only
         raise EngineError(f"SGLang sends {len(ids)} ids after {given} and counts {meta.completion_tokens}")
     logprobs = None
     if meta.output_token_logprobs is not None and ids:

@@ -1,4 +1,4 @@
-"""A blocking generator as an engine: it runs in a thread of its own."""
+"""Adapter that runs a blocking generator as an engine, in its own thread."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from tokenweir.stream.events.step import EngineStep
 Step = Sequence[int] | EngineStep
 
 EXIT_PATIENCE = 5.0
-"""Seconds for which the end of the process waits for the steps under way."""
+"""Seconds that process exit waits for running steps."""
 
 
 class SyncEngine:
-    """Run a blocking generator of ids in a thread.
+    """Engine that runs a blocking generator of ids in a thread.
 
     One thread carries one generation from start to end, so thread-local state such as `torch.inference_mode` holds.
-    Once `buffer` steps wait for the reader, the thread waits too. The reader takes all that wait at once.
+    Backpressure: the thread waits while the buffer has `buffer` steps. The reader takes all buffered steps at once.
 
-    Closing returns at once. There is no way to interrupt a step in Python: the step under way is finished and dropped,
-    then the blocking generator is closed in its own thread, and only then does its place become free for the next one.
-    The end of the process waits for that too, but no longer than 5 seconds.
+    Closing returns at once. Python cannot interrupt a step, so the running step finishes and its result is dropped.
+    Then the blocking generator is closed in its own thread, and its slot becomes free. Process exit waits for that too,
+    for at most 5 seconds.
 
     Attributes:
-        max_concurrency: Most generations that run at the same time.
-        buffer: Most steps that wait for the reader.
+        max_concurrency: Most concurrent generations.
+        buffer: Most steps that are buffered for the reader.
 
     """
 
@@ -48,14 +48,14 @@ class SyncEngine:
         max_concurrency: int = 1,
         buffer: int = 16,
     ) -> None:
-        """Make an engine of a function.
+        """Make an engine from a function.
 
         Args:
             generate: Called in the thread with the prompt's ids and the sampling; returns an iterable of ids, of
-                sequences of ids, or of `EngineStep`. If that has a `close()`, it is called at the end in any case.
-            max_concurrency: Most generations at the same time; more wait for their turn. Few models may be called from
-                two threads at once, so the default is 1.
-            buffer: Most steps to hold for the reader.
+                sequences of ids, or of `EngineStep`. Its `close()`, if any, is always called at the end.
+            max_concurrency: Most concurrent generations; more wait in a queue. Few models may be called from two
+                threads at once, so the default is 1.
+            buffer: Most steps to buffer for the reader.
 
         Raises:
             TypeError: An argument is of the wrong type.
@@ -72,18 +72,18 @@ class SyncEngine:
         self.max_concurrency = max_concurrency
         self.buffer = buffer
         self._generate = generate
-        self._line: list[_HandOff] = []  # as they came: the first `max_concurrency` generate, the others wait
+        self._line: list[_HandOff] = []  # FIFO: the first `max_concurrency` generate, the others wait
         self._moved = Condition()
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Step, None]:
         """Generate from `prompt_ids` under asyncio or trio.
 
-        Whatever the blocking generator raises is raised here, after the steps before it; `SystemExit` and its like, which
-        would end the reader's process, as `EngineError`. What it raises once this generator is closed goes to
+        Errors of the blocking generator are raised here, after the steps before them. `SystemExit` and similar errors,
+        which would end the reader's process, become `EngineError`. Errors after this generator is closed go to
         `threading.excepthook`.
         """
         steps = _HandOff(self.buffer)
-        # A daemon: an engine that hangs in a step must not keep the process from ending.
+        # A daemon thread: an engine that hangs in a step must not block process exit.
         thread = Thread(
             target=copy_context().run,
             args=(self._produce, prompt_ids, sampling, steps),
@@ -91,8 +91,8 @@ class SyncEngine:
             daemon=True,
         )
         thread.start()
-        # The reader's waiting is done in one more thread, from anyio's pool: about 0.1 ms a hop. Waking the event loop
-        # from the engine's thread would be cheaper, but that thread would then depend on the loop being alive.
+        # The reader waits in another thread, from anyio's pool. Waking the event loop from the engine's thread would be
+        # cheaper, but would make that thread depend on a running loop.
         waiting = anyio.CapacityLimiter(1)
         try:
             while taken := await to_thread.run_sync(steps.take, abandon_on_cancel=True, limiter=waiting):
@@ -100,7 +100,7 @@ class SyncEngine:
                     yield step
         finally:
             steps.close()
-            with self._moved:  # it may still wait for its turn
+            with self._moved:  # it may still be queued
                 self._moved.notify_all()
 
     def _produce(self, prompt_ids: Sequence[int], sampling: Sampling, steps: _HandOff) -> None:
@@ -132,7 +132,7 @@ class SyncEngine:
 
 
 def _of_the_engine(error: BaseException) -> BaseException:
-    """Make an error of what would end the process, or the reader, where it is raised: in this thread it ends the engine."""
+    """Convert exceptions that would end the process or the reader into `EngineError`; return others unchanged."""
     if not isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | CancelledError | StopIteration):
         return error
     failure = EngineError(f"the engine ended itself: {type(error).__name__}: {error}")
@@ -141,7 +141,7 @@ def _of_the_engine(error: BaseException) -> BaseException:
 
 
 class _HandOff:
-    """Steps on their way from one thread to another, never more than `size` of them."""
+    """Bounded queue of steps from the engine's thread to the reader's."""
 
     def __init__(self, size: int) -> None:
         self.closed = False
@@ -152,7 +152,7 @@ class _HandOff:
         self._changed = Condition()
 
     def put(self, step: Step) -> bool:
-        """Wait for room and add a step; False if the reader is gone."""
+        """Wait for room and add a step; return false if the reader has closed."""
         with self._changed:
             self._changed.wait_for(lambda: self.closed or len(self._steps) < self._size)
             if not self.closed:
@@ -161,13 +161,13 @@ class _HandOff:
             return not self.closed
 
     def end(self, failure: BaseException | None) -> None:
-        """No more steps come; `failure` is raised after the last one."""
+        """Mark the end of the steps; `failure` is raised after the last one."""
         with self._changed:
             self._ended, self._failure = True, failure
             self._changed.notify_all()
 
     def take(self) -> list[Step]:
-        """Wait for steps and take all there are; none means the end."""
+        """Wait for steps and return all of them; an empty list means the end."""
         with self._changed:
             self._changed.wait_for(lambda: self.closed or self._ended or self._steps)
             taken = list(self._steps)
@@ -178,7 +178,7 @@ class _HandOff:
             return taken
 
     def close(self) -> None:
-        """The reader is gone."""
+        """Mark the reader as closed."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()
@@ -189,10 +189,10 @@ _running: dict[Thread, _HandOff] = {}
 
 @atexit.register
 def _end_running() -> None:
-    """Close what still runs, and let its threads end.
+    """Close the running generations and wait for their threads.
 
-    A thread that comes back from native code to an interpreter which is being torn down can abort the whole process;
-    CTranslate2 4.8 and pybind11 do.
+    A thread that returns from native code during interpreter shutdown can abort the process, as CTranslate2 4.8 and
+    pybind11 do.
     """
     deadline = time.monotonic() + EXIT_PATIENCE
     running = list(_running.items())

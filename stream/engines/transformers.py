@@ -1,6 +1,6 @@
-"""transformers: `model.generate` as an engine, and deltas of what it makes by way of its `streamer`.
+"""Adapters for transformers: `model.generate` as an engine, and deltas from its `streamer`.
 
-A streamer is any object with `put` and `end`, so `ChatStreamer` needs nothing of transformers. The streamer was verified
+A streamer is any object with `put` and `end`, so `ChatStreamer` does not import transformers. It was verified
 with transformers 5.23, with PyTorch 2.15 on the CPU.
 """
 
@@ -24,16 +24,16 @@ from tokenweir.stream.events.step import EngineStep
 
 
 class ChatStreamer:
-    """Decode while `generate` runs; pass it twice, since it also says when the answer has ended.
+    """Streamer that decodes while `generate` runs. Pass it twice, because it is also the stopping criterion.
 
         streamer = ChatStreamer(tokenizer, show, stop=["\\n\\n"])
         model.generate(input_ids, streamer=streamer, stopping_criteria=[streamer])
 
-    It takes one answer after another: each begins with the prompt, which `generate` gives first. `generate` blocks; to
-    read deltas in an event loop, run it in a thread.
+    It can decode several answers in turn: each begins with the prompt, which `generate` passes first. `generate`
+    blocks; to read deltas in an event loop, run it in a thread.
 
     Attributes:
-        decoder: What decodes the answer.
+        decoder: The decoder of the current answer.
 
     """
 
@@ -45,19 +45,19 @@ class ChatStreamer:
         Args:
             tokenizer: The tokenizer of the model.
             emit: Called in `generate`'s thread with every list of deltas that is not empty; the last has the `Finish`.
-            options: See `DecoderOptions`. `max_tokens` should be `generate`'s `max_new_tokens`, which says whether an
-                answer that just ends is cut short.
+            options: See `DecoderOptions`. `max_tokens` should equal `generate`'s `max_new_tokens`, to detect answers
+                that were truncated.
 
         Raises:
             TokenIdError: An id among the options is outside the vocabulary.
-            ValueError: An option that cannot be.
+            ValueError: An option has an invalid value.
 
         """
         self._emit = emit
         self.decoder = ChatDecoder(tokenizer, **options)
 
     def put(self, value: Any) -> None:
-        """Take a prompt, of shape (1, n), or new ids, of shape (k,).
+        """Process a prompt, of shape (1, n), or new ids, of shape (k,).
 
         Raises:
             ValueError: There is more than one answer.
@@ -72,12 +72,12 @@ class ChatStreamer:
             self._emit(deltas)
 
     def end(self) -> None:
-        """Give what is held, and the `Finish` if it has not been given."""
+        """Emit the held text, and the `Finish` if it has not been emitted."""
         if deltas := self.decoder.finish():
             self._emit(deltas)
 
     def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> bool:
-        """Say whether the answer has ended, as a stopping criterion of `generate`."""
+        """Return whether the answer has ended, as a stopping criterion of `generate`."""
         return self.decoder.finished
 
 
@@ -85,11 +85,11 @@ DEFAULT_MAX_TOKENS = 512
 
 
 class TransformersEngine:
-    """Generate with a model of transformers.
+    """Engine over a model of transformers.
 
     Sampling: `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`, `logit_bias`, `max_tokens` (512 if None),
-    `min_tokens`, `ignore_eos` and `stop_token_ids` are honoured; with none of the first four set it is greedy. `seed` is
-    refused unless the choice is greedy, since PyTorch seeds the whole process.
+    `min_tokens`, `ignore_eos` and `stop_token_ids` are honoured; without the first four it is greedy. `seed` is refused
+    unless the choice is greedy, because PyTorch seeds the whole process.
 
     Closing the generator ends the generation at the model's next token.
     """
@@ -97,14 +97,14 @@ class TransformersEngine:
     supports = frozenset({"temperature", "top_p", "top_k", "min_p", "seed", "repetition_penalty", "logit_bias"})
 
     def __init__(self, model: Any) -> None:
-        """Take a model.
+        """Make an engine from a model.
 
         Args:
-            model: One that has `generate`; or the folder of one, which is loaded as `AutoModelForCausalLM`.
+            model: A model with `generate`, or its folder, which is loaded as `AutoModelForCausalLM`.
 
         Raises:
             EngineError: transformers or PyTorch is not installed, or the folder does not hold a usable model.
-            TypeError: It is no model, nor the folder of one.
+            TypeError: The argument is neither a model nor a folder.
 
         """
         self._model = load_model(Path(model)) if isinstance(model, str | Path) else model
@@ -160,12 +160,12 @@ class TransformersEngine:
         most = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         options: dict[str, Any] = {"max_new_tokens": most, "do_sample": not greedy}
         if not greedy:
-            options |= {"temperature": 1.0, "top_p": 1.0, "top_k": 0} | chosen  # not what the model's folder says
+            options |= {"temperature": 1.0, "top_p": 1.0, "top_k": 0} | chosen  # overrides the model folder's defaults
         if sampling.repetition_penalty is not None:
             options["repetition_penalty"] = sampling.repetition_penalty
         if sampling.logit_bias:
             options["sequence_bias"] = {(token_id,): float(bias) for token_id, bias in sampling.logit_bias.items()}
-        # Under ignore_eos the end tokens are never chosen: `generate` cannot be told to go on past one.
+        # Under ignore_eos the end tokens are suppressed, because `generate` cannot continue past one.
         least = most if sampling.ignore_eos else min(sampling.min_tokens, most)
         if least:
             options["min_new_tokens"] = least
@@ -175,7 +175,7 @@ class TransformersEngine:
 
 
 class _Steps:
-    """The ids of one `generate`, which pushes them, on their way to who pulls them; at most one waits."""
+    """Bridge from the push interface of one `generate` to an iterator, with a buffer of one item."""
 
     def __init__(self) -> None:
         self.closed = Event()
@@ -183,7 +183,7 @@ class _Steps:
         self._prompt = True
 
     def run(self, model: Any, prompt_ids: Sequence[int], options: dict[str, Any]) -> None:
-        """Generate to the end, in a thread of its own."""
+        """Generate to the end, in its own thread."""
         try:
             inputs = prompt_tensor(model, prompt_ids)
             model.generate(**inputs, streamer=self, stopping_criteria=[self], **options)
@@ -193,7 +193,7 @@ class _Steps:
             self._give(None)
 
     def put(self, value: Any) -> None:
-        """Take the prompt, and then new ids."""
+        """Process the prompt, then new ids."""
         if self._prompt:
             self._prompt = False
             return
@@ -201,10 +201,10 @@ class _Steps:
             self._give(token_id)
 
     def end(self) -> None:
-        """Nothing: `run` tells of the end, and of a failure."""
+        """Do nothing, because `run` reports the end and failures."""
 
     def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> bool:
-        """Say whether to stop, as a stopping criterion."""
+        """Return whether to stop, as a stopping criterion."""
         return self.closed.is_set()
 
     def __iter__(self) -> Iterator[int]:
@@ -242,7 +242,7 @@ def load_model(folder: Path) -> Any:
 
 
 def prompt_tensor(model: Any, prompt_ids: Sequence[int]) -> dict[str, Any]:
-    """The ids and their mask as `generate` takes them, of shape (1, n), where the model is."""
+    """Return the ids and their mask as `generate` takes them, of shape (1, n), on the model's device."""
     import torch
 
     ids = torch.tensor([list(prompt_ids)], device=model.device)

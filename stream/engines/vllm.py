@@ -1,4 +1,4 @@
-"""vLLM: ids in and out over HTTP, by `/inference/v1/generate` or, where that is not, by `/v1/completions`.
+"""Client of vLLM: ids in and out over HTTP, by `/inference/v1/generate` with `/v1/completions` as fallback.
 
 The first exists on servers that run with `--enable-scale-out` or `--tokens-only` (up to 0.29 on all), and on NVIDIA
 Dynamo, which takes no `stream`. The second has taken ids as a prompt and returned ids since 0.10.2.
@@ -65,8 +65,8 @@ class _TokenLogprob(Struct):
 
 
 class _Logprobs(Struct):
-    content: list[_TokenLogprob] | None = None  # of /inference/v1/generate
-    token_logprobs: list[float | None] | None = None  # of /v1/completions
+    content: list[_TokenLogprob] | None = None  # in /inference/v1/generate
+    token_logprobs: list[float | None] | None = None  # in /v1/completions
 
 
 class _Choice(Struct):
@@ -82,14 +82,14 @@ class _Chunk(Event):
 
 
 class VllmEngine(ModelCardEngine):
-    """Generate with a vLLM server, or one that speaks its protocol.
+    """Engine over a vLLM server, or one with the same protocol.
 
-    Sampling: everything is honoured. `json_schema` and `grammar` become `structured_outputs`. `extra` may have `model`
+    Sampling: every field is honoured. `json_schema` and `grammar` become `structured_outputs`. `extra` may have `model`
     (a LoRA adapter's name), `cache_salt`, `priority`, `kv_transfer_params`, and vLLM's further sampling parameters, such
     as `bad_words`. `stop` is not sent: the decoder, which knows what is thinking, finds stop strings and closes.
 
     Attributes:
-        context_size: The most ids that prompt and answer may have, once `served` has asked.
+        context_size: Most ids of prompt and answer together, known after a call of `served`.
 
     """
 
@@ -97,16 +97,16 @@ class VllmEngine(ModelCardEngine):
     supports = frozenset({*NAMES, "extra"})
 
     def __init__(self, url: str, *, logprobs: bool = False, stream: bool = True, **options: Any) -> None:
-        """Name a server; nothing is sent yet.
+        """Configure the client; nothing is sent yet.
 
         Args:
-            url: Its address without `/v1`, such as `http://127.0.0.1:8000`.
+            url: The server's address without `/v1`, such as `http://127.0.0.1:8000`.
             logprobs: Ask for the logprob of every id.
-            stream: False for servers that cannot stream ids, such as Dynamo; the answer then comes in one piece.
+            stream: False for servers that cannot stream ids, such as Dynamo; the answer then arrives at once.
             **options: As for `EngineServer`: `api_key`, `connect_timeout`, `read_timeout`.
 
         Raises:
-            EngineError: httpx is not installed, or the address is none.
+            EngineError: httpx is not installed, or the address is invalid.
             TypeError: An argument is of the wrong type.
 
         """
@@ -114,10 +114,10 @@ class VllmEngine(ModelCardEngine):
         super().__init__(EngineServer("vLLM", url, **options))
         self._logprobs = logprobs
         self._stream = stream
-        self._has_generate: bool | None = None  # not known yet
+        self._has_generate: bool | None = None  # unknown before the first request
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
-        """Generate from `prompt_ids`; ids come as the server sends them.
+        """Generate from `prompt_ids`; yields ids as the server sends them.
 
         Raises:
             EngineError: A field cannot be honoured, or the server cannot be reached, refuses or fails; see its `kind`.
@@ -143,7 +143,7 @@ class VllmEngine(ModelCardEngine):
                 self._has_generate = False
         if self._has_generate is False:
             if sampling.max_tokens is None and (rest := await self._rest_of_context(len(prompt_ids))) is not None:
-                fields["max_tokens"] = rest  # else it would be 16
+                fields["max_tokens"] = rest  # the server's default is 16
             body = request | fields | {"prompt": list(prompt_ids), "return_token_ids": True}
             async with aclosing(self._steps("/v1/completions", body, ends)) as steps:
                 async for step in steps:
@@ -161,10 +161,10 @@ class VllmEngine(ModelCardEngine):
 
 
 def sampling_fields(sampling: Sampling) -> dict[str, Any]:
-    """A sampling that vLLM is asked for, by its names, without stop strings; of `extra` all fields.
+    """Return vLLM's fields of a sampling: without stop strings, with all fields of `extra`.
 
     Raises:
-        EngineError: `extra` has a field that vLLM does not know.
+        EngineError: `extra` has a field that is unknown to vLLM.
 
     """
     fields = request_fields("vLLM", sampling, NAMES, REQUEST_EXTRA | SAMPLING_EXTRA)

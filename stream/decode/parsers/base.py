@@ -1,7 +1,7 @@
-"""The protocol of splitters: what every parser of generated text does, and what they have in common.
+"""Protocol and shared parts of splitters, the parsers of generated text.
 
-A splitter is a parser of thinking, of tool calls, of both or of harmony's channels. Its pieces depend on the text alone,
-not on how the text was cut: neighbouring pieces that say the same are one piece that was given in parts.
+A splitter parses thinking, tool calls, both, or messages on channels. Its pieces depend on the text alone and not on
+how it was cut: neighbouring pieces with equal fields count as one piece.
 `blocks/__init__.py` says how to write a `Block`, which reads the calls.
 """
 
@@ -21,23 +21,23 @@ from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.grammars import ToolStyle
 
-ANSWER, REASONING, TOOL_CALL = Channel  # a member that is looked up in its class costs ten times as much as a name
+ANSWER, REASONING, TOOL_CALL = Channel  # faster than looking up members of the enum
 
-Passage = _core.Passage  # here it is part of the protocol of splitters
+Passage = _core.Passage  # part of the protocol of splitters
 
 
 class Piece(Struct, frozen=True, gc=False):
-    """A stretch of generated text, and what goes out for it.
+    """A span of generated text, and the text emitted for it.
 
     Attributes:
-        source: The stretch. The joined sources of all pieces are the text; a piece that only says something has none.
-        channel: What it belongs to; None for markup, which is cut out.
-        text: What goes out: the stretch itself in the answer and the thinking, JSON text of the arguments in a call.
+        source: The span. The joined sources of all pieces are the text; a piece that only reports an event has none.
+        channel: The channel; None for markup, which is removed.
+        text: The emitted text: the span itself in the answer and the thinking, JSON text of the arguments in a call.
         name: The function's name, in the first piece of a call.
-        call: Which call of the answer it belongs to, from 0.
-        complete: The call's JSON is whole and closed: the last piece of a call, without text.
-        malformed: Why this is no call after all. In the answer, it is markup that comes out as text; in a call, a piece
-            without text ends one whose name has gone out.
+        call: The number of the call in the answer, from 0.
+        complete: The call's JSON is complete. The last piece of a call, without text.
+        malformed: Why this is not a call after all. In the answer, the piece is markup that is emitted as text. In a
+            call, a piece without text ends a call whose name has been emitted.
 
     """
 
@@ -51,21 +51,21 @@ class Piece(Struct, frozen=True, gc=False):
 
 
 MAX_PASSED = 512
-"""Bytes of text that may pass, where it is held, before a splitter sees it."""
+"""Limit in bytes of held text on the fast path, before the splitter sees it."""
 
 
 MAX_AT_ONCE = 1 << 12
-"""Characters that are fed at once to what cuts its text again and again, so that its work does not grow with its square."""
+"""Most characters per step of a parser that slices its input repeatedly, which avoids quadratic time."""
 
 
 MAX_HEADER = 1024
-"""Characters that a name may have, or other text that is looked at again with each part until its end has come."""
+"""Most characters of a name, or of other text that is scanned again with each part until it is complete."""
 
 ShortText = Annotated[str, Meta(max_length=2 * MAX_HEADER)]
-"""A saved text that is looked at again: a name, a header, a reason, the beginning of markup. No honest one is longer."""
+"""Bounded text of a saved state: a name, a header, a reason, a prefix of markup. Genuine ones are never longer."""
 
 MAX_COUNT = 1 << 48
-"""More calls, ids or characters than any answer has, so that a number of a saved state can still be counted on."""
+"""Bounded number of a saved state: above any real count of calls, ids or characters, and safe to increment."""
 
 Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 CallNumber = Annotated[int, Meta(ge=-1, le=MAX_COUNT)]
@@ -74,36 +74,36 @@ CUT_SHORT = "the answer ends inside a tool call"
 
 
 class Splitter(Protocol):
-    """Splits text into pieces as it comes."""
+    """Incremental parser of generated text into pieces."""
 
     @property
     def channel(self) -> Channel:
-        """What the text that comes next belongs to, as far as is known."""
+        """The channel of the next text, as far as is known."""
         ...
 
     @property
     def held(self) -> str:
-        """The text that was taken and that no piece has given yet."""
+        """The text that was fed and that no piece contains yet."""
         ...
 
     @property
     def passage(self) -> Passage | None:
-        """What may pass now without being fed at once; None for nothing, which is always right, only slower.
+        """Description of text that may take the fast path instead of `feed`. None is always correct, but slower.
 
-        Give the same object as long as nothing has changed.
+        Return the same object as long as nothing has changed.
         """
         ...
 
     def feed(self, text: str) -> list[Piece]:
-        """Take more text; give what is final."""
+        """Process more text and return the final pieces."""
         ...
 
     def cross(self, tag: str) -> None:
-        """Go on behind a whole tag that `passage` named; neither it nor text that has passed before it is fed."""
+        """Continue behind a complete tag that `passage` named. The tag and the skipped text before it are not fed."""
         ...
 
     def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows."""
+        """Flush the held text at the end of the answer."""
         ...
 
     def copy(self) -> Self:
@@ -111,26 +111,26 @@ class Splitter(Protocol):
         ...
 
     def state(self) -> Any:
-        """Return the state as plain data, which `msgspec` can serialise: numbers, texts, bytes, lists, None."""
+        """Return the state as plain data that `msgspec` can serialise: numbers, texts, bytes, lists, None."""
         ...
 
     def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave, of a splitter made with the same arguments.
+        """Restore a state from `state` of a splitter made with the same arguments.
 
         Raises:
-            ValueError: It is no such state. It is not trusted: whatever it is, nothing worse happens.
+            ValueError: The state is invalid. States are not trusted: any value either works or raises this.
 
         """
         ...
 
 
 class Block(Protocol):
-    """Reads blocks of tool calls, one after the other, each from behind its opening text to its end, for `ToolParser`.
+    """Parser of blocks of tool calls for `ToolParser`, each from behind its opening text to its end.
 
-    It is made once for an answer, with the style and the request's tools.
+    One object, made with the style and the request's tools, reads all blocks of an answer.
 
     Attributes:
-        call: The number of the call whose name was given last.
+        call: The number of the call whose name was emitted last.
 
     """
 
@@ -139,10 +139,10 @@ class Block(Protocol):
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None: ...
 
     def begin(self, opener: str, call: int) -> None:
-        """Begin a block, whatever came before.
+        """Start a block, in any state.
 
         Args:
-            opener: The opening text, which is held; empty for a block without one.
+            opener: The opening text, which is held; empty for a block without opening text.
             call: The number of the last call, from -1.
 
         """
@@ -155,32 +155,32 @@ class Block(Protocol):
 
     @property
     def broken(self) -> bool:
-        """Whether what is left of the block goes out as answer."""
+        """Whether the rest of the block is emitted as answer."""
         ...
 
     def leave_opener(self) -> None:
-        """Leave the opening text out: the prompt has given it, so it is no part of the answer."""
+        """Drop the opening text, which is part of the prompt and not of the answer."""
         ...
 
     @property
     def held(self) -> str:
-        """The text that was taken, the opening text included, and that no piece has given yet."""
+        """The text that was fed, the opening text included, and that no piece contains yet."""
         ...
 
     @property
     def passage(self) -> Passage | None:
         """As in `Splitter`; the channel is that of calls, or the answer if the block has broken.
 
-        It may name `closers`: what ends the block, with nothing but markup held before it. The block is not told of one.
+        It may name `closers`: texts that end the block if only markup is held before them. The block does not see them.
         """
         ...
 
     def feed(self, text: str, out: list[Piece]) -> str:
-        """Take more text, add what is final to `out`, and return the text after the block."""
+        """Process more text, add the final pieces to `out`, and return the text after the block."""
         ...
 
     def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows."""
+        """Flush the held text at the end of the answer."""
         ...
 
     def copy(self) -> Self:
@@ -197,17 +197,17 @@ class Block(Protocol):
 
 
 class Saved:
-    """Gives a class `state`, `restore` and `copy`, by its table of the attributes that change.
+    """Mixin with `state`, `restore` and `copy`, driven by a table of the mutable attributes.
 
-    An attribute is either of a type that `msgspec` reads and writes, or an object that has these three methods itself,
-    such as a `JsonValue`, a `HeldText` or another of this kind. A class with more to save extends the methods. A state is
-    not trusted: types bound texts and numbers (`ShortText`, `Count`), and `check` refuses values that contradict each other.
+    An attribute has either a type that `msgspec` reads and writes, or these three methods itself, as a `JsonValue`,
+    a `HeldText` or another `Saved`. A class with more to save extends the methods. A state is not trusted: types bound
+    texts and numbers (`ShortText`, `Count`), and `check` raises for inconsistent values.
     """
 
     __slots__ = ()
 
     SAVED: ClassVar[dict[str, Any]] = {}
-    """The attributes, with their types."""
+    """The mutable attributes, with their types."""
 
     def state(self) -> Any:
         """Return the state as plain data."""
@@ -215,10 +215,10 @@ class Saved:
         return [value.state() if hasattr(value, "state") else msgspec.to_builtins(value) for value in values]
 
     def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave.
+        """Restore a state from `state`.
 
         Raises:
-            ValueError: It is no such state; `msgspec.ValidationError` is one.
+            ValueError: The state is invalid (`msgspec.ValidationError` is a subclass).
 
         """
         values = msgspec.convert(state, list[Any])
@@ -232,7 +232,7 @@ class Saved:
         self.check()
 
     def check(self) -> None:
-        """Check what was restored, as far as later steps rely on it.
+        """Check the invariants of a restored state that later steps rely on.
 
         Raises:
             ValueError: No text leads to such a state.
@@ -250,15 +250,15 @@ class Saved:
 
 
 def in_parts(text: str) -> Iterator[str]:
-    """Cut a text into parts of at most `MAX_AT_ONCE` characters."""
+    """Yield a text in parts of at most `MAX_AT_ONCE` characters."""
     return (text[place : place + MAX_AT_ONCE] for place in range(0, len(text), MAX_AT_ONCE))
 
 
 def check_restored(holds: bool, what: str) -> None:
-    """Refuse a restored state unless something holds of it.
+    """Raise for a restored state unless `holds`; `what` names the invariant.
 
     Raises:
-        ValueError: It does not.
+        ValueError: The invariant is violated.
 
     """
     if not holds:
@@ -266,36 +266,36 @@ def check_restored(holds: bool, what: str) -> None:
 
 
 def check_channel(channel: Channel) -> None:
-    """Refuse a state in which text outside of calls is on the calls' channel.
+    """Raise for a state that puts text outside of calls on the calls' channel.
 
     Raises:
-        ValueError: It is.
+        ValueError: The channel is that of calls.
 
     """
     check_restored(channel is not TOOL_CALL, "text of a tool call where there is none")
 
 
 def plain(text: str, channel: Channel) -> Piece:
-    """Make a piece of text that goes out as it is."""
+    """Return a piece of text that is emitted unchanged."""
     return Piece(text, channel, text)
 
 
 def markup(text: str) -> Piece:
-    """Make a piece of text that is cut out."""
+    """Return a piece of text that is removed."""
     return Piece(text, None, "")
 
 
 def first_match(search: Callable[[str, int], re.Match[str] | None], text: str, place: int = 0) -> int:
-    """Find where a pattern's `search` first succeeds, from `place` on; the end of the text if nowhere."""
+    """Return where a pattern's `search` first succeeds, from `place` on, or the end of the text."""
     found = search(text, place)
     return found.start() if found else len(text)
 
 
 def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:
-    """Find which of some texts stands at `place`; one that is the beginning of another must come after it.
+    """Return the mark at `place`; a mark that is a prefix of another must be listed after it.
 
     Returns:
-        The one that does, or an empty one; and whether `text` ends before it is known that none does.
+        The mark, or an empty text; and whether `text` ends too early to decide.
 
     """
     partial = False
@@ -308,19 +308,20 @@ def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:
 
 
 def find_mark(text: str, place: int, marks: tuple[str, ...]) -> tuple[int, str]:
-    """Find the first of some texts from a place on; none of them may be the beginning of another.
+    """Find the first of several marks from a place on; no mark may be a prefix of another.
 
     Returns:
-        Where it is, or may be if it is cut off at the end of the text, or that end; and which one it is, or an empty text.
+        The place of the mark and the mark. Without one, the place where a cut-off mark may begin, or the end of the
+        text, and an empty text.
 
     """
     found = first_of(marks)(text, place)
     return (len(text), "") if found is None else (found.start(), mark_at(text, found.start(), marks)[0])
 
 
-@lru_cache(maxsize=1024)  # some marks have names in them that a model has written
+@lru_cache(maxsize=1024)  # some marks contain names that a model has written
 def first_of(marks: tuple[str, ...]) -> Callable[..., re.Match[str] | None]:
-    """Make a search for the first of some texts, or for the beginning of one that the end of the text cuts off."""
+    """Return a search for the first of several marks, or for a prefix of one at the end of the text."""
     return re.compile("|".join(map(_whole_or_cut, marks)) or "(?!)").search
 
 

@@ -1,8 +1,8 @@
-"""Thinking first, then tool calls in the answer: two splitters as one.
+"""Combined splitter of thinking and tool calls.
 
-Text goes through the parser of the thinking, and its answer through the parser of the calls. A block of calls goes to
-the latter alone, so that tags in arguments stay what they are. When thinking begins, what was held as a possible block
-is given as text: neither reaches over the markup of the other.
+Text goes through the parser of thinking, and the answer in it through the parser of calls. A block of calls goes to
+the latter alone, so that tags in arguments stay text. When thinking begins, text held as a possible block is emitted,
+because no match spans the markup of the other parser.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tokenweir.stream.events.deltas import Channel
 
 
 class ThinkingAndTools:
-    """Splits text into thinking, answer and tool calls. A `Splitter`, of two others that it owns.
+    """Splitter of text into thinking, answer and tool calls, made of two splitters that it owns.
 
     Attributes:
-        channel: What the next text belongs to.
-        passage: What passes for both, or in a block for the parser of the calls alone: tags there are nothing but text.
+        channel: The channel of the next text.
+        passage: Text that both parsers allow to skip; in a block, where tags are text, the parser of calls alone.
 
     """
 
@@ -40,11 +40,11 @@ class ThinkingAndTools:
     def __init__(self, reasoning: ReasoningParser, tools: ToolParser) -> None:
         self._reasoning = reasoning
         self._tools = tools
-        # The opening texts that the passage may name: no tag begins with one, nor one with a tag.
+        # The opening texts that the passage may name: they and the tags are not prefixes of each other.
         self._openers = () if reasoning.has_tags_like(tools.openers) else tools.openers
         self._both = _both(reasoning.answer_passages, tools.answer_passages, self._openers)
-        self._calls: Passage | None  # what passes for the parser of the calls
-        # This and what passes for both, behind a block: in the middle of a line, where a bare call cannot begin.
+        self._calls: Passage | None  # passage of the parser of calls
+        # Both passages behind a block: in the middle of a line, where a bare call cannot begin.
         in_line = reasoning.answer_passages[False], tools.answer_passages[False]
         self._behind = in_line[1], self._both[in_line]
         self.channel: Channel
@@ -53,11 +53,11 @@ class ThinkingAndTools:
 
     @property
     def held(self) -> str:
-        """The text that may still become markup, or a call."""
+        """The text that may still become markup or a call."""
         return self._tools.held + self._reasoning.held
 
     def cross(self, tag: str) -> None:
-        """Go on behind a whole tag that `passage` named: one of the thinking, or one that begins or ends a block."""
+        """Continue behind a complete tag that `passage` named: of thinking, or at either end of a block."""
         tools = self._tools
         if tools.in_block:
             tools.cross(tag)
@@ -71,7 +71,7 @@ class ThinkingAndTools:
             self._look_at_thinking()
 
     def feed(self, text: str) -> list[Piece]:
-        """Take more text; give what is final. The joined sources are the text itself."""
+        """Process more text and return the final pieces. Their joined sources are the text itself."""
         if len(text) > MAX_AT_ONCE:
             return [piece for part in in_parts(text) for piece in self.feed(part)]
         out: list[Piece] = []
@@ -81,17 +81,17 @@ class ThinkingAndTools:
                 text = self._tools.feed_block(text, out)
                 for piece in out[given:]:
                     self._reasoning.see(piece.source)
-            else:  # up to where a block may begin
+            else:  # up to the place where a block may begin
                 end = 1 if self._reasoning.waits else self._tools.opening_end(text)
                 self._answer(self._reasoning.feed(text[:end]), out)
                 text = text[end:]
-                if self._tools.in_block:  # what was looked at behind its opening text is the block's
+                if self._tools.in_block:  # text scanned behind the opening text belongs to the block
                     text = self._reasoning.release() + text
         self._look()
         return out
 
     def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows."""
+        """Flush the held text at the end of the answer."""
         out: list[Piece] = []
         self._answer(self._reasoning.finish(), out)
         out += self._tools.finish()
@@ -107,7 +107,7 @@ class ThinkingAndTools:
         return [self._reasoning.state(), self._tools.state()]
 
     def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave."""
+        """Restore a state from `state`."""
         thinking, calls = msgspec.convert(state, tuple[Any, Any])
         self._reasoning.restore(thinking)
         self._tools.restore(calls)
@@ -117,7 +117,7 @@ class ThinkingAndTools:
         self._look()
 
     def _look(self) -> None:
-        """See what the next text belongs to, and what of it passes."""
+        """Update `channel` and `passage` for the next text."""
         self._calls = self._tools.passage
         if self._tools.in_block:
             self.channel, self.passage = self._tools.channel, self._calls
@@ -125,13 +125,13 @@ class ThinkingAndTools:
             self._look_at_thinking()
 
     def _look_at_thinking(self) -> None:
-        """Do as `_look` does, outside of blocks and where nothing has come for the parser of the calls."""
+        """Like `_look`, outside of blocks and when the parser of calls has received nothing."""
         self.channel, self.passage = self._reasoning.channel, self._reasoning.passage
         if self.channel is ANSWER:
             self.passage = self._both.get((self.passage, self._calls))
 
     def _answer(self, pieces: list[Piece], out: list[Piece]) -> None:
-        """Send the pieces of answer to the parser of the calls."""
+        """Feed the pieces of answer to the parser of calls."""
         for piece in pieces:
             if piece.channel is ANSWER:
                 out += self._tools.feed(piece.text)
@@ -145,13 +145,13 @@ class ThinkingAndTools:
 def _both(
     thinking: tuple[Passage, ...], calls: tuple[Passage, ...], openers: tuple[str, ...]
 ) -> dict[tuple[Passage | None, Passage | None], Passage]:
-    """Say what passes in the answer for both, by what passes for each, where anything does."""
+    """Return the common passage in the answer for each pair of the parsers' passages that has one."""
     return {(one, other): _joined(one, other, openers) for one in thinking for other in calls}
 
 
 def _joined(thinking: Passage, calls: Passage, openers: tuple[str, ...]) -> Passage:
-    """Say what passes for both, neither of which lets white space only pass."""
+    """Return the common passage of two that are not limited to white space."""
     until = "".join(sorted({*(thinking.until or ""), *(calls.until or "")}))
-    if calls.bare:  # the parser of the calls must see text before a tag, since that decides whether a block may begin
+    if calls.bare:  # calls need text before a tag, which decides whether a block may begin
         return Passage(until, openers=openers)
     return Passage(until, tags=thinking.tags, line_tags=thinking.line_tags, openers=openers, bare=thinking.bare)

@@ -1,4 +1,4 @@
-"""What a vocabulary and a prompt say about thinking and tool calls: which style, what is open, which ids spell tags."""
+"""Detection of thinking and tool calls from vocabulary and prompt: the style, open blocks, the ids of tags."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.reasoning import HARMONY, INKLING, MESSAGES, STYLES, ReasoningStyle
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
-_ROLE = re.compile(r"\s*assistant:[ \t]*", re.IGNORECASE)  # which some templates write with ordinary tokens
-_WORD, _WORDED = ":opensource", re.compile(r"<(?:think|tool_calls)(:[^\s<>]+)>")  # in which Hunyuan's tags end
+_ROLE = re.compile(r"\s*assistant:[ \t]*", re.IGNORECASE)  # some templates write it with ordinary tokens
+_WORD, _WORDED = ":opensource", re.compile(r"<(?:think|tool_calls)(:[^\s<>]+)>")  # the ends of Hunyuan's tags
 
 S = TypeVar("S", ReasoningStyle, ToolStyle)
 
 
 class PromptReading(NamedTuple):
-    """What a prompt says about the answer that follows.
+    """Start of the answer, as read from a prompt.
 
     Attributes:
-        style: How the model marks its thinking; None if nothing shows a style.
-        inside: The prompt has opened the thinking, as where the template ended with `<think>`.
+        style: The style of thinking; None if none is detected.
+        inside: The prompt has opened the thinking, for example by a template that ends with `<think>`.
 
     """
 
@@ -45,47 +45,47 @@ class PromptReading(NamedTuple):
 
 
 def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: ReasoningStyle | None = None) -> PromptReading:
-    """Find out how a model marks its thinking, and whether its prompt has opened it.
+    """Detect the style of a model's thinking, and whether the prompt has opened it.
 
-    A style that the prompt has opened comes first, then the first whose tags are tokens of the vocabulary. A model that
-    spells its tags with ordinary tokens can only be told by a prompt that opens the thinking, or by name.
+    A style that the prompt has opened takes precedence, then the first whose tags are tokens of the vocabulary. If a
+    model spells its tags with ordinary tokens, its style is detected only by a prompt that opens the thinking.
 
-    What counts in the prompt is the text after its last control token that is no part of a tag, so neither an
-    unfinished thought in an earlier turn nor what a user wrote opens the thinking. Ids before that are not looked at.
-    Where there is no control token, nobody can tell turns apart, and only an opener that ends the prompt counts.
+    Only the text after the prompt's last control token (tags excepted) counts, so neither an unfinished thought in an
+    earlier turn nor a user's text opens the thinking. Without control tokens, turns cannot be separated, and only an
+    opener at the end of the prompt counts.
 
     Args:
         tok: The model's tokenizer.
         prompt_ids: The prompt.
-        style: The style, if it is known.
+        style: The style, if known.
 
     Raises:
-        TokenIdError: One of those ids is outside the vocabulary.
+        TokenIdError: An id of the last turn is outside the vocabulary.
 
     """
     style = None if style is None else as_spelled(tok, style)
     candidates = _candidates(tok) if style is None else (style,)
     ends, longest = _turn_ends(tok, style)
     opened = _opened(candidates, LastTurn(tok, prompt_ids, ends), longest)
-    if opened:  # of styles with the same tags, the last has nothing else
+    if opened:  # of styles with equal tags, the last is the plainest
         return PromptReading(_first_owned(tok, tuple(opened)) or opened[-1], True)
     return PromptReading(vocabulary_style(tok) if style is None else style, False)
 
 
 class Styles(NamedTuple):
-    """How a model marks its thinking, None where it stays in the answer, and how it writes calls, likewise."""
+    """Styles of a model's thinking and of its tool calls; None leaves that part in the answer."""
 
     thinking: ReasoningStyle | None
     calls: ToolStyle | None
 
     @property
     def names(self) -> tuple[str | None, str | None]:
-        """The names of both."""
+        """The names of both styles."""
         return self.thinking.name if self.thinking else None, self.calls.name if self.calls else None
 
     @property
     def messages(self) -> str | None:
-        """The name of a style whose messages are both."""
+        """The name of the message format, if one format covers both."""
         return next((name for name in MESSAGES if name in self.names), None)
 
 
@@ -96,21 +96,21 @@ def find_splitter(
     tool_style: ToolStyle | Literal["auto"] | None = None,
     tools: Tools | ToolSchemas = (),
 ) -> tuple[Splitter | None, Styles]:
-    """Make what splits the text that follows a prompt.
+    """Make the splitter of the text that follows a prompt.
 
     Args:
         tok: The model's tokenizer.
         prompt_ids: The prompt.
-        reasoning: The style of the thinking; "auto" finds it as `read_prompt` does; None leaves thinking in the answer.
+        reasoning: The style of thinking; "auto" detects it by `read_prompt`; None leaves thinking in the answer.
         tool_style: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None
-            leaves calls in the answer. Styles of messages are both: found as either, thinking is split and calls are found.
+            leaves calls in the answer. A message format covers both: detected as either, it splits thinking and calls.
         tools: The request's tools.
 
     Returns:
-        The splitter, None where nothing is to be split; and the styles that it was made for.
+        The splitter, or None where nothing is split; and its styles.
 
     Raises:
-        TokenIdError: One of the prompt's ids is outside the vocabulary.
+        TokenIdError: An id of the prompt is outside the vocabulary.
 
     """
     style, inside = None, False
@@ -119,7 +119,7 @@ def find_splitter(
     elif (frame := frame_of(tok)) is not None:
         style = frame
     elif tool_style is None and (found := Styles(vocabulary_style(tok), None).messages) is not None:
-        tool_style = TOOL_STYLES[found]  # headers are no text, whatever becomes of the thinking
+        tool_style = TOOL_STYLES[found]  # headers are markup even if thinking stays in the answer
     calls = vocabulary_tools(tok) if tool_style == "auto" else tool_style
     styles = Styles(style, None if calls is None else as_spelled(tok, calls))
     if styles.messages:
@@ -132,13 +132,13 @@ def find_splitter(
 def make_splitter(
     styles: Styles, tools: Tools | ToolSchemas = (), *, inside: bool = False, opener: str = ""
 ) -> Splitter | None:
-    """Make what splits text of known styles; None where nothing is split.
+    """Make the splitter for known styles; None where nothing is split.
 
     Args:
         styles: The styles.
         tools: The request's tools.
         inside: The prompt has opened the thinking.
-        opener: The text with which the prompt has begun a block of calls, if it has.
+        opener: The opening text of a block of calls that the prompt has begun, if any.
 
     """
     if styles.messages:
@@ -157,14 +157,14 @@ def _messages(styles: Styles, tools: Tools | ToolSchemas, before: Iterable[str] 
 
 
 def begun_block(tok: Tokenizer, prompt_ids: Sequence[int], style: ToolStyle) -> str:
-    """Find the opening text of calls that a prompt ends with, as where its template begins every answer with one."""
+    """Return the opening text of calls that the prompt ends with, or an empty text."""
     longest = max(map(len, style.opens))
     ending = tok.decode(prompt_ids[-longest:], skip_special_tokens=False).rstrip()
     return next((opener for opener in style.opens if ending.endswith(opener.rstrip())), "")
 
 
 def frame_of(tok: Tokenizer) -> ReasoningStyle | None:
-    """Find the style of a vocabulary whose answers stand between tags, for a text whose thinking stays in the answer."""
+    """Return the vocabulary's style if it puts answers between tags, for text whose thinking stays in the answer."""
     style = vocabulary_style(tok)
     return replace(style, separate=False) if style is not None and style.framed else None
 
@@ -175,10 +175,10 @@ def found_again(
     reasoning: ReasoningStyle | Literal["auto"] | None,
     tool_style: ToolStyle | Literal["auto"] | None,
 ) -> Styles:
-    """Look up styles that `find_splitter` found before, with the same options, by their names.
+    """Return styles by name that `find_splitter` detected earlier with the same options.
 
     Raises:
-        ValueError: There is none of the name.
+        ValueError: A name is unknown.
 
     """
     known, (thinking, calls) = {style.name: style for style in _candidates(tok)}, names
@@ -197,7 +197,7 @@ def found_again(
 
 
 def shown_texts(tok: Tokenizer, styles: Styles) -> dict[int, str]:
-    """Give the text of those special tokens that the markup of some styles consists of, by id."""
+    """Return the special tokens that the markup of two styles consists of: text by id."""
     if (name := styles.messages) is not None:
         return shown_tokens(tok, STYLES[name]) | shown_tokens(tok, TOOL_STYLES[name])
     return shown_tokens(tok, styles.thinking) | shown_tokens(tok, styles.calls)
@@ -205,13 +205,13 @@ def shown_texts(tok: Tokenizer, styles: Styles) -> dict[int, str]:
 
 @once_a_tokenizer
 def vocabulary_style(tok: Tokenizer) -> ReasoningStyle | None:
-    """Find the first style of thinking whose tags are tokens of a vocabulary."""
+    """Return the first style of thinking whose tags are tokens of the vocabulary."""
     return _first_owned(tok, _candidates(tok))
 
 
 @once_a_tokenizer
 def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
-    """Find the first style of tool calls whose control tokens are in a vocabulary."""
+    """Return the first style of tool calls whose control tokens are in the vocabulary."""
     for style in (as_spelled(tok, style) for style in TOOL_STYLES.values()):
         if style.tokens and _has_all(tok, style.tokens) and not any(_has_all(tok, (text,)) for text in style.unlike):
             return style
@@ -220,7 +220,7 @@ def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
 
 @once_a_tokenizer
 def shown_tokens(tok: Tokenizer, style: ReasoningStyle | ToolStyle | None) -> dict[int, str]:
-    """Give the text of those special tokens that a style's markup consists of, by id."""
+    """Return the special tokens that a style's markup consists of: text by id."""
     marks = MARKS if style is not None and style.name == HARMONY else () if style is None else style.marks
     joined = "\0".join(marks)
     return {token_id: text for text, token_id in tok.special_tokens.items() if text in joined}
@@ -236,12 +236,12 @@ def _has_all(tok: Tokenizer, tokens: Iterable[str]) -> bool:
 
 @once_a_tokenizer
 def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
-    """All styles, their tags as the vocabulary has them."""
+    """Return all styles of thinking, with the tags as the vocabulary spells them."""
     return tuple(as_spelled(tok, style) for style in STYLES.values())
 
 
 def as_spelled(tok: Tokenizer, style: S) -> S:
-    """Give a style its tags as a vocabulary has them: Hunyuan's may end in any word (`<think:WORD>`)."""
+    """Return the style with its tags as the vocabulary spells them: Hunyuan's may end in any word (`<think:WORD>`)."""
     word = _tag_word(tok)
     if word in (None, _WORD) or not any(_WORD in tag for tag in style.marks):
         return style
@@ -257,24 +257,24 @@ def _with_word(value: Any, word: str) -> Any:
 
 @once_a_tokenizer
 def _tag_word(tok: Tokenizer) -> str | None:
-    """Find the word in which Hunyuan's tags end, if a vocabulary has such tags."""
+    """Return the suffix of Hunyuan's tags in the vocabulary, or None without such tags."""
     return next((found[1] for text in tok.control_texts if (found := _WORDED.fullmatch(text))), None)
 
 
 @once_a_tokenizer
 def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSet, int]:
-    """Find the control tokens that are no part of a style's tags, or of any's; and how long an opener may be."""
+    """Return the control tokens outside a style's tags (None: any style's), and the length of the longest opener."""
     styles = _candidates(tok) if style is None else (style,)
     tags = {token for style in styles for token in style.tokens}
-    # What begins every text ends no turn: behind it, where it is the only one (Llama 2), stands what a user wrote.
+    # The BOS token does not end a turn: where it is the only control token (Llama 2), a user's text follows it.
     ids = {tok.token_to_id(text) for text in tok.control_texts if text not in tags} - {tok.bos_id, *tok.affixes()[0]}
-    # End tokens too: DeepSeek's and others' role tokens are not special ones.
+    # End tokens count too, because the role tokens of DeepSeek and others are not special tokens.
     ends = _core.IdSet([token_id for token_id in tok.eos_ids | ids if token_id is not None])
     return ends, max(len(opener + style.label) for style in styles for opener in style.openers)
 
 
 def _after_start(tok: Tokenizer, prompt_ids: Sequence[int], start: str) -> Iterator[str] | None:
-    """Decode what comes after a prompt's last token that begins a message; None if there is none."""
+    """Decode the prompt after its last token that begins a message; None without such a token."""
     start_id = tok.token_to_id(start)
     if start_id is None:
         return None
@@ -283,7 +283,7 @@ def _after_start(tok: Tokenizer, prompt_ids: Sequence[int], start: str) -> Itera
 
 
 def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) -> list[ReasoningStyle]:
-    """List the styles whose thinking is open at the end of a turn; no opener has more than `longest` characters."""
+    """Return the styles whose thinking is open at the end of a turn; openers have at most `longest` characters."""
     # An opener that ends the prompt opens the thinking wherever it stands on its line ("Assistant: <think>"); one with
     # text after it is the beginning of an answer that the model continues, and obeys the style's policy.
     ending = turn.ending(longest)
@@ -303,7 +303,7 @@ def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) 
 
 
 def _found(marks: Iterable[str], texts: Iterable[str], longest: int) -> set[str]:
-    """Find out which of some marks are in a text that comes in parts; none has more than `longest` characters."""
+    """Return the marks that occur in a text given in parts; marks have at most `longest` characters."""
     found: set[str] = set()
     before = ""
     for part in texts:

@@ -3,13 +3,13 @@
     <|start|>assistant<|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>final<|message|>...<|return|>
 
 A message on `analysis` is thinking, one on `final`, on `commentary` or on no channel is answer. One with a recipient
-(`to=functions.NAME`, after the role or after the channel) is a tool call, unless it is on `final`; its name goes out
-with the first character of its arguments, which must be a JSON object. A header that is none of these goes out as
-answer, with the reason, and so does the rest of its message: what was meant by it is not known. A header may begin at
-`<|channel|>` alone, inside a message too; models leave out what comes before.
+(`to=functions.NAME`, after the role or after the channel) is a tool call, unless it is on `final`. Its name is emitted
+with the first character of its arguments, which must be a JSON object. Any other header, and the rest of its
+message, is emitted as answer with the reason, because its intent is unknown. A header may begin at `<|channel|>` alone,
+also inside a message, because models omit the marks before it.
 
-LLM-jp 4.1 writes a space behind each mark (`<|start|> assistant<|channel|> final<|message|> ...`). That behind
-`<|message|>` is none of the text where one stands behind `<|channel|>`.
+LLM-jp 4.1 writes a space behind each mark (`<|start|> assistant<|channel|> final<|message|> ...`). The space behind
+`<|message|>` is markup if there is one behind `<|channel|>`.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _HEADER = re.compile(
     rf" ?(?:assistant)?\s*(?:to=(?P<first>[^\s<]+)\s*{_TYPE})?"
     rf"(?:<\|channel\|>\s*(?P<channel>analysis|commentary|final)\s*(?:to=(?P<second>[^\s<]+)\s*)?{_TYPE})?"
 )
-_BEGINNING = re.compile(r" ?[\w.]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?\s*(?:<.*)?", re.DOTALL)  # of what may be a header
+_BEGINNING = re.compile(r" ?[\w.]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?\s*(?:<.*)?", re.DOTALL)  # prefixes of headers
 _BODIES = {"analysis": REASONING, "commentary": ANSWER, "final": ANSWER, None: ANSWER}
 _OTHER_THAN_SPACE = re.compile(r"\S").search
 _BODY = Passage("<")
 
 
 class Harmony(MessageParser):
-    """Splits text into thinking, answer and tool calls. A `Splitter`.
+    """Splitter of text into thinking, answer and tool calls.
 
     The states: "header"; "spaced", before a body where a space is markup; "body", with its channel; "call" before its
-    arguments, "arguments", and "called" after them; "after", between two messages; and "broken", text that goes out as
-    answer with a reason, up to the next markup.
+    arguments, "arguments", and "called" after them; "after", between two messages; and "broken", text that is emitted
+    as answer with a reason, up to the next markup.
 
     """
 
@@ -82,16 +82,16 @@ class Harmony(MessageParser):
     }
 
     def __init__(self, before: Iterable[str] | None = ("assistant",), *, thinking: Channel = Channel.REASONING) -> None:
-        """Start where the prompt ends.
+        """Start at the end of the prompt.
 
         Args:
-            before: The prompt's text after its last `<|start|>`, in parts; None if it has none, and is in an answer.
+            before: The prompt's text after its last `<|start|>`, in parts; None without one: then the answer has begun.
             thinking: The channel of messages on `analysis`.
 
         """
         super().__init__()
         self._bodies = _BODIES | {"analysis": thinking}
-        self._header = ""  # what has been read of it, the part in the prompt included
+        self._header = ""  # its text so far, the part in the prompt included
         self._recipient = ""
         self._call = -1
         self._value = JsonValue()
@@ -99,17 +99,17 @@ class Harmony(MessageParser):
 
     @property
     def channel(self) -> Channel:
-        """What the next text belongs to."""
+        """The channel of the next text."""
         return TOOL_CALL if self._state in ("call", "arguments", "called") else self._channel
 
     @property
     def held(self) -> str:
-        """The text of a header, or what may be the beginning of one."""
+        """The text of a header, or a possible prefix of one."""
         return self._held + self._ahead
 
     @property
     def passage(self) -> Passage | None:
-        """The text of a message or of a call's arguments, up to the character that all markup begins with."""
+        """Skippable text: a message or a call's arguments, up to the character that all markup begins with."""
         if self._ahead:
             return None
         if self._state == "arguments":
@@ -117,18 +117,18 @@ class Harmony(MessageParser):
         return _BODY if self._state == "body" else None
 
     def cross(self, tag: str) -> None:
-        """Refuse, since its passages name no tags."""
+        """Raise, because the passages of this splitter name no tags."""
         raise ValueError(f"no passage names {tag!r}")
 
     def _end(self, out: list[Piece]) -> None:
-        """Give what is held: nothing follows."""
+        """Flush the held text at the end of the answer."""
         if self._held:
             self._break(CUT_SHORT if self._state == "call" else "the answer ends inside a header", out)
 
-    # -- what comes in each state --------------------------------------------------------------------------------------
+    # -- input by state ------------------------------------------------------------------------------------------------
 
     def _text(self, text: str, out: list[Piece]) -> None:
-        """Take text without markup."""
+        """Process text without markup."""
         if self._state == "spaced":
             self._state = "body"
             if text[0] == " ":
@@ -154,7 +154,7 @@ class Harmony(MessageParser):
                 self._after_space(text[space:], out)
 
     def _after_space(self, text: str, out: list[Piece]) -> None:
-        """Take text of a call, or where no text should be."""
+        """Process text of a call, or unexpected text between messages."""
         if self._state == "call":
             if text[0] != "{":
                 self._break(f"{text[0]!r} stands where the arguments should begin", out)
@@ -179,7 +179,7 @@ class Harmony(MessageParser):
             out.append(Piece(text, ANSWER, text, malformed=self._reason))
 
     def _mark(self, mark: str, out: list[Piece]) -> None:
-        """Take a piece of markup."""
+        """Process one piece of markup."""
         if self._state == "header" and mark in (CONSTRAIN, CHANNEL) and mark not in self._header:
             self._header += mark
             self._held += mark
@@ -199,7 +199,7 @@ class Harmony(MessageParser):
             self._channel = ANSWER
 
     def _begin_message(self, out: list[Piece]) -> None:
-        """Read the header, which is whole."""
+        """Parse the complete header."""
         header = _HEADER.fullmatch(self._header)
         if header is None:
             self._break(f"{self._header!r:.80} is no header of a message", out)
@@ -215,7 +215,7 @@ class Harmony(MessageParser):
             self._recipient = recipient.removeprefix("functions.")
 
     def _end_message(self, mark: str, out: list[Piece]) -> None:
-        """End the message or header before `mark`, whole or not."""
+        """End the message or header before `mark`, complete or not."""
         if self._state == "header" and self._held:
             self._break(f"{mark} stands in a header", out)
         elif self._state == "call" and mark == "<|call|>":
@@ -228,12 +228,12 @@ class Harmony(MessageParser):
             self._fail("the JSON is not closed", out)
 
     def _announce(self, out: list[Piece]) -> None:
-        """Give the name of a call."""
+        """Emit the name of a call."""
         self._call += 1
         out.append(Piece(self._held, TOOL_CALL, "", self._recipient, self._call))
         self._held = ""
 
     def _fail(self, reason: str, out: list[Piece]) -> None:
-        """End a call whose name has gone out, and say why it is none."""
+        """End a call whose name has been emitted, with the reason why it is malformed."""
         out.append(Piece("", TOOL_CALL, "", call=self._call, malformed=reason))
         self._break(reason, out)

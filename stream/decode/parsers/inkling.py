@@ -1,12 +1,11 @@
-"""The format of Inkling: messages, each of a kind, split as they come.
+"""The format of Inkling: a sequence of typed messages.
 
     <|message_model|><|content_thinking|>...<|end_message|><|message_model|><|content_text|>...<|end_message|>
     <|message_model|>NAME<|content_invoke_tool_json|>{"name": ..., "args": {...}}<|end_message|>
 
-The facts are those of vLLM's inkling.py and SGLang's inkling_output.py. A function's name before the kind is markup,
-since the call has it too; where no call follows, it is answer. `ToolParser` reads the call. A kind of its own is a call
-whose arguments are text; it stays answer, as in vLLM. So does text that stands outside of a message, or where a kind
-should come.
+Follows vLLM's inkling.py and SGLang's inkling_output.py. A function's name before the kind is markup, because the
+call repeats it; without a call behind it, the name is answer. `ToolParser` reads the call. Calls with plain text as
+arguments have a kind of their own and stay answer, as in vLLM. So does text outside of messages, or in place of a kind.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _BODY = Passage("<")
 
 
 class Inkling(CallingMessages):
-    """Splits text into thinking, answer and tool calls. A `Splitter`.
+    """Splitter of text into thinking, answer and tool calls.
 
     The states: "header", between a message's beginning and its kind; "body", text on a channel; and "call".
 
@@ -67,11 +66,11 @@ class Inkling(CallingMessages):
         *,
         thinking: Channel = Channel.REASONING,
     ) -> None:
-        """Start where the prompt ends.
+        """Start at the end of the prompt.
 
         Args:
-            schemas: The tools of the request, which may say of what type an argument is.
-            before: The prompt's text after its last `<|message_model|>`, in parts; None if it has none.
+            schemas: The tools of the request, which may declare the types of arguments.
+            before: The prompt's text after its last `<|message_model|>`, in parts; None without one.
             thinking: The channel of messages that are thinking.
 
         """
@@ -80,26 +79,26 @@ class Inkling(CallingMessages):
         self._begin_behind(before)
 
     def check(self) -> None:
-        """Check what was restored."""
+        """Check a restored state; see `Saved.check`."""
         super().check()
         named = not self._held or self._state == "header" or bool(self._tools.held)
         check_restored(named, "a function's name is held, and no call")
 
     @property
     def passage(self) -> Passage | None:
-        """The text of a message, up to the character that all markup begins with."""
+        """Skippable text: a message, up to the character that all markup begins with."""
         return _BODY if self._state == "body" and not self._ahead else None
 
     def cross(self, tag: str) -> None:
-        """Refuse, since its passages name no tags."""
+        """Raise, because the passages of this splitter name no tags."""
         raise ValueError(f"no passage names {tag!r}")
 
     def _end(self, out: list[Piece]) -> None:
-        """Give what is held: nothing follows."""
+        """Flush the held text at the end of the answer."""
         self._end_message(out)
 
     def _text(self, text: str, out: list[Piece]) -> None:
-        """Take text without markup."""
+        """Process text without markup."""
         if self._state == "call":
             self._give(self._tools.feed(text), out)
         elif self._state == "body":
@@ -110,13 +109,13 @@ class Inkling(CallingMessages):
                 self._end_message(out)
 
     def _mark(self, mark: str, out: list[Piece]) -> None:
-        """Take a piece of markup."""
+        """Process one piece of markup."""
         if mark not in (START, *ENDS) and self._held.isspace():
             out.append(markup(self._held))
             self._held = ""
         if mark != CALL or self._state != "header":
             self._end_message(out)
-        if mark == CALL:  # what is held names the function
+        if mark == CALL:  # the held text is the function's name
             self._state = "call"
             self._give(self._tools.feed(mark), out)
             return
@@ -127,7 +126,7 @@ class Inkling(CallingMessages):
             self._channel = self._thinking
 
     def _end_message(self, out: list[Piece]) -> None:
-        """End the message or header before some markup, whole or not."""
+        """End the message or header before markup, complete or not."""
         if self._state == "call":
             self._give(self._tools.finish(), out)
         elif self._held:
@@ -136,7 +135,7 @@ class Inkling(CallingMessages):
         self._state, self._channel = "body", ANSWER
 
     def _give(self, pieces: list[Piece], out: list[Piece]) -> None:
-        """Give the pieces of a call, behind the name that stands before its kind."""
+        """Emit the pieces of a call, behind the name that precedes its kind."""
         if pieces and self._held:
             out.append(markup(self._held) if pieces[0].channel is TOOL_CALL else plain(self._held, ANSWER))
             self._held = ""

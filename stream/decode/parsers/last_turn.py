@@ -1,7 +1,7 @@
-"""The last turn of a prompt: what an answer goes on after.
+"""The last turn of a prompt, which the answer continues.
 
-A prompt of a chat template ends soon after its last control token, which is found from the end, so its length does not
-matter. Only a prompt that has none, or goes on for long after it, is read as far as that.
+A prompt of a chat template ends soon after its last control token. The search starts at the end, so the prompt's length
+does not matter, unless the prompt has no control token or a long text after the last one.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from tokenweir.encode import _core
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.tokenizer import Tokenizer
 
-PART = 4096  # ids of a long turn that are decoded at once
+PART = 4096  # ids of a long turn that are decoded at a time
 
 
 class LastTurn:
-    """What comes after the last of some control tokens of a prompt.
+    """Text after the last of some control tokens of a prompt.
 
     Attributes:
-        begins: Whether there is one. Otherwise the whole prompt is the turn, or several that nobody can tell apart.
+        begins: Whether there is such a token. If not, the prompt is one turn, or several that cannot be separated.
 
     """
 
     def __init__(self, tok: Tokenizer, prompt_ids: Sequence[int], ends: _core.IdSet) -> None:
-        """Find it.
+        """Find the turn.
 
         Args:
             tok: The tokenizer whose ids these are.
@@ -39,10 +39,10 @@ class LastTurn:
         self._start = 0 if place is None else place + 1
 
     def texts(self) -> Iterator[str]:
-        """Decode the turn, in parts if it is long.
+        """Decode the turn, a long one in parts.
 
         Raises:
-            TokenIdError: One of its ids is outside the vocabulary.
+            TokenIdError: An id of the turn is outside the vocabulary.
 
         """
         if len(self._ids) - self._start <= PART:
@@ -54,16 +54,16 @@ class LastTurn:
         yield stream.flush()
 
     def ending(self, least: int) -> str:
-        """Decode the turn's end.
+        """Decode the end of the turn.
 
         Args:
-            least: So many characters or more, unless the turn has fewer; white space at the end is left out.
+            least: Least number of characters, unless the turn has fewer; trailing white space is removed.
 
         Raises:
-            TokenIdError: One of its ids is outside the vocabulary.
+            TokenIdError: An id of the turn is outside the vocabulary.
 
         """
-        # The first characters may be other ones than in the whole text: half of one, a space that a decoder strips.
+        # The first characters may differ from the full text: half a character, or a space that the decoder strips.
         count = 16
         while True:
             start = max(self._start, len(self._ids) - count)

@@ -2,10 +2,10 @@
 
     <|start|>assistant to=self<|message|>...<|eom|><|start|>assistant to=user<|message|>...<|eot|>
 
-A message to `self` is thinking. One to `user`, as `commentary`, or to nobody, is answer. Any other is a tool call, whose tags
-`ToolParser` reads; tags in a thought or an answer are text. A header that is none goes out as answer, with the reason, and so
-does the rest of its message: what was meant by it is not known. The header of a message to a tool is held until a call
-comes; if something else does, the header is answer too, with the reason.
+A message to `self` is thinking. One to `user`, as `commentary`, or without a recipient is answer. Any other is a
+tool call, whose tags `ToolParser` reads; tags in a thought or an answer are text. An invalid header, and the rest of
+its message, is emitted as answer with the reason, because its intent is unknown. The header of a message to a tool is
+held until a call begins; before anything else, the header is answer too, with the reason.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ MARKS = (START, MESSAGE, *ENDS)
 _HEADER = re.compile(r"(?:assistant)?\s*(?:to=(?P<recipient>[^\s<]+))?\s*")
 _BEGINNING = re.compile(
     r"(?:(?:assistant)?to=[^\s<]*|[a-z]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?)\s*"
-)  # of what may be a header
+)  # prefixes of headers
 _BODIES = {"self": REASONING, "user": ANSWER, "commentary": ANSWER, None: ANSWER}
 _OTHER_THAN_SPACE = re.compile(r"\S").search
 _BODY = Passage("<")
 
 
 class Muse(CallingMessages):
-    """Splits text into thinking, answer and tool calls. A `Splitter`.
+    """Splitter of text into thinking, answer and tool calls.
 
     The states: "header"; "body", with its channel; "call", a message to a tool; "after", between two messages; and
-    "broken", text that goes out as answer with a reason, up to the next markup.
+    "broken", text that is emitted as answer with a reason, up to the next markup.
 
     """
 
@@ -72,22 +72,22 @@ class Muse(CallingMessages):
         *,
         thinking: Channel = Channel.REASONING,
     ) -> None:
-        """Start where the prompt ends.
+        """Start at the end of the prompt.
 
         Args:
-            schemas: The tools of the request, which may say of what type an argument is.
-            before: The prompt's text after its last `<|start|>`, in parts; None if it has none, and is in an answer.
+            schemas: The tools of the request, which may declare the types of arguments.
+            before: The prompt's text after its last `<|start|>`, in parts; None without one: then the answer has begun.
             thinking: The channel of messages to `self`.
 
         """
         super().__init__(MUSE, schemas)
         self._bodies = _BODIES | {"self": thinking}
-        self._header = ""  # what has been read of it, the part in the prompt included
+        self._header = ""  # its text so far, the part in the prompt included
         self._begin_behind(before)
 
     @property
     def passage(self) -> Passage | None:
-        """The text of a message, up to the character that all markup begins with."""
+        """Skippable text: a message, up to the character that all markup begins with."""
         if self._ahead:
             return None
         if self._state == "call":
@@ -95,15 +95,15 @@ class Muse(CallingMessages):
         return _BODY if self._state == "body" else None
 
     def cross(self, tag: str) -> None:
-        """Go on behind a tag that begins or ends the calls of a message."""
+        """Continue behind a tag that begins or ends the calls of a message."""
         self._tools.cross(tag)
 
     def _end(self, out: list[Piece]) -> None:
-        """Give what is held: nothing follows."""
+        """Flush the held text at the end of the answer."""
         self._end_message("the end", out)
 
     def _text(self, text: str, out: list[Piece]) -> None:
-        """Take text without markup."""
+        """Process text without markup."""
         if self._state == "body":
             out.append(plain(text, self._channel))
         elif self._state == "call":
@@ -123,7 +123,7 @@ class Muse(CallingMessages):
                 out.append(Piece(text[space:], ANSWER, text[space:], malformed=self._reason))
 
     def _mark(self, mark: str, out: list[Piece]) -> None:
-        """Take a piece of markup."""
+        """Process one piece of markup."""
         if mark == MESSAGE and self._state == "header":
             self._held += mark
             self._begin_message(out)
@@ -139,7 +139,7 @@ class Muse(CallingMessages):
                 self._state = "after"
 
     def _begin_message(self, out: list[Piece]) -> None:
-        """Read the header, which is whole."""
+        """Parse the complete header."""
         header = _HEADER.fullmatch(self._header)
         if header is None:
             self._break(f"{self._header!r:.80} is no header of a message", out)
@@ -153,14 +153,14 @@ class Muse(CallingMessages):
             self._held = ""
 
     def _tell(self, pieces: list[Piece], out: list[Piece]) -> None:
-        """Give pieces of a message to a tool, and before them its header."""
+        """Emit pieces of a message to a tool, after its header."""
         for piece in pieces:
             told = self._tell_header(piece, out) if self._held else piece
             if told is not None:
                 out.append(told)
 
     def _tell_header(self, piece: Piece, out: list[Piece]) -> Piece | None:
-        """Give the header before a piece, and return what is left of that; white space is held too: a call may follow."""
+        """Emit the header before a piece, return the rest of the piece; white space is held: a call may follow."""
         if piece.channel is not ANSWER:
             out.append(markup(self._held))
             self._held = ""
@@ -175,12 +175,12 @@ class Muse(CallingMessages):
         return piece
 
     def _give_header(self, out: list[Piece]) -> None:
-        """Give the header of a message to a tool as answer."""
+        """Emit the header of a message to a tool as answer."""
         out.append(Piece(self._held, ANSWER, self._held, malformed="no call comes in a message to a tool"))
         self._held = ""
 
     def _end_message(self, mark: str, out: list[Piece]) -> None:
-        """End the message or header before `mark`, whole or not."""
+        """End the message or header before `mark`, complete or not."""
         if self._state == "call":
             self._tell(self._tools.finish(), out)
             if self._held:

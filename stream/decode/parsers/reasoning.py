@@ -1,9 +1,9 @@
-"""Thinking apart from the answer: text in, pieces of text on channels out.
+"""Splitter of thinking from the answer.
 
-Tags are looked for in text, whether a control token or ordinary tokens spelled them, so that both give the same. A tag
-that could be one of several is the leftmost; none is the beginning of another, so what stands where depends on the
-text alone and not on how it was cut. Held back is only what may still become a tag that counts *there*: in the middle
-of a sentence, where an opener means nothing, a `<` goes out at once.
+Tags are matched in the text, so tags spelled by one control token or by ordinary tokens give the same result. The
+leftmost tag wins. No tag is a prefix of another, so pieces depend on the text alone and not on how it was cut. Text is
+held back only if it may become a tag that is active *there*: in the middle of a sentence, where an opener has no
+effect, a `<` is emitted at once.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ _CALL_FOLLOWS = re.compile(
 
 
 class _Rule(NamedTuple):
-    """A tag that counts on a channel, where it counts, the channel after it, and whether it is cut out.
+    """A tag that is active on a channel: where it is active, the channel after it, and whether it is removed.
 
-    It counts "anywhere"; at the "start" of the channel; first on a "line"; at a "call", which is there or where a call
-    follows; while thinking is "unclosed", which a call has ended; as the "envelope" that begins the answer, or at its
-    "end" if that has begun so.
-    What it gives then is always the same piece.
+    Places: "anywhere"; the "start" of the channel; first on a "line"; a "call", or where one follows; while thinking
+    is "unclosed" because a call has interrupted it; the "envelope" that begins the answer, or its "end" if the answer
+    began with one. The rule's piece is always the same.
     """
 
     tag: str
@@ -56,10 +55,10 @@ class _Rule(NamedTuple):
 
 
 class ReasoningParser(Saved):
-    """Splits generated text into answer and thinking. A `Splitter`.
+    """Splitter of generated text into answer and thinking.
 
     Attributes:
-        channel: What the next text belongs to.
+        channel: The channel of the next text.
 
     """
 
@@ -107,58 +106,58 @@ class ReasoningParser(Saved):
         self._rules, self._trimmed, self._switches, self._begins, self._passages = _compiled(style)
         self._callers = style.enders
         self._labels = dict.fromkeys(style.openers, style.label)
-        self._label = ""  # what may come behind an opener and is cut out with it
-        self._trim = ""  # the characters that are cut out until another one comes
+        self._label = ""  # optional text behind an opener, removed with it
+        self._trim = ""  # characters to strip until another one comes
         self._held = ""
         self.channel = REASONING if inside and style.separate else ANSWER
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
-        self._unclosed = False  # a call has ended the thinking, whose closer may come yet
-        self._wrapped = False  # the first text of the envelope has come, and the other one has not
+        self._unclosed = False  # a call has interrupted the thinking; its closer may still come
+        self._wrapped = False  # the envelope has been opened and not closed
 
     @property
     def held(self) -> str:
-        """The text that is held back: it may still become a tag."""
+        """The text that is held back, because it may still become a tag."""
         return self._held
 
     @property
     def passage(self) -> Passage | None:
-        """Text without the characters that the tags which count on the channel begin with, and those that switch it."""
+        """Skippable text: without the first characters of the channel's active tags; names the tags that switch it."""
         return None if self._held or self._trim or self._label else self._passages[self.channel][self._bare_line]
 
     @property
     def answer_passages(self) -> tuple[Passage, Passage]:
-        """What `passage` can be in the answer, where it is not None."""
+        """The possible values of `passage` in the answer, other than None."""
         return self._passages[ANSWER]
 
     @property
     def waits(self) -> bool:
-        """Whether a whole text is held that begins a call if a call follows."""
+        """Whether the held text is a complete tag that takes effect if a call follows."""
         return bool(self._held) and self._held.startswith(self._callers)
 
     def has_tags_like(self, texts: Iterable[str]) -> bool:
-        """Whether a tag that counts in the answer begins with one of some texts, or one of these with such a tag."""
+        """Return whether a tag that is active in the answer and one of `texts` are prefixes of each other."""
         tags = [rule.tag for rule in self._rules[ANSWER]]
         return any(tag.startswith(text) or text.startswith(tag) for text in texts for tag in tags)
 
     def release(self) -> str:
-        """Hand back the held text, as if it had not come."""
+        """Return the held text and forget it."""
         held, self._held = self._held, ""
         return held
 
     def step(self, text: str) -> list[tuple[Channel, str]]:
-        """Take more text; give what is final, as pieces on channels, in order and without the tags."""
+        """Process more text and return the final spans with their channels, without the tags."""
         return [(piece.channel, piece.text) for piece in self.feed(text) if piece.channel is not None]
 
     def flush(self) -> list[tuple[Channel, str]]:
-        """Give the held text: nothing follows that could make a tag of it."""
+        """Flush the held text at the end of the answer; it cannot become a tag any more."""
         return [(self.channel, piece.text) for piece in self.finish()]
 
     def feed(self, text: str) -> list[Piece]:
-        """Do as `step` does, but give the tags as well, as markup: the joined sources are the text itself."""
+        """Like `step`, with tags included as markup, so that the joined sources are the text itself."""
         if self._held:
             text, self._held = self._held + text, ""
         out: list[Piece] = []
-        sent = seen = self._cut(text, 0, out)  # `text` is given up to `sent`, and what is bare known up to `seen`
+        sent = seen = self._cut(text, 0, out)  # `text` is emitted up to `sent`, scanned for line starts up to `seen`
         length = len(text)
         while seen < length and (begin := self._begins[self.channel](text, seen)) is not None:
             place = begin.start()
@@ -200,13 +199,13 @@ class ReasoningParser(Saved):
         return out
 
     def cross(self, tag: str) -> None:
-        """Go on behind a whole tag that `passage` named. What has passed before it makes no difference to what follows."""
+        """Continue behind a complete tag that `passage` named. Skipped text before it has no effect on the state."""
         self.channel, self._trim, self._label = self._switches[self.channel][tag]
         self._bare_start = self._bare_line = True
         self._unclosed = False
 
     def _cut(self, text: str, place: int, out: list[Piece]) -> int:
-        """Cut out what the style does without after a tag, a label and white space; return the place after it."""
+        """Remove the label and the white space that the style drops after a tag; return the place after them."""
         if place == len(text):
             return place
         label, self._label = self._label, ""
@@ -226,7 +225,7 @@ class ReasoningParser(Saved):
         return end
 
     def finish(self) -> list[Piece]:
-        """Do as `flush` does, but give pieces."""
+        """Like `flush`, returning pieces."""
         held, self._held, self._label = self._held, "", ""
         if not held:
             return []
@@ -234,7 +233,7 @@ class ReasoningParser(Saved):
         return [plain(held, self.channel)]
 
     def see(self, text: str) -> None:
-        """Take text that goes out as it is, whatever it has in it: where a line begins matters to tags."""
+        """Record text that was emitted without parsing, because line starts matter to tags."""
         if text and not text.isspace():
             self._bare_start = False
             self._bare_line = "\n" in text and not text[text.rindex("\n") :].strip()
@@ -242,7 +241,7 @@ class ReasoningParser(Saved):
             self._bare_line = True
 
     def check(self) -> None:
-        """Check what was restored."""
+        """Check a restored state; see `Saved.check`."""
         check_channel(self.channel)
         check_restored(self._trim in ("", *self._trimmed.values()), "other characters than the style's are cut out")
         check_restored(self._label in ("", *self._labels.values()), "another label than the style's is cut out")
@@ -251,7 +250,7 @@ class ReasoningParser(Saved):
         check_restored(not held or may_be_tag or self._label.startswith(held), "text is held that begins no tag")
 
     def _tag_at(self, text: str, place: int) -> tuple[_Rule | None, bool]:
-        """Find the tag that counts at `place`, or whether the text ends before that can be said."""
+        """Return the rule of the active tag at `place`, or None, and whether the text ends too early to decide."""
         partial = False
         for rule in self._rules[self.channel]:
             tag, at = rule.tag, rule.at
@@ -285,8 +284,8 @@ class ReasoningParser(Saved):
 
 
 _Search = Callable[[str, int], re.Match[str] | None]
-_Passages = tuple[Passage, Passage]  # where the line is not bare, and where it is
-_Switches = dict[str, tuple[Channel, str, str]]  # by tag, what comes after it: channel, `_trim` and `_label`
+_Passages = tuple[Passage, Passage]  # in the middle of a line, and at its start
+_Switches = dict[str, tuple[Channel, str, str]]  # by tag, the state after it: channel, `_trim` and `_label`
 _Compiled = tuple[
     dict[Channel, list[_Rule]],
     dict[Channel, str],
@@ -298,11 +297,11 @@ _Compiled = tuple[
 
 @cache
 def _compiled(style: ReasoningStyle) -> _Compiled:
-    """Turn a style into tables by channel.
+    """Compile a style into tables by channel.
 
     Returns:
-        The rules; the white space that is cut out where the channel begins; where the tags lead that may pass; a search
-        for where a tag may begin; and what may pass.
+        The rules; the white space that is stripped at the channel's start; the states after tags that the fast path may
+        take; a search for possible starts of tags; and the passages.
 
     """
     rules = _rules(style)
@@ -323,12 +322,12 @@ def _compiled(style: ReasoningStyle) -> _Compiled:
 
 
 def _may_pass(rule: _Rule, channel: Channel) -> bool:
-    """Whether a `Passage` of a channel can name a tag: one that begins or ends the thinking, and is cut out."""
+    """Return whether a `Passage` can name the tag: it begins or ends the thinking, and is removed."""
     return rule.cut and rule.then is not channel and rule.at in ("anywhere", "line")
 
 
 def _passages(rules: list[_Rule], channel: Channel) -> _Passages:
-    """Say what may pass on a channel: in the middle of a line, and where only white space has come on it."""
+    """Return a channel's passages: in the middle of a line, and after nothing but white space on it."""
     until = "".join(sorted({rule.tag[0] for rule in rules}))
     passing = [rule for rule in rules if _may_pass(rule, channel)]
     anywhere, line = ([rule.tag for rule in passing if rule.at == at] for at in ("anywhere", "line"))
@@ -336,7 +335,7 @@ def _passages(rules: list[_Rule], channel: Channel) -> _Passages:
 
 
 def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
-    """Turn a style's tags and policies into what counts on each channel."""
+    """Return the active tags of each channel, from a style's tags and policies."""
     if not style.separate:
         rules = [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.openers + style.closers + style.wrappers]
         return {ANSWER: rules, REASONING: rules}

@@ -1,4 +1,4 @@
-"""The tools of a request: what a parser may know of the functions that a model can call."""
+"""Schemas of a request's tools: the functions that a model can call, and the types of their arguments."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Tools = Sequence[Mapping[str, Any]]
-"""Tools as `chat()` and templates take them: `{"type": "function", "function": {"name": ..., "parameters": ...}}`, or
-the inner object alone, or the two as one object."""
+"""Tools as `chat()` and templates take them: `{"type": "function", "function": {"name": ..., "parameters": ...}}`,
+the inner object alone, or both merged into one object."""
 
 ToolSchemas = Mapping[str, Mapping[str, Any]]
-"""The JSON schema of each function's parameters, by the function's name; empty where a tool gives none."""
+"""JSON schemas of parameters by function name; empty where a tool has no schema."""
 
 MAX_NESTING = 16
-"""Schemas within schemas that are looked into, references among them."""
+"""Nesting depth up to which schemas are searched, references included."""
 
 
 def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
-    """List the functions of a request's tools by name; what is such a list already is given back.
+    """Return the schemas of a request's tools by function name; such a mapping is returned unchanged.
 
     Raises:
-        TypeError: It is no list, or a tool is no mapping with a name; the message says which.
+        TypeError: The tools are not a list, or a tool is not a mapping with a name; the message names it.
 
     """
     if isinstance(tools, Mapping):
@@ -39,7 +39,7 @@ def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
 
 
 def branches(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Give a schema, what it refers to in `root`, and the alternatives of all of these; each once."""
+    """Yield a schema, the schemas it refers to in `root`, and the alternatives of all of these, each once."""
     ahead, seen = [(schema, 0)], set()
     while ahead:
         schema, depth = ahead.pop()
@@ -54,7 +54,7 @@ def branches(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]
 
 
 def member(schema: Any, root: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Find the schema of an object's member; an empty one, which allows everything, if none says anything of it."""
+    """Return the schema of an object's member, or an empty one, which allows everything."""
     listed = [
         properties for branch in branches(schema, root) if isinstance(properties := branch.get("properties"), Mapping)
     ]
@@ -63,7 +63,7 @@ def member(schema: Any, root: Mapping[str, Any], name: str) -> Mapping[str, Any]
 
 
 def element(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Find the schema of an array's elements; an empty one if there is none."""
+    """Return the schema of an array's elements, or an empty one, which allows everything."""
     return _one_of([branch.get("items") for branch in branches(schema, root)])
 
 
@@ -73,7 +73,7 @@ def _one_of(schemas: list[Any]) -> Mapping[str, Any]:
 
 
 def _target(reference: Any, root: Mapping[str, Any]) -> Any:
-    """What a reference within a schema points to; None if it is none, or points nowhere."""
+    """Return the target of a reference within a schema; None for a value that is not a reference or has no target."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     target: Any = root

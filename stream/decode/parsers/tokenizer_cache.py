@@ -1,4 +1,4 @@
-"""What is found out about a tokenizer once and then remembered, since every answer asks it again."""
+"""Cache of facts about a tokenizer, which every answer needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def once_a_tokenizer(find: Callable[..., T]) -> Callable[..., T]:
-    """Remember what a function of a tokenizer and other arguments gives, as long as the tokenizer lives."""
+    """Cache the results of a function of a tokenizer and other arguments for the lifetime of the tokenizer."""
     found: WeakKeyDictionary[Tokenizer, dict[tuple[Hashable, ...], T]] = WeakKeyDictionary()
 
     def remembered(tok: Tokenizer, *arguments: Any) -> T:

@@ -1,14 +1,13 @@
-"""Tool calls apart from the answer: text in, pieces out, each call's name first and then its arguments as they come.
+"""Splitter of tool calls from the answer: each call's name first, then its arguments incrementally.
 
-A call's name goes out when its arguments begin, or when its object ends without any. Before that it may still turn
-out to be no call; then its text goes out as answer, with the reason. If it breaks afterwards, a piece says so, and
-what is left of its block goes out as answer with the same reason. `complete` is said of a call when the JSON of its
-object, or of its arguments under a header, has closed and would parse; what is missing of the markup after that does
-not matter. Arguments are passed on as they were written: where a model wrote them as a string with JSON in it, that
-string is the text. A call that has none is given `{}`.
+A call's name is emitted when its arguments begin, or when its object ends without arguments. If the text proves not to
+be a call before that, it is emitted as answer with the reason. If a call breaks later, a piece reports the reason, and
+the rest of its block is emitted as answer with the same reason. A call is `complete` when the JSON of its object, or of
+its arguments under a header, has closed and is valid; closing markup may be missing. Arguments are emitted as written:
+if a model wrote them as a string with JSON in it, that string is the text. A call without arguments gets `{}`.
 
-What is held back until it is known: a call in JSON up to its name, at most `MAX_HELD` characters; a value that need not
-be a string, where arguments are tagged, up to its end; and white space between the parts of markup.
+Held back are: a call in JSON up to its name, at most `MAX_HELD` characters; a tagged argument that need not be a
+string, up to its end; and white space between the parts of markup.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ BLOCKS: dict[str, type[Block]] = {
     "typed literals": TypedLiteralBlock,
     "parameters": ParameterBlock,
 }
-"""What reads a block of calls, by a style's `grammar`."""
+"""Block classes, by a style's `grammar`."""
 
 
 class ToolParser(Saved):
-    """Splits an answer's text into text and tool calls. A `Splitter`.
+    """Splitter of an answer's text into text and tool calls.
 
     Attributes:
-        in_block: Whether a block of calls has begun, and its end has not come.
+        in_block: Whether a block of calls is open.
 
     """
 
@@ -79,13 +78,13 @@ class ToolParser(Saved):
         """Start at the beginning of an answer.
 
         Args:
-            style: How the model writes calls, or the name of a style in `TOOL_STYLES` or of a family of models.
-            schemas: The tools of the request, which may say of what type an argument is.
-            opener: The opening text that the prompt ends with, if it has begun a block.
+            style: The style of calls, or the name of a style in `TOOL_STYLES` or of a family of models.
+            schemas: The tools of the request, which may declare the types of arguments.
+            opener: The opening text of a block that the prompt has begun, if any.
 
         Raises:
-            TypeError: The tools are not as templates take them.
-            ValueError: No style has the name, or nothing reads calls in its grammar.
+            TypeError: The tools do not have the form that templates take.
+            ValueError: No style has the name, or its grammar is unknown.
 
         """
         self._style = style = tool_style_of(style)
@@ -99,8 +98,8 @@ class ToolParser(Saved):
         self._begins = first_of((*style.opens, *style.bare))
         self._ends = first_of(tuple(text[-1] for text in (*style.opens, *style.bare)))
         self._passages = _passages(style)
-        self._bare = bool(style.bare)  # only white space so far: a block may begin here without an opening text
-        self._ahead = ""  # the beginning of what may become an opening text
+        self._bare = bool(style.bare)  # only white space so far: a block may begin without opening text
+        self._ahead = ""  # a possible prefix of an opening text
         self._call = -1  # the number of the last call
         self.in_block = False
         if opener:
@@ -114,7 +113,7 @@ class ToolParser(Saved):
 
     @property
     def channel(self) -> Channel:
-        """What the next text belongs to."""
+        """The channel of the next text."""
         return TOOL_CALL if self.in_block and not self._block.broken else ANSWER
 
     @property
@@ -124,30 +123,30 @@ class ToolParser(Saved):
 
     @property
     def passage(self) -> Passage | None:
-        """Text without the characters that a block begins with; in a block, what this says."""
+        """Skippable text: without the first characters of blocks; in a block, the block's own passage."""
         if self.in_block:
             return self._block.passage
         return None if self._ahead else self._passages[self._bare]
 
     @property
     def answer_passages(self) -> tuple[Passage, Passage]:
-        """What `passage` can be outside of blocks, where it is not None."""
+        """The possible values of `passage` outside of blocks, other than None."""
         return self._passages
 
     def opening_end(self, text: str) -> int:
-        """Find the place behind the first character of a text with which an opening text may end, or the text's end."""
+        """Return the place behind the first character that may end an opening text, or the end of the text."""
         found = self._ends(text)
         return found.end() if found else len(text)
 
     def cross(self, tag: str) -> None:
-        """Go on behind a tag that begins a block, or the one that ends it."""
+        """Continue behind a tag that begins or ends a block."""
         if self.in_block:
             self._call, self.in_block = self._block.call, False
         else:
             self._begin(tag)
 
     def feed(self, text: str) -> list[Piece]:
-        """Take more text; give what is final. The joined sources are the text itself."""
+        """Process more text and return the final pieces. Their joined sources are the text itself."""
         if len(text) > MAX_AT_ONCE:
             return [piece for part in in_parts(text) for piece in self.feed(part)]
         out: list[Piece] = []
@@ -156,14 +155,14 @@ class ToolParser(Saved):
         return out
 
     def feed_block(self, text: str, out: list[Piece]) -> str:
-        """Take text of a block, which has begun; add what is final to `out`, and return the text after the block."""
+        """Process text of the open block, add the final pieces to `out`, and return the text after the block."""
         text = self._block.feed(text, out)
         if self._block.done:
             self._call, self.in_block = self._block.call, False
         return text
 
     def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows that could make a call of it."""
+        """Flush the held text at the end of the answer; it cannot become a call any more."""
         if self.in_block:
             self._call, self.in_block = self._block.call, False
             return self._block.finish()
@@ -181,7 +180,7 @@ class ToolParser(Saved):
         return [super().state(), self._block.state() if self.in_block else None]
 
     def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave."""
+        """Restore a state from `state`."""
         own, block = msgspec.convert(state, tuple[Any, Any])
         super().restore(own)
         self.in_block = block is not None
@@ -192,12 +191,12 @@ class ToolParser(Saved):
             self._block.restore(block)
 
     def _begin(self, opener: str) -> None:
-        """Begin a block behind its opening text."""
+        """Start a block behind its opening text."""
         self._bare, self.in_block = False, True
         self._block.begin(opener, self._call)
 
     def _split_answer(self, text: str, out: list[Piece]) -> str:
-        """Take text outside of blocks; return what comes after the next opening text."""
+        """Process text outside of blocks; return the text after the next opening text."""
         text = self._ahead + text
         self._ahead = ""
         at, opener, partial, bare = 0, "", False, False
@@ -222,7 +221,7 @@ class ToolParser(Saved):
 
 @cache
 def _passages(style: ToolStyle) -> tuple[Passage, Passage]:
-    """Say what may pass outside of blocks: later in an answer, and where only white space has come."""
+    """Return the passages outside of blocks: later in an answer, and after nothing but white space."""
     starts = "".join(sorted({text[0] for text in style.opens}))
     if style.strewn:
         anywhere = Passage(starts + style.bare, openers=style.opens)

@@ -1,6 +1,6 @@
-"""Answers in flight, on their way from an engine to those who read them.
+"""Answers in flight, from an engine to their readers.
 
-job.py makes a request ready, generation.py runs its answer, and batch.py with pacer.py says when what the engine gave is
-decoded and told; response_task.py speaks the Responses protocol over it, and conversations.py keeps what it can go on from,
-counted in ledger.py. render_cost.py estimates what a prompt takes, by which entry/fair_queue.py lets it begin.
+job.py resolves a request, generation.py runs its answer, batch.py and pacer.py decide when output is decoded and sent.
+response_task.py speaks the Responses protocol over a generation; conversations.py keeps conversations to continue,
+counted by the ledger. render_cost.py estimates the cost of a prompt for the fair queue.
 """

@@ -21,17 +21,17 @@ from tokenweir.stream.serve.monitoring.metrics import Meter
 PATIENCE = 0.75
 """Grace for the next token after a frame is due, as a part of the interval."""
 MOST_KEPT = 1024
-"""Most ids or deltas that wait; at this number they go out at once."""
+"""Most pending ids or deltas; at this number they are sent at once."""
 
 
 class Batch:
-    """Collects an engine's output for an answer, and decodes it when a frame is due.
+    """Buffer of an engine's output for an answer, decoded when a frame is due.
 
     Args:
-        answer: The answer. If it ends in what a timer decodes, between two tokens, its engine is stopped.
+        answer: The answer. If it ends in output that a timer decodes, its engine is stopped.
         pacer: Gives the interval.
         meter: Counts the tokens.
-        give: Takes the deltas but for the last ones; must not raise.
+        give: Callback for all deltas except the last ones; must not raise.
 
     """
 
@@ -50,7 +50,7 @@ class Batch:
         self._pauses = answer.runs_ahead
 
     def add(self, item: Any) -> None:
-        """Take an item of the engine."""
+        """Add an item of the engine."""
         now = monotonic()
         if type(item) is list:
             if item:
@@ -68,11 +68,11 @@ class Batch:
             self._send(now)
 
     def end(self, failure: Exception | None = None) -> None:
-        """Decode the rest after the engine's end or failure, and leave it to `rest`."""
+        """Decode the remaining output after the engine's end or failure; `rest` returns it."""
         self._deltas = [*self.rest(), *self._runner.end(failure)]
 
     def rest(self) -> list[Delta]:
-        """Return the deltas that have not been given out, and forget them."""
+        """Return and clear the deltas that have not been sent."""
         deltas, self._deltas = self._deltas, []
         if ids := self._ids:
             self._ids = []
@@ -86,7 +86,7 @@ class Batch:
             given = self._runner.feed(ids)
             deltas = [*deltas, *given] if deltas else given
         self._deltas = []
-        if self._runner.ended:  # the engine is closed before anybody is told
+        if self._runner.ended:  # close the engine before readers see the end
             self._deltas = [*deltas]
             return
         self._due = now + self._pacer.interval
@@ -103,7 +103,7 @@ class Batch:
         self._timed = False
         if not (self._ids or self._deltas):
             return
-        if (now := monotonic()) < self._due:  # what the timer was for has gone; this came after it
+        if (now := monotonic()) < self._due:  # the timer's output has been sent; this is later output
             self._wait()
             return
         self._send(now)

@@ -14,7 +14,7 @@ EMPTY = b"[]"
 
 
 def encoded(messages: Sequence[ChatMessage], after: bytes = EMPTY) -> bytes:
-    """Messages as JSON, behind those that are encoded already."""
+    """Return messages as JSON, appended to already encoded ones."""
     data = msgspec.json.encode(messages)
     if after == EMPTY:
         return data
@@ -22,13 +22,13 @@ def encoded(messages: Sequence[ChatMessage], after: bytes = EMPTY) -> bytes:
 
 
 def decoded(data: bytes) -> list[ChatMessage]:
-    """The messages of a conversation."""
+    """Return the messages of an encoded conversation."""
     messages: list[ChatMessage] = msgspec.json.decode(data, type=list[ChatMessage])
     return messages
 
 
 class _Kept:
-    """A conversation; a private one is found only by the connection that it belongs to."""
+    """A conversation; a private one is visible only to its connection."""
 
     __slots__ = ("data", "entry", "private")
 
@@ -41,12 +41,12 @@ class _Kept:
 class Conversations:
     """The conversations of a server: stored ones, those being answered, and the last one of each connection.
 
-    Each is known to the client that had it. All may be evicted, those being answered included: their client then
-    gets `previous_response_not_found` and sends everything again.
+    Each is visible to its client only. All may be evicted, those being answered included: the client then gets
+    `previous_response_not_found` and sends the conversation again.
 
     Args:
         ledger: Counts their bytes.
-        max_bytes: Bytes that one may have, as JSON; a longer one is not kept.
+        max_bytes: Most bytes of one conversation as JSON; a longer one is not kept.
 
     """
 
@@ -56,7 +56,7 @@ class Conversations:
         self._kept: dict[tuple[str, str], _Kept] = {}
 
     def keep(self, client: str, response_id: str, data: bytes, *, private: bool = False) -> None:
-        """Keep the conversation up to and with a response, in place of an earlier one of the same id."""
+        """Keep the conversation up to and including a response; replaces one of the same id."""
         key = client, response_id
         self._drop(key)
         if len(data) > self._max_bytes:
@@ -65,16 +65,16 @@ class Conversations:
         kept.entry = self._ledger.enter(client, len(data), partial(self._evict, key, kept))
 
     def all(self) -> list[tuple[str, str, bytes]]:
-        """All conversations that are not private, the oldest first: client, id and messages as JSON."""
+        """Return all conversations that are not private, oldest first: client, id and messages as JSON."""
         return [(*key, kept.data) for key, kept in self._kept.items() if not kept.private]
 
     def find(self, client: str, response_id: str, *, private: bool = False) -> bytes | None:
-        """The conversation up to and with a response, or None; a private one is found if `private` says so."""
+        """Return the conversation up to and including a response, or None; `private` includes private ones."""
         kept = self._kept.get((client, response_id))
         return None if kept is None or (kept.private and not private) else kept.data
 
     def forget(self, client: str, response_id: str) -> None:
-        """Forget a private conversation, whose connection is gone or has moved on."""
+        """Drop a private conversation whose connection is closed or has moved on."""
         kept = self._kept.get((client, response_id))
         if kept is not None and kept.private:
             self._drop((client, response_id))

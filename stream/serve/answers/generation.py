@@ -1,8 +1,8 @@
-"""Answers in flight: each in a task of its own, read by those who want it, and stopped when nobody is left.
+"""Answers in flight: one task each, any number of readers, stopped when the last reader leaves.
 
 The server's tasks are asyncio's own. An engine may swallow its cancellation, and the cancel scopes of a task group would
-then cancel it again and again and never end. Here it is cancelled once; if it goes on, it is abandoned: its answer ends
-without it, and the log says so.
+then cancel it again and again and never end. Here it is cancelled once. If it keeps running, it is abandoned: its
+answer ends without it, with a log message.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ T = TypeVar("T")
 
 
 class Generation(Generic[T]):
-    """One answer: the engine at one end, the readers of what is made of its deltas at the other.
+    """One answer: an engine's deltas, made into items and broadcast to readers.
 
     Args:
-        answer_id: Its id, under which the log has what it tells of it.
-        answer: The context in which the deltas come, as of `chat()`; leaving it stops the engine.
-        replay: Keeps what has been read.
-        make: Makes what readers get of the deltas that waited.
-        limits: What it may cost.
-        pacer: Says when readers get what is new.
-        ending: Makes the last items, if it ends without a `Finish`, of the failure; None stands for a cancelled one.
-            Without it the failure is raised to the readers.
+        answer_id: Its id, also for log messages.
+        answer: Async context manager that yields the deltas, like `chat()`; leaving it stops the engine.
+        replay: Buffer of items that have been read.
+        make: Makes items for readers from the waiting deltas.
+        limits: Bounds on its cost.
+        pacer: Pacing of the frames.
+        ending: Makes the last items of an answer without `Finish` from the failure, or from None if it was cancelled.
+            Without it the failure is raised in the readers.
         on_end: Called once, with the generation, when the engine is stopped or abandoned.
-        grace: Seconds for which it goes on without a reader.
-        meter: Counts its tokens.
+        grace: Grace period in seconds without a reader.
+        meter: Counter of its tokens.
 
     Attributes:
         id: As given.
-        started: Done once the prompt was accepted; has the error otherwise.
-        ended: Set once the engine is stopped or abandoned.
-        usage: Of an answer that failed.
+        started: Future that is done once the prompt is accepted, or has the error.
+        ended: Event that is set once the engine is stopped or abandoned.
+        usage: Usage of a failed answer.
         stopping: Whether it was stopped before its end.
-        dropped: Whether nobody can read it any more.
+        dropped: Whether it cannot be read any more.
 
     """
 
@@ -106,40 +106,40 @@ class Generation(Generic[T]):
         self._meter = meter
         self._deltas: Deltas | None = None
         self._batch: Batch | None = None
-        self._timer: asyncio.TimerHandle | None = None  # until it is abandoned, or dropped since nobody reads it
+        self._timer: asyncio.TimerHandle | None = None  # until it is abandoned, or dropped for lack of readers
         self._task: asyncio.Task[None] | None = None
         self._broadcast = Broadcast(replay, make, max_ahead=limits.max_pending_bytes, on_unwatched=self._unwatched)
 
     @property
     def watched(self) -> bool:
-        """Whether anybody reads it."""
+        """Whether it has a reader."""
         return self._broadcast.watched
 
     @property
     def prompt_ids(self) -> Sequence[int]:
-        """What the engine was given; nothing until the prompt was accepted."""
+        """The ids of the prompt; empty until the prompt is accepted."""
         return () if self._deltas is None else self._deltas.prompt_ids
 
     @property
     def pending_bytes(self) -> int:
-        """Memory of the deltas that wait for the fastest reader."""
+        """Bytes of deltas that wait for the fastest reader."""
         return self._broadcast.pending_bytes
 
     def start(self, first: Iterable[T] = ()) -> None:
-        """Begin, in a task of its own; `first` is what readers get before anything else."""
+        """Start the task; `first` are the first items for readers."""
         self._broadcast.append(first)
         self._task = asyncio.get_running_loop().create_task(self._run())
-        # Nothing of a task runs that is cancelled before it began.
+        # A task that is cancelled before its first step never runs.
         self._task.add_done_callback(lambda _: self._end(None))
 
     def subscribe(self, start: int = 0) -> Subscription[T]:
-        """Read it from an item's number on; raises as `Broadcast.subscribe`."""
+        """Add a reader that starts at an item's number; raises as `Broadcast.subscribe`."""
         if self._timer is not None and not self.stopping:
             self._timer.cancel()
         return self._broadcast.subscribe(start)
 
     def cancel(self) -> None:
-        """Stop the engine; the text that was held, the usage and what says so can still be read."""
+        """Stop the engine; held text, usage and the last items can still be read."""
         if self.ended.is_set() or self.stopping:
             return
         self._stop()
@@ -148,10 +148,10 @@ class Generation(Generic[T]):
             self._task.cancel()
         else:
             self._deltas.cancel()
-            self._broadcast.seal()  # makes room, or the engine would stay open until a slow reader has taken something
+            self._broadcast.seal()  # makes room, so that the engine can close before a slow reader reads
 
     def drop(self) -> None:
-        """Stop the engine and let nobody read any more."""
+        """Stop the engine and cut off the readers."""
         self.dropped = True
         self._broadcast.close(DeliveryError("closed: the response was closed before its end", "closed"))
         if not self.ended.is_set():
@@ -162,7 +162,7 @@ class Generation(Generic[T]):
         self._detach()
 
     async def wait_ended(self, seconds: float) -> None:
-        """Wait until the engine has stopped; one that takes longer than this is abandoned."""
+        """Wait until the engine has stopped; abandon it after `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.ended.wait()
@@ -175,7 +175,7 @@ class Generation(Generic[T]):
         self._timer = asyncio.get_running_loop().call_later(self._limits.abandon_timeout, self._abandon)
 
     def _unwatched(self) -> None:
-        """Nobody reads it any more."""
+        """Start the grace period after the last reader has left."""
         if self._grace == 0 or self._broadcast.full:
             self.drop()
         elif not self.stopping:
@@ -209,12 +209,12 @@ class Generation(Generic[T]):
                     self._stop()
                 else:
                     failure = error  # the engine's own
-        except BaseException as error:  # noqa: BLE001 - a panic of an engine written in Rust is none of Exception's
+        except BaseException as error:  # noqa: BLE001 - a Rust engine's panic is not an Exception
             failure = error
         finally:
             _abandoned.discard(task)
             self._end(failure)
-            failure = None  # whose traceback has this frame
+            failure = None  # its traceback refers to this frame
 
     async def _move(self, deltas: Deltas, batch: Batch) -> None:
         self._batch, runner, broadcast = batch, deltas.runner, self._broadcast
@@ -229,7 +229,7 @@ class Generation(Generic[T]):
             batch.end(error)
         else:
             batch.end()
-        # An engine that does not let itself be closed keeps neither the end of the answer nor its place.
+        # An engine that cannot be closed delays neither the end of the answer nor the release of its place.
         closing = asyncio.get_running_loop().call_later(self._limits.abandon_timeout, self._abandon)
         try:
             await close_source(deltas.source, runner)
@@ -239,7 +239,7 @@ class Generation(Generic[T]):
         runner.check()
 
     def _give(self, deltas: Sequence[Delta]) -> None:
-        """Tell the readers, and count what has ended."""
+        """Send deltas to the readers, and count finished answers."""
         given = []
         for delta in deltas:
             self._meter.tokens += len(delta.token_ids)
@@ -259,7 +259,7 @@ class Generation(Generic[T]):
         if self._timer is not None:
             self._timer.cancel()
         told = None if failure is None else explain(failure, self.id)
-        if told is not None:  # its frames, and those of what caused it, hold the conversation and this answer
+        if told is not None:  # its traceback, and its causes', would keep the conversation and this answer alive
             told.__traceback__ = told.__context__ = told.__cause__ = None
         if self._batch is not None and not self.dropped:
             self._give(self._batch.rest())
@@ -272,7 +272,7 @@ class Generation(Generic[T]):
         if not self.started.done():
             if told is not None:
                 self.started.set_exception(told)
-                self.started.exception()  # nobody needs to ask
+                self.started.exception()  # mark the exception as retrieved
             else:
                 self.started.set_result(None)
         self._meter.end(None if told is None else told.code)
@@ -280,16 +280,16 @@ class Generation(Generic[T]):
         self._detach()
 
     def _detach(self) -> None:
-        """Once it has ended and nobody can read it, let go of all that refers to it: what it holds is freed at once then."""
+        """Drop all references once it has ended and cannot be read, so that its memory is freed at once."""
         if self.dropped and self.ended.is_set():
             self._broadcast.detach()
             self._batch = self._ending = None
 
 
 _abandoned: set[asyncio.Task[None] | None] = set()
-"""Tasks of engines that do not stop, kept so that nothing collects them while they run."""
+"""Tasks of engines that do not stop, referenced to prevent garbage collection while they run."""
 
 
 def abandoned() -> int:
-    """How many engines have been abandoned and still run."""
+    """Return the number of abandoned engines that still run."""
     return sum(task is not None and not task.done() for task in _abandoned)

@@ -1,4 +1,4 @@
-"""What an engine is asked for, whatever interface it was asked through."""
+"""Jobs: requests to engines, independent of the interface."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 T = TypeVar("T")
 
 MANY = 1000
-"""Ids that are worked on in a thread."""
+"""Number of ids from which work runs in a thread."""
 ID_COST = 8
-"""The cost of working on an id, in bytes of text; see `render_cost`."""
+"""Cost of an id, in bytes of text; see `render_cost`."""
 
 
 class Job(AnswerRequest, frozen=True, kw_only=True):
@@ -43,10 +43,10 @@ class Job(AnswerRequest, frozen=True, kw_only=True):
 
     Attributes:
         model: The engine's name.
-        most_tokens: The most ids of an answer whose sampling has no `max_tokens`.
-        alignment: Whether deltas say how their ids go with their text.
+        most_tokens: Default of `max_tokens`.
+        alignment: Whether deltas have an `Alignment`.
         names: The request's names of fields of `Sampling`, where they differ.
-        generate: False ends the answer before it begins: the prompt is made, and no engine is asked.
+        generate: False makes the prompt only and skips the engine.
 
     """
 
@@ -58,7 +58,7 @@ class Job(AnswerRequest, frozen=True, kw_only=True):
 
 
 def chat_job(asked: ChatRequest, model: str) -> Job:
-    """The job of a chat completion; raises as `ChatRequest.conversation` and `sampling`."""
+    """Return the job of a chat completion; raises as `ChatRequest.conversation` and `sampling`."""
     return Job(
         model=model,
         messages=asked.conversation(),
@@ -74,7 +74,7 @@ def chat_job(asked: ChatRequest, model: str) -> Job:
 
 
 def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]) -> Job:
-    """The job of one prompt of a completion; raises as `CompletionRequest.sampling`."""
+    """Return the job of one prompt of a completion; raises as `CompletionRequest.sampling`."""
     return Job(
         model=model,
         prompt=prompt,
@@ -85,7 +85,7 @@ def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]
 
 
 def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessage]) -> Job:
-    """The job of a response that continues a conversation."""
+    """Return the job of a response that continues a conversation."""
     return Job(
         model=model,
         messages=_system(asked) + conversation,
@@ -101,7 +101,7 @@ def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessa
 
 
 def compact_job(asked: ResponseCompact, model: str, conversation: list[ChatMessage]) -> Job:
-    """The job of a conversation's summary."""
+    """Return the job of summarising a conversation."""
     messages = _system(asked) + question(conversation)
     return Job(model=model, messages=messages, sampling=Sampling(), most_tokens=MOST_TOKENS)
 
@@ -111,10 +111,10 @@ def _system(asked: InputFields) -> list[ChatMessage]:
 
 
 class Answer(Protocol):
-    """What answers jobs: `Engines.answer`."""
+    """Callable that answers jobs: `Engines.answer`."""
 
     def __call__(self, job: Job, meter: Meter) -> AbstractAsyncContextManager[Deltas]:
-        """A context in which the deltas arrive, a `Finish` last; leaving it stops the engine. Says so to the meter."""
+        """Return an async context manager of the deltas, `Finish` last; leaving it stops the engine; counts in `meter`."""
         ...
 
 
@@ -125,8 +125,8 @@ class Engines:
         engines: The engines.
         tokenizer: Prompts to ids, and ids to text.
         template: Messages to prompt.
-        history_thinking: What thinking tags in an assistant's content are.
-        encoder: What turns prompts into ids in place of the tokenizer.
+        history_thinking: Meaning of thinking tags in an assistant's content, as for `chat()`.
+        encoder: Encoder of prompts in place of the tokenizer.
         limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes` and `queue_timeout`.
 
     """
@@ -156,7 +156,7 @@ class Engines:
 
     @asynccontextmanager
     async def answer(self, job: Job, meter: Meter) -> AsyncIterator[Deltas]:
-        """Render, encode, generate and decode, as a context in which the deltas arrive; see `Answer`."""
+        """Render, encode, generate and decode; see `Answer`."""
         engine, plan = self._engines[job.model], self.plan(job)
         if (supports := getattr(engine, "supports", None)) is not None:
             try:
@@ -171,7 +171,7 @@ class Engines:
         meter.start(len(prompt_ids))
         options = plan.decoder_options | {"alignment": job.alignment}
         engine = engine if job.generate else _Silent()
-        del job, plan  # their messages may be a megabyte, and are the prompt now
+        del job, plan  # frees the messages, which may be large
         async with answer(prompt_ids, options, engine=engine, tokenizer=self.tokenizer, sampling=sampling) as deltas:
             yield deltas
 
@@ -179,7 +179,7 @@ class Engines:
         """Resolve a job against the template and its engine.
 
         Raises:
-            RequestError: Neither honours the choice of tools, or it cannot be.
+            RequestError: The choice of tools is invalid, or neither template nor engine honours it.
 
         """
         try:
@@ -238,19 +238,19 @@ class Engines:
             return list(ids)
 
     async def work(self, work: Callable[[], T], ids: int) -> T:
-        """Do something with so many ids, in a thread if they would keep the event loop for too long; raises as `prompt_ids`."""
+        """Call `work` on `ids` ids, in a thread if it would block the event loop too long; raises as `prompt_ids`."""
         if ids <= MANY:
             return work()
         async with self._queue.place(ids * ID_COST):
             return await to_thread.run_sync(work)
 
     def context_size(self, model: str) -> int | None:
-        """The most ids that prompt and answer may have together, if the engine tells."""
+        """Return the engine's context size, or None if unknown."""
         size: int | None = getattr(self._engines[model], "context_size", None)
         return size
 
     def ready(self, model: str) -> bool:
-        """Whether the engine is ready; one that does not tell is."""
+        """Return whether the engine is ready; true if it does not report that."""
         ready = getattr(self._engines[model], "ready", True)
         return bool(ready() if callable(ready) else ready)
 
@@ -260,7 +260,7 @@ def _refused_choice(error: TemplateError) -> RequestError:
 
 
 class _Silent:
-    """Stands for an engine where nothing is to be generated."""
+    """Null engine, for jobs without generation."""
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
         return

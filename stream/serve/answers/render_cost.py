@@ -1,4 +1,4 @@
-"""The cost of a prompt before it is made: about the time of rendering, guarding and encoding it, in bytes of text."""
+"""Estimated cost of making a prompt: the time of rendering, guarding and encoding it, in bytes of text."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import msgspec
 from tokenweir.stream.serve.wire.messages import ChatMessage
 
 MESSAGE_COST = 256
-"""A message or a call, whatever is in it: a step of the template's loop."""
+"""Fixed cost of a message or a call: a step of the template's loop."""
 VARIABLE_COST = 4
-"""A byte of tools and other variables as JSON, which templates take apart."""
+"""Cost of a byte of tools and variables as JSON, which templates traverse."""
 
 
 def render_cost(
     messages: Sequence[ChatMessage], tools: Sequence[Any] | None = None, variables: Mapping[str, Any] | None = None
 ) -> int:
-    """The cost of rendering a conversation.
+    """Return the cost of rendering a conversation.
 
     Args:
         messages: The messages.

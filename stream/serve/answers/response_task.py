@@ -25,13 +25,13 @@ logger = logging.getLogger("tokenweir.serve")
 
 
 class ResponseTask:
-    """One response: its events, and the generation that they are made of.
+    """One response: its events, and the generation they are made from.
 
     Attributes:
         stream: The response as events.
-        model: What answers.
+        model: The model's name.
         background: Whether it outlives its connection.
-        client: Who asked for it.
+        client: The client that asked for it.
         generation: The engine and the readers.
 
     """
@@ -73,22 +73,22 @@ class ResponseTask:
             ending=self._last_events,
             grace=limits.resume_grace if self.background else 0.0,
         )
-        if kept:  # until its end it is private, and says how its conversation begins
+        if kept:  # private until its end; has the conversation's beginning
             self._conversations.keep(client, self.stream.id, data, private=True)
         generation.start(self.stream.start())
 
     def subscribe(self, start: int = 0) -> Subscription[ResponseEvent]:
-        """Read its events from a sequence number on; raises as `Broadcast.subscribe`."""
+        """Add a reader of events from a sequence number on; raises as `Broadcast.subscribe`."""
         return self.generation.subscribe(start)
 
     def forget(self) -> None:
-        """Keep the conversation no longer if only a connection could continue it that is gone."""
+        """Drop the conversation if only a closed connection could continue it."""
         if self._private:
             self._kept = False
             self._conversations.forget(self.client, self.stream.id)
 
     def _answer(self) -> list[ChatMessage]:
-        """The answer, as messages."""
+        """Return the answer as messages."""
         conversation = Conversation()
         for item in self.stream.output:
             match item:
@@ -96,7 +96,7 @@ class ResponseTask:
                     conversation.say("assistant", "".join(part.text for part in item.content))
                 case ReasoningItem():
                     conversation.think("".join(part.text for part in item.content))
-                case FunctionCallItem(status="completed"):  # templates refuse arguments that are cut short
+                case FunctionCallItem(status="completed"):  # templates refuse truncated arguments
                     conversation.call(item.call_id, item.name, item.arguments)
                 case FunctionCallItem():
                     pass
@@ -144,7 +144,7 @@ class Responses:
     """The responses of a server.
 
     Args:
-        service: What answers them.
+        service: The service that answers them.
 
     """
 
@@ -154,23 +154,23 @@ class Responses:
 
     @property
     def resumable(self) -> bool:
-        """Whether there are background responses, running or ended, that somebody may still resume."""
+        """Whether there are background responses, running or ended, that can still be resumed."""
         self._forget()
         return bool(self._background)
 
     async def create(
         self, request: ResponseCreate, client: str, *, last: str | None = None, lasting: bool = False
     ) -> ResponseTask:
-        """Start a response; it ends by itself once those that read it have left.
+        """Start a response; it ends by itself after its readers have left.
 
         Args:
-            request: What is asked.
-            client: Who asks.
+            request: The request.
+            client: The client.
             last: The id of the connection's last response.
-            lasting: The connection may continue the response, even one that is not stored.
+            lasting: The connection may continue the response even if it is not stored.
 
         Raises:
-            RequestError: It cannot be answered; says why.
+            RequestError: It cannot be answered; gives the reason.
 
         """
         service = self.service
@@ -191,11 +191,11 @@ class Responses:
         return task
 
     async def conversation(self, request: InputFields, client: str) -> list[ChatMessage]:
-        """What a request says, after what it continues; raises as `create`."""
+        """Return the request's messages behind those it continues; raises as `create`."""
         return (await self._asked(request, client, None))[0]
 
     async def _asked(self, request: InputFields, client: str, last: str | None) -> tuple[list[ChatMessage], int, bytes]:
-        """The whole conversation; how many messages of it were there before, and those as JSON."""
+        """Return the whole conversation, the number of messages it continues, and those as JSON."""
         service = self.service
         data = await self._continued(request.previous_response_id, client, last)
         await service.turns.take(len(data))
@@ -204,10 +204,10 @@ class Responses:
         return messages, len(before), data
 
     def find(self, response_id: str, client: str) -> ResponseTask:
-        """The client's background response of this id.
+        """Return the client's background response of this id.
 
         Raises:
-            RequestError: There is none.
+            RequestError: There is no such response.
 
         """
         self._forget()
@@ -223,7 +223,7 @@ class Responses:
         return task
 
     def _check_bytes(self, size: int) -> None:
-        """Refuse a conversation that is too long to keep, with what it continues."""
+        """Raise if a conversation, continued part included, is too long to keep."""
         if size > (limit := self.service.limits.max_message_bytes):
             raise RequestError(
                 f"the conversation has {size} bytes as JSON, with what it continues; max_message_bytes is {limit}",
@@ -232,7 +232,7 @@ class Responses:
             )
 
     async def _continued(self, response_id: str | None, client: str, last: str | None) -> bytes:
-        """The conversation up to and with a response, as JSON."""
+        """Return the conversation up to and including a response, as JSON."""
         if response_id is None:
             return EMPTY
         found = self.service.conversations.find(client, response_id, private=response_id == last)
@@ -250,11 +250,11 @@ class Responses:
         return found
 
     def _forget(self) -> None:
-        """Forget those that can no longer be resumed."""
+        """Drop responses that can no longer be resumed."""
         self._background = {key: task for key, task in self._background.items() if not task.generation.dropped}
 
     def _make_room(self) -> None:
-        """Drop the oldest of those that nobody reads, if there are too many: of the client that has most of them."""
+        """Drop the oldest unread responses of the client with the most, while there are too many."""
         self._forget()
         detached = [task for task in self._background.values() if not task.generation.watched]
         while len(detached) > self.service.limits.max_detached:

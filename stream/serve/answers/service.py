@@ -1,4 +1,4 @@
-"""What all connections of a server share: its models, its limits, what is counted, and the responses in flight."""
+"""State shared by all connections of a server: models, limits, metrics and answers in flight."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ T = TypeVar("T")
 DEFAULT = "default"
 """The name that always means the first model."""
 CLOSE_GRACE = 1.0
-"""Seconds that an engine gets to stop when the server closes."""
+"""Timeout in seconds for engines to stop when the server closes."""
 
 
 class Elsewhere(Protocol):
     """The other workers of a server: `Peers`."""
 
     async def conversation(self, response_id: str, client: str) -> bytes | None:
-        """The conversation up to and with another worker's response, as JSON; None if it is unknown."""
+        """Return the conversation up to and including another worker's response, as JSON; None if unknown."""
         ...
 
     async def converse(self, response_id: str, client: str) -> Transport | None:
-        """A session with the worker that has a response; None if it is this one, or gone."""
+        """Return a session with the worker that has a response; None if that is this worker or is gone."""
         ...
 
     async def counts(self) -> list[Counts]:
-        """What they have counted."""
+        """Return the counts of the other workers."""
         ...
 
 
 class Service:
-    """What all connections of a server share.
+    """State that all connections of a server share.
 
     Args:
-        answer: What answers.
+        answer: Callable that answers jobs.
         models: The names of the models; the first is the default.
-        limits: What clients may cost.
+        limits: Bounds on what clients cost.
         reasoning_events: `reasoning_text` names the events of thinking as OpenAI does, `reasoning` as Open Responses.
 
     Attributes:
         worker: The name of this process among the workers of a server; empty if it is the only one.
-        elsewhere: The other workers; None if there are none.
+        elsewhere: The other workers; None without workers.
         ledger: Counts the memory that clients hold between their requests.
-        conversations: What `previous_response_id` can continue.
+        conversations: The conversations that `previous_response_id` can continue.
         draining: Whether the server takes no more requests.
         sockets: The sockets, with the bytes that arrive and those that wait for slow readers.
         rates: Requests and tokens a minute.
-        pacer: Says when events are sent.
-        turns: Says when a long message is parsed.
+        pacer: Pacing of events.
+        turns: Order of parsing long messages.
 
     """
 
@@ -96,10 +96,10 @@ class Service:
         self.pacer = Pacer(self.limits.send_interval, self.limits.max_send_interval)
         self.turns = Turns()
         self._answer = answer
-        self._running: dict[Generation[Any], str] = {}  # and their models
+        self._running: dict[Generation[Any], str] = {}  # with their models
 
     def counts(self) -> Counts:
-        """What was counted up to now."""
+        """Return the current counts."""
         pending: Counter[str] = Counter()
         for generation, model in self._running.items():
             pending[model] += generation.pending_bytes
@@ -112,10 +112,10 @@ class Service:
         return self.metrics.counts()
 
     def model(self, name: str | None) -> str:
-        """The model that a request means.
+        """Return the model that a request selects.
 
         Raises:
-            RequestError: There is none of this name; names those that there are.
+            RequestError: The name is unknown; lists the models.
 
         """
         if name is None or (name == DEFAULT and name not in self.models):
@@ -130,13 +130,13 @@ class Service:
         return name
 
     def check_max_tokens(self, asked: int | None, field: str) -> None:
-        """Refuse more tokens than an answer may have."""
+        """Raise for more tokens than an answer may have."""
         limit = self.limits.max_output_tokens
         if asked is not None and asked > limit:
             raise RequestError(f"{field} is {asked}; this server gives {limit} at most", param=field)
 
     def check_choices(self, n: int, prompts: int = 1) -> None:
-        """Refuse more answers than a request may have, which are `n` for each of its prompts."""
+        """Raise for more answers than a request may have, `n` for each prompt."""
         limit, field = self.limits.max_choices, "n" if n > 1 else "prompt"
         if n * prompts > limit:
             raise RequestError(
@@ -144,7 +144,7 @@ class Service:
             )
 
     def check_open(self) -> None:
-        """Refuse a request while the server is closing."""
+        """Raise while the server is closing."""
         if self.draining:
             raise RequestError("the server is shutting down", code="server_shutting_down", status=503, retry_after=5)
 
@@ -159,10 +159,10 @@ class Service:
         ending: Callable[[RequestError | None], Iterable[T]] | None = None,
         grace: float = 0.0,
     ) -> Generation[T]:
-        """Make an answer, which is to be started; arguments as for `Generation`.
+        """Return a new answer, not started; arguments as for `Generation`.
 
         Raises:
-            RequestError: There is no place for it, or the server is closing.
+            RequestError: No place is free, or the server is closing.
 
         """
         self.check_open()
@@ -196,7 +196,7 @@ class Service:
         return generation
 
     async def close(self, also: Iterable[Coroutine[Any, Any, None]] = ()) -> None:
-        """Stop all that is in flight, and wait until it has ended or was abandoned, and for `also`."""
+        """Stop all answers, and wait until they have ended or been abandoned, and for `also`."""
         self.draining = True
         running = list(self._running)
         for generation in running:

@@ -1,7 +1,7 @@
 """`asgi_app()`: engines behind HTTP and websockets, as one ASGI application.
 
 POST /v1/chat/completions    OpenAI's Chat Completions, whole or as a stream of server-sent events
-POST /v1/completions         texts or ids to go on with
+POST /v1/completions         texts or ids to continue
 POST /v1/responses           OpenAI's and Open Responses' responses, likewise
 POST /v1/responses/compact   a conversation made shorter, for the input of a response
 WS   /v1/responses           the same over a socket: one `Session` a connection
@@ -120,17 +120,17 @@ class Application:
         self._app = AccessLog(Guard(starlette, settings.gate, self.service))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a connection, as ASGI has it."""
+        """Serve an ASGI connection."""
         await self._app(scope, receive, send)
 
     def drain(self) -> None:
-        """Take no more requests; those in flight go on, and sockets close after theirs."""
+        """Refuse new requests; running ones finish, and sockets close after theirs."""
         self.service.draining = True
         for session in list(self._sessions):
             session.drain()
 
     async def close(self) -> None:
-        """Stop what is in flight; returns once every engine has stopped or was abandoned."""
+        """Stop all answers; returns once every engine has stopped or been abandoned."""
         self.drain()
         await self.service.close([session.close() for session in self._sessions])
 
@@ -165,7 +165,7 @@ async def _nobody(request: Request, error: Disconnected) -> Response:
 
 
 class _Sockets:
-    """The websocket of responses, as an ASGI application; Starlette's own object would cost a call an event."""
+    """The websocket of responses, as an ASGI application; Starlette's own object would add a call per event."""
 
     def __init__(self, responses: Responses, sessions: set[Session]) -> None:
         self._responses = responses
@@ -180,7 +180,7 @@ class _Sockets:
             except RequestError as error:
                 await refuse(scope, send, error)
                 return
-        # A browser drops a connection that answers none of the names it offers; the key is not to be repeated.
+        # A browser drops a connection unless the answer selects an offered name; the key must not be repeated.
         offered = [name for name in scope.get("subprotocols", ()) if not name.startswith(KEY_SUBPROTOCOL)]
         await send({"type": "websocket.accept", "subprotocol": offered[0] if offered else None})
         session = Session(

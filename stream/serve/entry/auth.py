@@ -1,11 +1,11 @@
-"""Who may connect: API keys, and the Origin and Host headers that browsers send.
+"""Authentication: API keys, and the Origin and Host headers of browsers.
 
-A websocket is not held back by the browser's same-origin policy: any page that its user visits may open one to
-127.0.0.1. The Origin header, which browsers always send with it and pages cannot forge, is therefore checked. Other
-programs send none and may connect; API keys are what keeps those out.
+The browser's same-origin policy does not cover websockets: any page that a user visits may open one to 127.0.0.1.
+Browsers always send the Origin header with it, and pages cannot forge it, so it is checked. Other programs do not send
+it and may connect; API keys restrict those.
 
-A page can also make its own name point to 127.0.0.1 (DNS rebinding), and is then of the same origin as the server. The
-Host header shows the name, so a server without keys answers only under names that nobody else can have.
+A page can also point its own name to 127.0.0.1 (DNS rebinding), and then has the server's origin. The Host header shows
+the name, so a server without keys answers only under names that others cannot own.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from urllib.parse import urlsplit
 from tokenweir.encode.texts import several_texts
 
 DIGEST = 32
-"""Bytes of a key's digest, and of the salt."""
+"""Length in bytes of a key's digest, and of the salt."""
 
 KEY_SUBPROTOCOL = "openai-insecure-api-key."
-"""What precedes the key in a websocket subprotocol: OpenAI's own way for browsers, which cannot set headers here."""
+"""Prefix of a key in a websocket subprotocol: OpenAI's convention for browsers, which cannot set headers there."""
 
 
 class Gate:
-    """Decides who may connect.
+    """Access control of connections.
 
     Args:
-        keys: The API keys, each ASCII and not empty; without one, any key and none is accepted.
+        keys: The API keys, each ASCII and not empty; if empty, no key is needed and any is accepted.
         origins: Origins of web pages that may connect besides the server's own, such as `https://chat.example.org`.
         hosts: Names under which the server answers besides addresses, `localhost` and `own_name`; `*` is for any. A
             server with keys and without names of its own answers under any.
         own_name: The host name that the server was told to listen on.
 
     Raises:
-        TypeError: `origins` or `hosts` are not several texts, or a key is no str.
+        TypeError: `origins` or `hosts` is not a collection of str, or a key is not a str.
         ValueError: A key is empty or not ASCII.
 
     """
@@ -64,21 +64,21 @@ class Gate:
 
     @property
     def has_keys(self) -> bool:
-        """Whether a key is needed."""
+        """Whether keys are required."""
         return bool(self._keys)
 
     def host_allowed(self, host: str | None) -> bool:
-        """Whether the server answers under this Host header; programs that send none are no browsers."""
+        """Return whether the server answers under this Host header; only browsers always send one."""
         return self._any_host or host is None or self._is_own_name(host)
 
     def origin_allowed(self, origin: str | None, host: str | None) -> bool:
-        """Whether a page of this origin may connect.
+        """Return whether a page of this origin may connect.
 
-        A page that this server itself delivered may: its origin is the Host header's. That comparison proves nothing
-        where the name is one that DNS could point anywhere, so such a name counts only if it is the server's own.
+        The server's own page may: its origin equals the Host header. DNS could point any name here, so the comparison
+        counts only for the server's own names.
 
         Args:
-            origin: The Origin header; None, as from programs that are no browser, is allowed.
+            origin: The Origin header; None, as from programs other than browsers, is allowed.
             host: The Host header.
 
         """
@@ -87,14 +87,14 @@ class Gate:
         return host is not None and origin.partition("://")[2].lower() == host.lower() and self._is_own_name(host)
 
     def is_foreign(self, origin: str | None) -> bool:
-        """Whether a browser wants to be told that pages of this origin may read the answer (CORS)."""
+        """Return whether the answer needs CORS headers for this origin."""
         return origin in self._origins
 
     def key_index(self, offered: str | None) -> int | None:
-        """The place of a key among the server's, or None.
+        """Return the index of a key among the server's keys, or None.
 
-        Keys are looked up by digests with a random salt, which clients cannot compute. The time depends on the length of
-        the offered key alone, and reveals nothing of the server's keys: their letters, lengths and number.
+        Keys are looked up by digests with a random salt, which clients cannot compute. The time depends only on the
+        length of the offered key, and reveals neither the characters nor lengths nor number of the server's keys.
         """
         return self._keys.get(self._digest(offered or ""))
 
@@ -102,17 +102,17 @@ class Gate:
         return blake2b(key.encode("utf-8", "replace"), digest_size=DIGEST, key=self._salt).digest()
 
     def _is_own_name(self, host: str) -> bool:
-        if any(sign in host for sign in ", @/"):  # two headers, or what is no name at all
+        if any(sign in host for sign in ", @/"):  # two headers, or not a host name
             return False
         try:
             name = (urlsplit(f"//{host}").hostname or "").lower()
             return name in self._names or bool(ip_address(name))
-        except ValueError:  # a name that is no address, or a Host header that is neither
+        except ValueError:  # a name, or an invalid Host header
             return False
 
 
 def key_offered(authorization: str | None, subprotocols: Iterable[str]) -> str | None:
-    """The API key of a request: `Authorization: Bearer KEY`, or the subprotocol `openai-insecure-api-key.KEY`."""
+    """Return a request's API key: `Authorization: Bearer KEY`, or the subprotocol `openai-insecure-api-key.KEY`."""
     if authorization is not None:
         scheme, _, key = authorization.partition(" ")
         return key.strip() if scheme.lower() == "bearer" else None

@@ -1,4 +1,4 @@
-"""What every request goes through before anything is done for it: names, origins, keys, content types, bounds."""
+"""Checks before any other work on a request: hosts, origins, keys, content types, bounds."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tokenweir.stream.serve.monitoring.tracing import request_context
 from tokenweir.stream.serve.wire.errors import RequestError, error_body
 
 OPEN_PATHS = frozenset({"/", "/health", "/ready"})
-"""What needs no key: the page, which asks for one, and what tells whether the server lives."""
+"""Paths without a key: the page, which asks for one, and the health checks."""
 
 PAGE_FILES = "/page/"
-"""Where the page's scripts and styles are, which need none either."""
+"""Path prefix of the page's scripts and styles, which need no key either."""
 
 UNSUPPORTED_CODING = "unsupported_content_coding"
 
@@ -32,14 +32,14 @@ App = Callable[[Any, Any, Any], Any]
 
 
 class Guard:
-    """An ASGI application that lets through what may come in.
+    """ASGI middleware that admits or refuses connections.
 
-    It puts `tokenweir.client`, who asks, into the scope: the place of the key, or else the address.
+    It puts `tokenweir.client` into the scope: the index of the key, or else the address.
 
     Args:
-        app: What is guarded.
-        gate: Who may connect.
-        service: Counts the refusals and the connections.
+        app: The guarded application.
+        gate: The check of keys, hosts and origins.
+        service: Counters of refusals and connections.
 
     """
 
@@ -74,7 +74,7 @@ class Guard:
             if scope["type"] == "http" and scope["method"] == "POST":
                 _check_content_type(headers)
                 _check_content_coding(headers)
-            if scope["type"] == "http" and scope["method"] != "POST":  # which takes no place, and is always answered
+            if scope["type"] == "http" and scope["method"] != "POST":  # takes no place, and is always answered
                 await self._app(scope, receive, _with_headers(send, extra))
                 return
             free = self._take_place(scope)
@@ -88,11 +88,11 @@ class Guard:
             free()
 
     def _take_place(self, scope: Any) -> Callable[[], object]:
-        """Take a place until what is returned was called, and, on this server's own sockets, until the answer is flushed."""
+        """Take a place and return the function that frees it; on own sockets it is held until the answer is flushed."""
         connection: Connection | None = scope.get("extensions", {}).get("tokenweir.connection")
         take = self._service.admission.connect if connection is None else connection.take
         free: Callable[[], object] = take(client := scope["tokenweir.client"])
-        if scope["type"] == "http":  # the turns of a websocket count each by itself
+        if scope["type"] == "http":  # each turn of a websocket is counted separately
             try:
                 self._service.rates.request(client)
             except RequestError:
@@ -125,18 +125,18 @@ class Guard:
 
 
 def network_of(address: str) -> str:
-    """What stands for a client's address: of IPv6 the first 64 bits, since who has one address has all that begin so."""
+    """Return the client name of an address: for IPv6 the /64 prefix, because one client usually owns all of it."""
     if ":" not in address:
         return address
     try:
         ip = IPv6Address(address)
-    except ValueError:  # of no network
+    except ValueError:  # not an IP address
         return address
     return str(ip.ipv4_mapped or IPv6Network((int(ip) >> 64 << 64, 64)))
 
 
 class _Headers:
-    """A request's headers; repeated ones joined, as the standard reads them."""
+    """A request's headers; repeated ones are joined, as the standard defines."""
 
     def __init__(self, scope: Any) -> None:
         self._headers = scope["headers"]
@@ -175,14 +175,14 @@ async def refuse(scope: Any, send: Any, error: RequestError, extra: Any = ()) ->
 
 
 def _check_host(headers: _Headers, version: str | None) -> None:
-    """Refuse what names no host, or several, as RFC 9112, 3.2, has it; in HTTP/1.0 a request may name none."""
+    """Raise unless a request names one host (RFC 9112, 3.2); in HTTP/1.0 the host is optional."""
     given = len(headers.all(b"host"))
     if given > 1 or (given == 0 and version == "1.1"):
         raise RequestError(f"the request has {given} Host headers; HTTP/1.1 wants one", code="invalid_host")
 
 
 def _check_content_type(headers: _Headers) -> None:
-    """Let no form in: a page of any origin may send one without asking (a "simple" request)."""
+    """Raise for forms, which a page of any origin may send without a preflight (a "simple" request)."""
     given = headers.get(b"content-type")
     if given is None or given.partition(";")[0].strip().lower() != "application/json":
         raise RequestError(
@@ -191,7 +191,7 @@ def _check_content_type(headers: _Headers) -> None:
 
 
 def _check_content_coding(headers: _Headers) -> None:
-    """Let no compressed body in: a kilobyte of it may hold the megabyte that a body may have."""
+    """Raise for compressed bodies, whose decompressed size is not bounded."""
     given = headers.get(b"content-encoding")
     if given is not None and given.strip().lower() not in ("", "identity"):
         raise RequestError(

@@ -1,10 +1,10 @@
-"""uvicorn's connections, with the bounds that it lacks.
+"""uvicorn's connections with additional bounds.
 
-`websockets` itself would answer pings as long as memory lasts, and so does uvicorn. Neither gives a client a time in which
-its request must have come, or its answer must have been taken. All of these are seen at the transport only.
+`websockets` and uvicorn buffer pongs without bound, and have no timeout for receiving a request or flushing an answer.
+These are visible at the transport only.
 
-Each phase of a connection has a timer: the head of a request, the idle time between two requests, the rest of a body that
-nobody reads, a websocket's message, and the flushing of an answer (`Connection`). The body itself is timed by `read_body`.
+Each phase of a connection has a timer: the head of a request, the idle time between two requests, the rest of an unread
+body, a websocket's message, and the flushing of an answer (`Connection`). The body itself is timed by `read_body`.
 """
 
 from __future__ import annotations
@@ -29,44 +29,43 @@ from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
 from tokenweir.stream.serve.wire.errors import RequestError, error_body
 
 UNSENT_BYTES = 1 << 14
-"""Bytes that the kernel takes before a write waits. Its own default holds megabytes, so that a reader would look awake
-long after it stalled."""
+"""Bytes of the kernel's send buffer. Its default of megabytes would hide a stalled reader for long."""
 TEXT_FRAME = 0x81
-"""The first byte of a whole, uncompressed text frame (RFC 6455, 5.2)."""
+"""First byte of a complete, uncompressed text frame (RFC 6455, 5.2)."""
 MOST_HEAD = 1 << 16
-"""Bytes that a request may have before its body, which the parser would gather without end."""
+"""Most bytes of a request before its body, which the parser would buffer without bound."""
 MOST_FRAMES = 1 << 12
-"""Frames of one message. Those without content would be kept without end, since `ws_max_size` counts bytes."""
+"""Most frames of one message. `ws_max_size` counts bytes, so empty frames would be buffered without bound."""
 READ_BYTES = 1 << 14
-"""Bytes that are read at once. asyncio's 256 KB hold 40,000 of the smallest frames, which take a tenth of a second."""
+"""Most bytes per read. asyncio's default of 256 KB holds so many small frames that parsing blocks the event loop."""
 UNREADABLE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 CLOSE = (b"connection", b"close")
 
 
 class TrailerError(Exception):
-    """A chunked body has trailer fields, which have no use here and no bound."""
+    """Trailer fields in a chunked body, which are unused and unbounded."""
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """A connection that speaks HTTP, until it is upgraded."""
+    """HTTP connection, until it is upgraded."""
 
     limits: Limits
     sockets: Connections
 
     _connection: Connection | None = None
     _timer: asyncio.TimerHandle | None = None
-    """Runs while the head of a request is to come."""
+    """Timer while the head of a request is awaited."""
     _lingering: asyncio.TimerHandle | None = None
-    """Runs while what still comes is read and dropped."""
+    """Timer while remaining input is read and dropped."""
     _closes = _upgraded = False
     _head_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         raw_socket = transport.get_extra_info("socket")
-        # asyncio sets this only where the listener names its protocol, which one made by `socket.socket()` does not. The
-        # second of two frames would wait 40 ms for the client to acknowledge the first.
+        # asyncio sets TCP_NODELAY only if the listener names its protocol, which `socket.socket()` omits. Without it,
+        # the second of two frames would wait for the client's delayed ACK of the first.
         raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Linux and macOS
             raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
@@ -93,7 +92,7 @@ class HttpProtocol(HttpToolsProtocol):
             return
         if self._timer is None:
             self._head_bytes = 0
-            if self._idle and self.timeout_keep_alive_task is None:  # empty lines, which begin no message
+            if self._idle and self.timeout_keep_alive_task is None:  # empty lines, which do not begin a message
                 self._expect_request()
             return
         self._head_bytes += len(data)
@@ -102,7 +101,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     @property
     def _idle(self) -> bool:
-        """Whether every request that has come is answered."""
+        """Whether all received requests are answered."""
         return self.cycle is not None and self.cycle.response_complete and self._lingering is None
 
     def pause_writing(self) -> None:
@@ -128,12 +127,12 @@ class HttpProtocol(HttpToolsProtocol):
         self._refuse(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body))
 
     def _refuse(self, answer: bytes) -> None:
-        """Answer what cannot be read; reset the connection if an answer to an earlier request would be cut in two."""
+        """Send an error answer; reset the connection if that would interrupt an earlier answer."""
         cycle = self.cycle
         if self.pipeline or (cycle is not None and cycle.response_started and not cycle.response_complete):
             self.transport.abort()
             return
-        if cycle is not None and not cycle.response_complete:  # whoever reads the body is told that the client is gone
+        if cycle is not None and not cycle.response_complete:  # readers of the body see a disconnect
             cycle.disconnected = True
             cycle.message_event.set()
         if not self.transport.is_closing():
@@ -159,13 +158,13 @@ class HttpProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, partial(self._answer, cycle, app))
 
     async def _answer(self, cycle: Any, app: Any, scope: Any, receive: Any, send: Any) -> None:
-        """Let the application answer; a connection whose request's body it did not read to its end cannot go on."""
+        """Run the application; the connection closes after a request whose body was not read to its end."""
 
         async def closing(message: Any) -> None:
             if message["type"] == "http.response.start" and cycle.more_body:
                 headers = [*message["headers"], CLOSE]
                 await send(message | {"headers": headers})
-                self._closes = cycle.keep_alive = True  # it is closed here, and not by uvicorn
+                self._closes = cycle.keep_alive = True  # closed here instead of by uvicorn
             else:
                 await send(message)
 
@@ -184,7 +183,7 @@ class HttpProtocol(HttpToolsProtocol):
             super().on_response_complete()
 
     def _linger(self) -> None:
-        """Close the connection, but read for a while what still comes.
+        """Close the connection, after reading remaining input for a while.
 
         A connection that is closed over unread bytes is reset, and the client may lose the answer.
         """
@@ -199,7 +198,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._connection.flush()
 
     def _take_host(self) -> None:
-        """Let the host of an absolute URI count in place of the Host header's, as RFC 9112, 3.2.2, has it."""
+        """Replace the Host header by the host of an absolute URI (RFC 9112, 3.2.2)."""
         uri = urlsplit(self.url)
         if uri.netloc:
             self.headers[:] = [(name, uri.netloc if name == b"host" else value) for name, value in self.headers]
@@ -211,7 +210,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.ws_protocol_class = cast("Any", partial(made, connection=self._connection))
         super().handle_websocket_upgrade()
         self.ws_protocol_class = made
-        del self.parser  # which refers to this, as this does to it
+        del self.parser  # breaks a reference cycle
 
     def _expect_request(self) -> None:
         assert self._connection is not None
@@ -224,7 +223,7 @@ class HttpProtocol(HttpToolsProtocol):
 
 
 class SocketProtocol(WebSocketsSansIOProtocol):
-    """A connection that speaks websocket."""
+    """Websocket connection."""
 
     limits: Limits
 
@@ -235,13 +234,13 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._arrived = 0  # bytes of it
         self._application = self.app
         self.app = self._answer
-        self.conn.debug = False  # it would log frames at level DEBUG, and with them what is said
-        # A close frame has come or gone, or the connection is lost; asking the transport costs a call.
+        self.conn.debug = False  # at level DEBUG it would log frames, including their text
+        # A close frame was received or sent, or the connection is lost; cheaper than asking the transport.
         self._over = False
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         await self._application(scope, receive, send)
-        if self.initial_response is not None:  # a refused handshake, which uvicorn would log as one that was forgotten
+        if self.initial_response is not None:  # a refused handshake, which uvicorn would log as unanswered
             self.handshake_complete = True
 
     def handle_connect(self, event: Any) -> None:
@@ -255,13 +254,13 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._time_message(len(data))
-        if self.conn.handshake_exc is not None and not (self.handshake_initiated or self._over):  # which tells nobody
+        if self.conn.handshake_exc is not None and not (self.handshake_initiated or self._over):  # no event reports it
             self._over = True
             self.transport.write(UNREADABLE)
             self.transport.close()
 
     def _time_message(self, size: int) -> None:
-        """Give a message a time in which to arrive, and count its bytes until then."""
+        """Start the timeout of an incomplete message, and count its bytes."""
         if self._over or not self._arriving:
             self._forget_message()
             return
@@ -278,7 +277,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         step: Any = self.conn.parser
         while step.gi_yieldfrom is not None:
             step = step.gi_yieldfrom
-        return bool(step.__name__ != "at_eof")  # where it waits for a frame to begin
+        return bool(step.__name__ != "at_eof")  # the state between two frames
 
     def _forget_message(self) -> None:
         if self._timer is not None:
@@ -289,7 +288,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self._connection.arrive(0)
 
     def _late(self) -> None:
-        if self.read_paused:  # this server makes the client wait
+        if self.read_paused:  # backpressure of this server
             self._timer = self.loop.call_later(self.limits.request_timeout, self._late)
         else:
             self._connection.abort("request_timeout")
@@ -304,7 +303,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
     def handle_text(self, event: Any) -> None:
         super().handle_text(event)
-        event.data = b""  # the parser holds the frame until the next one comes, which may be in an hour
+        event.data = b""  # the parser holds the frame until the next one arrives
 
     def handle_cont(self, event: Any) -> None:
         if self._over:
@@ -318,9 +317,9 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self.handle_parser_exception()
 
     def handle_parser_exception(self) -> None:
-        """Say what is wrong, and read what still comes: a connection that is closed over unread bytes is reset.
+        """Send a close frame with the error, and read remaining input for `CLOSE_TIMEOUT`.
 
-        That would lose the close frame for a client that is still sending. It has `CLOSE_TIMEOUT` to close.
+        A connection that is closed over unread bytes is reset, and a client that is still sending would lose the frame.
         """
         if self.close_sent:
             return
@@ -346,7 +345,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._forget_message()
         self._connection.close()
         super().connection_lost(exc)
-        # What of its own methods it holds, it would hold itself by.
+        # Its bound methods would form a reference cycle.
         self.app = self._application
         if self.handshake_initiated:
             self.scope["extensions"] = {}
@@ -355,7 +354,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         """Send a text frame at once: without a coroutine, an ASGI message and an object for the frame.
 
         Returns:
-            What to await before the next one, if the buffer is full.
+            An awaitable to await before the next frame if the buffer is full, or None.
 
         """
         if self.close_sent or self._over:
@@ -375,17 +374,17 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
     def handle_ping(self) -> None:
         output = self.conn.data_to_send()
-        if self.writable.is_set():  # else the pongs before it are not read; the standard asks for the last one only
+        if self.writable.is_set():  # else earlier pongs are unread; the standard requires only the last one
             self.transport.write(b"".join(output))
 
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
         super().on_task_complete(task)
-        # Closing waits without end for a reader that takes nothing.
+        # Closing would wait forever for a stalled reader.
         self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
 
 
 def protocols(service: Service) -> tuple[type[HttpProtocol], type[SocketProtocol]]:
-    """Make the classes for a server."""
+    """Return the protocol classes of a server."""
     limits = service.limits
     http = type("HttpProtocol", (HttpProtocol,), {"limits": limits, "sockets": service.sockets})
     websocket = type("SocketProtocol", (SocketProtocol,), {"limits": limits})

@@ -1,7 +1,6 @@
-"""`serve()`: the application behind sockets of its own, on uvicorn.
+"""`serve()`: the application on its own sockets, by uvicorn.
 
-Compression is off: it costs half as much CPU again per message and 40 KiB a connection, for messages of 100 bytes. TLS
-belongs in a proxy in front.
+Compression is off, because it costs CPU and memory per connection and messages are small. TLS belongs in a proxy.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ logger = logging.getLogger("tokenweir.serve")
 BACKLOG = 1024
 POLL = 0.01
 CUT_OFF = 1.0
-"""Seconds that connections get to take their last words, once the time to drain is over."""
+"""Seconds that connections get to flush, once the drain timeout is over."""
 
 
 @asynccontextmanager
@@ -62,7 +61,7 @@ async def serve(
     server = Server(Application(settings), settings.limits)
     if place is not None:
         listener = place.listener
-    else:  # in a thread: resolving a name may take seconds
+    else:  # in a thread, because name resolution may block
         listener = await asyncio.get_running_loop().run_in_executor(None, listener_at, host, port)
     await server._listen(listener)
     try:
@@ -75,7 +74,7 @@ async def serve(
 
 
 def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A socket that listens.
+    """Return a listening socket.
 
     Args:
         host: The address, or a name of it.
@@ -83,9 +82,9 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
         shared: Whether other sockets may listen there too; the system spreads the connections over them.
 
     Raises:
-        OSError: The port cannot be had.
-        TypeError: The host is no str, or the port no int.
-        ValueError: There is no such port.
+        OSError: The port is not available.
+        TypeError: The host is not a str, or the port is not an int.
+        ValueError: The port or the host is invalid.
 
     """
     check_address(host, port)
@@ -98,7 +97,7 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind(address)
         listener.listen(BACKLOG)
-    except UnicodeError as error:  # a name that IDNA has no form of
+    except UnicodeError as error:  # a name that IDNA cannot encode
         raise OSError(errno.EINVAL, f"cannot listen on {host}:{port}: {error}") from error
     except OSError as error:
         if listener is not None:
@@ -108,21 +107,21 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 def check_address(host: str, port: int) -> None:
-    """Refuse where nobody can listen.
+    """Raise for an invalid address.
 
     Raises:
-        TypeError: The host is no str, or the port no int.
-        ValueError: There is no such port.
+        TypeError: The host is not a str, or the port is not an int.
+        ValueError: The port or the host is invalid.
 
     """
     check_texts(host=host)
     check_integers(port=port)
-    if not 0 <= port < 1 << 16:  # of which the system would take the last 16 bits
+    if not 0 <= port < 1 << 16:  # the system would take the port modulo 65536
         raise ValueError(f"port={port} is not between 0 and 65535")
 
 
 def url_of(host: str, port: int) -> str:
-    """Write the URL of a server; an IPv6 address stands in brackets there."""
+    """Return the URL of a server, with an IPv6 address in brackets."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
@@ -152,7 +151,7 @@ class Server:
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # clients write them too, and would be whom they like
+            proxy_headers=False,  # clients can forge X-Forwarded-For
         )
         config.load()
         self._uvicorn = uvicorn.Server(config)
@@ -168,9 +167,9 @@ class Server:
         await self._closed.wait()
 
     def close(self) -> None:
-        """Stop: no more connections and requests; answers in flight may end; sockets close with code 1001.
+        """Stop accepting connections and requests; running answers may finish; sockets close with code 1001.
 
-        Returns at once; `wait_closed` waits for the end. What is not done after `Limits.drain_timeout` is cut off.
+        Returns at once; `wait_closed` waits for the end. The rest is cut off after `Limits.drain_timeout`.
         """
         self._retired = False
         self._begin_to_close()
@@ -186,7 +185,7 @@ class Server:
     async def _listen(self, listener: socket.socket) -> None:
         host, self.port = listener.getsockname()[:2]
         await self._uvicorn.startup(sockets=[listener])
-        self._ticking = asyncio.get_running_loop().create_task(self._uvicorn.main_loop())  # the Date header
+        self._ticking = asyncio.get_running_loop().create_task(self._uvicorn.main_loop())  # updates the Date header
         logger.info("listening on %s", url_of(host, self.port))
 
     async def _join(self, place: Place) -> None:
@@ -194,7 +193,7 @@ class Server:
         await self._peers.listen()
 
     def _retire(self) -> None:
-        """Another worker listens in this one's place."""
+        """Stop listening, because another worker has replaced this one."""
         self._retired = True
         self._begin_to_close()
 
@@ -205,7 +204,7 @@ class Server:
         self._app.drain()
         for connection in list(state.connections):
             if isinstance(connection, HttpProtocol):
-                connection.shutdown()  # at once if it is idle, else after its answer
+                connection.shutdown()  # closes now if idle, else after its answer
         await self._drained()
         await self._app.close()
         await self._emptied(CUT_OFF)
@@ -223,9 +222,9 @@ class Server:
         self._closed.set()
 
     async def _drained(self) -> None:
-        """Wait until nobody is connected, or for as long as the limits say.
+        """Wait until all connections are closed, up to the drain timeout.
 
-        A worker that was replaced waits as well for those who may resume a response by way of its successor.
+        A replaced worker also waits for responses that clients may resume through its successor.
         """
         limits, begun = self._limits, monotonic()
         while self._connected or (self._retired and self._app.responses.resumable):

@@ -1,1 +1,1 @@
-"""The interfaces over HTTP: api.py those that generate, endpoints.py the others, exchange.py bodies and streams."""
+"""HTTP interfaces: api.py for generation, endpoints.py for the others, exchange.py for bodies and streams."""

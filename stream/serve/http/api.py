@@ -1,4 +1,4 @@
-"""The endpoints that generate: chat completions, completions and responses, as one answer or as a stream."""
+"""Endpoints that generate: chat completions, completions and responses, as one answer or as a stream."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ T = TypeVar("T")
 
 
 class Api:
-    """Answers requests for text.
+    """Endpoints of requests for text.
 
     Args:
-        responses: What answers, and the responses in flight.
+        responses: The service and the responses in flight.
 
     """
 
@@ -49,7 +49,7 @@ class Api:
 
     @property
     def routes(self) -> list[Route]:
-        """The paths."""
+        """Return the routes."""
         return [
             Route("/v1/chat/completions", self.chat_completions, methods=["POST"]),
             Route("/v1/completions", self.completions, methods=["POST"]),
@@ -112,9 +112,9 @@ class Api:
         first: Callable[[], Iterable[bytes]] = tuple,
         last: Callable[[], bytes] | None = None,
     ) -> Response:
-        """Answer by what the generations give; those of a stream follow each other.
+        """Answer from the output of the generations, which a stream sends in turn.
 
-        The ids of a prompt stand in the answer so many times as `copies` says, if at all.
+        `copies` is how often the answer repeats the ids of a prompt, if at all.
         """
 
         def leave() -> None:
@@ -144,7 +144,7 @@ class Api:
             yield DONE
 
         try:
-            for generation in generations:  # so that what is wrong with the prompt gets a status of its own
+            for generation in generations:  # errors of the prompt get their own HTTP status
                 await while_connected(request, _started(generation))
             check_copies(sum(len(each.prompt_ids) for each in generations), copies, self._limits)
             if stream:
@@ -188,7 +188,7 @@ class Api:
         try:
             await while_connected(request, _started(generation))
             deltas = await while_connected(request, self._all(generation))
-            tokens = len(generation.prompt_ids)  # the messages in it are most of the answer
+            tokens = len(generation.prompt_ids)  # the prompt's messages are most of the answer
             return await reply_with(lambda: msgspec.json.encode(compacted(conversation, deltas)), tokens, self._limits)
         except BaseException:
             generation.drop()
@@ -218,7 +218,7 @@ class Api:
 
 
 class _Face(Protocol):
-    """How deltas look in an interface; `place` is that of their generation."""
+    """Format of deltas in an interface; `place` is the index of their generation."""
 
     def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]: ...
     def add(self, deltas: Iterable[Delta], place: int) -> None: ...
@@ -260,7 +260,7 @@ class _CompletionFace:
         self._answer.add(deltas, *self._asked(place))
 
     def _asked(self, place: int) -> tuple[Sequence[int], int]:
-        """The prompt at a place, and how many answers those before it have."""
+        """Return the prompt at a place, and the number of answers of the prompts before it."""
         return self._generations[place].prompt_ids, place * self._choices
 
     def whole(self) -> bytes:

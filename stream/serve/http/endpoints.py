@@ -1,4 +1,4 @@
-"""The endpoints that generate nothing: models, tokens, health, metrics, the page."""
+"""Endpoints without generation: models, tokens, health, metrics, the page."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Detokenize(Struct, frozen=True, kw_only=True):
 
 
 class Endpoints:
-    """Answers plain requests.
+    """Endpoints of plain requests.
 
     Args:
-        service: The models and what is counted.
+        service: The models and the counters.
         engines: The tokenizer and the engines.
 
     """
@@ -64,7 +64,7 @@ class Endpoints:
 
     @property
     def routes(self) -> list[Route]:
-        """The paths."""
+        """Return the routes."""
         return [
             Route("/", self.page),
             Route("/page/{name:path}", self.page_file),
@@ -78,21 +78,21 @@ class Endpoints:
         ]
 
     async def page(self, request: Request) -> Response:
-        """The chat page."""
+        """Serve the chat page."""
         return _file("index.html")
 
     async def page_file(self, request: Request) -> Response:
-        """A script, a style or a licence of the page."""
+        """Serve a script, a style or a licence of the page."""
         if (name := request.path_params["name"]) not in PAGE:
             raise HTTPException(404)
         return _file(name)
 
     async def health(self, request: Request) -> Response:
-        """Whether the server lives."""
+        """Answer that the server runs."""
         return reply({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """Whether requests can be answered: the server is not closing, has room, and its engines are ready."""
+        """Answer whether the server is ready: not closing, with room, and with ready engines."""
         service = self._service
         unready = [name for name in service.models if not self._engines.ready(name)]
         full = service.admission.generations >= service.limits.max_generations
@@ -102,18 +102,18 @@ class Endpoints:
         return reply({"status": problem, "models": unready}, 503)
 
     async def metrics(self, request: Request) -> Response:
-        """What is counted, by all workers together, for Prometheus."""
+        """Return the metrics of all workers for Prometheus."""
         elsewhere = self._service.elsewhere
         others = [] if elsewhere is None else await elsewhere.counts()
         self._service.counts()
         return Response(self._service.metrics.text(others), headers={"content-type": CONTENT_TYPE})
 
     async def models(self, request: Request) -> Response:
-        """The models, as the `openai` client lists them."""
+        """Return the models, as the `openai` client lists them."""
         return reply({"object": "list", "data": [self._model(name) for name in self._service.models]})
 
     async def model(self, request: Request) -> Response:
-        """One model."""
+        """Return one model."""
         return reply(self._model(self._service.model(request.path_params["model"])))
 
     def _model(self, name: str) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Endpoints:
         return {"id": name, "object": "model", "created": self._created, "owned_by": "tokenweir", **more}
 
     async def tokenize(self, request: Request) -> Response:
-        """The ids of a text, or of the prompt for a conversation."""
+        """Return the ids of a text, or of the prompt for a conversation."""
         limits = self._service.limits
         body = await read_object(request, self._service)
         count_items(body, ("messages", "tools"), limits.max_items)
@@ -161,7 +161,7 @@ class Endpoints:
         return Response(await self._engines.work(work, len(ids)), media_type=JSON)
 
     async def detokenize(self, request: Request) -> Response:
-        """The text of ids."""
+        """Return the text of ids."""
         asked = convert(await read_object(request, self._service), Detokenize)
         self._service.model(asked.model)
         if asked.return_tokens:

@@ -1,4 +1,4 @@
-"""HTTP exchanges: bodies read within bounds, clients that go away, streams of server-sent events."""
+"""HTTP exchanges: bounded bodies, disconnects, streams of server-sent events."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ DONE = b"data: [DONE]\n\n"
 
 
 class Disconnected(Exception):
-    """The client has gone; nobody is left to tell."""
+    """The client has disconnected; no answer can be sent."""
 
 
 async def read_body(request: Request, service: Service) -> bytes:
-    """The body of a request.
+    """Read the body of a request.
 
     Raises:
-        RequestError: It is too long, does not arrive in time, or too much arrives at once.
-        Disconnected: The client has gone.
+        RequestError: The body is too long or late, or too many bytes are arriving at once.
+        Disconnected: The client has disconnected.
 
     """
     limits, limit = service.limits, service.limits.max_message_bytes
@@ -70,17 +70,17 @@ async def read_body(request: Request, service: Service) -> bytes:
 
 
 async def read_object(request: Request, service: Service) -> dict[str, Any]:
-    """The body of a request, which is a JSON object; raises as `read_body` and `parse_object`."""
+    """Read the body of a request, a JSON object; raises as `read_body` and `parse_object`."""
     body = await read_body(request, service)
     await service.turns.take(len(body))
     return parse_object(body)
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Do something unless the client goes away, which cancels it.
+    """Run a coroutine; a disconnect of the client cancels it.
 
     Raises:
-        Disconnected: The client has gone.
+        Disconnected: The client has disconnected.
 
     """
     task = asyncio.ensure_future(work)
@@ -102,13 +102,13 @@ async def _gone(receive: Any) -> None:
 
 
 class EventStream(Response):
-    """Server-sent events as they come, comments where none come, and an end when the client goes away.
+    """Stream of server-sent events, with comments as keep-alive; ends at a disconnect.
 
     Args:
-        events: The events as bytes, framed; closed when the client has gone.
-        leave: Called then, at once.
-        limits: The times.
-        stalled: Called if the client took nothing for too long.
+        events: The framed events; closed at a disconnect.
+        leave: Called at a disconnect.
+        limits: The timeouts.
+        stalled: Called after the stall timeout.
 
     """
 
@@ -124,7 +124,7 @@ class EventStream(Response):
     ) -> None:
         super().__init__()
         del self.headers["content-length"]
-        self.headers["x-accel-buffering"] = "no"  # nginx would wait for 8 KiB
+        self.headers["x-accel-buffering"] = "no"  # nginx would buffer 8 KiB
         self._events = events
         self._leave = leave
         self._limits = limits
@@ -147,7 +147,7 @@ class EventStream(Response):
                         abort()
                     break
                 if not self._sending_since and now - self._sent_at >= self._limits.heartbeat and not sending.done():
-                    beat = asyncio.ensure_future(self._put(send, KEEP_ALIVE))  # which may wait for the client as well
+                    beat = asyncio.ensure_future(self._put(send, KEEP_ALIVE))  # may block on the client too
         finally:
             self._leave()
             tasks = {sending, gone} if beat is None else {sending, gone, beat}

@@ -18,11 +18,11 @@ from tokenweir.stream.serve.wire.errors import RequestError
 
 JSON = "application/json"
 ID_BYTES = 7
-"""Bytes of an id in JSON, its comma included."""
+"""Most bytes of an id in JSON, comma included."""
 
 
 def reply(content: Any, status: int = 200) -> Response:
-    """Make an answer in JSON, of something small."""
+    """Return a small JSON answer."""
     return Response(msgspec.json.encode(content), status, media_type=JSON)
 
 
@@ -40,7 +40,7 @@ def encoded(content: Any, limits: Limits) -> bytes:
 
 
 async def reply_with(make: Callable[[], bytes], tokens: int, limits: Limits) -> Response:
-    """Answer with JSON, which is made in a thread if it is of many tokens.
+    """Return a JSON answer, made in a thread if it has many tokens.
 
     Raises:
         RequestError: It is too long.
@@ -53,7 +53,7 @@ async def reply_with(make: Callable[[], bytes], tokens: int, limits: Limits) -> 
 
 
 def check_described(count: int, limits: Limits, param: str) -> None:
-    """Refuse to describe more tokens one by one than an answer may.
+    """Raise for more individually described tokens than an answer may have.
 
     Raises:
         RequestError: There are more.
@@ -68,7 +68,7 @@ def check_described(count: int, limits: Limits, param: str) -> None:
 
 
 def check_text(tokenizer: Tokenizer, texts: Iterable[Iterable[int]], limits: Limits) -> None:
-    """Refuse ids whose text is longer than an answer may be, before it is decoded: an id may stand for 100 bytes.
+    """Raise, before decoding, for ids whose text is longer than an answer may be.
 
     Raises:
         RequestError: It is longer.
@@ -84,7 +84,7 @@ def check_text(tokenizer: Tokenizer, texts: Iterable[Iterable[int]], limits: Lim
 
 
 def check_copies(ids: int, copies: int, limits: Limits) -> None:
-    """Refuse an answer that repeats the ids of its prompts, once for each choice, beyond what an answer may have.
+    """Raise for an answer that repeats its prompts' ids, once per choice, beyond the bound.
 
     Raises:
         RequestError: It would be longer.

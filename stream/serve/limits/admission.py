@@ -1,4 +1,4 @@
-"""How many there may be at once: connections and running answers, of each client and altogether."""
+"""Admission: bounds on concurrent connections and answers, per client and in total."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tokenweir.stream.serve.wire.errors import RequestError
 
 
 class Admission:
-    """Counts what is open, and refuses what would be too much.
+    """Counters of open connections and answers, with their bounds.
 
     Args:
         limits: The bounds.
 
     Attributes:
-        generations: How many answers are at work.
+        generations: Number of running answers.
 
     """
 
@@ -28,10 +28,10 @@ class Admission:
         self.generations = 0
 
     def connect(self, client: str) -> Callable[[], None]:
-        """Take a place for a socket or a request; give what frees it again.
+        """Take a place for a socket or a request and return the function that frees it.
 
         Raises:
-            RequestError: There is none: 429 if it is this client's fault, 503 if not.
+            RequestError: No place is free: status 429 for the client's bound, 503 for the server's.
 
         """
         limits = self._limits
@@ -66,7 +66,7 @@ class Admission:
 
 
 def too_many(what: str, limit: int) -> RequestError:
-    """Return the refusal of a client that has the most that it may have."""
+    """Return the refusal of a client that has reached its bound."""
     return RequestError(
         f"you have {limit} {what} at once, which is the limit", code="rate_limit_exceeded", status=429, retry_after=1
     )
@@ -84,7 +84,7 @@ def _decrease(counts: Counter[str], client: str) -> None:
 
 
 def _once(free: Callable[[], None]) -> Callable[[], None]:
-    """Free a place once, however often it is asked for."""
+    """Return an idempotent version of `free`."""
     taken = [free]
 
     def release() -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Holder(Protocol):
-    """A connection that bytes are held for."""
+    """Connection that holds bytes."""
 
     client: str
 
@@ -17,11 +17,12 @@ class Holder(Protocol):
 
 
 class ByteBudget:
-    """Bytes held for connections. Whoever makes it run over pays: a client by its own limit, or else the greediest one.
+    """Budget of bytes held for connections. Over a bound, the client's own connections or the largest holder's are
+    reset.
 
     Args:
-        per_client: The most that one client may have.
-        total: The most that all may have.
+        per_client: Most bytes of one client.
+        total: Most bytes of all clients.
         reason: The reason for which connections are reset.
 
     Attributes:
@@ -42,11 +43,11 @@ class ByteBudget:
         return self._sizes.get(holder, 0)
 
     def has_room(self, client: str, size: int) -> bool:
-        """Return whether a client may have so many bytes more."""
+        """Return whether a client may hold `size` more bytes."""
         return self._clients[client] + size <= self._per_client
 
     def hold(self, holder: Holder, size: int) -> None:
-        """Count so many bytes for a connection, in place of those counted before; reset connections if these are too many."""
+        """Set the bytes of a connection; reset connections if a bound is exceeded."""
         before = self._sizes.pop(holder, 0)
         if size:
             self._sizes[holder] = size

@@ -15,7 +15,7 @@ from tokenweir.stream.serve.limits.budget import ByteBudget
 from tokenweir.stream.serve.limits.limits import Limits
 
 SPARE_CONNECTIONS = 64
-"""Connections above the limit that are still told so."""
+"""Number of connections above the limit that still get an error answer."""
 
 
 class Connections:
@@ -27,8 +27,8 @@ class Connections:
         aborted: Called with the reason for each socket that is reset.
 
     Attributes:
-        count: How many sockets are open.
-        idle: How many of them have no client: silent ones, idle ones, and those between two requests.
+        count: Number of open sockets.
+        idle: Number of open sockets without a client: silent ones, idle ones, and those between two requests.
         incoming: Bytes of requests that are arriving.
         outgoing: Bytes of answers that wait for slow readers.
 
@@ -78,7 +78,7 @@ class Connections:
         self._idle.setdefault(connection.address, {})[connection] = None
 
     def leave(self, connection: Connection) -> None:
-        """Count a connection for its address no longer."""
+        """Stop counting a connection for its address."""
         here = self._idle[connection.address]
         del here[connection]
         if not here:
@@ -91,7 +91,7 @@ class Connection:
 
     Attributes:
         address: The client's network address, as the name of a client.
-        client: Who pays for it: the client of its request, or else the address.
+        client: The client it counts for: that of its request, or else the address.
 
     """
 
@@ -157,16 +157,16 @@ class Connection:
             budget.hold(self, size)
 
     def arrive(self, size: int) -> None:
-        """Count so many bytes of a request that is arriving."""
+        """Set the bytes of the request that is arriving."""
         if self._open:
             self._all.incoming.hold(self, size)
 
     def has_room(self, size: int) -> bool:
-        """Return whether its client may send so many bytes more at the moment."""
+        """Return whether its client may send `size` more bytes now."""
         return self._all.incoming.has_room(self.client, size)
 
     def when_flushed(self, call: Callable[[], object]) -> None:
-        """Call a function, once, when the client has taken everything or is gone."""
+        """Call a function once when everything is flushed or the client has disconnected."""
         self.flush()
         if self._timer is None:
             call()
@@ -174,21 +174,21 @@ class Connection:
             self._calls.append(call)
 
     def flush(self) -> None:
-        """An answer is complete: watch whether its client takes it."""
+        """Start the stall timeout for flushing a complete answer."""
         if self._timer is None and self._open and self._transport.get_write_buffer_size():
             self._moved_at = self._loop.time()
             self._later()
-            # The transport pauses writing now, and resumes it when nothing is left.
+            # With zero water marks the transport pauses writing now and resumes once the buffer is empty.
             self._transport.set_write_buffer_limits(0)
             self.pause()
 
     def pause(self) -> None:
-        """Count what the kernel did not take: the transport pauses writing."""
+        """Count the unsent bytes when the transport pauses writing."""
         if self._open:
             self._all.outgoing.hold(self, self._transport.get_write_buffer_size())
 
     def resume(self) -> None:
-        """Count it no longer: the transport has room."""
+        """Stop counting unsent bytes when the transport resumes writing."""
         if self._open:
             self._all.outgoing.hold(self, 0)
         if self._timer is not None and not self._transport.get_write_buffer_size():
@@ -197,14 +197,14 @@ class Connection:
             self._settle()
 
     def abort(self, reason: str) -> None:
-        """Reset the socket; what it holds is free at once."""
+        """Reset the socket, which frees its buffers at once."""
         if self._open:
             self._all.aborted(reason)
             self.close()
         self._transport.abort()
 
     def close(self) -> None:
-        """Give everything back: the socket is closed."""
+        """Release all counters of a closed socket."""
         if self._open:
             self._all.incoming.hold(self, 0)
             self._all.outgoing.hold(self, 0)

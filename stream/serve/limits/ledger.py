@@ -1,4 +1,4 @@
-"""The memory that clients hold between their requests: counted in bytes, under one bound, fairly between clients."""
+"""Ledger of the memory that clients hold between requests: one bound in bytes, fair between clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENTRY_BYTES = 512
 
 
 class Entry:
-    """A claim of a client on memory, until it is left or evicted.
+    """Memory of a client, until it is released or evicted.
 
     Attributes:
         client: The client that it counts for.
@@ -57,11 +57,11 @@ class Ledger:
         return sum(map(len, self._entries.values()))
 
     def held(self, client: str) -> int:
-        """Bytes that a client holds."""
+        """Return the bytes of a client."""
         return self._held.get(client, 0)
 
     def enter(self, client: str, size: int, drop: Callable[[], object]) -> Entry:
-        """Count memory that a client takes; entries are evicted until it fits.
+        """Count memory of a client, and evict entries until it fits.
 
         Args:
             client: The client.
@@ -115,7 +115,7 @@ class Ledger:
             heapify(self._heap)
 
     def _greediest(self) -> str:
-        """The client that holds most."""
+        """Return the client with the most bytes."""
         while True:
             held, client = self._heap[0]
             if self._held.get(client) == -held:

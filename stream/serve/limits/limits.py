@@ -1,4 +1,4 @@
-"""What one client, and all of them together, may cost a server."""
+"""Limits on the cost of one client, and of all clients together."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MAY_BE_ZERO = (
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one client, and all of them together, may cost a server.
+    """Limits on the cost of one client, and of all clients together.
 
-    A client is the API key that it gives, or its address where the server has no keys; of IPv6 the first 64 bits of it.
+    A client is identified by its API key, or without keys by its address; for IPv6 by the /64 prefix.
 
     Attributes:
         max_output_tokens: Most tokens an answer may have, and what a request without a limit of its own gets.
@@ -125,11 +125,11 @@ class Limits:
         return self.max_outgoing_bytes_per_client // 2
 
     def __post_init__(self) -> None:
-        """Refuse limits that nothing could meet.
+        """Validate the limits.
 
         Raises:
-            TypeError: One is of the wrong type; names the limit and its value.
-            ValueError: One is too small; likewise.
+            TypeError: A limit has the wrong type; the message gives its name and value.
+            ValueError: A limit is too small; the message gives its name and value.
 
         """
         for limit in fields(self):

@@ -1,7 +1,7 @@
-"""Who asked for what and how it ended, as JSON, a line a request; nothing of what was said.
+"""Access log: one JSON line per request with client, path and outcome, never content.
 
-The lines go to the logger `tokenweir.access` at level INFO, and cost nothing while that is off. A client is the place of
-its key or its address, never the key.
+The lines go to the logger `tokenweir.access` at level INFO, and cost nothing while that is off. A client is the index
+of its key or its address, never the key.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _ESCAPES = {code: f"\\u{code:04x}" for code in SIGNS}
 
 
 class AccessLog:
-    """An ASGI application that writes a line for each request and each websocket, once it is over.
+    """ASGI middleware that logs a line at the end of each request and websocket.
 
     Args:
-        app: What answers.
+        app: The inner application.
 
     """
 

@@ -1,4 +1,4 @@
-"""Why an answer failed: what a client is told, and what only the log has."""
+"""Failures of answers: the public error for the client, and the details in the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger("tokenweir.serve")
 
 
 class NeutralTracebacks(logging.Filter):
-    """Makes the controls in tracebacks visible: they end with an engine's own words, which a terminal would obey."""
+    """Log filter that escapes control characters in tracebacks, which quote untrusted engine messages."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Put the traceback into the record, from where formatters take it."""
@@ -25,13 +25,13 @@ logger.addFilter(NeutralTracebacks())
 
 
 def explain(failure: BaseException, answer_id: str) -> RequestError:
-    """What a client is told of a failure.
+    """Return the error that a client gets for a failure.
 
-    What is wrong with the request is said. An engine's own words are not: they may hold paths, addresses and parts of
-    other people's data. They go to the log, under the id that the client is given.
+    Errors of the request are reported in full. Engine messages are not, because they may contain paths, addresses and
+    other clients' data. They go to the log, under the id that the client gets.
 
     Args:
-        failure: What was raised.
+        failure: The exception.
         answer_id: The id of the answer that failed.
 
     """
@@ -57,5 +57,5 @@ def explain(failure: BaseException, answer_id: str) -> RequestError:
 
 
 def _traceback(failure: BaseException) -> BaseException | None:
-    """The failure, for its traceback, unless its words say it all."""
+    """Return the failure for its traceback, or None if its message is sufficient."""
     return None if isinstance(failure, EngineError) and failure.__cause__ is None else failure

@@ -1,4 +1,4 @@
-"""What a server tells a monitor: vLLM's names under the prefix `tokenweir:`, in Prometheus' text format."""
+"""Metrics in Prometheus' text format: vLLM's names under the prefix `tokenweir:`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class _Histogram(Struct):
-    """A histogram that costs half a microsecond to add to; prometheus_client's takes a lock."""
+    """Histogram without a lock, faster than prometheus_client's."""
 
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(_SECONDS) + 1))
     sum: float = 0.0
@@ -42,7 +42,7 @@ class _Histogram(Struct):
 
 
 class _Model(Struct):
-    """What is counted for one model."""
+    """Counters of one model."""
 
     running: int = 0
     waiting: int = 0
@@ -69,7 +69,7 @@ class _Model(Struct):
 
 
 class Counts(Struct):
-    """What one worker has counted, as another one gets it."""
+    """Counters of one worker, as sent to another."""
 
     models: dict[str, _Model]
     refused: dict[str, int]
@@ -84,7 +84,7 @@ class Counts(Struct):
 
 
 class Metrics:
-    """All that is counted. Not for threads: everything happens in the server's event loop."""
+    """All metrics of a server. Not thread-safe: used in the server's event loop only."""
 
     def __init__(self, models: Iterable[str]) -> None:
         self.refused: dict[str, int] = {}
@@ -107,7 +107,7 @@ class Metrics:
         self._models[model].cut_off += 1
 
     def hold_back(self, pending: Mapping[str, int]) -> None:
-        """Say how many bytes wait for readers now, by model."""
+        """Set the bytes that wait for readers, by model."""
         for name, model in self._models.items():
             model.pending_bytes = pending.get(name, 0)
 
@@ -128,7 +128,7 @@ class Metrics:
         self.evicted += 1
 
     def counts(self) -> Counts:
-        """All of it, for `add`."""
+        """Return all counters, for `add`."""
         return Counts(
             self._models,
             self.refused,
@@ -143,7 +143,7 @@ class Metrics:
         )
 
     def add(self, counts: Counts) -> None:
-        """Count what another worker counted; its models are the same."""
+        """Add the counters of another worker, which has the same models."""
         for name, model in counts.models.items():
             self._models[name].join(model)
         _join(self.refused, counts.refused)
@@ -157,7 +157,7 @@ class Metrics:
         self.evicted += counts.evicted
 
     def text(self, others: Sequence[Counts] = ()) -> bytes:
-        """The metrics as a monitor reads them; of all workers together, if the others' are given."""
+        """Return the metrics in text format, summed over all workers if the others' counters are given."""
         if not others:
             return generate_latest(self._registry)
         together = Metrics(self._models)
@@ -166,7 +166,7 @@ class Metrics:
         return together.text()
 
     def collect(self) -> Iterator[Any]:
-        """Give the metrics to prometheus_client."""
+        """Yield the metrics for prometheus_client."""
         name = "tokenweir:"
         by_model = {
             "num_requests_running": ("Requests whose engine is at work.", "running"),
@@ -237,7 +237,7 @@ def _join(counts: dict[str, int], others: dict[str, int]) -> None:
 
 
 class Meter:
-    """Counts one request.
+    """Meter of one request.
 
     Attributes:
         tokens: Tokens of its answers that were given out.
@@ -270,7 +270,7 @@ class Meter:
         model.waiting += 1
 
     def start(self, prompt_tokens: int) -> None:
-        """The engine begins."""
+        """Record the start of the engine."""
         self._started = True
         self._prompt_tokens = prompt_tokens
         self._model.waiting -= 1
@@ -283,7 +283,7 @@ class Meter:
         """Count that the engine gave tokens at a time of `time.monotonic`."""
         if self._last:
             latency, histogram = now - self._last, self._model.inter_token
-            # `add`, written out, since this is done for every token
+            # `add` inlined: this runs for every token
             histogram.counts[bisect_left(_SECONDS, latency)] += 1
             histogram.sum += latency
         else:
@@ -295,7 +295,7 @@ class Meter:
     def finish(self, finish: Finish) -> None:
         """Count the tokens of an answer, whose last delta this is."""
         model, usage = self._model, finish.usage
-        if not self._finished:  # the prompt of several answers is read once
+        if not self._finished:  # several answers share one prompt
             self._finished = True
             model.prompt_tokens += usage.prompt_tokens
         model.generation_tokens += usage.completion_tokens
@@ -305,7 +305,7 @@ class Meter:
             self._span.finish(finish)
 
     def end(self, error: str | None = None) -> None:
-        """The request is over; `error` is the code that its client is told."""
+        """Record the end of the request; `error` is the code that its client gets."""
         if not self._ended:
             self._ended = True
             self._charge(self._prompt_tokens + self.tokens)

@@ -23,10 +23,10 @@ else:
 
 @contextmanager
 def request_context(headers: Any) -> Iterator[None]:
-    """Let the spans of a request belong to the trace that its headers name, unless a span is open already.
+    """Attach the spans of a request to the trace in its headers, unless a span is already open.
 
     Args:
-        headers: Those of its ASGI scope.
+        headers: The headers of its ASGI scope.
 
     """
     if not INSTALLED or trace.get_current_span().get_span_context().is_valid:
@@ -66,21 +66,21 @@ class AnswerSpan:
         self._output_tokens = 0
 
     def start(self) -> None:
-        """The prompt is encoded, and the engine begins."""
+        """Record the encoded prompt and the start of the engine."""
         self._span.add_event("tokenweir.engine_started")
 
     def first_token(self) -> None:
-        """The first token has come."""
+        """Record the first token."""
         self._span.add_event("tokenweir.first_token")
 
     def finish(self, finish: Finish) -> None:
-        """An answer has ended; a request may have several."""
+        """Record the end of one of the request's answers."""
         self._reasons.append(str(finish.reason))
         self._output_tokens += finish.usage.completion_tokens
         self._span.set_attribute("gen_ai.usage.input_tokens", finish.usage.prompt_tokens)
 
     def end(self, error: str | None) -> None:
-        """The engine has stopped, or was abandoned; `error` is the code that the client is told."""
+        """End the span after the engine has stopped or been abandoned; `error` is the client's error code."""
         self._span.set_attribute("gen_ai.usage.output_tokens", self._output_tokens)
         self._span.set_attribute("gen_ai.response.finish_reasons", self._reasons)
         if error is not None:

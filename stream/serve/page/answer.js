@@ -140,7 +140,7 @@ class Said extends GrowingMarkdown {
   }
 }
 
-/** A stretch of thinking, folded: text as it is, which costs nothing while nobody looks. */
+/** A folded block of thinking as plain text, not rendered while folded. */
 class Thought {
   #since = performance.now();
   #summary = element("summary", "", "Thinking…");

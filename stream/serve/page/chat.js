@@ -64,7 +64,7 @@ export class Chat {
     else this.lost({ whole: true });
   }
 
-  /** The connection was lost, or closed with a code: an answer that has begun goes on once it is back. */
+  /** The connection was lost, or closed with a code: a begun answer is resumed after reconnecting. */
   lost({ whole = false, code } = {}) {
     const error = code === TOO_LONG ? "the conversation is too long for this server" : "the connection was lost";
     if (this.busy && (whole || !this.#answer.id)) this.#end({ error });

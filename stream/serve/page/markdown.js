@@ -49,7 +49,7 @@ function inline({ tokens, md, env }) {
   }
 }
 
-/** The nodes of a block. `outline.level` is that of the last heading, so that none skips one. */
+/** The nodes of a block. `outline.level` is the level of the last heading, so that no level is skipped. */
 export function nodesOf({ tokens, source }, outline) {
   if (tokens.some((token) => token.level >= DEEPEST)) return [plain(source)]; // the parser leaves out what is deeper
   const root = document.createDocumentFragment();

@@ -1,4 +1,4 @@
-// Where the server is, and the key that it may want.
+// The server's address, and its optional key.
 
 const KEY = "tokenweir.key"; // kept for the tab's life only
 

@@ -1,4 +1,4 @@
-// What every request is asked with, and how the page looks. Kept in this browser; an empty field leaves it to the server.
+// Settings of requests and of the page. Kept in this browser; an empty field means the server's default.
 
 import { $, wellFormed } from "./dom.js";
 

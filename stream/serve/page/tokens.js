@@ -85,7 +85,7 @@ function seen(bytes) {
 
 const hex = (bytes, before) => [...bytes].map((byte) => before + byte.toString(16).padStart(2, "0")).join("");
 
-/** Tell of the token under the pointer, or of the one that the arrow keys have reached. */
+/** Describe the token under the pointer, or the one that the arrow keys have reached. */
 function listen(box, ids, logprobs) {
   let current = null;
   const go = (node) => {

@@ -1,7 +1,7 @@
-"""What leads from a response to its socket: events are sent in the moment in which they come, without a task.
+"""Path of events from a response to its socket, without a task of its own.
 
-The broadcast calls when something new is there, in the task of the engine that brought it or by a timer. Nothing is taken
-from it while the transport is full, so what waits is merged there, and bounded.
+The broadcast calls back on new events, in the engine's task or by a timer. Nothing is taken from it while the transport
+is full, so waiting events are merged and bounded there.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ logger = logging.getLogger("tokenweir.serve")
 
 
 class Outbox:
-    """Messages to one client, in order.
+    """Ordered queue of messages to one client.
 
     Args:
-        send: Sends one, as `Transport.send` does.
+        send: Sends a message, like `Transport.send`.
 
     Attributes:
-        full: Whether the transport takes nothing more at the moment.
-        stuck_since: Since when, by `time.monotonic`; infinite while it does.
+        full: Whether the transport applies backpressure.
+        stuck_since: Start of the backpressure by `time.monotonic`; infinite without.
 
     """
 
@@ -43,7 +43,7 @@ class Outbox:
         self._freed: list[Callable[[], object]] = []
 
     def put(self, message: bytes) -> None:
-        """Send a message, now or when those before it are sent."""
+        """Send a message, after those that are queued."""
         if self.full:
             self._left.append(message)
         elif (pending := self._send(message)) is not None:
@@ -59,7 +59,7 @@ class Outbox:
             await asyncio.wait({self._waiting})
 
     def close(self) -> None:
-        """Forget what is not sent."""
+        """Drop the unsent messages."""
         self._left.clear()
         self._freed.clear()
         if self._waiting is not None:
@@ -81,13 +81,13 @@ class Outbox:
 
 
 class Sender:
-    """Puts the events of one response into an outbox.
+    """Forwarder of one response's events to an outbox.
 
     Args:
-        subscription: Where the events come from.
-        outbox: Where they go.
+        subscription: The source of the events.
+        outbox: The destination.
         on_last: Called before the last event is sent.
-        on_end: Called once, when all is sent, or with why nothing more can be.
+        on_end: Called once, when everything is sent, or with the error that prevents it.
 
     """
 
@@ -110,7 +110,7 @@ class Sender:
         self._tell()
 
     def _tell(self) -> None:
-        """There is something new, or nothing more comes: send it, or see to it that it is sent when there is room."""
+        """Callback for new events or the end: send now, or once there is room."""
         subscription, outbox = self._subscription, self._outbox
         if self._ended:
             return
@@ -131,7 +131,7 @@ class Sender:
                     return
         except DeliveryError as error:
             self._end(error)
-        except Exception as error:  # this is called by an engine's task and by timers, which serve others too
+        except Exception as error:  # callers are an engine's task and timers, which serve other readers too
             logger.exception("events could not be sent")
             self._end(error)
         else:

@@ -1,9 +1,9 @@
 """One client's conversation: the Responses protocol over any transport that carries text messages both ways.
 
-The session knows neither sockets nor engines: it is given a `Transport` and the responses of its server. A connection
-has one task, which reads; the events of a response are sent by who brings them (`outbox.py`). What is to happen after a
-time is a timer, which costs nothing meanwhile. A `send` is never cancelled while the connection is open: a stalled one
-ends by closing the connection. It runs under asyncio, as everything of the server does (see `generation.py`).
+The session knows neither sockets nor engines, only a `Transport` and the responses of its server. A connection has one
+task, which reads; the events of a response are sent by callbacks (`outbox.py`). Timeouts are timers instead of tasks. A
+`send` is never cancelled while the connection is open: a stalled one ends by closing the connection. It runs under
+asyncio, as everything of the server does (see `generation.py`).
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ POLICY_VIOLATION = 1008
 INTERNAL_ERROR = 1011
 
 LAST_MESSAGES = tuple(f'{{"type":"{event.__struct_config__.tag}"' for event in LAST_EVENTS)
-"""How the last messages of a response begin."""
+"""Prefixes of the last messages of a response."""
 ERROR_MESSAGE = f'{{"type":"{ErrorEvent.__struct_config__.tag}"'
 
 
 class Session:
-    """One connection: `run()` until the client is gone.
+    """One connection: `run()` until the client disconnects.
 
     Args:
         transport: The connection.
-        responses: What answers, and the responses of other connections, which this one may resume.
-        client: Who is at the other end; only the same client may resume a response.
+        responses: The server's responses, which this connection may resume.
+        client: The client's name; only the same client may resume a response.
         heartbeat: Whether to send heartbeats.
 
     """
@@ -76,7 +76,7 @@ class Session:
     async def run(self) -> None:
         """Serve the client until the connection is gone; then the engine is stopped, or abandoned, before this returns.
 
-        A response in the background goes on for the grace period.
+        A background response continues for the grace period.
         """
         CLIENT.set(self._client)
         self._running = True
@@ -88,9 +88,9 @@ class Session:
             self._later("beat", self._limits.heartbeat, self._beat)
         try:
             while (message := await self._transport.receive()) is not None:
-                self._idle_since = math.inf  # until it is dealt with, however long that takes
+                self._idle_since = math.inf  # no idle timeout while it is processed
                 await self._receive(message)
-                del message  # which may be a megabyte, and the next one may come in an hour
+                del message  # frees a possibly large message while waiting for the next
                 self._idle_since = monotonic()
         finally:
             self._running = False
@@ -119,13 +119,13 @@ class Session:
         return self._current is not None or self._link is not None
 
     def drain(self) -> None:
-        """Take no more requests, and close the connection once no response is in flight."""
+        """Refuse new requests, and close the connection once no response is in flight."""
         self._draining = True
         if self._running and not self._busy:
             self._spawn(self._transport.close(*GOING_AWAY))
 
     async def close(self) -> None:
-        """Close the connection now, since the server goes away."""
+        """Close the connection now, because the server closes."""
         await self._transport.close(*GOING_AWAY)
 
     async def _receive(self, message: str | bytes) -> None:
@@ -148,7 +148,7 @@ class Session:
             self._service.metrics.refuse(error.code)
             self._forget(continued_by(message))
             self._outbox.put(encode(ErrorEvent(error_detail(error), error.status)))
-            await self._outbox.room()  # or a client that reads no errors could make ever more of them
+            await self._outbox.room()  # bounds the errors for a client that does not read
 
     def _check_free(self) -> None:
         if self._draining:
@@ -171,13 +171,13 @@ class Session:
             self._follow(self._responses.find(request.response_id, self._client), start)
 
     async def _tell_owner(self, message: str | bytes) -> None:
-        """Send what the client said to the worker whose response it reads."""
+        """Forward a client's message to the worker whose response it reads."""
         assert self._link is not None and isinstance(message, str)
         if (sending := self._link.send(message.encode())) is not None:
             await sending
 
     async def _hand_on(self, link: Transport) -> None:
-        """Send the client what another worker sends, up to a response's last event, or to why there is none."""
+        """Forward another worker's messages to the client, up to a response's last event or an error."""
         begun = over = False
         try:
             while not over and (message := await link.receive()) is not None:
@@ -218,13 +218,13 @@ class Session:
         self._current.generation.cancel()
 
     def _answered(self, current: ResponseTask) -> None:
-        """The last event goes out now; the client's next request may follow it at once."""
+        """Callback before the last event is sent; the client's next request may follow at once."""
         self._keep(current)
         self._current = None
         self._idle_since = math.inf  # until it is sent
 
     def _followed(self, subscription: Subscription[ResponseEvent], why: Exception | None) -> None:
-        """All events of a response are sent, or no more can be."""
+        """Callback after all events are sent, or none can be any more."""
         subscription.close()
         if self._subscription is subscription:
             self._subscription = None
@@ -251,12 +251,12 @@ class Session:
         self._remember(current.stream.id)
 
     def _forget(self, response_id: str | None) -> None:
-        """Forget the response that a failed request was to continue, as Open Responses wants; a stored one is still found."""
+        """Drop the response that a failed request continued, as Open Responses requires; stored ones stay."""
         if self._last is not None and self._last == response_id:
             self._remember(None)
 
     def _remember(self, response_id: str | None) -> None:
-        """Let this be the response that the connection may continue, in place of the one before."""
+        """Set the response that the connection may continue, in place of the previous one."""
         if self._last is not None and self._last != response_id:
             self._responses.service.conversations.forget(self._client, self._last)
         self._last = response_id

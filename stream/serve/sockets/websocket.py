@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 CLOSE_TIMEOUT = 5.0
-"""Seconds that a client gets to take what is still to be sent, and the close."""
+"""Timeout in seconds for flushing and the close handshake."""
 
 
 class SocketTransport:
@@ -42,14 +42,14 @@ class SocketTransport:
         if not self._gone:
             try:
                 await self._send({"type": "websocket.send", "text": data.decode()})
-            except (OSError, RuntimeError):  # how ASGI servers say that nobody is there; receive() tells the session
+            except (OSError, RuntimeError):  # a disconnect, which receive() reports to the session
                 self._gone = True
 
     async def close(self, code: int, reason: str) -> None:
         if self._gone:
             return
         closing = asyncio.ensure_future(self._close(code, reason))
-        # Sending waits for room in the write buffer without a limit, which a stalled reader never makes.
+        # Sending waits for room in the write buffer without a timeout, so a stalled reader would block it.
         done, _ = await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT)
         if not done:
             if self._abort is not None:

@@ -36,13 +36,13 @@ from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.items import new_id
 
 CHARACTERS_AN_ID = 16
-"""Characters of a state that take as long as an id."""
+"""Characters of a state that cost as much as an id."""
 
 ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
-"""What engines say of an answer that ended well; any other word is passed on."""
+"""Finish reasons of engines for normal ends; any other reason is passed on."""
 
 UNREAD = [{"role": "user", "content": ""}]
-"""Stands for the messages of a request, of which only the options matter here."""
+"""Placeholder for the messages of a request, where only the options matter."""
 
 
 class DerenderChat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,12 +68,12 @@ class DerenderCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Asked(Struct, frozen=True):
-    """What was asked of an answer that is decoded.
+    """Options for decoding an answer.
 
     Attributes:
         model: The model's name.
-        options: The decoder's.
-        token_ids: Whether ids stand beside the text.
+        options: The decoder's options.
+        token_ids: Whether ids are returned with the text.
 
     """
 
@@ -83,7 +83,7 @@ class Asked(Struct, frozen=True):
 
 
 class Derenderer:
-    """Makes completions of ids.
+    """Converter of ids to completions.
 
     Args:
         service: The models and the limits.
@@ -133,7 +133,7 @@ class Derenderer:
         return await self.run(partial(self._completions, given, asked), responses, given.prompt_token_ids or ())
 
     def chat_asked(self, request: dict[str, Any] | None, model: str | None) -> Asked:
-        """What a request for chat asked of the answer; its messages may be left out.
+        """Return the decoding options of a chat request; its messages may be omitted.
 
         Raises:
             RequestError: A field is wrong; names it.
@@ -163,7 +163,7 @@ class Derenderer:
         return dict(self._engines.plan(job).decoder_options)
 
     async def chat_prompt(self, request: dict[str, Any] | None) -> list[int] | None:
-        """The ids of a request's prompt, made again; None if its messages are left out; raises as `Renderer.chat`."""
+        """Return the re-rendered ids of a request's prompt; None without messages; raises as `Renderer.chat`."""
         if not request or not request.get("messages"):
             return None
         try:
@@ -172,7 +172,7 @@ class Derenderer:
             raise error.within("chat_request") from error
 
     def completion_asked(self, request: dict[str, Any] | None, model: str | None) -> Asked:
-        """What a request for a completion asked of the answer; its prompt may be left out; raises as `chat_asked`."""
+        """Return the decoding options of a completion request; its prompt may be omitted; raises as `chat_asked`."""
         served = self._service.model(model)
         try:
             _, rest = split(request or {}, CompletionEngineFields)
@@ -293,7 +293,7 @@ class Derenderer:
 def decode(
     tokenizer: Tokenizer, choice: Choice, field: str, prompt_ids: Sequence[int], options: dict[str, Any]
 ) -> tuple[list[Delta], Finish]:
-    """The deltas of a whole answer.
+    """Return the deltas of a complete answer.
 
     Raises:
         RequestError: Ids are missing or outside the vocabulary, or options cannot be.
@@ -311,7 +311,7 @@ def decode(
 
 
 def begin(tokenizer: Tokenizer, prompt_ids: Sequence[int], options: dict[str, Any]) -> ChatDecoder:
-    """A decoder for an answer to a prompt.
+    """Return a decoder for an answer to a prompt.
 
     Raises:
         RequestError: An id is outside the vocabulary, or an option cannot be.
@@ -345,14 +345,14 @@ def end(decoder: ChatDecoder, choice: Choice) -> list[Delta]:
 
 
 def reason_of(finish: Finish, choice: Choice) -> str | None:
-    """Why an answer ended: the decoder's word, or the engine's, where that is no usual one."""
+    """Return the finish reason: the decoder's, or the engine's if that is unusual."""
     if finish.reason is FinishReason.CANCELLED:
         return choice.finish_reason
     return FINISH_REASONS[finish.reason]
 
 
 def joined(deltas: Iterable[Delta]) -> JoinedDeltas:
-    """Deltas as one piece of a chat completion."""
+    """Return deltas as one piece of a chat completion."""
     together = JoinedDeltas("reasoning")
     for delta in deltas:
         if not isinstance(delta, Finish) and (piece := chat_delta(delta, "reasoning")) is not None:
@@ -361,7 +361,7 @@ def joined(deltas: Iterable[Delta]) -> JoinedDeltas:
 
 
 def text_of(deltas: Iterable[Delta]) -> str:
-    """The text of the answer that deltas bring."""
+    """Return the answer text of deltas."""
     return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
 
 

@@ -1,4 +1,4 @@
-"""Fields of requests that mean something to an engine of vLLM's kind, and are none of this server's own interfaces."""
+"""Request fields for vLLM-like engines that this server's own interfaces do not have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Candidates = Annotated[int, Meta(ge=0, le=20)]
 
 
 class EngineFields(Struct, frozen=True, kw_only=True):
-    """What every request may have; names and meanings are vLLM's."""
+    """Fields of every request; names and meanings are vLLM's."""
 
     cache_salt: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
     priority: int = 0
@@ -28,7 +28,7 @@ class EngineFields(Struct, frozen=True, kw_only=True):
     repetition_detection: dict[str, Any] | None = None
 
     def sampling(self) -> dict[str, Any]:
-        """Those that are parameters of sampling."""
+        """Return the sampling parameters among the fields."""
         names = (
             "allowed_token_ids",
             "bad_words",
@@ -40,7 +40,7 @@ class EngineFields(Struct, frozen=True, kw_only=True):
 
 
 class ChatEngineFields(EngineFields, frozen=True, kw_only=True):
-    """What a request for chat may have."""
+    """Fields of a chat request."""
 
     top_logprobs: Candidates | None = None
     include_reasoning: bool = True
@@ -48,7 +48,7 @@ class ChatEngineFields(EngineFields, frozen=True, kw_only=True):
     continue_final_message: bool = False
 
     def template_kwargs(self) -> dict[str, bool]:
-        """How the prompt is to end, where that is not as usual."""
+        """Return the template variables for an unusual end of the prompt."""
         if self.add_generation_prompt and not self.continue_final_message:
             return {}
         return {
@@ -58,13 +58,13 @@ class ChatEngineFields(EngineFields, frozen=True, kw_only=True):
 
 
 class CompletionEngineFields(EngineFields, frozen=True, kw_only=True):
-    """What a request for a completion may have."""
+    """Fields of a completion request."""
 
     logprobs: Candidates | None = None
 
 
 def split(body: dict[str, Any], struct: type[F]) -> tuple[F, dict[str, Any]]:
-    """The fields for the engine, checked, and the others.
+    """Return the validated engine fields, and the others.
 
     Raises:
         RequestError: Names the field at fault.

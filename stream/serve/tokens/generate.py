@@ -1,4 +1,4 @@
-"""What goes to and comes from `POST /inference/v1/generate`, as vLLM 0.33 has it."""
+"""Request and response of vLLM 0.33's `POST /inference/v1/generate`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class GenerateRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an engine is asked for; what is not set is left out."""
+    """Request to an engine; unset fields are omitted."""
 
     request_id: str
     token_ids: list[int]
@@ -60,7 +60,7 @@ class Choice(Struct, frozen=True):
 
 
 class TokensDetails(Struct, frozen=True):
-    """How many ids were thinking, if the engine knows."""
+    """Number of ids of thinking, if the engine reports it."""
 
     reasoning_tokens: Count | None = None
 

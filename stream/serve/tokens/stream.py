@@ -1,9 +1,9 @@
-"""Streams of ids as streams of completions: one chunk a call, and between the calls nothing but what the client carries.
+"""Streams of ids as streams of completions: one chunk per call, with all state carried by the client.
 
-What it carries is the decoder's saved state, some hundred bytes however long prompt and answer are. So a chunk costs the
-same after 100 ids and after 100,000, and any worker on any host can take it. The state is not signed: the decoder checks
-each part of it (`ChatDecoder.from_state`), parts that contradict each other are refused when that shows, and who forges a
-sound one changes their own answer.
+The state is the decoder's saved state, a few hundred bytes for any length of prompt and answer. So the cost of a chunk
+is constant, and any worker on any host can process it. The state is not signed: the decoder validates each part
+(`ChatDecoder.from_state`) and refuses inconsistent ones, and a client that forges a valid state changes only its own
+answer.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ CHUNK = "generate_chunk"
 
 
 class Carried(Struct, frozen=True, forbid_unknown_fields=True):
-    """What clients carry: opaque to them."""
+    """State carried by clients, opaque to them."""
 
     state: str
 
 
 class StreamState(Struct, frozen=True, array_like=True):
-    """What is inside.
+    """Content of the carried state.
 
     Attributes:
         decoder: The decoder's state; empty only before the first chunk, and never in what a client carries.
@@ -57,7 +57,7 @@ class StreamState(Struct, frozen=True, array_like=True):
 
 
 class AnyChunkRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the bodies of both paths have with `stream`; the prompt's ids matter with the first chunk."""
+    """Common fields of both bodies with `stream`; the prompt's ids are used with the first chunk."""
 
     stream: bool
     generate_chunk: Generated
@@ -80,7 +80,7 @@ class ChatChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknow
 
 
 class Step(Struct, frozen=True):
-    """What a chunk of ids gave.
+    """Result of decoding a chunk of ids.
 
     Attributes:
         choice: The chunk's only choice.
@@ -99,7 +99,7 @@ class Step(Struct, frozen=True):
 
 
 class StreamDerenderer:
-    """Makes chunks of completions of chunks of ids.
+    """Converter of chunks of ids to chunks of completions.
 
     Args:
         derenderer: Knows what was asked.
@@ -202,7 +202,7 @@ class StreamDerenderer:
         except Exception as error:
             if first:
                 raise
-            raise _refused(error) from error  # a forged state can contradict itself, or count too far
+            raise _refused(error) from error  # a forged state can be inconsistent or overflow
         rows = rows_of(self._tokenizer, choice, len(ids) - (decoder.ignored - ignored), field)
         return Step(choice, deltas, rows, before.chars, first), after
 
@@ -216,7 +216,7 @@ class StreamDerenderer:
 
 
 def read_state(text: str) -> StreamState:
-    """What a client carried.
+    """Read the state that a client carried.
 
     Raises:
         RequestError: It is not what it was given.
@@ -229,7 +229,7 @@ def read_state(text: str) -> StreamState:
 
 
 def write_state(state: StreamState) -> str:
-    """What a client is to carry."""
+    """Serialise a state for a client to carry."""
     return b64encode(msgspec.msgpack.encode(state)).decode()
 
 

@@ -1,1 +1,1 @@
-"""What goes over the wire, to and from our own events, without any I/O: Responses, Chat Completions, Completions."""
+"""Wire formats, sans-I/O, to and from our own events: Responses, Chat Completions, Completions."""

@@ -1,7 +1,7 @@
 """The body of OpenAI's Chat Completions, checked. No I/O; `chat_answers.py` has what goes out.
 
-A field that changes no output is accepted; one that this server cannot honour is refused by name and value, so that
-nobody believes in a setting without effect. `null` means unset. Besides OpenAI's fields, those that vLLM and other servers
+A field that changes no output is accepted; one that this server cannot honour is refused by name and value, so that no
+setting is silently ignored. `null` means unset. Besides OpenAI's fields, those that vLLM and other servers
 have for sampling are known under the same names.
 """
 
@@ -29,14 +29,14 @@ loop for a tenth of a second."""
 
 
 class StreamOptions(Struct, frozen=True):
-    """What a stream has besides the answer."""
+    """Options of a stream besides the answer."""
 
     include_usage: bool = False
     include_obfuscation: bool = False
 
 
 class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What Chat Completions and Completions have in common; names and meanings are those of OpenAI and of vLLM."""
+    """Common fields of Chat Completions and Completions; names and meanings are those of OpenAI and of vLLM."""
 
     model: str | None = None
     stream: bool = False
@@ -106,13 +106,13 @@ class JsonSchema(Struct, frozen=True, rename={"json_schema": "schema"}):
 
 
 class ResponseFormat(Struct, frozen=True):
-    """What an answer is to look like."""
+    """Requested format of an answer."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None
 
     def schema(self) -> dict[str, Any] | None:
-        """The JSON schema that it is to fit."""
+        """Return the JSON schema of the format, or None."""
         if self.type == "text":
             return None
         return {"type": "object"} if self.json_schema is None else self.json_schema.json_schema
@@ -126,7 +126,7 @@ class ChatTool(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ToolFunction(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a tool is; `parameters` is a JSON schema."""
+    """Definition of a tool; `parameters` is a JSON schema."""
 
     name: str
     description: str | None = None
@@ -176,7 +176,7 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
         return chat_messages(self.messages)
 
     def definitions(self) -> list[dict[str, Any]] | None:
-        """The tools as chat templates take them; None if there are none."""
+        """Return the tools as chat templates take them; None without tools."""
         return [
             {
                 "type": "function",

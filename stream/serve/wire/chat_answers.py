@@ -15,11 +15,11 @@ from tokenweir.stream.serve.wire.events import Logprob
 from tokenweir.stream.serve.wire.items import ItemDelta, new_call_id, new_id, token_logprobs
 
 Thinking = Literal["reasoning_content", "reasoning"]
-"""What thinking is called: by llama.cpp and SGLang, and here; and by vLLM."""
+"""Field names of thinking: that of llama.cpp, SGLang and this server, and vLLM's."""
 
 
 class CompletionTokensDetails(Struct, frozen=True):
-    """How many of the tokens were thinking."""
+    """Number of tokens of thinking."""
 
     reasoning_tokens: int
 
@@ -73,7 +73,7 @@ class CallDelta(Struct, frozen=True, omit_defaults=True):
 
 
 class ChatDelta(Struct, frozen=True, omit_defaults=True):
-    """What is new of an answer; thinking is `reasoning_content`, or `reasoning` where it goes by vLLM's name."""
+    """Increment of an answer; thinking is `reasoning_content`, or `reasoning` under vLLM's name."""
 
     role: str | None = None
     content: str | None = None
@@ -83,7 +83,7 @@ class ChatDelta(Struct, frozen=True, omit_defaults=True):
 
 
 class ChunkChoice(Struct, frozen=True):
-    """What is new of one of several answers; vLLM's `token_ids` where they were asked for."""
+    """Increment of one of several answers; with vLLM's `token_ids` on request."""
 
     index: int
     delta: ChatDelta
@@ -222,7 +222,7 @@ def chat_completion(
 
 
 def chat_delta(delta: ItemDelta, thinking: Thinking = "reasoning_content") -> ChatDelta | None:
-    """What a delta adds to an answer; None if that is nothing that clients get."""
+    """Return the increment of a delta; None if clients do not get it."""
     if isinstance(delta, TextDelta):
         return ChatDelta(content=delta.text)
     if isinstance(delta, ReasoningDelta):

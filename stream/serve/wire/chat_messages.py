@@ -22,7 +22,7 @@ class TextPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CalledFunction(Struct, frozen=True):
-    """What a call calls; `arguments` is JSON text."""
+    """Function of a call; `arguments` is JSON text."""
 
     name: FunctionName
     arguments: str = "{}"

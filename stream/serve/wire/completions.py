@@ -28,7 +28,7 @@ class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknow
     logprobs: Annotated[int, Meta(ge=0, le=1)] | None = None
 
     def prompts(self) -> list[str | list[int]]:
-        """What to go on with: several texts, or several lists of ids.
+        """Return the prompts: texts, or lists of ids.
 
         Raises:
             RequestError: It is neither.

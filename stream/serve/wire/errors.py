@@ -1,4 +1,4 @@
-"""What is wrong with a request, in OpenAI's form: `{"error": {"message", "type", "param", "code"}}`."""
+"""Errors of requests in OpenAI's form: `{"error": {"message", "type", "param", "code"}}`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_
 
 
 class ErrorDetail(Struct, frozen=True):
-    """What was wrong; `param` is the field at fault."""
+    """Description of an error; `param` is the field at fault."""
 
     message: str
     code: str

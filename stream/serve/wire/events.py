@@ -93,7 +93,7 @@ class NamedFunction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 class TextConfig(Struct, frozen=True):
-    """How an answer is formatted: `{"type": "text"}`, or a JSON schema where the engine can be held to one."""
+    """Format of an answer: `{"type": "text"}`, or a JSON schema if the engine can enforce one."""
 
     format: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "text"})
     verbosity: str | UnsetType = UNSET
@@ -107,7 +107,7 @@ class InputTokensDetails(Struct, frozen=True):
 
 
 class OutputTokensDetails(Struct, frozen=True):
-    """How many of the output tokens were thinking."""
+    """Number of output tokens of thinking."""
 
     reasoning_tokens: int
 

@@ -74,7 +74,7 @@ class _Compaction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="ty
 
 
 InputItem = _Message | _Reasoning | _FunctionCall | _FunctionCallOutput | _Compaction
-"""What clients send, items that a response put out among it."""
+"""Items of clients, including those that a response has returned."""
 
 
 def conversation_of(given: str | Sequence[InputItem], after: Iterable[ChatMessage] = ()) -> list[ChatMessage]:

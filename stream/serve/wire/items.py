@@ -23,7 +23,7 @@ def finite(logprob: float) -> float:
 
 
 def new_id(prefix: str) -> str:
-    """An id nobody can guess, in the protocol's form, such as `resp_6f1c...`."""
+    """Return an unguessable id in the protocol's form, such as `resp_6f1c...`."""
     return f"{prefix}_{secrets.token_hex(16)}"
 
 

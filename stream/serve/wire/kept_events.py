@@ -1,4 +1,4 @@
-"""What a replay buffer does with events: deltas that follow each other are merged, and their bytes are counted."""
+"""Merging and sizes of events for the replay buffer."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _run_of(event: ResponseEvent) -> str | int:
 
 
 EVENT_BYTES = 200
-"""What an event takes on the wire besides its texts."""
+"""Bytes of an event on the wire besides its texts."""
 
 
 def event_size(event: ResponseEvent) -> int:

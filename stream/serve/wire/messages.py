@@ -1,4 +1,4 @@
-"""What a request says, one thing after the other, as messages for a chat template."""
+"""Conversion of a request's items to messages for a chat template."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Conversation:
         self._names.setdefault(call_id, name)
 
     def answer(self, call_id: str, output: str) -> None:
-        """What the call of this id gave.
+        """Add the result of the call of this id.
 
         Raises:
             LookupError: There was no such call.

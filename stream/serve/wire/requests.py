@@ -3,7 +3,7 @@
 Three client events are known: `response.create`, and two extensions: `response.cancel`, named as in OpenAI's Realtime
 protocol, and `response.resume`, whose `starting_after` is that of OpenAI's `GET /v1/responses/ID`. A field that this
 server does not offer is refused by name and value, unless its value asks for nothing (`tools: []`, `store: false`), so
-that nobody believes in a setting that has no effect. `null` means unset.
+that no setting is silently ignored. `null` means unset.
 
 Extensions to `response.create`, named as in the Chat Completions of other servers: `stop`, `top_k`, `seed`,
 `return_token_ids`.
@@ -36,7 +36,7 @@ Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
 
 
 class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
-    """How much to think."""
+    """Effort of thinking."""
 
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
@@ -44,7 +44,7 @@ class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JsonFormat(Struct, frozen=True, rename={"json_schema": "schema"}):
-    """What an answer is to look like."""
+    """Requested format of an answer."""
 
     type: Literal["text", "json_object", "json_schema"]
     name: str | None = None
@@ -54,7 +54,7 @@ class JsonFormat(Struct, frozen=True, rename={"json_schema": "schema"}):
 
 
 class Text(Struct, frozen=True, forbid_unknown_fields=True):
-    """How an answer is formatted; `verbosity` is repeated in the response object."""
+    """Format of an answer; `verbosity` is repeated in the response object."""
 
     format: JsonFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
@@ -80,7 +80,7 @@ Metadata = Annotated[
 
 
 class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said, and what was said before it."""
+    """Input of a request, and the response it continues."""
 
     model: str | None = None
     input: str | list[InputItem] | None = None
@@ -133,8 +133,8 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
         include: The tokens of the answer with their logprobs, those without text (tags) beside the text after them. An
             engine that gives none fails the response.
         store: False keeps the conversation for this connection only.
-        text: A JSON schema for engines that can be held to one.
-        background: The response goes on for a while when the connection is lost, and can be resumed.
+        text: A JSON schema for engines that can enforce one.
+        background: The response survives a lost connection for a grace period, and can be resumed.
         generate: False takes the messages and answers with nothing, so that later ones can follow by
             `previous_response_id`; Codex opens its sockets so.
         stop: Extension: strings that end the answer.
@@ -181,7 +181,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
         return [tool for tool in self.tools or () if isinstance(tool, FunctionTool)]
 
     def definitions(self) -> list[dict[str, Any]] | None:
-        """The tools as chat templates take them; None if there are none."""
+        """Return the tools as chat templates take them; None without tools."""
         return [{"type": "function", "function": _definition(tool)} for tool in self.functions] or None
 
     def sampling(self, *, max_tokens: int | None) -> Sampling:
@@ -267,7 +267,7 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "truncation": ("disabled", "auto"),
 }
 
-# Fields that change no output and that nobody asks to see again.
+# Fields that change no output and are not repeated in the response object.
 _IGNORED = frozenset({"client_metadata", "stream_options"})
 
 

@@ -1,4 +1,4 @@
-"""Deltas in, Responses events out: the protocol's bookkeeping for one response, without any I/O."""
+"""Conversion of deltas to Responses events, sans-I/O."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ class ResponseStream:
         )
 
     def start(self) -> list[ev.ResponseEvent]:
-        """The two events that open a response."""
+        """Return the two events that open a response."""
         return [
             ev.ResponseCreated(sequence_number=self._next(), response=self._response),
             ev.ResponseInProgress(sequence_number=self._next(), response=self._response),
         ]
 
     def step(self, delta: Delta) -> list[ev.ResponseEvent]:
-        """The events of one delta.
+        """Return the events of one delta.
 
         Raises:
             ProtocolError: For a second parallel answer, which a Responses request cannot ask for, and for tokens that have
@@ -156,7 +156,7 @@ class ResponseStream:
         return [*closing, self._end("failed", usage, error=ev.ResponseError(code, message))]
 
     def cancel(self, usage: Usage | None = None) -> list[ev.ResponseEvent]:
-        """The events that end a response which the client stopped; without `usage` if nobody counted."""
+        """Return the last events of a response that the client stopped; without `usage` if it is unknown."""
         closing = self._close("incomplete")
         return [*closing, self._end("cancelled", usage, incomplete_details=ev.IncompleteDetails("cancelled"))]
 

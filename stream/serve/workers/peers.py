@@ -1,13 +1,13 @@
-"""Several workers of one server: what one of them is asked by the others, over unix sockets in a folder of the server.
+"""Requests between the workers of one server, over unix sockets in a folder of the server.
 
-A connection of a client is with one worker for as long as it lasts, and most requests need nothing of the others. Those
-that do name a response, whose id names its worker: to continue its conversation, or to resume it. The worker that has
-the connection asks the one that has the response, and hands on what it gets.
+A client's connection belongs to one worker, and most requests need no other. To continue or resume a response, a
+request names it, and the response's id names its worker. The worker that has the connection forwards the request to the
+worker that has the response, and relays the answer.
 
-A worker that is replaced closes its listener, which its successor has too, lets what is in flight end, and leaves its
-conversations and counts to its successor. The path of its socket then leads there.
+A replaced worker closes its listener, which its successor shares, finishes its answers, and hands its conversations and
+counts to the successor. The path of its socket then leads to the successor.
 
-Messages are JSON with their length before them. The folder is open to its owner alone, so nobody else can ask.
+Messages are length-prefixed JSON. Only the owner can open the folder, so no other user can send requests.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tokenweir.stream.serve.wire.items import worker_of
 logger = logging.getLogger("tokenweir.serve")
 
 ANSWER_TIMEOUT = 5.0
-"""Seconds that a worker gets to answer another one."""
+"""Timeout in seconds of a request between workers."""
 UNSENT = 1 << 18
-"""Bytes that may wait in a connection between workers before its sender does."""
+"""High-water mark in bytes of a connection between workers."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Place:
 
     Attributes:
         listener: The socket, which listens already.
-        folder: Where the workers' sockets are; nobody else may read it.
+        folder: The folder of the workers' sockets, accessible to the owner only.
         name: This worker's name: letters and digits.
         replaces: The name of the worker whose place it takes.
 
@@ -55,7 +55,7 @@ class Place:
 
 
 class Question(Struct, tag_field="ask", frozen=True):
-    """What one worker asks of another."""
+    """Request of one worker to another."""
 
 
 class Converse(Question, tag="session", frozen=True):
@@ -65,24 +65,24 @@ class Converse(Question, tag="session", frozen=True):
 
 
 class Conversation(Question, tag="conversation", frozen=True):
-    """The conversation up to and with a response; the answer is empty if it is unknown."""
+    """Request for the conversation up to and including a response; the answer is empty if unknown."""
 
     client: str
     response_id: str
 
 
 class Count(Question, tag="count", frozen=True):
-    """What the worker has counted."""
+    """Request for the worker's counts."""
 
 
 class Retire(Question, tag="retire", frozen=True):
-    """Leave the place to this worker, which listens."""
+    """Request to hand the place over to this worker, which listens."""
 
     successor: str
 
 
 class Adopt(Question, tag="adopt", frozen=True):
-    """Take over what the worker of this name leaves; the answer comes when that is done."""
+    """Request to take over the state of the named worker; answered when done."""
 
     name: str
     conversations: list[tuple[str, str, bytes]]
@@ -96,8 +96,8 @@ class Link:
     """A connection between two workers, which can carry a session.
 
     Args:
-        reader: Its one half.
-        writer: Its other half.
+        reader: The receiving half.
+        writer: The sending half.
 
     """
 
@@ -140,7 +140,7 @@ class Link:
 
 
 class Peers:
-    """The other workers of a server, and what they ask of this one.
+    """Client and server of requests between workers.
 
     Args:
         place: This worker's.
@@ -160,19 +160,19 @@ class Peers:
         responses.service.elsewhere = self
 
     async def listen(self) -> None:
-        """Answer the others from now on, and take the place of the worker that this one replaces."""
+        """Start answering the other workers, and take over from the worker that this one replaces."""
         place = self._place
         self._server = await asyncio.start_unix_server(self._accept, self._path(place.name))
         if place.replaces is not None:
             await self._ask(place.replaces, Retire(place.name))
 
     async def conversation(self, response_id: str, client: str) -> bytes | None:
-        """The conversation up to and with another worker's response, as JSON; None if it is unknown."""
+        """Return the conversation up to and including another worker's response, as JSON; None if unknown."""
         owner = self._owner(response_id)
         return None if owner is None else await self._ask(owner, Conversation(client, response_id)) or None
 
     async def converse(self, response_id: str, client: str) -> Link | None:
-        """A session with the worker that has a response; None if it is this one, or gone."""
+        """Return a session with the worker that has a response; None if that is this worker or is gone."""
         owner = self._owner(response_id)
         link = None if owner is None else await self._connect(owner)
         if link is not None:
@@ -180,13 +180,13 @@ class Peers:
         return link
 
     async def counts(self) -> list[Counts]:
-        """What the other workers have counted."""
+        """Return the counts of the other workers."""
         names = {path.resolve().name for path in self._place.folder.iterdir()} - {self._place.name}
         answers = await asyncio.gather(*(self._ask(name, Count()) for name in sorted(names)))
         return [msgspec.json.decode(answer, type=Counts) for answer in answers if answer is not None]
 
     async def close(self) -> None:
-        """Leave what is there to the successor, if there is one, and answer nobody any more."""
+        """Hand the state over to the successor, if there is one, and stop answering."""
         place = self._place
         if self._successor is not None:
             service = self._responses.service
@@ -214,7 +214,7 @@ class Peers:
             return None
 
     async def _ask(self, name: str, question: Question) -> bytes | None:
-        """Ask for one answer; None if the worker is gone or too slow."""
+        """Send a request and return the answer; None if the worker is gone or too slow."""
         if (link := await self._connect(name)) is None:
             return None
         try:
@@ -267,7 +267,7 @@ class Peers:
                 raise AssertionError(question)
 
     def _take(self, name: str) -> None:
-        """Let the path of another worker lead here."""
+        """Replace another worker's socket path by a link to this one's."""
         pending = self._path(f"{name}.new")
         pending.symlink_to(self._place.name)
         pending.rename(self._path(name))

@@ -1,4 +1,4 @@
-"""A tool call that is a JSON object with the name and the arguments, followed as its text comes."""
+"""Incremental parser of a tool call that is a JSON object with name and arguments."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tokenweir.stream.decode.parsers.base import Passage, Saved, ShortText, chec
 
 MAX_NAME = 1024  # characters of a key or a name, quotes and escapes included
 
-_BEGINNINGS = frozenset('"{[-0123456789tfn')  # of JSON values
+_BEGINNINGS = frozenset('"{[-0123456789tfn')  # first characters of JSON values
 
-# What may stand between the parts of the object, and what is expected then.
+# The separators between the parts of the object, and the part expected after each.
 _MARKS = {
     ("{", "{"): "key or }",
     ("key or }", "}"): "nothing",
@@ -22,20 +22,20 @@ _MARKS = {
 }
 
 _BESIDE = ("type", "id")
-"""What may stand before the name in any model's calls."""
+"""Keys that may precede the name in any model's calls."""
 
 
 class CallObject(Saved):
-    """Follows one object; members other than name and arguments are checked and left out.
+    """Parser of one object; members other than name and arguments are validated and dropped.
 
-    Both may stand in an object of their own under the key `function`, as OpenAI's clients write a call: templates that
-    write such a call as it is teach their models to.
+    Both may be in a nested object under the key `function`, OpenAI's form of a call: models learn it from templates
+    that copy such calls unchanged.
 
     Attributes:
         name: The function's name; empty until it is known.
         begun: The arguments have begun.
-        done: The object is whole, and so is all JSON in it.
-        error: Why this is no call; None while it may be.
+        done: The object is complete, and all JSON in it is valid.
+        error: Why this is not a call; None while it may be one.
 
     """
 
@@ -68,30 +68,30 @@ class CallObject(Saved):
     }
 
     def __init__(self, name_keys: tuple[str, ...], argument_keys: tuple[str, ...]) -> None:
-        """Begin before the object's `{`.
+        """Start before the object's `{`.
 
         Args:
-            name_keys: The keys that the name may have; none where the name is the key of the arguments.
-            argument_keys: The keys that the arguments may have.
+            name_keys: The possible keys of the name; empty if the name is the key of the arguments.
+            argument_keys: The possible keys of the arguments.
 
         """
         self._name_keys, self._argument_keys = name_keys, argument_keys
         self.begin()
 
     def begin(self) -> None:
-        """Begin another object."""
+        """Start another object."""
         self.name = ""
         self.begun = self.done = False
         self.error: str | None = None
-        self.foreign = False  # before the name comes a key that no call has
+        self.foreign = False  # an unknown key precedes the name
         self._expect = "{"
-        self._kind = "other"  # what is inside: a "key", the "name", the "arguments" or something "other"
+        self._kind = "other"  # the current part: a "key", the "name", the "arguments" or an "other" value
         self._kept = ""  # the text of a key, until its value has begun, or of a name
         self._nested = False  # in the object under the key "function"
         self._value = JsonValue()
 
     def check(self) -> None:
-        """Check what was restored."""
+        """Check a restored state; see `Saved.check`."""
         if self._expect in (":", "value"):
             check_restored(isinstance(json.loads(self._kept), str), "a key is no text")
         elif self._expect == "inside" and self._kind in ("key", "name") and self.error is None:
@@ -100,12 +100,12 @@ class CallObject(Saved):
             check_restored(value.state() == self._value.state(), "a key or a name is another than was read")
 
     def feed(self, text: str, start: int) -> tuple[int, bool]:
-        """Take text from `start` on: either only the arguments', or only what is none of theirs.
+        """Process text from `start` on, either inside the arguments or outside of them, not both.
 
-        It stops at a name's end and where the arguments begin, if only to say so.
+        It stops at the end of a name and at the start of the arguments, possibly without consuming text.
 
         Returns:
-            The place after what was taken, and whether that was text of the arguments.
+            The place after the consumed text, and whether that text belongs to the arguments.
 
         """
         place, length = start, len(text)
@@ -135,13 +135,13 @@ class CallObject(Saved):
         return place, False
 
     def passage(self, held: bool) -> Passage | None:
-        """What may pass of the object, all of which is `held` back, or only the arguments of which go out."""
+        """Return the skippable text: anywhere in the object if all of it is `held` back, else in the arguments."""
         if self._expect != "inside" or not (held or self._kind == "arguments"):
             return None
         return Passage("", self._value, held)
 
     def _begin(self, char: str) -> None:
-        """Begin a key or a value, which is not taken yet."""
+        """Start a key or a value at `char`, without consuming it."""
         if self._expect != "value":
             self._kind = "key"
         else:
@@ -162,13 +162,13 @@ class CallObject(Saved):
         self._value, self._kept, self._expect = JsonValue(), "", "inside"
 
     def _kind_of(self, key: str) -> str:
-        """What the value of a key is."""
+        """Return the kind of a key's value: "name", "arguments" or "other"."""
         if key in self._name_keys:
             return "name"
         return "arguments" if not self._name_keys or key in self._argument_keys else "other"
 
     def _inside(self, text: str, place: int) -> int:
-        """Take text of a key or a value."""
+        """Process text of a key or a value."""
         end = self._value.feed(text, place)
         if self._kind in ("key", "name"):
             self._kept += text[place:end]

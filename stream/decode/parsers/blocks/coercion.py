@@ -1,8 +1,8 @@
-"""Values of arguments that a model wrote as text, as JSON of the type that the tool's schema declares.
+"""Coercion of arguments written as text to JSON of the type that the tool's schema declares.
 
 The types that a schema allows for a value are tried in this order: null, integer, number, boolean, object or array,
-string (as vLLM 0.33 does); before them all, a text that an enum lists is that text (as in SGLang's
-test_glm47_schema_types.py). A value that is none of them stays a string, so no call is ever dropped. A parameter
+string (as vLLM 0.33 does). Text that an enum lists takes precedence and stays that text (as in SGLang's
+test_glm47_schema_types.py). A value of no allowed type stays a string, so no call is ever dropped. A parameter
 without a declared type is JSON if its text is JSON, and a string otherwise.
 """
 
@@ -17,13 +17,13 @@ from typing import Any
 from tokenweir.stream.decode.parsers.schemas import branches, member
 
 Types = frozenset[str]
-"""The names of JSON schema's types, an empty set where nothing is declared; and beside other types than string, the texts
-that an enum lists, as JSON."""
+"""Names of JSON schema types, empty if none is declared; and the texts that an enum lists, as JSON, if a type other
+than string is allowed too."""
 
 STRING: Types = frozenset({"string"})
 
 MAX_DIGITS = 4000
-"""Of an integer; longer ones stay strings, since Python reads no more than 4,300."""
+"""Most digits of an integer; longer ones stay strings, because Python parses at most 4,300."""
 
 _NAMES: dict[str, str] = (
     dict.fromkeys(("str", "text", "varchar", "char", "enum"), "string")
@@ -32,7 +32,7 @@ _NAMES: dict[str, str] = (
     | dict.fromkeys(("list", "arr", "sequence"), "array")
     | {"bool": "boolean", "dict": "object", "map": "object"}
 )
-"""What JSON schema calls the types that schemas name in other languages' words; as in vLLM 0.33."""
+"""JSON schema types by the names that other languages use, as in vLLM 0.33."""
 
 _INTEGER = re.compile(r"[+-]?\d+")
 _RUNS = re.compile(r'(?P<same>[^"\\\x00-\x1f]+)|["\\\x00-\x1f]+')
@@ -40,12 +40,12 @@ _BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 
 
 def parameter_types(schema: Mapping[str, Any], parameter: str) -> Types:
-    """List the types that a function's schema declares for one of its parameters."""
+    """Return the types that a function's schema declares for a parameter."""
     return types_of(member(schema, schema, parameter), schema)
 
 
 def types_of(schema: Any, root: Mapping[str, Any]) -> Types:
-    """List the types that a schema allows; `root` is where its references point to."""
+    """Return the types that a schema allows; `root` is the document of its references."""
     found: set[str] = set()
     listed: set[str] = set()
     for branch in branches(schema, root):
@@ -65,11 +65,11 @@ def types_of(schema: Any, root: Mapping[str, Any]) -> Types:
 
 
 def json_of(text: str, types: Types) -> str:
-    """Write a value as JSON of one of some types.
+    """Return a value as JSON of one of the allowed types.
 
     Args:
-        text: What the model wrote.
-        types: What is declared, see above.
+        text: The model's text.
+        types: The declared types; see `Types`.
 
     """
     stripped = text.strip()
@@ -94,7 +94,7 @@ def json_of(text: str, types: Types) -> str:
 
 
 def json_as_written(text: str, types: Types) -> str:
-    """Write a value that its tag calls JSON: as it is where the schema allows that, and otherwise as `json_of` does."""
+    """Return a value that its tag declares as JSON: unchanged if the schema allows it, else as `json_of`."""
     found = _parsed(text)
     kind = None if found is None else _type_of(found[0])
     fits = not types or kind in types or (kind == "integer" and "number" in types)
@@ -102,17 +102,17 @@ def json_as_written(text: str, types: Types) -> str:
 
 
 def quoted(text: str) -> str:
-    """Write a text as a JSON string."""
+    """Return a text as a JSON string."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def escaped(text: str) -> str:
-    """Write a part of a text as the inside of a JSON string."""
+    """Return a text escaped as the inside of a JSON string."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def escaped_runs(text: str) -> Iterator[tuple[str, str]]:
-    """Cut a text where JSON begins or ceases to write it otherwise; give each run with what it becomes."""
+    """Yield alternating runs of a text, unescaped or all escaped, each with its form inside a JSON string."""
     for run in _RUNS.finditer(text):
         yield run[0], run[0] if run["same"] else escaped(run[0])
 
@@ -163,7 +163,7 @@ def _float(text: str) -> float | None:
 
 
 def _parsed(text: str) -> tuple[Any] | None:
-    """The value of a JSON text, in a tuple, since it may be None; None if it is no JSON."""
+    """Return the value of a JSON text in a tuple, because it may be None; return None for invalid JSON."""
     try:
         return (json.loads(text, parse_constant=_no_constant, parse_float=_finite),)
     except (ValueError, RecursionError):

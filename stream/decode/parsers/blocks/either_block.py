@@ -1,4 +1,4 @@
-"""A block of tool calls whose style has a form of its own, and JSON beside it: what comes first shows which one is written.
+"""Block of tool calls in a style's own form or in JSON, detected by the first characters.
 
 <|tool_call_start|>[name(key="value")]<|tool_call_end|>
 <|tool_call_start|>[{"name": "name", "arguments": {"key": "value"}}]<|tool_call_end|>
@@ -30,10 +30,10 @@ from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
 
 
 class EitherBlock(Saved):
-    """Splits the text of blocks, each by one of two others that it owns. A `Block`.
+    """`Block` that delegates each block of calls to one of two others.
 
     Attributes:
-        call: The number of the call whose name went out last.
+        call: The number of the call whose name was emitted last.
 
     """
 
@@ -48,9 +48,9 @@ class EitherBlock(Saved):
     }
 
     def __init__(self, own: type[Block], style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Read blocks of a style, in its own form by `own`."""
+        """Configure the block for a style; `own` reads the style's own form."""
         self._own: Block = own(style, schemas)
-        if isinstance(style, ParameterStyle) and style.name_ends:  # the tag of a call has its name in it
+        if isinstance(style, ParameterStyle) and style.name_ends:  # the tag of a call contains its name
             style = replace(style, call_opens="", call_closes="")
         self._json: Block = JsonBlock(style, schemas)
         self._call_opens = tuple(filter(None, (style.call_opens,)))
@@ -58,16 +58,16 @@ class EitherBlock(Saved):
         self.begin("", -1)
 
     def begin(self, opener: str, call: int) -> None:
-        """Begin a block."""
+        """Start a block."""
         self.call = call
         self._opener = opener
-        self._left = False  # the opening text is left out
-        self._ahead = ""  # not known for what it is
-        self._block: Block | None = None  # the one that reads this block, once that is known
-        self._chosen = False  # that is the one of JSON
+        self._left = False  # the opening text is dropped
+        self._ahead = ""  # text before the form is known
+        self._block: Block | None = None  # the delegate, once known
+        self._chosen = False  # the delegate is the JSON block
 
     def leave_opener(self) -> None:
-        """Leave the opening text out: the prompt has given it, so it is no part of the answer."""
+        """Drop the opening text, which is part of the prompt and not of the answer."""
         self._left = True
 
     @property
@@ -77,21 +77,21 @@ class EitherBlock(Saved):
 
     @property
     def broken(self) -> bool:
-        """Whether what is left of the block goes out as answer."""
+        """Whether the rest of the block is emitted as answer."""
         return self._block is not None and self._block.broken
 
     @property
     def held(self) -> str:
-        """The text that has not been given yet."""
+        """The text that no piece contains yet."""
         return self._block.held if self._block else (self._opener * (not self._left)) + self._ahead
 
     @property
     def passage(self) -> Passage | None:
-        """What the chosen one says."""
+        """The passage of the chosen block."""
         return self._block.passage if self._block else None
 
     def feed(self, text: str, out: list[Piece]) -> str:
-        """Take more text, add what is final to `out`, and return the text after the block."""
+        """Process more text, add the final pieces to `out`, and return the text after the block."""
         block = self._block
         if block is None:
             self._ahead += text
@@ -105,7 +105,7 @@ class EitherBlock(Saved):
         return text
 
     def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows that could end the call."""
+        """Flush the held text at the end of the answer; the call stays incomplete."""
         out: list[Piece] = []
         block = self._block
         if block is None:
@@ -128,7 +128,7 @@ class EitherBlock(Saved):
         return [super().state(), self._block.state() if self._block else None]
 
     def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave."""
+        """Restore a state from `state`."""
         own, block = msgspec.convert(state, tuple[Any, Any])
         super().restore(own)
         self._block = None
@@ -139,7 +139,7 @@ class EitherBlock(Saved):
             self._choose(self._chosen).restore(block)
 
     def _choose(self, is_json: bool) -> Block:
-        """Have the block read by one of the two."""
+        """Choose the block to delegate to, and start it."""
         self._chosen = is_json
         self._block = block = self._json if is_json else self._own
         block.begin(self._opener, self.call)
@@ -148,7 +148,7 @@ class EitherBlock(Saved):
         return block
 
     def _is_json(self, text: str) -> bool | None:
-        """Tell whether a block begins with an object, or a list with one; None if that is not known yet."""
+        """Return whether a block begins with an object, or a list of objects; None if more text is needed."""
         place = _after_space(text, 0)
         if self._opener not in self._call_opens:
             mark, partial = mark_at(text, place, self._call_opens)

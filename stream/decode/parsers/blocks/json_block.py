@@ -1,4 +1,4 @@
-"""A block of tool calls whose arguments are JSON, split as it comes. `tools.py` says what becomes of calls."""
+"""Block of tool calls whose arguments are JSON. `tools.py` describes the pieces."""
 
 from __future__ import annotations
 
@@ -31,17 +31,16 @@ from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ToolStyle
 
 MAX_HELD = 1 << 15
-"""Characters that are held of a call before its name is known."""
+"""Most characters of a call that are held before its name is known."""
 
 _BRACKET = re.compile(r"[\[{]").search
 
 
 class JsonBlock(SteppedBlock):
-    """Splits the text of blocks. A `Block`.
+    """`Block` of this module's grammar.
 
-    The states: "opened", where a call or the list of them must begin; "header" and "arguments", or "object", which are
-    a call; "between", after one; "text", JSON that is no call; "broken", up to where a block that has broken may end;
-    and "done".
+    The states: "opened", before a call or a list of calls; "header" and "arguments", or "object", inside a call;
+    "between", after a call; "text", JSON that is not a call; "broken", in the rest of a malformed block; and "done".
     """
 
     __slots__ = (
@@ -72,36 +71,36 @@ class JsonBlock(SteppedBlock):
     GIVEN = frozenset({"arguments", "text", "broken"})
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Read blocks of a style.
+        """Configure the block for a style.
 
         Args:
-            style: How the model writes calls.
-            schemas: The request's tools. What may be no call is one only if it names one of them; none are known if
-                this is empty.
+            style: The style of calls.
+            schemas: The request's tools. An ambiguous object is a call only if it names one of them. Empty if the tools
+                are unknown.
 
         """
         self._early = HeldText()  # arguments that came before the name
         self._object = CallObject(style.name_keys, style.argument_keys)
         self._value = JsonValue()
-        # Text that only begins as a header does is soon known for what it is.
+        # Text that only starts like a header is rejected after a few characters.
         ends = ("{", *style.opens, *([style.call_opens] if style.call_opens else " "))
         self._header_ends = first_of(ends)
         self._header_passage = Passage("".join(sorted({end[0] for end in ends})), held=True)
         super().__init__(style, schemas)
 
     def begin(self, opener: str, call: int) -> None:
-        """Begin a block; the opening text is empty where an object opens it by itself."""
+        """Start a block; the opening text is empty if an object opens it by itself."""
         super().begin(opener, call)
         style = self._style
         self._tagged = bool(opener) and opener not in style.doubtful
-        self._head = 0  # where in what is undecided a header begins
-        self._begun = False  # the name of the call that is being read has gone out
+        self._head = 0  # where a header begins in the undecided text
+        self._begun = False  # the name of the current call has been emitted
         self._in_list = style.lists and opener.endswith("[")
-        self._after_mark = opener == style.call_opens != ""  # the text before a call has come
+        self._after_mark = opener == style.call_opens != ""  # the mark before a call has come
 
     @property
     def passage(self) -> Passage | None:
-        """The arguments, once the call's name has gone out; before that, what is held in any case."""
+        """Skippable text: the arguments once the call's name has been emitted; before that, any held text."""
         if self._state == "arguments":
             return Passage("", self._value)
         if self._state == "object":
@@ -114,11 +113,11 @@ class JsonBlock(SteppedBlock):
 
     @property
     def broken(self) -> bool:
-        """Whether what comes next goes out as answer."""
+        """Whether the next text is emitted as answer."""
         return self._state in ("broken", "text")
 
     def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows that could make a call of it."""
+        """Flush the held text at the end of the answer; it cannot become a call any more."""
         held = self.held
         if not held:
             return []
@@ -127,7 +126,7 @@ class JsonBlock(SteppedBlock):
         if self._state == "between" and held.strip() in ("", *self._style.tails):
             return [markup(held) if self._style.closes or held.strip() else plain(held, ANSWER)]
         if self._state == "object" and self._tagged and not self._begun and self._object.name:
-            return [self._named(self._object.name, held)]  # cut short before its arguments
+            return [self._named(self._object.name, held)]  # truncated before its arguments
         return [Piece(held, ANSWER, held, malformed=self._blame(CUT_SHORT))]
 
     def copy(self) -> Self:
@@ -137,7 +136,7 @@ class JsonBlock(SteppedBlock):
         return other
 
     def check(self) -> None:
-        """Check what was restored."""
+        """Check a restored state; see `Saved.check`."""
         super().check()
         held = self._undecided.length
         check_restored(max(held, self._early.length) <= MAX_HELD, f"more than {MAX_HELD} characters are held")
@@ -151,12 +150,12 @@ class JsonBlock(SteppedBlock):
         return [super().state(), self._object.state()]
 
     def restore(self, state: Any) -> None:
-        """Go on in a state that `state` gave."""
+        """Restore a state from `state`."""
         own, call = msgspec.convert(state, tuple[Any, Any])
         super().restore(own)
         self._object.restore(call)
 
-    # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
+    # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
@@ -188,7 +187,7 @@ class JsonBlock(SteppedBlock):
                 return self._wait(text, place)
             if mark:
                 return self._release(f"{mark!r} stands where a call should begin", place, out)
-        if char == "]" and self._in_list and not (self._tagged or self._begun):  # an empty list, and no call
+        if char == "]" and self._in_list and not (self._tagged or self._begun):  # an empty list, not a call
             return self._release("", place, out)
         self._begun = False
         self._early.replace("")
@@ -301,7 +300,7 @@ class JsonBlock(SteppedBlock):
             return end
         if text[place] == "{" and "" in style.separators and not self._in_list:
             self._state = "opened"
-        elif mark or not (style.closes or self._in_list):  # the block has ended without a word
+        elif mark or not (style.closes or self._in_list):  # the block has ended without closing markup
             if self._undecided.length:
                 out.append(plain(self._undecided.take(), ANSWER))
             self._state = "done"
@@ -331,10 +330,10 @@ class JsonBlock(SteppedBlock):
             self._state = "done"
         return end
 
-    # -- what the steps have in common ---------------------------------------------------------------------------------
+    # -- shared parts of the steps -------------------------------------------------------------------------------------
 
     def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
-        """Hold text back, as much as may be held; return the place after it."""
+        """Hold text back up to the limit; return the place after it."""
         room = MAX_HELD - self._undecided.length
         self._undecided.add(text[place : min(end, place + room)])
         if end - place > room:
@@ -342,21 +341,21 @@ class JsonBlock(SteppedBlock):
         return end
 
     def _blame(self, reason: str | None) -> str | None:
-        """Give the reason why text is not markup, if there was markup."""
+        """Return `reason` if the text had markup, else None."""
         return reason if self._tagged else None
 
     def _announce(self, name: str, out: list[Piece]) -> None:
-        """Give the name of a call."""
+        """Emit the name of a call."""
         self._begun = True
         out.append(self._named(name, self._undecided.take()))
 
     def _complete(self, out: list[Piece]) -> None:
-        """Say that a call is whole; the text before the next one has not come."""
+        """Emit the completion of a call; the mark before the next call has not come."""
         self._end_call(out)
         self._after_mark = False
 
     def _end_list(self, out: list[Piece]) -> None:
-        """Go on after a list: with what is markup behind it, if there can be something."""
+        """Continue behind a list, with closing markup if the style has any."""
         if self._style.closes or self._style.tails:
             out.append(markup(self._undecided.take()))
             self._state = "between"
@@ -364,7 +363,7 @@ class JsonBlock(SteppedBlock):
             self._close(out)
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Give as answer what was held: it is no call."""
+        """Emit the held text as answer, because it is not a call."""
         inside = self._state in ("header", "object") and self._tagged and self._style.closes
         self._give_up(self._blame(reason), out)
         self._reason = reason
@@ -372,13 +371,13 @@ class JsonBlock(SteppedBlock):
         return place
 
     def _is_text(self, call: CallObject) -> bool:
-        """Tell whether an object that may be no call is none, as far as it has come."""
+        """Return whether an ambiguous object, as far as it has come, is not a call."""
         if call.foreign or call.error is not None or (call.done and not call.begun):
             return True
         return bool(call.name and self._schemas) and call.name not in self._schemas
 
     def _pass_over(self, place: int, out: list[Piece]) -> int:
-        """Give the JSON as answer that what was held begins, to its end: objects in it are no calls either."""
+        """Emit the JSON that the held text begins as answer, up to its end; objects in it are not calls either."""
         self._value = JsonValue()
         held = str(self._undecided)
         self._value.feed(held, first_match(_BRACKET, held))
@@ -387,13 +386,13 @@ class JsonBlock(SteppedBlock):
         return place
 
     def _give_up(self, reason: str | None, out: list[Piece]) -> None:
-        """Give as answer what was held."""
+        """Emit the held text as answer."""
         if self._undecided.length:
             held = self._undecided.take()
             out.append(Piece(held, ANSWER, held, malformed=reason))
 
     def _break(self, reason: str, out: list[Piece]) -> None:
-        """End a call whose name has gone out, and say why it is none."""
+        """End a call whose name has been emitted, with the reason why it is malformed."""
         out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
         self._state, self._reason = "broken", reason
 

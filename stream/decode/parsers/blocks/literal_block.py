@@ -1,12 +1,12 @@
-"""A block of tool calls that are written as in a programming language, split as it comes.
+"""Block of tool calls in the syntax of a programming language.
 
     [name(key="value", other=[1, True])]        Python's: Llama 3.2 and 4, Olmo 3, LFM2
     call:name{key:<|"|>value<|"|>,other:[1]}    Gemma's
 
-A `LiteralStyle` says which. The arguments go out as the text of a JSON object as they come: literals of the language
-become JSON, strings included. The name goes out once the first argument has shown that this is a call; in a block
-without an opening text, which may be an answer that only looks so, also the request must have such a function, if it has any.
-A quote in a string of Python's ends it only if what follows could stand behind a string: models forget to escape it.
+A `LiteralStyle` selects the syntax. The arguments are emitted incrementally as the text of a JSON object: literals of
+the language become JSON, strings included. The name is emitted once the first argument has shown that this is a call.
+A block without opening text may be an ordinary answer, so the request must also have such a function, if it has tools.
+Models forget to escape quotes, so a quote ends a Python string only if a string may be followed by the text behind it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import LiteralStyle, ToolStyle
 
 MAX_DEPTH = 64
-"""Brackets within brackets; a call that has more is malformed."""
+"""Maximum nesting of brackets; a deeper call is malformed."""
 
 _ENDS_NAME = re.compile(r"[^\w.\-]").search
 _BEGINS_NAME = re.compile(r"[^\W\d]").match
-_NO_NAME = "0123456789.-"  # what consists of these is a number
+_NO_NAME = "0123456789.-"  # characters that cannot begin a name
 _KEY = re.compile(r"[^\s\"'<>()\[\]{},:=]+")
 _ENDS_WORD = re.compile(r"[\s,()\[\]{}]").search
 _BRACKETS = {"{": "}", "[": "]", "(": ")"}
@@ -48,10 +48,10 @@ _STACK = re.compile(r"(?:a[{\[(]*)?")
 
 
 class LiteralBlock(SteppedBlock):
-    """Splits the text of blocks. A `Block`.
+    """`Block` of this module's grammar.
 
-    The states: "opened", where a call or the list of them must begin; "name"; "first", where the first argument or the
-    end of the arguments must begin, before the name has gone out; "key", "assigns", "value", "text" (a string), "word"
+    The states: "opened", before a call or a list of calls; "name"; "first", before the first argument or the end of the
+    arguments, when the name has not been emitted; "key", "assigns", "value", "text" (a string), "word"
     (another literal), "after" and "comma", within the arguments; "between", after a call; "broken"; and "done".
     """
 
@@ -88,10 +88,10 @@ class LiteralBlock(SteppedBlock):
     _style: LiteralStyle
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Read blocks of a style.
+        """Configure the block for a style.
 
         Raises:
-            TypeError: The style says nothing of literals.
+            TypeError: The style is not a `LiteralStyle`.
 
         """
         if not isinstance(style, LiteralStyle):
@@ -99,18 +99,18 @@ class LiteralBlock(SteppedBlock):
         super().__init__(style, schemas)
 
     def begin(self, opener: str, call: int) -> None:
-        """Begin a block."""
+        """Start a block."""
         super().begin(opener, call)
         self._bare = not opener
         self._in_list = False
         self._name = ""
         self._stack = ""  # the brackets that are open, the arguments' own as `a`
-        self._quote = ""  # what ends the string
+        self._quote = ""  # the text that ends the string
         self._is_key = False  # the string is a key
         self._word = ""
 
     def check(self) -> None:
-        """Check what was restored."""
+        """Check a restored state; see `Saved.check`."""
         super().check()
         stack, state = self._stack, self._state
         check_restored(
@@ -126,16 +126,16 @@ class LiteralBlock(SteppedBlock):
 
     @property
     def passage(self) -> Passage | None:
-        """White space where the block may end; all other text is looked at as it comes."""
+        """Skippable text: white space where the block may end; no other text is skipped."""
         return self._end_passage() if self._state == "between" and not self._in_list else None
 
     def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows that could end the call."""
+        """Flush the held text at the end of the answer; the call stays incomplete."""
         if not (held := self.held):
             return []
         if self._state == "broken":
             return [Piece(held, ANSWER, held, malformed=self._reason)]
-        if self._state == "text" and held.startswith(self._quote):  # nothing comes that it could be a part of
+        if self._state == "text" and held.startswith(self._quote):  # it cannot become part of a longer text any more
             out: list[Piece] = []
             end, self._ahead = self._end_string(out), ""
             rest = self.feed(held[end:], out)
@@ -144,7 +144,7 @@ class LiteralBlock(SteppedBlock):
             return [markup(held)]
         return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
 
-    # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
+    # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
@@ -187,7 +187,7 @@ class LiteralBlock(SteppedBlock):
         return end + 1
 
     def _first(self, text: str, place: int, out: list[Piece]) -> int:
-        """See whether this is a call: an argument with a name, or none at all."""
+        """Decide whether this is a call: it has a named argument, or no arguments."""
         style = self._style
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
@@ -196,7 +196,7 @@ class LiteralBlock(SteppedBlock):
             quote, partial = mark_at(rest, 0, style.quotes)
             if partial and not quote:
                 return self._wait(text, place)
-            if not quote or style.escapes:  # Python's have no quotes
+            if not quote or style.escapes:  # names in Python have no quotes
                 key = _KEY.match(rest)
                 after = rest[key.end() :].lstrip() if key else rest
                 if key and not after and len(rest) < MAX_HEADER:
@@ -210,7 +210,7 @@ class LiteralBlock(SteppedBlock):
         return place
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
-        """Read the name of an argument, or the key of an object, or the end of either."""
+        """Read the name of an argument, the key of an object, or the end of either list."""
         style = self._style
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return place + self._give(text[place:end], "", out)
@@ -246,7 +246,7 @@ class LiteralBlock(SteppedBlock):
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return place + self._give(text[place:end], "", out)
         char = text[place]
-        if self._stack[-1] in "[(" and char == self._closer():  # of an empty list
+        if self._stack[-1] in "[(" and char == self._closer():  # an empty list
             return self._close_bracket(text, place, out)
         quote, partial = mark_at(text, place, self._style.quotes)
         if partial and not quote:
@@ -309,7 +309,7 @@ class LiteralBlock(SteppedBlock):
         return end
 
     def _after(self, text: str, place: int, out: list[Piece]) -> int:
-        """Go on after a value."""
+        """Read the text behind a value."""
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return place + self._give(text[place:end], "", out)
         if text[place] == self._closer():
@@ -320,7 +320,7 @@ class LiteralBlock(SteppedBlock):
         return self._hold_back(text, place, place + 1)
 
     def _comma(self, text: str, place: int, out: list[Piece]) -> int:
-        """Go on after a comma; one before the end says nothing."""
+        """Read the text behind a comma; a trailing comma is ignored."""
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
         ends = text[place] == self._closer()
@@ -347,7 +347,7 @@ class LiteralBlock(SteppedBlock):
             self._close(out)
             return end
         if style.closes and not mark and not self._in_list and _BEGINS_NAME(text, place):
-            self._state = "opened"  # calls may follow each other without a list
+            self._state = "opened"  # calls may follow each other outside of a list
             return place
         if self._undecided.length:
             space = self._undecided.take()
@@ -355,10 +355,10 @@ class LiteralBlock(SteppedBlock):
         self._state = "done"
         return place
 
-    # -- what the steps have in common ---------------------------------------------------------------------------------
+    # -- shared parts of the steps -------------------------------------------------------------------------------------
 
     def _give(self, source: str, text: str, out: list[Piece]) -> int:
-        """Give a part of the arguments; return the length of its source."""
+        """Emit a part of the arguments; return the length of its source."""
         out.append(Piece(source, TOOL_CALL, text, call=self.call))
         return len(source)
 
@@ -391,7 +391,7 @@ class LiteralBlock(SteppedBlock):
         return end
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Give as answer what was held: it is no call."""
+        """Emit the held text as answer, because it is not a call."""
         if held := self._undecided.take():
             out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
         goes_on = self._style.closes and not self._bare and self._state not in ("opened", "name", "first")
@@ -399,7 +399,7 @@ class LiteralBlock(SteppedBlock):
         return place
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:
-        """End a call whose name has gone out, and say why it is none."""
+        """End a call whose name has been emitted, with the reason why it is malformed."""
         out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
         return self._release(reason, place, out)
 

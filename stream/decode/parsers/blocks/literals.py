@@ -8,9 +8,9 @@ from tokenweir.stream.decode.parsers.blocks.coercion import Types, escaped, json
 
 LONGEST_ESCAPE = 10  # characters
 MAX_CONTAINER = 1 << 16
-"""Characters of an object or a list that is written as Python's; a longer one is a string."""
+"""Most characters of an object or a list in Python's syntax; longer text is a string."""
 MAX_LOOK = 1024
-"""Characters behind a quote that are looked at to tell whether it ends its string."""
+"""Lookahead in characters behind a quote, to decide whether it ends its string."""
 
 _CONSTANTS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 _PYTHON_NUMBER = re.compile(r"[+-]?\d+(?:_\d+)*")
@@ -30,7 +30,7 @@ _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v"
 
 
 def json_of_word(word: str) -> str | None:
-    """Write a number or a constant as JSON; None if the word is neither."""
+    """Return a number or a constant as JSON; None if the word is neither."""
     if (constant := _CONSTANTS.get(word)) is not None:
         return constant
     value = json_of(word.replace("_", "") if _PYTHON_NUMBER.fullmatch(word) else word, _NUMBER)
@@ -38,11 +38,11 @@ def json_of_word(word: str) -> str | None:
 
 
 def json_of_argument(text: str, types: Types, *, tagged: bool = False) -> str:
-    """Write a value as JSON of one of some types, as `json_of` does, or an object or a list that is written as Python's.
+    """Return a value as JSON of an allowed type, like `json_of`, but accept objects and lists in Python's syntax too.
 
     Args:
-        text: What the model wrote.
-        types: What the schema declares.
+        text: The model's text.
+        types: The types that the schema declares.
         tagged: The value's own tag calls it JSON.
 
     """
@@ -51,14 +51,14 @@ def json_of_argument(text: str, types: Types, *, tagged: bool = False) -> str:
 
 
 def json_of_container(text: str, types: Types) -> str | None:
-    """Write an object or a list that is written as Python's as JSON; None if it is none, or not of one of the types.
+    """Return an object or a list in Python's syntax as JSON; None if the text is neither, or not of an allowed type.
 
-    Some templates write such arguments so, and models learn it from them.
+    Some templates write arguments in this form, and models learn it from them.
     """
     if types.isdisjoint(_CONTAINERS) or len(text) > MAX_CONTAINER:
         return None
     parts: list[str] = []
-    place, comma = 0, -1  # behind what was read; the part that is a comma and has nothing behind it yet
+    place, comma = 0, -1  # the place reached; the index of a trailing comma among the parts
     while (token := _TOKEN.match(text, place)) is not None:
         place, part = token.end(), token[0]
         if token["word"] is not None:
@@ -80,7 +80,7 @@ def json_of_container(text: str, types: Types) -> str | None:
 
 
 def _json_of_text(text: str) -> str:
-    """Write the inside of a string as that of a JSON string."""
+    """Convert the inside of a string to the inside of a JSON string."""
     out: list[str] = []
     place = 0
     for escape in _ESCAPE.finditer(text):
@@ -90,17 +90,17 @@ def _json_of_text(text: str) -> str:
 
 
 def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: bool) -> bool | None:
-    """Tell whether a quote ends a string, by what follows it: a model may forget to escape one.
+    """Decide by lookahead whether a quote ends a string, because models forget to escape quotes.
 
     Args:
-        text: What has come.
+        text: The text so far.
         place: The place behind the quote.
         stack: The brackets that are open, the arguments' own as `a`.
         is_key: The string is a key.
         in_list: The call stands in a list.
 
     Returns:
-        Whether it does; None if that is not known yet.
+        Whether it ends the string; None if more text is needed.
 
     """
     text = text[place : place + MAX_LOOK]
@@ -126,10 +126,10 @@ def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: boo
 
 
 def find_escape(text: str, place: int) -> tuple[str, bool]:
-    """Find the escape of a string that begins at `place`, with a backslash.
+    """Find the escape sequence at `place`, which is a backslash.
 
     Returns:
-        The escape, or an empty text if none stands there; and whether more text could make one of it, or another one.
+        The escape, or an empty text; and whether more text could complete or change it.
 
     """
     found = _ESCAPE.match(text, place)
@@ -139,14 +139,14 @@ def find_escape(text: str, place: int) -> tuple[str, bool]:
 
 
 def json_of_escape(escape: str) -> str:
-    """Write what an escape stands for as in a JSON string; an unknown one stands for itself, as in Python."""
+    """Return an escape's character as in a JSON string; an unknown escape stands for itself, as in Python."""
     return escaped(_meant(escape))
 
 
 def _meant(escape: str) -> str:
     kind = escape[1]
     if kind in "xuU":
-        code = int(escape[2:], 16)  # noqa: FURB166 - "U" is no prefix to Python
+        code = int(escape[2:], 16)  # noqa: FURB166 - "U" is not a prefix in Python
     elif kind in _OCTAL:
         code = int(escape[1:], 8)
     elif kind in "\\'\"":

@@ -1,12 +1,12 @@
-"""A value that is written as tags within tags, as JSON of the type that the tool's schema declares.
+"""Values written as nested tags, converted to JSON of the type that the tool's schema declares.
 
     <KEY>value</KEY>...      the members of an object
     <item>value</item>...    the elements of an array
 
-A mark stands before each tag, so that text is never taken for one. What has tags is an array if the schema allows no
-object, or if it allows both or says nothing and all tags are `item`. A key that an object has several times has a list
-of its values (as in vLLM 0.33). Empty text is an empty array or object where the schema wants one. What does not fit
-together is one string, markup included, so no call is ever dropped.
+A mark before each tag distinguishes it from text. A value with tags is an array if the schema does not allow an object,
+or if all tags are `item` and the schema does not decide. A repeated key gets a list of its values (as in vLLM 0.33).
+Empty text is an empty array or object if the schema requires one. Mismatched tags are one string, markup included, so
+no call is ever dropped.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tokenweir.stream.decode.parsers.schemas import element, member
 ITEM = "item"
 
 MAX_DEPTH = 64
-"""Tags within tags; a value that has more is a string."""
+"""Maximum nesting of tags; a deeper value is a string."""
 
 MAX_TAGS = 1 << 14
-"""Tags of a value; one that has more is a string."""
+"""Maximum number of tags; a value with more is a string."""
 
 
 class _Element(Struct):
-    """What stands between a tag and its closing tag."""
+    """Content between a tag and its closing tag."""
 
     name: str = ""
     text: str = ""
@@ -38,13 +38,13 @@ class _Element(Struct):
 
 
 def nested_json(text: str, schema: Mapping[str, Any], root: Mapping[str, Any], mark: str) -> str:
-    """Write a value as JSON.
+    """Return a value as JSON.
 
     Args:
-        text: What the model wrote.
+        text: The model's text.
         schema: The value's schema.
-        root: The function's schema, to which references point.
-        mark: What stands before each tag.
+        root: The function's schema, which references resolve against.
+        mark: The mark before each tag.
 
     """
     found = _parsed(text, mark)
@@ -52,7 +52,7 @@ def nested_json(text: str, schema: Mapping[str, Any], root: Mapping[str, Any], m
 
 
 def _parsed(text: str, mark: str) -> _Element | None:
-    """Find the elements of a text; None if tags and text do not fit together."""
+    """Parse the elements of a text; None if tags do not match."""
     place, stack = 0, [_Element()]
     for count, tag in enumerate(re.finditer(re.escape(mark) + "<(?P<closes>/?)(?P<name>[^<>]+)>", text), 1):
         if count > MAX_TAGS or not _add(stack[-1], text[place : tag.start()]):
@@ -71,7 +71,7 @@ def _parsed(text: str, mark: str) -> _Element | None:
 
 
 def _add(element: _Element, text: str) -> bool:
-    """Add text to an element; false if it has elements, beside which only white space may stand."""
+    """Add text to an element; return false for text other than white space beside nested elements."""
     if element.inner:
         return not text.strip()
     element.text += text

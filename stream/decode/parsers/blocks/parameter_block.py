@@ -1,12 +1,12 @@
-"""A block of tool calls whose arguments are tagged one by one, as in XML, split as it comes.
+"""Block of tool calls with one tagged element per argument, as in XML.
 
     <tool_call><function=NAME><parameter=KEY>VALUE</parameter>...</function></tool_call>
 
-A `ParameterStyle` says what the tags are; `tagged_calls.py` reads those round the arguments. These go out as the text of
-a JSON object: each key when its tag has closed; a value that can only be a string as it comes; another one when it has
-closed, as JSON of the type that the tool's schema declares (`coercion.py`), with the tags in it (`nested_values.py`) if
-the style nests. Held back is only what may still be a tag that counts there, with the line end before it where the style
-does without one.
+A `ParameterStyle` defines the tags; `tagged_calls.py` reads those around the arguments. The arguments are emitted as
+the text of a JSON object: each key when its tag has closed, a value that can only be a string incrementally, any other
+value when it has closed. The latter become JSON of the type that the tool's schema declares (`coercion.py`), nested
+tags included (`nested_values.py`) if the style nests. Only a possible prefix of an active tag is held back, with the
+line end before it where the style strips that.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from tokenweir.stream.decode.parsers.blocks.tagged_calls import TaggedCalls
 from tokenweir.stream.decode.parsers.blocks.value_ends import value_end
 from tokenweir.stream.decode.parsers.schemas import member
 
-_ESCAPED = '"\\' + "".join(map(chr, range(0x20)))  # what a JSON string has to escape
+_ESCAPED = '"\\' + "".join(map(chr, range(0x20)))  # characters that a JSON string must escape
 
 
 class ParameterBlock(TaggedCalls):
-    """Splits the text of blocks. A `Block`.
+    """`Block` of this module's grammar.
 
-    The states, beside those of `TaggedCalls`: "parameters", where a key or the end of the call must come; "key"; "unvalued",
-    between a key and its value, and "type", a tag there; "value begins", at what may stand before the value's own text;
-    "text" and "value", a value that goes out as it comes or when it has closed; and "object", all arguments as JSON in
-    place of tags.
+    The states, besides those of `TaggedCalls`: "parameters", before a key or the end of the call; "key"; "unvalued",
+    between a key and its value, and "type", a tag there; "value begins", at an optional mark before the value's text;
+    "text" and "value", a value that is emitted incrementally or when it has closed; and "object", all arguments as
+    JSON in place of tags.
     """
 
     __slots__ = ("_closer", "_depth", "_json", "_key", "_kind", "_opener", "_streams")
@@ -83,18 +83,18 @@ class ParameterBlock(TaggedCalls):
     GIVEN = frozenset({"value begins", "text", "object", "broken"})
 
     def begin(self, opener: str, call: int) -> None:
-        """Begin a block."""
+        """Start a block."""
         super().begin(opener, call)
-        self._key = ""  # of the parameter that is read
-        self._closer = ""  # what ends the value
-        self._opener = ""  # what begins another element of the same name in it, if there can be one
-        self._depth = 0  # of such elements
-        self._kind = "schema"  # what says of what type its value is
-        self._streams = False  # the value goes out as it comes
-        self._json = JsonValue()  # all arguments, where they are an object rather than tags
+        self._key = ""  # of the current parameter
+        self._closer = ""  # the text that ends the value
+        self._opener = ""  # the tag that opens a nested element of the same name, if the style nests
+        self._depth = 0  # of nested elements of that name
+        self._kind = "schema"  # the source of the value's type
+        self._streams = False  # the value is emitted incrementally
+        self._json = JsonValue()  # all arguments, if they are an object rather than tags
 
     def check(self) -> None:
-        """Check what was restored."""
+        """Check a restored state; see `Saved.check`."""
         super().check()
         style, state = self._style, self._state
         tags = {"key": style.key_closes, "unvalued": style.value_opens, "type": style.type_tags}
@@ -108,7 +108,7 @@ class ParameterBlock(TaggedCalls):
 
     @property
     def passage(self) -> Passage | None:
-        """The inside of a value: of a string, what is the same in JSON. After a call, white space."""
+        """Skippable text: inside a value (in strings, all that JSON does not escape); white space after a call."""
         if self._state == "between":
             return self._end_passage()
         if self._state == "object":
@@ -120,7 +120,7 @@ class ParameterBlock(TaggedCalls):
         return _value_passage(self._closer[0]) if self._state == "value" else None
 
     def finish(self) -> list[Piece]:
-        """Give the held text: nothing follows that could end the call."""
+        """Flush the held text at the end of the answer; the call stays incomplete."""
         held = self.held
         if not held:
             return []
@@ -132,7 +132,7 @@ class ParameterBlock(TaggedCalls):
             return [markup(held)]
         return [Piece(held, ANSWER, held, malformed=self._reason if self._state == "broken" else CUT_SHORT)]
 
-    # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
+    # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
 
     def _in_parameters(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
@@ -189,7 +189,7 @@ class ParameterBlock(TaggedCalls):
         return self._wait(text, end)
 
     def _joined(self, end: int, closer: str, out: list[Piece]) -> int:
-        """Give a parameter without the tags between its name and its value; the text that closes it is at `end`."""
+        """Emit a parameter without tags between name and value; the text that closes it is at `end`."""
         name, joins, value = self._key.partition(self._style.joins)
         if not joins:
             return self._break(f"the parameter {name!r:.80} has no value", end, out)
@@ -227,11 +227,11 @@ class ParameterBlock(TaggedCalls):
         return self._hold_back(text, place, end + len(mark))
 
     def _begin_value(self, out: list[Piece]) -> None:
-        """Give the key."""
+        """Emit the key."""
         before = "{" if self._empty else ", "
         self._empty = False
         types = self._types()
-        # Where the tag and the schema contradict each other, the schema holds.
+        # The schema takes precedence over the tag.
         as_it_comes = (
             STRING <= (types or STRING) if self._kind == "string" else self._kind == "schema" and types == STRING
         )
@@ -248,7 +248,7 @@ class ParameterBlock(TaggedCalls):
         mark, partial = mark_at(text, place, (*style.verbatim[:1], *(("\n", "\r\n") if style.trims else ())))
         if partial:
             return self._wait(text, place)
-        if mark:  # it goes with the key
+        if mark:  # the mark belongs to the key
             out.append(Piece(mark, TOOL_CALL, "", call=self.call))
         if mark in style.verbatim:
             self._closer = style.verbatim[1] + self._closer
@@ -285,10 +285,10 @@ class ParameterBlock(TaggedCalls):
         self._state = "parameters"
         return end + len(closer)
 
-    # -- what the steps have in common ---------------------------------------------------------------------------------
+    # -- shared parts of the steps -------------------------------------------------------------------------------------
 
     def _string(self, text: str) -> list[Piece]:
-        """Write a part of a string; what stays as it is, is a piece of its own, since it may have passed before."""
+        """Return the pieces of a part of a string; unescaped runs are separate, as they are on the fast path."""
         return [Piece(run, TOOL_CALL, json, call=self.call) for run, json in escaped_runs(text)]
 
     def _types(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What all blocks of tool calls have in common: a state, a step for each state, and text that is held."""
+"""Base class of blocks of tool calls: a state machine with one step per state, and held text."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ToolStyle
 
 OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
-"""Finds what is no white space of JSON."""
+"""Search for a character other than JSON white space."""
 
 Step = Callable[[Any, str, int, list[Piece]], int]
-"""A method that takes text from a place on, adds pieces to a list, and returns the place after what it took."""
+"""Method that processes text from a place on, adds pieces to a list, and returns the place of the rest."""
 
 
 class SteppedBlock(Saved):
-    """Blocks that are read step by step. A class of this kind is a `Block`.
+    """Base class of `Block` state machines.
 
     Attributes:
-        call: The number of the call whose name went out last.
+        call: The number of the call whose name was emitted last.
 
     """
 
     __slots__ = ("_ahead", "_before_end", "_reason", "_schemas", "_state", "_style", "_undecided", "call")
 
     STEPS: ClassVar[Mapping[str, Step]]
-    """The step of each state but "done"; in "broken", what is left of the block goes out as answer."""
+    """The step of each state except "done"; in "broken", the rest of the block is emitted as answer."""
 
     GIVEN: ClassVar[frozenset[str]] = frozenset({"broken"})
-    """The states in which nothing but the beginning of markup is held."""
+    """The states in which only a possible prefix of markup is held."""
 
     HELD: ClassVar[dict[str, Any]] = {
         "_undecided": HeldText,
@@ -53,36 +53,36 @@ class SteppedBlock(Saved):
         "_reason": ShortText,
         "call": CallNumber,
     }
-    """What every block of this kind saves, beside its state."""
+    """The mutable attributes that all these blocks share."""
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Read blocks of a style.
+        """Configure the block for a style.
 
         Args:
-            style: How the model writes calls.
-            schemas: The request's tools; none are known if this is empty.
+            style: The style of calls.
+            schemas: The request's tools; empty if they are unknown.
 
         """
         self._style = style
         self._schemas = schemas
         self._before_end = _before_end(style)
-        self._undecided = HeldText()  # looked at and not given: what is not yet known for what it is
+        self._undecided = HeldText()  # processed text that is ambiguous and not emitted yet
         self.begin("", -1)
 
     def begin(self, opener: str, call: int) -> None:
-        """Begin a block."""
+        """Start a block."""
         self._state = "opened"
         self._undecided.replace(opener)
-        self._ahead = ""  # not looked at yet: the beginning of what may become markup
-        self._reason = ""  # why the block has broken
+        self._ahead = ""  # not processed yet: a possible prefix of markup
+        self._reason = ""  # why the block is malformed
         self.call = call
 
     def leave_opener(self) -> None:
-        """Leave the opening text out: the prompt has given it, so it is no part of the answer."""
+        """Drop the opening text, which is part of the prompt and not of the answer."""
         self._undecided.take()
 
     def check(self) -> None:
-        """Check what was restored."""
+        """Check a restored state; see `Saved.check`."""
         check_restored(not self.done, "a block goes on that has ended")
         check_restored(self._state not in self.GIVEN or not self._undecided.length, "text is held that has been given")
 
@@ -93,16 +93,16 @@ class SteppedBlock(Saved):
 
     @property
     def broken(self) -> bool:
-        """Whether what is left of the block goes out as answer."""
+        """Whether the rest of the block is emitted as answer."""
         return self._state == "broken"
 
     @property
     def held(self) -> str:
-        """The text that has not been given yet."""
+        """The text that no piece contains yet."""
         return str(self._undecided) + self._ahead
 
     def feed(self, text: str, out: list[Piece]) -> str:
-        """Take more text, add what is final to `out`, and return the text after the block."""
+        """Process more text, add the final pieces to `out`, and return the text after the block."""
         text = self._ahead + text
         self._ahead = ""
         place = 0
@@ -111,25 +111,25 @@ class SteppedBlock(Saved):
         return text[place:]
 
     def _end_passage(self, most: int | None = None) -> Passage | None:
-        """What may pass where the block may end: white space, of which all that is held must be at most so much."""
+        """Return the passage where the block may end: white space, as long as at most `most` characters are held."""
         return None if self._ahead or not (most is None or self._room(most)) else self._before_end
 
     def _room(self, most: int) -> bool:
-        """Whether all text that may pass can be held, at a character a byte."""
+        """Return whether all skippable text can be held within `most` characters, at one byte a character."""
         return self._undecided.length + MAX_PASSED <= most
 
     def _hold_back(self, text: str, place: int, end: int) -> int:
-        """Hold text that has been looked at; return the place after it."""
+        """Hold processed text; return the place after it."""
         self._undecided.add(text[place:end])
         return end
 
     def _wait(self, text: str, place: int) -> int:
-        """Look at the rest of a text again when more has come."""
+        """Keep the rest of a text until more has come."""
         self._ahead = text[place:]
         return len(text)
 
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
-        """Give what is left as answer, up to the block's end or to where a call or another block begins."""
+        """Emit the rest as answer, up to the end of the block or the start of a call or another block."""
         style = self._style
         begins = (*style.opens, *filter(None, (style.call_opens,)))
         end, mark = find_mark(text, place, (style.closes or style.call_closes, *begins))
@@ -143,30 +143,30 @@ class SteppedBlock(Saved):
         return self._wait(text, end)
 
     def _named(self, name: str, source: str) -> Piece:
-        """Count a call and give its name."""
+        """Count a call and return the piece with its name."""
         self.call += 1
         return Piece(source, TOOL_CALL, "", name, self.call)
 
     def _pass_json(self, value: JsonValue, text: str, place: int, out: list[Piece]) -> int:
-        """Give what belongs to a JSON value as arguments; return the place after it."""
+        """Emit the text of a JSON value as arguments; return the place after it."""
         end = value.feed(text, place)
         if end > place:
             out.append(Piece(text[place:end], TOOL_CALL, text[place:end], call=self.call))
         return end
 
     def _end_call(self, out: list[Piece]) -> None:
-        """Say that a call is whole."""
+        """Emit the completion of a call."""
         out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
         self._state = "between"
 
     def _close(self, out: list[Piece]) -> None:
-        """Cut out the end of a block."""
+        """Remove the closing markup of a block."""
         out.append(markup(self._undecided.take()))
         self._state = "done"
 
 
 def _before_end(style: ToolStyle) -> Passage | None:
-    """Say what may pass where only white space or other markup may come: white space, up to the text that ends a block."""
+    """Return the passage between markup: white space, up to the text that ends a block."""
     others = (*style.opens, style.call_opens, style.call_closes, *style.tails, *style.separators)
     if not style.closes or any(mark.startswith(style.closes) for mark in others):
         return None

@@ -1,7 +1,7 @@
-"""Where the calls of a `ParameterStyle` begin and end in a block; `parameter_block.py` reads what stands between.
+"""Starts and ends of calls in a `ParameterStyle`; `parameter_block.py` reads the arguments between.
 
-The function's name goes out once what follows has shown that this is a call: a parameter, an object, or the end of a call
-that has neither.
+The function's name is emitted once the following text has shown that this is a call: a parameter, an object, or the end
+of a call without arguments.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
 
 _NAMING = ("name", "tail", "first")
-_BEGINNING = re.compile(r"\s*[^\s<>{}\[\]\"'=,()]*\s*")  # of what may be a name
+_BEGINNING = re.compile(r"\s*[^\s<>{}\[\]\"'=,()]*\s*")  # prefixes of names
 
 
 class TaggedCalls(SteppedBlock):
-    """The steps outside of arguments, of which "parameters" is the first state.
+    """Base class with the steps outside of arguments, whose first state is "parameters".
 
-    The states: "opened", where a call must begin; "name", and "tail" up to where its tag ends; "first", where a parameter
-    or the end of the call must come and the name has not gone out; "between", after a call; "broken"; and "done".
+    The states: "opened", before a call; "name", and "tail" up to the end of its tag; "first", before a parameter or the
+    end of the call, when the name has not been emitted; "between", after a call; "broken"; and "done".
     """
 
     __slots__ = ("_after_name", "_empty", "_name")
@@ -44,10 +44,10 @@ class TaggedCalls(SteppedBlock):
     _style: ParameterStyle
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Read blocks of a style.
+        """Configure the block for a style.
 
         Raises:
-            TypeError: The style has no tags.
+            TypeError: The style is not a `ParameterStyle`.
 
         """
         if not isinstance(style, ParameterStyle):
@@ -56,19 +56,19 @@ class TaggedCalls(SteppedBlock):
         self._after_name = tuple(filter(None, (style.call_closes, style.closes, style.key_opens, style.object_opens)))
 
     def begin(self, opener: str, call: int) -> None:
-        """Begin a block; its opening text may be that of a call itself."""
+        """Start a block; its opening text may also open the first call."""
         super().begin(opener, call)
         if opener == self._style.call_opens or not self._style.call_opens:
             self._state = "name"
-        self._name = ""  # of the function that is called
-        self._empty = True  # the call has no argument so far
+        self._name = ""  # of the called function
+        self._empty = True  # the call has no arguments so far
 
     def check(self) -> None:
-        """Check what was restored."""
+        """Check a restored state; see `Saved.check`."""
         super().check()
         check_restored(self._state != "tail" or bool(self._style.name_tail), "the style has no 'tail'")
 
-    # -- one step in each state: it takes text from `place` on, adds to `out`, and returns the place after ---------------
+    # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
@@ -141,7 +141,7 @@ class TaggedCalls(SteppedBlock):
         style = self._style
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
-        ends = (style.closes, style.call_closes, *style.tails)  # that of a call comes behind an object
+        ends = (style.closes, style.call_closes, *style.tails)  # the end of a call follows an object
         mark, partial = mark_at(text, place, filter(None, (*ends, style.call_opens, *style.leads, *style.opens)))
         if partial:
             return self._wait(text, place)
@@ -153,27 +153,27 @@ class TaggedCalls(SteppedBlock):
         if mark and mark in (style.call_opens, *style.leads):
             self._state, self._name = "opened" if mark in style.leads else "name", ""
             return self._hold_back(text, place, place + len(mark))
-        if self._undecided.length:  # the block has ended without a word
+        if self._undecided.length:  # the block has ended without closing markup
             space = self._undecided.take()
             out.append(markup(space) if mark else plain(space, ANSWER))
         self._state = "done"
         return place
 
-    # -- what the steps have in common ---------------------------------------------------------------------------------
+    # -- shared parts of the steps -------------------------------------------------------------------------------------
 
     def _announce(self, out: list[Piece]) -> None:
-        """Give the name of a call."""
+        """Emit the name of a call."""
         self._empty = True
         out.append(self._named(self._name, self._undecided.take()))
         self._state = "parameters"
 
     def _complete(self, text: str, out: list[Piece]) -> None:
-        """Give the end of the arguments."""
+        """Emit the end of the arguments."""
         out.append(Piece(self._undecided.take(), TOOL_CALL, text, call=self.call))
         self._end_call(out)
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Give as answer what was held: it is no call. The block ends unless another call may begin in it."""
+        """Emit the held text as answer, because it is not a call; end the block unless another call may begin."""
         held, opens = self._undecided.take(), self._style.opens
         out.append(Piece(held, ANSWER, held, malformed=reason))
         ends = self._state == "opened" or (self._state in _NAMING and self._style.call_opens in ("", *opens))
@@ -181,7 +181,7 @@ class TaggedCalls(SteppedBlock):
         return place
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:
-        """End a call whose name has gone out, and say why it is none."""
+        """End a call whose name has been emitted, with the reason why it is malformed."""
         out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
         if self._undecided.length:
             return self._release(reason, place, out)

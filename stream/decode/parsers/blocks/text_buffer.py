@@ -1,4 +1,4 @@
-"""Text that is held back, to which more is added at its end."""
+"""Append-only buffer for held text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class HeldText:
-    """A text in the parts in which it came, so that holding costs the same for each part.
+    """Text in a list of parts, so that appending takes constant time.
 
     Attributes:
-        length: How many characters it has.
+        length: Number of characters.
 
     """
 
@@ -25,16 +25,16 @@ class HeldText:
         return "".join(self._parts)
 
     def replace(self, text: str) -> None:
-        """Hold this text only."""
+        """Replace the content."""
         self._parts, self.length = [text], len(text)
 
     def add(self, text: str) -> None:
-        """Hold more text."""
+        """Append text."""
         self._parts.append(text)
         self.length += len(text)
 
     def take(self) -> str:
-        """Return the text, and hold nothing."""
+        """Return the text and clear the buffer."""
         text = "".join(self._parts)
         self._parts, self.length = [], 0
         return text
@@ -44,7 +44,7 @@ class HeldText:
         return str(self)
 
     def restore(self, state: object) -> None:
-        """Hold a text in place of this one."""
+        """Restore a text from `state`."""
         self.replace(msgspec.convert(state, str))
 
     def copy(self) -> HeldText:

@@ -1,10 +1,10 @@
-"""A block of calls whose arguments are literals of the types that the tools' schemas declare: Gemma's.
+"""Block of calls whose arguments are literals typed by the tools' schemas: Gemma's.
 
     call:name{zip:90210,days:3}            Gemma 4: a number where the schema wants a string is one
     call:name{zip:<escape>90210<escape>,days:<escape>3<escape>}    FunctionGemma: all values are quoted
 
-What the schema says nothing of is what it looks like. A string in quotes goes out as it comes; a value that lacks the
-opening one is read to the closing one, or to where another argument follows.
+A value without a declared type gets the type of its literal. A quoted string is emitted incrementally. A value without
+an opening quote extends to the closing quote or to the next argument.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FOLLOWS = re.compile(r"\s*(?:[}\]]|[^\s\"'<>()\[\]{},:=]+\s*:|(?P<cut>(?:[^\s\"
 
 
 class TypedLiteralBlock(LiteralBlock):
-    """Splits the text of blocks. A `Block`, with one more state: "quoted", a value that goes out when it has closed."""
+    """`LiteralBlock` with one more state: "quoted", a value that is emitted when it has closed."""
 
     __slots__ = ("_key",)
 
@@ -42,9 +42,9 @@ class TypedLiteralBlock(LiteralBlock):
     }
 
     def begin(self, opener: str, call: int) -> None:
-        """Begin a block."""
+        """Start a block."""
         super().begin(opener, call)
-        self._key = ""  # of the argument that is read
+        self._key = ""  # of the current argument
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
         end = super()._in_key(text, place, out)
@@ -60,7 +60,7 @@ class TypedLiteralBlock(LiteralBlock):
         return place + self._give(quote, "", out)
 
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
-        """Read a value without an opening quote: up to the closing one, or to where another argument, or nothing, follows."""
+        """Read a value without an opening quote, up to the closing quote, the next argument, or the end of the call."""
         end, quote, known = self._word_end(text, place)
         if end - place > (room := max(0, MAX_HEADER - len(self._word))):
             end = self._hold_back(text, place, place + room)
@@ -75,7 +75,7 @@ class TypedLiteralBlock(LiteralBlock):
         return end + len(quote)
 
     def _word_end(self, text: str, place: int) -> tuple[int, str, bool]:
-        """Find where a value without an opening quote ends or may end, the quote that is there, and whether it does end."""
+        """Return the end of a value without an opening quote, the quote there, and whether the end is certain."""
         search = first_of((",", "]", "}", *self._style.quotes))
         while (found := search(text, place)) is not None:
             place = found.start()
@@ -88,7 +88,7 @@ class TypedLiteralBlock(LiteralBlock):
         return len(text), "", False
 
     def _ends_at_comma(self, text: str, place: int) -> bool | None:
-        """Tell whether a value ends before a comma, by what follows that; None if it is not known yet."""
+        """Decide by lookahead whether a value ends before a comma; None if more text is needed."""
         if self._stack[-1] == "[":
             return True
         text = text[place : place + MAX_HEADER]

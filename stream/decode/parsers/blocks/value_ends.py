@@ -1,4 +1,4 @@
-"""Where a tagged value ends: at its closing tag, or at what can only follow it where a model forgot that tag."""
+"""Ends of tagged values: the closing tag, or, if the model forgot it, text that can only follow a value."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from tokenweir.templates.styles.grammars import ParameterStyle
 
 
 def value_end(style: ParameterStyle, closer: str, text: str, place: int) -> tuple[int, str]:
-    """Find where a value ends, or may end.
+    """Find the end, or a possible end, of a value.
 
     Args:
         style: The tags.
         closer: The closing tag of this value.
-        text: What has come.
+        text: The text so far.
         place: Where to begin.
 
     Returns:
-        The place, and the text that ends the value, which is empty if that has not come.
+        The place, and the text that ends the value, or an empty text if that has not come.
 
     """
     found = text.find(closer, place)
@@ -34,7 +34,7 @@ def value_end(style: ParameterStyle, closer: str, text: str, place: int) -> tupl
 
 
 def _possible_end(text: str, place: int, closer: str, stops: tuple[str, ...], trims: bool) -> int:
-    """Find where the text that ends a value may begin, at the end of what has come."""
+    """Return where a cut-off text that ends a value may begin, or the end of the text."""
     ends = [closer, *stops]
     if trims:
         ends += ["\n" + closer, "\r\n" + closer, *("\r" + stop for stop in stops)]
