@@ -99,10 +99,9 @@ def honest_states(
         texts = [*WORDS, *marks, *marks, *JSON, *messages, *opened, *opened]
         options = {
             "stop": rng.sample(STOPS, rng.randint(0, 2)),
-            "reasoning": rng.choice([style, style, "strip"]),
-            "reasoning_style": style,
+            "reasoning": rng.choice([style, style, replace(style, strip=True)]),
             "tool_style": rng.choice([tools, tools, tools, None]),
-            "tool_schemas": rng.choice([(), TOOLS]),
+            "tools": rng.choice([(), TOOLS]),
             "include_stop": rng.random() < 0.2,
             "alignment": rng.random() < 0.3,
             "max_tokens": rng.choice([None, None, 500]),

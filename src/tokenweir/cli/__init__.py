@@ -33,7 +33,7 @@ class _Failure(click.ClickException):
 
 
 class _Closed(io.TextIOBase):
-    """Standard output that the parent has closed: a result that nobody can have is an error."""
+    """Standard output that the parent has closed; writing a result to it is an error."""
 
     def write(self, text: str) -> int:
         raise OSError(errno.EBADF, "standard output is closed")
@@ -41,15 +41,15 @@ class _Closed(io.TextIOBase):
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Let what fails be told in a line, whose characters only show, and by the exit code."""
+    """Convert errors to one line with escaped control characters, and an exit code."""
     try:
         yield
     except BrokenPipeError:  # the reader of our output is gone; click ends quietly
         raise
     except click.ClickException as error:
-        error.message = visible(error.message)  # type: ignore[misc] # what click shows is made of it
+        error.message = visible(error.message)  # type: ignore[misc] # click shows it
         raise
-    except UnsupportedTokenizerError as error:  # its message names the construct, and its type says the rest
+    except UnsupportedTokenizerError as error:  # its message names only the construct
         raise _Failure(f"not supported: {error}") from error
     except (TokenweirError, OSError) as error:
         raise _Failure(str(error)) from error
@@ -98,7 +98,7 @@ class _Commands(click.Group):
         if sys.stderr is None:
             sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):  # what the encoding lacks is shown as an escape and never fails
+            if isinstance(stream, io.TextIOWrapper):  # characters outside the encoding become escapes instead of errors
                 stream.reconfigure(errors="backslashreplace")
         with _told():
             return super().invoke(ctx)

@@ -13,13 +13,13 @@ Think = Literal["show", "dim", "hide"]
 
 
 class Answer:
-    """One answer: deltas in, its channels in a view as they come, and at the end what it took."""
+    """One answer: deltas shown by channel in a view, and a summary of tokens and time."""
 
     def __init__(self, view: View, think: Think, *, labelled: bool) -> None:
-        """Begin an answer; the clock of `summary` starts.
+        """Start an answer and the clock of `summary`.
 
         Args:
-            view: Where it is shown.
+            view: The view that shows it.
             think: "show" thinking, "dim" or "hide" it.
             labelled: Name thinking and answer; without it, dimness is to tell them apart.
 
@@ -33,7 +33,7 @@ class Answer:
         self._prompt_tokens = self._thinking_tokens = 0
         self._ids: list[int] = []
         self._started = time.monotonic()
-        self._arrivals: list[tuple[float, int]] = []  # the first and the last: the time, and the tokens until then
+        self._arrivals: list[tuple[float, int]] = []  # first and last: the time, and the tokens until then
 
     @property
     def text(self) -> str:
@@ -46,7 +46,7 @@ class Answer:
         return self._ids
 
     def step(self, delta: Delta) -> None:
-        """Take a delta; the view shows it when it draws."""
+        """Add a delta; the next `draw` shows it."""
         from tokenweir.stream.events.deltas import Finish, ReasoningDelta, TextDelta
 
         self._ids += delta.token_ids
@@ -80,7 +80,7 @@ class Answer:
         self._view.write(text)
 
     def draw(self) -> None:
-        """Show what has come since the view has drawn last."""
+        """Show the deltas since the last call."""
         self._view.draw()
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class Answer:
         self._view.close()
 
     def summary(self) -> str:
-        """What it took, in one line."""
+        """Return a line with the number of tokens and the time."""
         thinking = f", {self._thinking_tokens} thinking" if self._thinking_tokens else ""
         parts = [f"{len(self._ids)} tokens{thinking}"]
         if self._prompt_tokens:

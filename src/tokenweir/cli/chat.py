@@ -97,7 +97,7 @@ def chat(
                 if not interactive:
                     raise
                 conversation.note(f"error: {error}\n")
-            except KeyboardInterrupt:  # a moment too late to stop the answer
+            except KeyboardInterrupt:  # too late to stop the answer
                 if not interactive:
                     raise
 
@@ -115,7 +115,7 @@ def _messages(once: str | None, history: Path | None) -> Iterator[str]:
 
 
 def _completers() -> dict[str, Completer | None]:
-    """What completes the argument of each command."""
+    """Return the completer of each command's argument."""
     from prompt_toolkit.completion import PathCompleter, WordCompleter
 
     known: dict[str, Completer] = {

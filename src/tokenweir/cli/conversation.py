@@ -51,14 +51,14 @@ THINK: tuple[Think, ...] = get_args(Think)
 
 @dataclass
 class Conversation:
-    """The messages so far, and how the next one is answered.
+    """Messages so far, and the settings of the next answer.
 
     Attributes:
-        model: What answers.
-        sampling: How.
+        model: The model that answers.
+        sampling: The sampling.
         system: The system message, if there is one.
         think: What to do with thinking; None means dim on a terminal that can, and hide elsewhere.
-        load: Makes the model that an `--engine` names.
+        load: Factory of the model that an `--engine` names.
         messages: Those of the user and the answers, without the system message.
 
     """
@@ -116,7 +116,7 @@ class Conversation:
         return True
 
     def note(self, text: str, indent: int = 0) -> None:
-        """Say something that is not part of an answer; lines that do not fit go on behind `indent` spaces."""
+        """Print a note beside the answers; long lines are wrapped behind `indent` spaces."""
         sys.stdout.flush()
         if sys.stderr.isatty():
             width = window(sys.stderr)[0]
@@ -192,7 +192,7 @@ class Conversation:
         try:
             text = json.dumps(self._all(), ensure_ascii=False, indent=1) + "\n"
             Path(name).expanduser().write_bytes(text.encode())
-        except (OSError, ValueError, RuntimeError) as error:  # no UTF-8, a name without a home
+        except (OSError, ValueError, RuntimeError) as error:  # invalid UTF-8, or an unknown home folder
             self.note(f"not saved: {error}\n")
         else:
             self.note(f"{len(self._all())} messages are in {name}.\n")
@@ -206,7 +206,7 @@ class Conversation:
         try:
             messages = json.loads(Path(name).expanduser().read_text("utf-8"))
             messages = read_messages(messages, ROLES)
-        except (OSError, ValueError, RuntimeError) as error:  # too deep, a name without a home
+        except (OSError, ValueError, RuntimeError) as error:  # nested too deep, or an unknown home folder
             self.note(f"not loaded: {error}\n")
             return
         system = messages[0].get("content") if messages and messages[0]["role"] == "system" else None
@@ -244,7 +244,7 @@ class Conversation:
         finally:
             if answered:
                 self.messages.append({"role": "assistant", "content": answered})
-            else:  # no template takes two user messages in a row
+            else:  # templates refuse two user messages in a row
                 del self.messages[before:]
 
     def _show(self, model: Model, sampling: Sampling, messages: list[dict[str, Any]], runner: asyncio.Runner) -> str:
@@ -301,21 +301,21 @@ def _view() -> View:
 
 
 def recordings() -> tuple[Recording, ...]:
-    """The recordings that `/demo` plays."""
+    """Return the recordings that `/demo` plays."""
     from tokenweir.stream.engines.replay import default_recordings
 
     return default_recordings()
 
 
 def settings() -> list[str]:
-    """The fields of the sampling that `/set` sets: a terminal shows one answer at a time."""
+    """Return the fields of the sampling that `/set` can set, without `n`."""
     from tokenweir.stream.events.sampling import DEFAULTS
 
     return [name for name in DEFAULTS if name != "n"]
 
 
 def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
-    """The sampling with a field as it was typed: JSON, or a word; nothing typed means its default.
+    """Return the sampling with a field set to typed JSON or a word; empty means the default.
 
     Raises:
         msgspec.ValidationError: The field cannot have this value.

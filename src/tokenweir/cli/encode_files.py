@@ -159,7 +159,7 @@ class _Bar:
 
 
 def describe(progress: Progress, seconds: float) -> str:
-    """How far a run is, in a line.
+    """Return a line about the progress of a run.
 
     Args:
         progress: What the run reports.

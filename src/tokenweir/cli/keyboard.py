@@ -1,4 +1,4 @@
-"""What a person types: whole messages, with history and completion.
+"""Keyboard input of messages, with history and completion.
 
 A message can have several lines. A paste is put into the line as it is, whatever line feeds it has, since terminals
 bracket it; Alt-Enter and a backslash at the end of a line begin another one. The history of all conversations is kept in
@@ -32,11 +32,11 @@ def default_history() -> Path:
 
 
 def typed(arguments: Mapping[str, Completer | None], history: Path | None) -> Iterator[str]:
-    """The messages that a person types, until Ctrl-D, or Ctrl-C twice.
+    """Yield typed messages until Ctrl-D, or Ctrl-C twice.
 
     Args:
-        arguments: For each command what completes its argument.
-        history: The file that keeps what was typed; None keeps nothing.
+        arguments: The completer of each command's argument.
+        history: The history file; None keeps no history.
 
     Raises:
         ImportError: prompt_toolkit is not installed.
@@ -116,7 +116,7 @@ def _history(path: Path | None) -> History:
 
     class Kept(FileHistory):
         def store_string(self, string: str) -> None:
-            with contextlib.suppress(OSError):  # a full disk does not end what is being said
+            with contextlib.suppress(OSError):  # a full disk must not end the conversation
                 super().store_string(string)
 
     if path is None:
@@ -124,7 +124,7 @@ def _history(path: Path | None) -> History:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        path.open("rb+").close()  # which a folder does not let
+        path.open("rb+").close()  # fails for a folder
     except OSError as error:
         sys.stderr.write(f"No history is kept: {error}\n")
         return InMemoryHistory()

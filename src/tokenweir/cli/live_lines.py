@@ -1,4 +1,4 @@
-"""Lines at the bottom of a terminal that are drawn again as they grow."""
+"""Lines at the bottom of a terminal that are redrawn as they grow."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from itertools import accumulate, takewhile
 from typing import TextIO
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
-_TOGETHER, _SHOW = "\x1b[?2026h", "\x1b[?2026l"  # a terminal that knows these shows what is between them at once
+_TOGETHER, _SHOW = "\x1b[?2026h", "\x1b[?2026l"  # synchronised output, where supported
 
 
 class LiveLines:
-    """The last lines of a terminal, of which only those that change are written again.
+    """The last lines of a terminal; only changed lines are rewritten.
 
-    Lines that have left the window at its top cannot be changed any more. Where they should change, since the window has
-    another width or a table other columns, the text goes on below what is there: a line or two may then stand twice, but
-    none is lost.
+    Lines that have scrolled out of the window cannot be changed any more. If they should change, because the window has
+    another width or a table other columns, the text continues below: a line or two may be shown twice, but no line is
+    lost.
     """
 
     def __init__(self, out: TextIO) -> None:
@@ -34,7 +34,7 @@ class LiveLines:
 
         """
         above, drawn = len(self._above), self._drawn
-        if lines[:above] != self._above:  # they were wrapped anew
+        if lines[:above] != self._above:  # they were rewrapped
             above = _lines_of(lines, signs=_signs(self._above) - width)
         new = list(lines[above:])
         if new == drawn:
@@ -61,12 +61,12 @@ class LiveLines:
 
 
 def unstyled(line: str) -> str:
-    """The line without its escape codes for styles."""
+    """Return the line without its escape codes for styles."""
     return _STYLE.sub("", line)
 
 
 def _first_change(drawn: Sequence[str], new: Sequence[str]) -> int:
-    """The first line to write again: one that differs, or the last that stays, where the cursor goes on from."""
+    """Return the first line to rewrite: one that differs, or else the last one, where the cursor is."""
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(drawn, new, strict=False)))
     return max(0, min(same, len(drawn) - 1, len(new) - 1))
 
@@ -78,10 +78,10 @@ def _rows(line: str, width: int) -> int:
 
 
 def _signs(lines: Iterable[str]) -> int:
-    """How many characters that are no spaces the lines have: wrapping them anew does not change it."""
+    """Return the number of characters other than spaces, which is independent of wrapping."""
     return sum(len("".join(unstyled(line).split())) for line in lines)
 
 
 def _lines_of(lines: Sequence[str], signs: int) -> int:
-    """How many lines there are until more than `signs` characters have been shown."""
+    """Return the number of lines until more than `signs` characters have been shown."""
     return len(list(takewhile(lambda total: total <= signs, accumulate(_signs([line]) for line in lines))))

@@ -74,7 +74,7 @@ _LONG_WORD = 16  # columns of a word from which on it may be broken, as addresse
 
 
 def _widths(columns: Sequence[Measurement], room: int) -> list[int] | None:
-    """How wide each column is to be; None if there is no room for their words. What wants little more gets it first."""
+    """Return the width of each column, the smallest demands first; None if words do not fit."""
     widths = [min(column.minimum, _LONG_WORD) for column in columns]
     spare = room - sum(widths)
     if spare < 0:
@@ -101,7 +101,7 @@ _LEVEL, _LEAST = 4, 8  # columns that a level of nesting takes, and that a text 
 
 
 def _depth(tokens: Sequence[Token]) -> int:
-    """How many lists and quotations are inside of each other."""
+    """Return the nesting depth of lists and quotations."""
     nesting = accumulate(token.nesting for token in tokens if token.tag in ("li", "blockquote"))
     return max(nesting, default=0)
 
@@ -136,7 +136,7 @@ class LightMarkdown(Markdown):
 
 
 def finished(text: str) -> int:
-    """Where the blocks that no later text can change end, in characters; 0 if there are none.
+    """Return the end of the finished blocks, in characters.
 
     A block is finished when another one has begun below it in a line that is complete.
     """

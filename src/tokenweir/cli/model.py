@@ -1,4 +1,4 @@
-"""What answers in `chat` and `serve`: an engine, and the tokenizer and template of its model."""
+"""Models of `chat` and `serve`: an engine with the tokenizer and template of its model."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ TOY = "An n-gram toy answers: it strings together words that often follow each o
 
 @dataclass(frozen=True)
 class Model:
-    """An engine, and how messages become its ids and its ids text.
+    """An engine with tokenizer and template.
 
     Attributes:
-        about: What a person should know about the answers: one line.
+        about: One line about the answers, for users.
 
     """
 
@@ -159,7 +159,7 @@ FOLDERS: dict[str, Callable[[str], Engine]] = {"ctranslate2": _ctranslate2, "tra
 
 
 def _tokenizer_in(folder: Path) -> Path:
-    """The tokenizer file of a model's folder; no other vocabulary can be the model's."""
+    """Return the tokenizer file of a model's folder."""
     from tokenweir.encode.formats import find_in_folder
 
     try:
@@ -173,7 +173,7 @@ SERVERS = ("vllm", "sglang", "llama-server")
 
 
 def _behind(kind: str, url: str, tokenizer: Path | None, template: Path | None, key: str | None) -> Model:
-    """The engine behind a URL, with what the server tells of its model."""
+    """Return the engine behind a URL, with the server's description of its model."""
     import anyio
 
     from tokenweir.stream.engines.llama_server import LlamaServerEngine, llama_server, served
@@ -204,7 +204,7 @@ def _behind(kind: str, url: str, tokenizer: Path | None, template: Path | None, 
 
 
 def _told(url: str, path: str | None) -> Path:
-    """The files that a server says it has loaded, if they are on this machine."""
+    """Return the model files that a server reports, if they are on this machine."""
     if path is None:
         raise click.UsageError(f"{url} does not tell its tokenizer: give --tokenizer")
     if not Path(path).exists():
@@ -213,6 +213,6 @@ def _told(url: str, path: str | None) -> Path:
 
 
 def note(line: str) -> None:
-    """Tell the person about something that takes a while."""
+    """Print a line about a slow operation."""
     sys.stderr.write(f"{visible(line)}\n")
     sys.stderr.flush()

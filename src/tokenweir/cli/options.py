@@ -1,4 +1,4 @@
-"""What several commands share: the same options under the same names, and where text comes from."""
+"""Options and inputs that several commands share."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ lines_option = click.option("--lines", is_flag=True, help="Every line of a file 
 
 
 def text_options(command: Command) -> Command:
-    """Add what `encode` and `count` take: texts, files, and how special tokens are treated."""
+    """Add the parameters of `encode` and `count`: texts, files, and the treatment of special tokens."""
     for option in (
         no_parse_special_option,
         no_add_special_tokens_option,
@@ -95,8 +95,8 @@ def load_gpu_encoder(tokenizer: Tokenizer, device: str) -> GpuEncoder | None:
         device: "gpu", "cpu", or "auto": on a GPU if that can be.
 
     Raises:
-        DeviceError: A GPU is asked for by name, and there is none.
-        UnsupportedTokenizerError: Likewise, and kernels cannot encode by this tokenizer.
+        DeviceError: `device` is "gpu", and no GPU is available.
+        UnsupportedTokenizerError: `device` is "gpu", and the kernels do not support this tokenizer.
 
     """
     if device == "cpu":
@@ -157,7 +157,7 @@ def read_inputs(arguments: tuple[str, ...], files: tuple[BinaryIO, ...], lines: 
 
 
 def file_name(file: BinaryIO) -> str:
-    """Name a file for a message."""
+    """Return the name of a file for messages."""
     return str(getattr(file, "name", "<stdin>"))
 
 

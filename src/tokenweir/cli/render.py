@@ -26,7 +26,7 @@ from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.visible_text import visible
 
 RENDER_ARGUMENTS = ("messages", "tools", "documents", "add_generation_prompt", "continue_final_message")
-"""What `ChatTemplate.render` takes by these names itself."""
+"""Names of arguments of `ChatTemplate.render`."""
 MOST_PATHS = 10
 """Paths in a warning."""
 

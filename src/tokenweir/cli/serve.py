@@ -38,15 +38,15 @@ ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 COLLECT_AFTER = 100_000
-"""Objects made and not freed between two rounds of the garbage collector, which are 700 otherwise. Answers leave it nothing to
-find, and each round stops all of them."""
+"""Threshold of the garbage collector, above Python's default. Answers leave no cycles, and each collection pauses all
+of them."""
 
 LAST_RESORT = 5.0
-"""Seconds after the time to drain when the process ends, whatever an engine does."""
+"""Seconds after the drain timeout until the process exits, even if an engine still runs."""
 
 
 class _Serve(click.Command):
-    """Keeps the command's arguments, for its worker processes."""
+    """Command that keeps its arguments for worker processes."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -176,7 +176,7 @@ def serve(
         engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at
     gpu = load_gpu_encoder(served.tokenizer, device)
 
-    gc.freeze()  # what is loaded stays; else the collector would go through all of it while answers wait
+    gc.freeze()  # excludes loaded objects from collections
     gc.set_threshold(COLLECT_AFTER)
 
     async def run() -> None:
@@ -226,15 +226,15 @@ def serve(
 
 
 def _call_by_signal(end: Callable[[], None]) -> None:
-    """Have the first SIGTERM or SIGINT call a function, and the second one end the process."""
+    """Install handlers: the first SIGTERM or SIGINT calls a function, the second ends the process."""
     signals = (signal.SIGTERM, signal.SIGINT)
 
     def stop(number: int, frame: FrameType | None) -> None:
-        for each in signals:  # so that the next one raises nothing, which would wait for answers
+        for each in signals:  # the next signal ends the process without waiting for answers
             signal.signal(each, signal.SIG_DFL)
         end()
 
-    for number in signals:  # not the loop's own, which an engine that never awaits would keep waiting
+    for number in signals:  # not the loop's handlers, which an engine that never awaits would block
         signal.signal(number, stop)
 
 
@@ -251,7 +251,7 @@ def _log_accesses() -> None:
 
 
 def _end() -> None:
-    """End the process although an engine goes on."""
+    """Exit the process although an engine still runs."""
     sys.stderr.write("An engine did not stop, and is left behind.\n")
     sys.stderr.flush()
     os._exit(1)

@@ -1,4 +1,4 @@
-"""What a terminal takes: codes or plain text, colours or none."""
+"""Capabilities of a terminal: escape codes and colours."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 
 
 def controllable(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether `stream` obeys escape codes: a terminal that is not dumb."""
+    """Return whether `stream` is a terminal with escape codes."""
     return stream.isatty() and environ.get("TERM", "dumb") != "dumb"
 
 
 def styled(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether `stream` is to have colours: it obeys escape codes, and nobody set `NO_COLOR` (no-color.org)."""
+    """Return whether to use colours on `stream`: it supports escape codes, and `NO_COLOR` (no-color.org) is not set."""
     return controllable(stream, environ) and not environ.get("NO_COLOR")
 
 
 def dim(text: str, style: bool) -> str:
-    """Make `text` visible, and dim where the terminal takes it."""
+    """Return `text` with visible control characters, dimmed if the terminal supports it."""
     return f"{DIM}{visible(text)}{PLAIN}" if style else visible(text)

@@ -1,4 +1,4 @@
-"""How an answer is shown: as it comes where a program reads, as light Markdown where a person watches.
+"""Views of an answer: plain text for programs, light Markdown for terminals.
 
 Both views take the text of one channel after another. `PlainView` writes what it gets at once. `MarkdownView` keeps the
 block that is still open, a paragraph or a list, and draws it anew when text is added or the window changes its width;
@@ -16,11 +16,11 @@ from tokenweir.cli.terminal import controllable, dim, styled
 from tokenweir.encode.visible_text import visible
 
 _TRAILING = re.compile(r"(?: |\x1b\[[0-9;]*m)+$")
-"""The spaces at a line's end: rich fills lines up, and a terminal that gets narrower would make lines of them."""
+"""Trailing spaces: rich pads lines, and a narrower terminal would wrap them."""
 
 
 class View(Protocol):
-    """Where the channels of an answer are shown, one below the other."""
+    """Protocol of views that show the channels of an answer, one below the other."""
 
     def open(self, label: str | None, *, dimmed: bool = False, markdown: bool = False) -> None:
         """Begin a channel, an empty line below what is shown, with its name in a line of its own if there is one."""
@@ -142,7 +142,7 @@ class MarkdownView:
 
 
 def window(out: TextIO) -> tuple[int, int]:
-    """The columns and rows of the terminal that `out` is; 80 by 24 where it does not tell."""
+    """Return the columns and rows of the terminal `out`; 80 by 24 if unknown."""
     try:
         columns, rows = os.get_terminal_size(out.fileno())
     except (OSError, ValueError):
@@ -151,7 +151,7 @@ def window(out: TextIO) -> tuple[int, int]:
 
 
 def view_of(out: TextIO) -> View:
-    """The view for a stream: light Markdown where a person watches and the cursor can move, else text as it is.
+    """Return the view for a stream: light Markdown on a terminal with cursor control, else plain text.
 
     Raises:
         ImportError: A person watches, and rich is not installed.

@@ -37,12 +37,12 @@ _spawn = multiprocessing.get_context("spawn")
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker process is given besides the command's arguments.
+    """Setup of a worker process, besides the command's arguments.
 
     Attributes:
         place: Its place among the workers.
-        parent: The parent process: takes what there is to say of the server once it answers, and sends something when it
-            is to end.
+        parent: Pipe to the parent process: receives the description of the server once it answers, and sends a message
+            to end it.
 
     """
 
@@ -50,11 +50,11 @@ class Work:
     parent: Connection
 
     def begin(self, about: str, end: Callable[[], object]) -> None:
-        """Say that the server answers.
+        """Report to the parent that the server answers.
 
         Args:
-            about: What there is to say of it.
-            end: Ends it; called in a thread when the parent says so, or is gone.
+            about: The description of the server.
+            end: Ends the server; called in a thread on the parent's message or exit.
 
         """
         self.parent.send(about)
@@ -68,7 +68,7 @@ class Work:
 
 
 def work(arguments: Sequence[str], given: Work) -> None:
-    """Be a worker: the command itself, with its place."""
+    """Run a worker: the command itself, with its place."""
     from tokenweir.cli import main
 
     for number in SIGNALS:  # terminals and service managers send them to all processes; the parent knows what to do
@@ -80,16 +80,16 @@ def run(arguments: Sequence[str], *, host: str, port: int, count: int) -> int:
     """Keep workers running until a signal ends them.
 
     Args:
-        arguments: Those of the command, for the workers.
-        host: Where to listen.
+        arguments: The command's arguments, for the workers.
+        host: The address to listen on.
         port: The TCP port; 0 lets the system choose one.
-        count: How many workers.
+        count: Number of workers.
 
     Returns:
         The exit code: 0 if all of them ended well.
 
     Raises:
-        OSError: The port cannot be had.
+        OSError: The port is not available.
 
     """
     listeners = [listener_at(host, port, shared=True)]
@@ -103,13 +103,13 @@ def run(arguments: Sequence[str], *, host: str, port: int, count: int) -> int:
 
 
 class _Worker:
-    """One process.
+    """A worker process.
 
     Attributes:
         name: Its name.
         process: The process.
-        about: What it has said of the server; None if it ended before it answered.
-        ended: Done when the process has ended.
+        about: Its description of the server; None if it ended before it answered.
+        ended: Future that is done when the process has ended.
 
     """
 
@@ -127,7 +127,7 @@ class _Worker:
         loop.add_reader(self.process.sentinel, self._over)
 
     def end(self) -> None:
-        """Let it end when its answers have ended; the second time, at once."""
+        """End it after its answers; a second call ends it at once."""
         if self._ending:
             self.process.kill()
         self._ending = True
@@ -157,7 +157,7 @@ class _Workers:
         self._arguments = arguments
         self._listeners = listeners
         self._folder = folder
-        self._serving: list[_Worker | None] = [None] * len(listeners)  # who has which listener
+        self._serving: list[_Worker | None] = [None] * len(listeners)  # worker by listener
         self._running: set[_Worker] = set()
         self._started = self._stopping = False
         self._code = 0
@@ -165,7 +165,7 @@ class _Workers:
         self._changing = asyncio.Lock()
 
     async def run(self) -> int:
-        """Start all, and wait until all have ended; gives the exit code."""
+        """Start all processes, wait until all have ended, and return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
@@ -228,7 +228,7 @@ class _Workers:
         _say("All workers are replaced; the old ones end when their answers have ended.")
 
     def _stop(self) -> None:
-        """Let all processes end, as the signal does; a second time, at once."""
+        """End all processes after their answers; a second call ends them at once."""
         self._stopping = True
         for worker in self._running:
             worker.end()

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Batch(NamedTuple):
-    """Some documents.
+    """A batch of documents.
 
     Attributes:
         ids: Their ids.
-        mask: uint8, 1 for every id that a model learns to generate; None if nobody asked.
+        mask: uint8, 1 for every id that a model learns to generate; None if not requested.
 
     """
 
@@ -36,14 +36,14 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentEncoder:
-    """Makes ids of the parts of a corpus; pickled once for every process.
+    """Encoder of the parts of a corpus; pickled once for every process.
 
     Attributes:
         tokenizer: The tokenizer.
         column: The column with texts, or with lists of messages.
         options: How texts are encoded.
         template: Renders the messages; None if there are texts.
-        loss_mask: Also say what a model learns to generate.
+        loss_mask: Also return the loss mask.
 
     """
 
@@ -57,7 +57,7 @@ class DocumentEncoder:
         """Encode a part, batch by batch.
 
         Raises:
-            CorpusError: A document is missing, or cannot be encoded; says where.
+            CorpusError: A document is missing or cannot be encoded; gives the position.
 
         """
         columns = [self.column] if self.template is None else [self.column, "tools"]
@@ -75,7 +75,7 @@ class DocumentEncoder:
                 raise CorpusError(f"{place(part, numbers[place_in_batch])}: {self.column!r}: {why}") from error
 
     def _culprit(self, texts: Any) -> tuple[int, str | None]:
-        """The first text that cannot be encoded, and why."""
+        """Return the index of the first text that cannot be encoded, and the reason."""
         for number, text in enumerate(texts.to_pylist() if hasattr(texts, "to_pylist") else texts):
             if text is None:
                 return number, "is missing or null"
@@ -116,7 +116,7 @@ class DocumentEncoder:
 
 
 def _plain(values: Any) -> list[Any]:
-    """Values as JSON has them: Arrow gives every struct all fields, and null for those that it lacks."""
+    """Return values as plain JSON, without the nulls that Arrow adds for missing fields of structs."""
     return [_without_nulls(value) for value in values.to_pylist()] if hasattr(values, "to_pylist") else values
 
 

@@ -29,20 +29,20 @@ KINDS = {
     ".txt": "text",
     ".text": "text",
 }
-"""What a file is, by its name's ending."""
+"""Kinds of files, by file extension."""
 
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Name a file or folder in the error of what is done with it.
+    """Context manager that adds a file or folder to errors.
 
     Raises:
-        CorpusError: What was raised inside.
+        CorpusError: An error was raised inside.
 
     """
     try:
         yield
-    except CorpusError:  # which names one
+    except CorpusError:  # it names a file already
         raise
     except (OSError, ValueError) as error:
         raise CorpusError(f"{path}: {without_path(error)}") from error
@@ -54,7 +54,7 @@ class Input(msgspec.Struct, frozen=True):
     Attributes:
         path: The file, absolute.
         size: In bytes.
-        mtime_ns: When it was changed last.
+        mtime_ns: Time of the last change.
 
     """
 
@@ -64,20 +64,20 @@ class Input(msgspec.Struct, frozen=True):
 
     @classmethod
     def at(cls, path: Path) -> Input:
-        """The file as it is now.
+        """Return the current state of a file.
 
         Raises:
-            OSError: It cannot be looked at, or as for `of`.
+            OSError: The file is not accessible, or as for `of`.
 
         """
         return cls.of(path, path.stat())
 
     @classmethod
     def of(cls, path: Path, found: os.stat_result) -> Input:
-        """The file as it was found.
+        """Return the state of a file from its `stat`.
 
         Raises:
-            OSError: It is a pipe or the like, which can be read once only.
+            OSError: It is not a regular file, for example a pipe, which can be read only once.
 
         """
         if not stat.S_ISREG(found.st_mode):
@@ -85,7 +85,7 @@ class Input(msgspec.Struct, frozen=True):
         return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
-        """Refuse a file that is no longer the same.
+        """Raise if the file has changed.
 
         Raises:
             CorpusError: It has changed, or is gone.
@@ -101,11 +101,11 @@ class Part(msgspec.Struct, frozen=True):
     """A part of an input.
 
     Attributes:
-        number: Of the parts of all inputs.
-        input: Where it is from.
+        number: Its number among the parts of all inputs.
+        input: The file.
         start: The first row group, record batch or byte.
         stop: One past the last one.
-        size: Bytes of the file, about; all parts of a file have its size together.
+        size: Approximate bytes; the parts of a file sum up to its size.
 
     """
 
@@ -117,15 +117,15 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What it is a part of: one of the values of `KINDS`."""
+        """The kind of its file: one of the values of `KINDS`."""
         return kind_of(Path(self.input.path))
 
 
 def kind_of(path: Path) -> str:
-    """What a file is: one of the values of `KINDS`.
+    """Return the kind of a file: one of the values of `KINDS`.
 
     Raises:
-        CorpusError: Its name does not say.
+        CorpusError: The file extension is unknown.
 
     """
     kind = KINDS.get(path.suffix.lower())
@@ -135,10 +135,10 @@ def kind_of(path: Path) -> str:
 
 
 def check_path(path: Path) -> None:
-    """Refuse a path that is not UTF-8, as the manifest and Arrow's library write paths.
+    """Raise for a path that is not UTF-8, which the manifest and Arrow require.
 
     Raises:
-        CorpusError: It is such a path.
+        CorpusError: The path is not UTF-8.
 
     """
     try:
@@ -172,7 +172,7 @@ def plan(paths: Sequence[Path], part_bytes: int) -> list[Part]:
 
 
 def _cuts(path: Path, size: int, part_bytes: int) -> Iterator[tuple[int, int, int]]:
-    """(start, stop, bytes) of every part; an empty file has one, so that it has a shard too."""
+    """Yield (start, stop, bytes) of every part; an empty file has one part, and so a shard."""
     kind = kind_of(path)
     if kind == "parquet":
         from pyarrow import parquet
@@ -192,7 +192,7 @@ def _cuts(path: Path, size: int, part_bytes: int) -> Iterator[tuple[int, int, in
 
 
 def _grouped(sizes: Sequence[int], size: int, part_bytes: int) -> Iterator[tuple[int, int, int]]:
-    """Neighbouring groups of rows, as many as have the size together; the file's own size is shared out."""
+    """Yield runs of row groups of about `part_bytes`; the file's size is distributed over them."""
     total = sum(sizes) or 1
     start = together = given = 0
     for i, each in enumerate(sizes):
@@ -207,7 +207,7 @@ def _grouped(sizes: Sequence[int], size: int, part_bytes: int) -> Iterator[tuple
 
 @contextmanager
 def record_batches(path: str | Path) -> Iterator[tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]]:
-    """The schema and the record batches of an Arrow file, or of a stream, as datasets writes them; none is read before use."""
+    """Context manager of the schema and the lazily read record batches of an Arrow file or stream."""
     import pyarrow
 
     with pyarrow.memory_map(str(path)) as source:

@@ -1,7 +1,7 @@
-"""What a folder of shards remembers: what is to be done, and which shards are whole.
+"""Manifest of a folder of shards: the run's header, and the complete shards.
 
-A manifest is a file of JSON lines, one for the run and one for each shard, which is added when the shard's files have their
-names. A line that is cut short was never there. While a run writes into a folder, no other can.
+A manifest is a file of JSON lines, one for the run and one for each shard, which is appended after the shard's files
+are renamed. A truncated line is ignored. A lock keeps other runs out of the folder.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ NAME = "manifest.jsonl"
 
 
 class RunHeader(msgspec.Struct, frozen=True):
-    """What decides the bytes of all shards.
+    """Everything that determines the bytes of the shards.
 
     Attributes:
-        version: Of the manifest and of the shards.
+        version: The version of the manifest and of the shards.
         inputs: The files.
         tokenizer: The hash of what ids mean and of how texts become ids.
         settings: The command's options.
@@ -39,13 +39,13 @@ class RunHeader(msgspec.Struct, frozen=True):
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """A shard that is whole.
+    """A complete shard.
 
     Attributes:
-        part: The number of the part that it was made of.
+        part: The number of its part.
         files: Names and sizes.
-        documents: How many.
-        tokens: How many ids.
+        documents: Number of documents.
+        tokens: Number of ids.
 
     """
 
@@ -59,12 +59,12 @@ class Manifest:
     """The manifest of a folder that this process writes into.
 
     Attributes:
-        shards: Those that are whole, by the number of their part.
+        shards: The complete shards, by the number of their part.
 
     """
 
     def __init__(self, folder: Path, header: RunHeader) -> None:
-        """Begin in a new folder, or go on where a run with the same header was.
+        """Start in a new folder, or resume a run with the same header.
 
         Raises:
             CorpusError: Another process writes into the folder, or it has the shards of another run.
@@ -96,14 +96,14 @@ class Manifest:
             raise
 
     def add(self, shard: Shard) -> None:
-        """Remember a shard whose files have their names."""
+        """Record a shard whose files have been renamed."""
         self.shards[shard.part] = shard
         with naming(self._folder):
             self._file.write(msgspec.json.encode(shard) + b"\n")
             os.fsync(self._file.fileno())
 
     def close(self, *, finished: bool) -> None:
-        """Let others write into the folder; when all is done, put the shards in order first."""
+        """Release the folder; after a complete run, sort the shards first."""
         self._file.close()
         try:
             if finished:
@@ -120,7 +120,7 @@ class Manifest:
                 raise CorpusError(f"{self._folder}: has shards of a run with {differences}: choose another folder")
         except msgspec.MsgspecError as error:
             raise CorpusError(f"{self._path}: is no manifest: {error}") from error
-        for line in lines[:-1]:  # what has no line feed behind it was cut short
+        for line in lines[:-1]:  # a line without line feed is truncated
             try:
                 shard = msgspec.json.decode(line, type=Shard)
             except msgspec.MsgspecError:
@@ -140,7 +140,7 @@ class Manifest:
 
 
 def _differences(found: RunHeader, wanted: RunHeader) -> Iterator[str]:
-    """What is not the same, in words."""
+    """Return a description of the differences between two headers."""
     if found.version != wanted.version:
         yield f"another version ({found.version})"
     if found.inputs != wanted.inputs:

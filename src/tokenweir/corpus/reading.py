@@ -1,4 +1,4 @@
-"""What is in a part of an input: its columns, batch by batch, and where a row stands."""
+"""Reading of a part of an input: its columns in batches, and the position of a row."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import pyarrow
 
 BATCH_BYTES = 8 << 20
-"""What is read, encoded and written at a time, about."""
+"""Approximate bytes that are read, encoded and written at a time."""
 
 
 def read_columns(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    """Read what the columns have, batch by batch.
+    """Yield the values of columns in batches.
 
     Args:
         part: The part.
@@ -32,7 +32,7 @@ def read_columns(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[s
         line in its part.
 
     Raises:
-        CorpusError: A column is not there, or a line is not JSON or lacks it; says which.
+        CorpusError: A column is missing, or a line is not JSON or lacks it; gives the position.
 
     """
     match part.kind:
@@ -77,15 +77,15 @@ def _arrow(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, An
 
 
 def _check(batch: pyarrow.RecordBatch) -> None:
-    """Refuse what a damaged file has, where pyarrow would follow it out of the file.
+    """Validate an array of a possibly damaged file, because pyarrow would read out of bounds.
 
     Raises:
-        ValueError: Offsets, codes or lengths lead past what they are of.
+        ValueError: Offsets, codes or lengths are out of bounds.
 
     """
     import pyarrow
 
-    in_bytes = {  # whether they are UTF-8 is seen where they are encoded, which says where they stand
+    in_bytes = {  # UTF-8 is checked by the encoder, which reports the position
         pyarrow.string(): pyarrow.binary(),
         pyarrow.large_string(): pyarrow.large_binary(),
         pyarrow.string_view(): pyarrow.binary_view(),
@@ -105,7 +105,7 @@ def _present(names: Iterable[str], columns: Sequence[str], part: Part) -> list[s
 
 
 def _strings(array: pyarrow.Array) -> pyarrow.Array:
-    """The array, or if it is one of codes, what they stand for."""
+    """Return the array, decoded if it is dictionary-encoded."""
     import pyarrow
 
     return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
@@ -122,7 +122,7 @@ def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[st
             try:
                 values = decoder.decode(line)
             except (msgspec.DecodeError, RecursionError) as error:
-                if not line.strip():  # an empty line is no document
+                if not line.strip():  # an empty line is not a document
                     continue
                 raise CorpusError(f"{place(part, number)}: {_why(line, error)}") from error
             for i, name in enumerate(columns):
@@ -132,7 +132,7 @@ def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[st
 
 
 def _why(line: bytes, error: Exception) -> str:
-    """What is wrong with a line of JSON: of a lone surrogate msgspec says that the data ends there."""
+    """Return the error of a line of JSON; msgspec reports a lone surrogate as truncated data."""
     try:
         json.dumps(json.loads(line), ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -143,19 +143,19 @@ def _why(line: bytes, error: Exception) -> str:
 
 
 def _line_batches(part: Part) -> Iterator[tuple[list[bytes], range]]:
-    """The lines that begin in a part, without their line feeds, and the number of each."""
+    """Yield the lines that begin in a part, without their line feeds, with their numbers."""
     with open(part.input.path, "rb") as file:
         _first_line(file, part)
         first = 0
         while lines := _some_lines(file, part.stop):
-            if part.start == first == 0:  # a byte-order mark is no part of a document
+            if part.start == first == 0:  # a byte-order mark is not part of a document
                 lines[0] = lines[0].removeprefix(BOM_UTF8)
             yield lines, range(first, first + len(lines))
             first += len(lines)
 
 
 def _first_line(file: BinaryIO, part: Part) -> int:
-    """Go to the first line that begins in a part, or behind the part if none does; where that is.
+    """Seek to the first line that begins in a part, or to the part's end, and return the position.
 
     A line may be longer than many parts, each of which reads no more of it than its own bytes.
     """
@@ -178,7 +178,7 @@ def _some_lines(file: BinaryIO, stop: int) -> list[bytes]:
 
 
 def place(part: Part, number: int) -> str:
-    """Where a row is, for a message."""
+    """Return the position of a row, for messages."""
     match part.kind:
         case "parquet":
             return f"{part.input.path}: row {number} from row group {part.start} on"

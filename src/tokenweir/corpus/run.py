@@ -26,21 +26,21 @@ from tokenweir.encode.errors import CorpusError
 from tokenweir.encode.options import EncodeOptions
 
 VERSION = 2
-"""Raise it with any change of the shards' bytes or of how inputs are cut."""
+"""Version to increment with any change of the shards' bytes or of the cutting of inputs."""
 
 _USUAL_OPTIONS = EncodeOptions(add_special_tokens=True, add_bos=None, add_eos=None, parse_special=True)
 
 
 class Progress(NamedTuple):
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
-        done: Bytes of the inputs in shards that are whole.
+        done: Bytes of the inputs in complete shards.
         total: Bytes of all inputs.
         resumed: Bytes in shards of an earlier run.
-        documents: How many documents are in shards.
-        tokens: How many ids they have.
-        shards: How many shards are whole.
+        documents: Number of documents in shards.
+        tokens: Number of their ids.
+        shards: Number of complete shards.
 
     """
 
@@ -70,15 +70,15 @@ def encode_files(
     Args:
         paths: Parquet, Arrow, JSONL or text files.
         folder: Where shards go, one a part, and the manifest.
-        encoder: What makes ids of documents.
-        format: Of the shards.
-        part_bytes: How large a part of an input is, about.
+        encoder: The encoder of documents.
+        format: The format of the shards.
+        part_bytes: Approximate size of a part of an input.
         workers: Processes; None: as many as there are cores to run on. With one, this process does the work.
-        report: Is called at the beginning and whenever a shard is whole.
+        report: Called at the beginning and after each shard.
 
     Raises:
         CorpusError: An input cannot be read or encoded, the folder has something else, or pyarrow is needed and not
-            installed. Shards that are whole stay.
+            installed. Complete shards are kept.
 
     """
     _check_installed(paths, format)
@@ -131,12 +131,12 @@ def _check_installed(paths: Sequence[Path], format: Format) -> None:
 
 
 def _cores() -> int:
-    """How many cores this process may run on."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _fingerprint(encoder: DocumentEncoder) -> str:
-    """What stands for a tokenizer: its ids' meaning, and the ids of some texts."""
+    """Return a digest of a tokenizer: the meaning of its ids, and the ids of sample texts."""
     tokenizer = encoder.tokenizer
     samples = ["Hello, world!\n  naïve café 12345", "你好，世界 \U0001f600", *tokenizer.control_texts[:100]]
     ids = [tokenizer.encode(text, **encoder.options) for text in samples]
@@ -154,27 +154,27 @@ def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: Pa
 
 
 def _batches(encoder: DocumentEncoder, part: Part) -> Iterator[Batch]:
-    """The documents of a part; an error names its input."""
+    """Yield the documents of a part; errors name its input."""
     with naming(part.input.path):
         yield from encoder.encode(part)
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
 
-_work: tuple[DocumentEncoder, Path, Format]  # of a process that serves a run
+_work: tuple[DocumentEncoder, Path, Format]  # of a worker process
 
 
 @contextmanager
 def _shards(
     parts: Sequence[Part], folder: Path, encoder: DocumentEncoder, format: Format, workers: int
 ) -> Iterator[Iterator[tuple[Part, Shard]]]:
-    """The shards of parts as they become whole; leaving ends the processes."""
+    """Context manager of an iterator over finished shards; leaving it ends the processes."""
     if workers <= 1:
         yield ((part, _make_shard(encoder, folder, format, part)) for part in parts)
         return
     pool = ProcessPoolExecutor(
         workers,
-        mp_context=multiprocessing.get_context("spawn"),  # a fork would have the threads' locks, but not the threads
+        mp_context=multiprocessing.get_context("spawn"),  # a fork would copy the locks of threads, but not the threads
         initializer=_begin,
         initargs=(encoder, folder, format),
     )
@@ -191,7 +191,7 @@ def _in_pool(pool: ProcessPoolExecutor, parts: Sequence[Part], workers: int) -> 
         while True:
             for part in waiting:
                 running[pool.submit(_serve, part)] = part
-                if len(running) > workers:  # one waits, so that no process does
+                if len(running) > workers:  # one part is queued, so that no process idles
                     break
             if not running:
                 return
@@ -202,7 +202,7 @@ def _in_pool(pool: ProcessPoolExecutor, parts: Sequence[Part], workers: int) -> 
 
 
 def _begin(encoder: DocumentEncoder, folder: Path, format: Format) -> None:
-    """Make a process ready."""
+    """Initialise a worker process."""
     global _work
     _work = encoder, folder, format
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's own process ends this one
@@ -210,7 +210,7 @@ def _begin(encoder: DocumentEncoder, folder: Path, format: Format) -> None:
 
 
 def _end_with_parent() -> None:
-    """End when the run's process is killed, which no queue would tell."""
+    """Exit when the parent process is killed, which queues do not report."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait_for([parent.sentinel])

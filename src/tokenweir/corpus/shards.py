@@ -17,32 +17,32 @@ from tokenweir.encode.encoded import Ragged
 Format = Literal["parquet", "npy", "megatron"]
 
 NAMES = "part-"
-"""What the names of files begin with that are whole."""
+"""Name prefix of complete files."""
 
 TEMPORARY = ".tmp-"
-"""What the names of files begin with that are not whole."""
+"""Name prefix of incomplete files."""
 
 
 def id_type(vocab_size: int) -> np.dtype[Any]:
-    """The smallest type that Megatron reads and that has room for all ids."""
+    """Return the smallest type that Megatron reads and that holds all ids."""
     return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.int32)
 
 
 class ShardWriter(ABC):
-    """Writes one shard under temporary names, and renames its files when it is whole; otherwise they go when it is left.
+    """Writer of one shard: files have temporary names until it is complete, and are removed on failure.
 
     Attributes:
-        documents: How many were written.
-        tokens: How many ids they have.
+        documents: Number of written documents.
+        tokens: Number of their ids.
 
     """
 
     def __init__(self, folder: Path, name: str, vocab_size: int, *, masks: bool) -> None:
-        """Begin a shard.
+        """Start a shard.
 
         Args:
-            folder: Where it goes.
-            name: What its files are called, before the ending.
+            folder: The shard's folder.
+            name: The stem of its file names.
             vocab_size: Number of ids.
             masks: Every batch has a loss mask.
 
@@ -67,7 +67,7 @@ class ShardWriter(ABC):
         self._write(batch.ids, batch.mask)
 
     def close(self) -> dict[str, int]:
-        """Finish the shard; its files' names and sizes."""
+        """Finish the shard and return the names and sizes of its files."""
         self._end()
         sizes = {}
         for name in self._files:
@@ -83,7 +83,7 @@ class ShardWriter(ABC):
         return self._folder / f"{TEMPORARY}{os.getpid()}-{name}"
 
     def _path(self, ending: str) -> Path:
-        """The temporary path of a file of the shard."""
+        """Return the temporary path of a file of the shard."""
         self._files.append(self._name + ending)
         return self._temporary(self._files[-1])
 
@@ -122,11 +122,11 @@ class ParquetShard(ShardWriter):
         self._writer.close()
 
 
-_FORMAT: Any = np.lib.format  # which has no types
+_FORMAT: Any = np.lib.format  # untyped in numpy
 
 
 class _Npy:
-    """An array of one dimension in numpy's format, written bit by bit."""
+    """One-dimensional array in numpy's file format, written incrementally."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self._file = open(path, "wb")  # noqa: SIM115
@@ -143,7 +143,7 @@ class _Npy:
         self._file.close()
 
     def _header(self) -> None:
-        """The header, which numpy pads so that a number of any length fits into it."""
+        """Write the header, which numpy pads so that any length fits."""
         descr = _FORMAT.dtype_to_descr(self._dtype)
         _FORMAT.write_array_header_1_0(self._file, {"descr": descr, "fortran_order": False, "shape": (self._size,)})
 
@@ -172,7 +172,7 @@ class NpyShard(ShardWriter):
                 file.close()
 
 
-_MEGATRON_CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # of types, in an index
+_MEGATRON_CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # type codes of an index
 
 
 class _Indexed:

@@ -236,8 +236,8 @@ class Responses:
         if response_id is None:
             return EMPTY
         found = self.service.conversations.find(client, response_id, private=response_id == last)
-        if found is None and (elsewhere := self.service.elsewhere) is not None:
-            found = await elsewhere.conversation(response_id, client)
+        if found is None and (peers := self.service.peers) is not None:
+            found = await peers.conversation(response_id, client)
         if found is None:
             limits = self.service.limits
             raise RequestError(

@@ -33,8 +33,8 @@ CLOSE_GRACE = 1.0
 """Timeout in seconds for engines to stop when the server closes."""
 
 
-class Elsewhere(Protocol):
-    """The other workers of a server: `Peers`."""
+class PeerLinks(Protocol):
+    """Links to the other workers of a server: `Peers`."""
 
     async def conversation(self, response_id: str, client: str) -> bytes | None:
         """Return the conversation up to and including another worker's response, as JSON; None if unknown."""
@@ -60,7 +60,7 @@ class Service:
 
     Attributes:
         worker: The name of this process among the workers of a server; empty if it is the only one.
-        elsewhere: The other workers; None without workers.
+        peers: The other workers; None without workers.
         ledger: Counts the memory that clients hold between their requests.
         conversations: The conversations that `previous_response_id` can continue.
         draining: Whether the server takes no more requests.
@@ -91,7 +91,7 @@ class Service:
         self.ledger = Ledger(self.limits.max_stored_bytes, lambda _: self.metrics.evict())
         self.conversations = Conversations(self.ledger, self.limits.max_message_bytes)
         self.worker = ""
-        self.elsewhere: Elsewhere | None = None
+        self.peers: PeerLinks | None = None
         self.draining = False
         self.pacer = Pacer(self.limits.send_interval, self.limits.max_send_interval)
         self.turns = Turns()

@@ -103,8 +103,8 @@ class Endpoints:
 
     async def metrics(self, request: Request) -> Response:
         """Return the metrics of all workers for Prometheus."""
-        elsewhere = self._service.elsewhere
-        others = [] if elsewhere is None else await elsewhere.counts()
+        peers = self._service.peers
+        others = [] if peers is None else await peers.counts()
         self._service.counts()
         return Response(self._service.metrics.text(others), headers={"content-type": CONTENT_TYPE})
 

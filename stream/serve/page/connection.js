@@ -4,7 +4,7 @@ import { address, authorized, key } from "./server.js";
 
 export class Connection {
   #socket = null;
-  #heard = 0;
+  #receivedAt = 0;
   #interval = 0;
   #retry = 500;
 
@@ -40,13 +40,13 @@ export class Connection {
     const opening = new WebSocket(address("v1/responses").replace(/^http/, "ws"), protocols);
     let opened = false;
     opening.onopen = () => {
-      [this.#socket, opened, this.#retry, this.#heard, this.#interval] = [opening, true, 500, Date.now(), 0];
+      [this.#socket, opened, this.#retry, this.#receivedAt, this.#interval] = [opening, true, 500, Date.now(), 0];
       this.on.state("open", "connected");
       this.on.open();
     };
     opening.onmessage = (message) => {
       if (this.#socket !== opening) return;
-      this.#heard = Date.now();
+      this.#receivedAt = Date.now();
       const event = JSON.parse(message.data);
       if (event.type === "heartbeat") this.#interval = event.interval;
       else this.on.event(event);
@@ -71,10 +71,10 @@ export class Connection {
 
   /** A dead connection says nothing; heartbeats tell it from a quiet one. */
   #watch() {
-    if (!this.#socket || !this.#interval || Date.now() - this.#heard < 2500 * this.#interval) return;
-    const [silent, last] = [this.#socket, this.#heard];
+    if (!this.#socket || !this.#interval || Date.now() - this.#receivedAt < 2500 * this.#interval) return;
+    const [silent, last] = [this.#socket, this.#receivedAt];
     setTimeout(() => { // a tab that slept has messages waiting: let them in first
-      if (this.#heard !== last || this.#socket !== silent) return;
+      if (this.#receivedAt !== last || this.#socket !== silent) return;
       silent.close();
       this.#lost();
       this.#again("no heartbeat");

@@ -161,8 +161,8 @@ class Session:
             )
 
     async def _resume(self, request: ResponseResume, message: str | bytes) -> None:
-        if (elsewhere := self._service.elsewhere) is not None:
-            self._link = await elsewhere.converse(request.response_id, self._client)
+        if (peers := self._service.peers) is not None:
+            self._link = await peers.converse(request.response_id, self._client)
         if self._link is not None:
             await self._tell_owner(message)
             self._spawn(self._hand_on(self._link))

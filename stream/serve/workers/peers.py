@@ -157,7 +157,7 @@ class Peers:
         self._server: asyncio.Server | None = None
         self._answering: set[asyncio.Task[None]] = set()
         responses.service.worker = place.name
-        responses.service.elsewhere = self
+        responses.service.peers = self
 
     async def listen(self) -> None:
         """Start answering the other workers, and take over from the worker that this one replaces."""

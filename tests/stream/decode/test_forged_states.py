@@ -82,7 +82,7 @@ FIELDS = {
 @pytest.mark.parametrize(("thinking", "calls"), STYLE_PAIRS)
 def test_held_text_is_bounded_before_it_is_looked_at(make_tok, thinking, calls):
     tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
-    options = {"reasoning": "auto" if thinking else None, "reasoning_style": thinking, "tool_style": calls}
+    options = {"reasoning": thinking, "tool_style": calls}
 
     def with_held(said):
         text = "<" * LONG
@@ -133,7 +133,7 @@ def test_a_long_value_that_was_given_is_held_and_restored(tok):
     lambda said: replace(said, splitter=[said.splitter[0], [[False, "", -1], [["", "", "", -1, "done", *([False] * 6)], []]]]),
 ])  # fmt: skip
 def test_contradictions_are_seen_when_a_state_is_loaded(tok, forge):
-    options = {"reasoning_style": "think", "tool_style": "hermes", "alignment": True}
+    options = {"reasoning": "think", "tool_style": "hermes", "alignment": True}
     with pytest.raises(StateError):
         ChatDecoder.from_state(tok, changed(tok, forge, **options), **options)
 
