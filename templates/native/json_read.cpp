@@ -274,7 +274,7 @@ struct RequestSource {
   }
   Text* escaped(std::string_view bytes, size_t, size_t, uint32_t origin) {
     note(origin, bytes.size());
-    return workspace.leaf(bytes, origin);
+    return workspace.leaf(bytes, origin, 0, is_ascii(bytes));
   }
 };
 

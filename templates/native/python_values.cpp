@@ -133,9 +133,15 @@ Value PythonInput::text(PyObject* object, uint32_t origin) {
   rendering_.origins().at(origin).is_text = !bytes.empty();
   if (bytes.size() > Rendering::kMostText)
     refuse(origin, " is longer than the limit of " + std::to_string(Rendering::kMostText) + " bytes");
-  if (bytes.size() <= kShort) return Value::of_text(workspace.copy(bytes, origin));
+  // Known here as it is known of JSON, so that both forms of an input cost the same steps.
+  const int8_t ascii = is_ascii(bytes);
+  if (bytes.size() <= kShort) {
+    Text* const copied = workspace.copy(bytes, origin);
+    copied->ascii = ascii;
+    return Value::of_text(copied);
+  }
   hold(object);
-  return Value::of_text(workspace.leaf(bytes, origin));
+  return Value::of_text(workspace.leaf(bytes, origin, 0, ascii));
 }
 
 Value PythonInput::integer(PyObject* object, uint32_t origin) {
@@ -165,7 +171,7 @@ void PythonInput::add_entry(Dict& dict, PyObject* key, PyObject* item, uint32_t 
   const uint32_t key_origin = origins.add(origin, Origin::Step::Key, symbol);
   origins.at(key_origin).is_text = true;
   // Appended, not set: the keys of a dict are all different.
-  const Value shown = Value::of_text(workspace.leaf(symbol->text, key_origin));
+  const Value shown = Value::of_text(workspace.leaf(symbol->text, key_origin, 0, is_ascii(symbol->text)));
   dict.append(workspace, {symbol, shown, value(item, origins.add(origin, Origin::Step::Value, symbol))});
 }
 
@@ -187,7 +193,7 @@ Value PythonInput::sequence(PyObject* object, uint32_t origin) {
     const Reference kept((Py_INCREF(item), item));  // code of a mapping or model may change the list
     list->add(workspace, value(item, rendering_.origins().add(origin, Origin::Step::Item, nullptr, static_cast<uint32_t>(i))));
   }
-  return Value::of_list(list);  // tuples, too: JSON has none
+  return is_list ? Value::of_list(list) : Value::of_tuple(list);
 }
 
 // Mappings, sequences and pydantic's models; anything else is refused.
