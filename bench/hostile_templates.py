@@ -18,7 +18,7 @@ from shared.report import ROOT, machine, publish, table
 
 sys.path.append(str(ROOT / "tests" / "oracles"))
 
-from hostile_cases import KINDS, LANGUAGE, sweep
+from hostile_cases import KINDS, LANGUAGE, STRUCTURES, sweep
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
@@ -55,6 +55,7 @@ def main() -> None:
     groups = {
         "the eleven kinds": KINDS,
         "statements and expressions": LANGUAGE,
+        "the engine's own structures": STRUCTURES,
         "filters, methods and comparisons": dict(list(sweep().items())[:: options.every]),
     }
     for group, cases in groups.items():

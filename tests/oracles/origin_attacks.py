@@ -284,6 +284,9 @@ class Target:
             tally.fail(f"{self.name}: {texts} has the origins {strange}")
 
 
+MEDIA = ("image", "audio", "video")
+"""Types of parts for which templates write a token, as they should."""
+
 NEIGHBOURS = (
     ("part", "second part"),
     ("system", "user"),
@@ -307,7 +310,8 @@ def attacks(target: Target) -> Iterator[dict[str, str]]:
     for token in target.tokens:
         for place in PLACES:
             for payload in payloads(token):
-                yield {place: payload}
+                if place != "part type" or payload not in MEDIA:
+                    yield {place: payload}
         for first, second in NEIGHBOURS:
             for cut in range(1, len(token)):
                 yield {first: f"x{token[:cut]}", second: f"{token[cut:]}x"}
