@@ -65,7 +65,8 @@ inline Rendered render(const std::shared_ptr<const Template>& source, const std:
       at += span.size;
     }
     promised(at == out.text.size(), "spans are the whole text");
-    for (const auto& [begin, end] : rendering.generation()) promised(begin <= end && end <= at, "a block is in the text");
+    for (const auto& [begin, end] : rendering.generation())
+      promised(begin <= end && end <= at, "a block is in the text");
   } catch (const Failure& failure) {
     out.error = failure.what();  // which may be empty: a template can raise any text
   } catch (const BadText& bad) {
@@ -85,7 +86,8 @@ inline std::shared_ptr<const Template> parsed(std::string_view source) {
   try {
     return std::make_shared<const Template>(source);
   } catch (const Failure& failure) {
-    promised(failure.line > 0 || std::string_view(failure.what()).find("longer than") != std::string_view::npos, "a syntax error has its line");
+    promised(failure.line > 0 || std::string_view(failure.what()).find("longer than") != std::string_view::npos,
+             "a syntax error has its line");
     return nullptr;
   }
 }

@@ -90,7 +90,8 @@ class DecodeState {
     check_state(is_utf8(std::string_view(run_).substr(0, run_valid_)) && is_utf8(if_followed_) && is_utf8(if_last_),
                 "held text is no UTF-8");
     check_state(run_open_ || run_.empty(), "bytes are held of no run");
-    check_state(run_.size() - run_valid_ <= 3 && (whole_runs_ || run_valid_ == 0), "more bytes are held than a character lacks");
+    check_state(run_.size() - run_valid_ <= 3 && (whole_runs_ || run_valid_ == 0),
+                "more bytes are held than a character lacks");
     check_state(!first_ || tokens_->first_differs(), "the first token is no other than the rest");
     text_passes_ = tokens_->text_steps().are_idle(text_states_);
     update_fast_path();
