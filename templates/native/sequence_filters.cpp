@@ -156,20 +156,18 @@ Value join(Evaluator& evaluator, const Value& subject, const Bound& bound) {
 Value sorted(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   Workspace& workspace = evaluator.workspace;
   const bool case_sensitive = truth_or(bound[1], false);
-  // Several attributes are parted by commas.
-  List* paths = nullptr;
-  if (bound[2].is_text()) paths = split(workspace, bound[2].text, workspace.engine(","), -1, false);
+  // Several attributes are parted by commas. A key is a list even of one value, as in Jinja2: equal values that have no
+  // order (none, dicts) are then allowed.
+  List* const paths = bound[2].is_text() ? split(workspace, bound[2].text, workspace.engine(","), -1, false) : List::make(workspace, 1);
+  if (!paths->size) paths->add(workspace, bound[2]);
   const List& items = *evaluator.to_list(subject);
   std::vector<Keyed> keyed;
   for (uint32_t i = 0; i < items.size; i++) {
-    workspace.spend(1);
-    if (!paths || paths->size == 1) {
-      keyed.push_back({folded(evaluator, attribute_at(evaluator, items.items[i], bound[2]), case_sensitive), items.items[i]});
-      continue;
-    }
     List* const key = List::make(workspace, paths->size);
-    for (uint32_t k = 0; k < paths->size; k++)
+    for (uint32_t k = 0; k < paths->size; k++) {
+      workspace.spend(1);
       key->add(workspace, folded(evaluator, attribute_at(evaluator, items.items[i], paths->items[k]), case_sensitive));
+    }
     keyed.push_back({Value::of_list(key), items.items[i]});
   }
   sort(evaluator, keyed, truth_or(bound[0], false));
