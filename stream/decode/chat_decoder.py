@@ -1,7 +1,7 @@
 """Ids to deltas: decoding, end tokens, thinking, tool calls and stop strings in one object that does no I/O.
 
 Each id passes decoding, the splitter into answer, thinking and calls, the stop matcher, and ends in a delta. The core
-does decoding and stop matching (`encode/core/stream/detokenizer.h`). Ids whose text cannot affect the splitter take a
+does decoding and stop matching (`encode/core/chat_decoder/detokenizer.h`). Ids whose text cannot affect the splitter take a
 fast path, a run at a time (`fast_path.py`). Both paths give the same deltas, however the ids are cut into chunks.
 """
 

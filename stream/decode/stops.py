@@ -1,6 +1,6 @@
 """Stop strings: text in, the same text out up to the first stop.
 
-The matcher is an automaton in the core (`encode/core/stream/stop_strings.h`) whose state *is* the held text: the longest suffix
+The matcher is an automaton in the core (`encode/core/chat_decoder/stop_strings.h`) whose state *is* the held text: the longest suffix
 of the text that is a proper prefix of a stop. Emitted text is neither kept nor examined again.
 """
 

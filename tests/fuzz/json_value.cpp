@@ -1,5 +1,5 @@
 // A JSON value that comes in parts: however it is cut, as much of the text belongs to it, and it ends the same.
-#include "stream/json_value.h"
+#include "chat_decoder/json_value.h"
 
 #include "fuzz.h"
 

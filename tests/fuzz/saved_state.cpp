@@ -1,7 +1,7 @@
 // The state of an answer: saved anywhere it goes on as if nothing had happened, and bytes that are no state are refused or
 // do no harm.
+#include "chat_decoder/detokenizer.h"
 #include "fuzz.h"
-#include "stream/detokenizer.h"
 
 namespace tokenweir {
 

@@ -1,8 +1,8 @@
 // States that were saved, damaged: they are refused, or what goes on from them stays within its bounds and saves itself.
 #include "base/saving.h"
+#include "chat_decoder/answer_text.h"
+#include "chat_decoder/json_value.h"
 #include "fuzz.h"
-#include "stream/answer_text.h"
-#include "stream/json_value.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tokenweir;

@@ -1,5 +1,5 @@
 // Stop strings: a text in any parts ends at the stop that a plain search finds, and nothing else is lost.
-#include "stream/stop_strings.h"
+#include "chat_decoder/stop_strings.h"
 
 #include "fuzz.h"
 

@@ -4,13 +4,13 @@
 #include <tuple>
 #include "python/bindings.h"
 
+#include "chat_decoder/answer_text.h"
+#include "chat_decoder/detokenizer.h"
+#include "chat_decoder/id_set.h"
+#include "chat_decoder/json_value.h"
+#include "chat_decoder/stop_strings.h"
 #include "python/decoders/decoding.h"
 #include "python/states.h"
-#include "stream/answer_text.h"
-#include "stream/detokenizer.h"
-#include "stream/id_set.h"
-#include "stream/json_value.h"
-#include "stream/stop_strings.h"
 
 namespace tokenweir {
 

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "base/saving.h"
+#include "chat_decoder/answer_text.h"
+#include "chat_decoder/id_set.h"
+#include "chat_decoder/json_value.h"
 #include "decoders/decode_stream.h"
-#include "stream/answer_text.h"
-#include "stream/id_set.h"
-#include "stream/json_value.h"
 
 namespace tokenweir {
 
@@ -64,7 +64,7 @@ class Passage {
 
   // The tags of an answer.
   struct Tags {
-    std::vector<std::string> anywhere, line;   // of thinking; `line` counts first on its line but for white space
+    std::vector<std::string> anywhere, line;    // of thinking; `line` counts first on its line but for white space
     std::vector<std::string> openers, closers;  // of blocks of calls
   };
 

@@ -51,7 +51,9 @@ class PendingIds {
   }
 
   // The position up to which the next text goes out with whose last byte ids go; `most` if none do before.
-  size_t next_end(size_t most) const { return done_ < waiting_.size() && waiting_[done_].end < most ? waiting_[done_].end : most; }
+  size_t next_end(size_t most) const {
+    return done_ < waiting_.size() && waiting_[done_].end < most ? waiting_[done_].end : most;
+  }
 
   // Number of ids that have not been taken; and of those whose text has neither gone out nor been dropped.
   size_t kept() const { return waiting_.size() - first_; }
@@ -70,7 +72,8 @@ class PendingIds {
   // `number(id)` gives an id's number, `id(number)` makes one of it.
   template <class Number>
   void save(Saver& to, Number&& number) const {
-    for (const size_t position : {end_, sent_, passed_, waiting_.size() - first_, ready_ - first_, done_ - first_}) to.number(position);
+    for (const size_t position : {end_, sent_, passed_, waiting_.size() - first_, ready_ - first_, done_ - first_})
+      to.number(position);
     for (size_t at = first_; at < waiting_.size(); at++) {
       to.number(number(waiting_[at].id));
       to.number(waiting_[at].end);

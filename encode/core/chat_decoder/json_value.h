@@ -84,19 +84,38 @@ class JsonValue {
     value.depth_ = from.number(kMaxDepth);
     for (size_t level = 0; level < value.depth_; level++) value.objects_[level] = from.flag();
     value.wrong_ = from.text();
-    check_state(value.holds() && word == value.word_ && value.wrong_.size() <= 4 && is_utf8(value.wrong_), "no JSON can be so");
+    check_state(value.holds() && word == value.word_ && value.wrong_.size() <= 4 && is_utf8(value.wrong_),
+                "no JSON can be so");
     return value;
   }
 
   // What it cannot stand in.
   const char* where() const {
-    return state_ == State::kString ? "a string" : state_ == State::kEscape || state_ == State::kHex ? "a JSON escape" : "the JSON";
+    return state_ == State::kString                            ? "a string"
+           : state_ == State::kEscape || state_ == State::kHex ? "a JSON escape"
+                                                               : "the JSON";
   }
 
  private:
   enum class State : uint8_t {
-    kValue, kValueOrEnd, kKey, kKeyOrEnd, kColon, kCommaOrEnd, kString, kEscape, kHex, kWord,
-    kMinus, kZero, kInteger, kPoint, kFraction, kE, kSign, kExponent,
+    kValue,
+    kValueOrEnd,
+    kKey,
+    kKeyOrEnd,
+    kColon,
+    kCommaOrEnd,
+    kString,
+    kEscape,
+    kHex,
+    kWord,
+    kMinus,
+    kZero,
+    kInteger,
+    kPoint,
+    kFraction,
+    kE,
+    kSign,
+    kExponent,
   };
 
   // Whether some text could have led here, as far as the next character relies on it.
@@ -105,20 +124,15 @@ class JsonValue {
     switch (state_) {
       case State::kKey:
       case State::kKeyOrEnd:
-      case State::kColon:
-        return object;
-      case State::kValueOrEnd:
-        return depth_ > 0 && !object;
-      case State::kWord:
-        return *word_ != '\0';
+      case State::kColon: return object;
+      case State::kValueOrEnd: return depth_ > 0 && !object;
+      case State::kWord: return *word_ != '\0';
       case State::kHex:
         if (left_ == 0) return false;
         [[fallthrough]];
       case State::kString:
-      case State::kEscape:
-        return object || !key_;
-      default:
-        return !done_ || depth_ == 0;
+      case State::kEscape: return object || !key_;
+      default: return !done_ || depth_ == 0;
     }
   }
 
@@ -139,25 +153,19 @@ class JsonValue {
       case State::kWord:
         if (c != *word_) return fail();
         return *++word_ != '\0' || end();
-      case State::kMinus:
-        return c == '0' ? go(State::kZero) : digit(c) ? go(State::kInteger) : fail();
+      case State::kMinus: return c == '0' ? go(State::kZero) : digit(c) ? go(State::kInteger) : fail();
       case State::kZero:
       case State::kInteger:
         if (digit(c) && state_ == State::kInteger) return true;
         return c == '.' ? go(State::kPoint) : c == 'e' || c == 'E' ? go(State::kE) : end_number();
-      case State::kPoint:
-        return digit(c) ? go(State::kFraction) : fail();
-      case State::kFraction:
-        return digit(c) || (c == 'e' || c == 'E' ? go(State::kE) : end_number());
+      case State::kPoint: return digit(c) ? go(State::kFraction) : fail();
+      case State::kFraction: return digit(c) || (c == 'e' || c == 'E' ? go(State::kE) : end_number());
       case State::kE:
         if (c == '+' || c == '-') return go(State::kSign);
         [[fallthrough]];
-      case State::kSign:
-        return digit(c) ? go(State::kExponent) : fail();
-      case State::kExponent:
-        return digit(c) || end_number();
-      default:
-        return c == ' ' || c == '\t' || c == '\n' || c == '\r' || between(c);
+      case State::kSign: return digit(c) ? go(State::kExponent) : fail();
+      case State::kExponent: return digit(c) || end_number();
+      default: return c == ' ' || c == '\t' || c == '\n' || c == '\r' || between(c);
     }
   }
 
@@ -168,19 +176,15 @@ class JsonValue {
       case State::kKeyOrEnd:
         if (c == '}') return close();
         [[fallthrough]];
-      case State::kKey:
-        key_ = true;
-        return c == '"' ? go(State::kString) : fail();
-      case State::kColon:
-        return c == ':' ? go(State::kValue) : fail();
+      case State::kKey: key_ = true; return c == '"' ? go(State::kString) : fail();
+      case State::kColon: return c == ':' ? go(State::kValue) : fail();
       case State::kCommaOrEnd:
         if (c == ',') return go(object ? State::kKey : State::kValue);
         return depth_ > 0 && c == (object ? '}' : ']') ? close() : fail();
       case State::kValueOrEnd:
         if (c == ']') return close();
         [[fallthrough]];
-      default:
-        return begin(c);
+      default: return begin(c);
     }
   }
 
@@ -245,7 +249,8 @@ class JsonValue {
   }
 
   bool number_may_end() const {
-    return state_ == State::kZero || state_ == State::kInteger || state_ == State::kFraction || state_ == State::kExponent;
+    return state_ == State::kZero || state_ == State::kInteger || state_ == State::kFraction ||
+           state_ == State::kExponent;
   }
 
   static bool digit(char c) { return c >= '0' && c <= '9'; }
@@ -253,10 +258,10 @@ class JsonValue {
   State state_ = State::kValue;
   Failure failure_ = Failure::kNone;
   bool done_ = false;
-  bool key_ = false;          // the string that is being read is a key
-  uint8_t left_ = 0;          // digits of an escape that are to come
-  const char* word_ = "";     // what is to come of a word
-  size_t depth_ = 0;          // how many objects and arrays are open
+  bool key_ = false;                // the string that is being read is a key
+  uint8_t left_ = 0;                // digits of an escape that are to come
+  const char* word_ = "";           // what is to come of a word
+  size_t depth_ = 0;                // how many objects and arrays are open
   std::bitset<kMaxDepth> objects_;  // which of them are objects
   std::string wrong_;
 };

@@ -33,7 +33,8 @@ class StopAutomaton {
   explicit StopAutomaton(std::vector<std::string> stops) : stops_(std::move(stops)), nodes_(1) {
     for (size_t number = 0; number < stops_.size(); number++) {
       uint32_t node = 0;
-      for (const char c : stops_[number]) node = child_or_new(node, static_cast<uint8_t>(c), static_cast<uint32_t>(number));
+      for (const char c : stops_[number])
+        node = child_or_new(node, static_cast<uint8_t>(c), static_cast<uint32_t>(number));
       if (nodes_[node].stop == kNone) nodes_[node].stop = static_cast<int32_t>(number);
     }
     link();
@@ -99,7 +100,8 @@ class StopAutomaton {
     for (size_t head = 0; head < queue.size(); head++) {
       const uint32_t node = queue[head];
       const int32_t inherited = nodes_[nodes_[node].fail].stop;
-      if (inherited != kNone && (nodes_[node].stop == kNone || inherited < nodes_[node].stop)) nodes_[node].stop = inherited;
+      if (inherited != kNone && (nodes_[node].stop == kNone || inherited < nodes_[node].stop))
+        nodes_[node].stop = inherited;
       for (uint32_t c = nodes_[node].child; c != 0; c = nodes_[c].sibling) {
         if (node != 0) nodes_[c].fail = next(nodes_[node].fail, nodes_[c].byte);
         queue.push_back(c);

@@ -16,8 +16,8 @@
 
 #include "base/saving.h"
 #include "base/utf8.h"
-#include "stream/pending_ids.h"
-#include "stream/stop_strings.h"
+#include "chat_decoder/pending_ids.h"
+#include "chat_decoder/stop_strings.h"
 
 namespace tokenweir {
 
@@ -231,7 +231,7 @@ class AnswerText {
   size_t count_ = 0;
   bool thinks_ = false;
   size_t thinking_ = 0, since_ = 0;  // ids of thinking, without those that have passed since so many had
-  size_t floor_ = 0;  // the position before which no stop may complete, once `min_tokens` have come
+  size_t floor_ = 0;                 // the position before which no stop may complete, once `min_tokens` have come
 };
 
 }  // namespace tokenweir
