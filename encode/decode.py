@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import Core, core_of
 from tokenweir.encode.ids import Ids, as_ids, no_sequence
 from tokenweir.encode.options import check_flags
 
@@ -26,7 +27,7 @@ def check_byte_fallback(mode: str) -> None:
 
 def check_tokenizer(tokenizer: object, name: str = "tokenizer") -> None:
     """Raise TypeError for an object that is not a tokenizer; `name` is the parameter's name."""
-    if not hasattr(tokenizer, "token_table"):
+    if not isinstance(getattr(tokenizer, "_core", None), Core):
         kind = type(tokenizer).__name__
         raise TypeError(f"{name} is a {kind}, not a Tokenizer such as Tokenizer.from_file() gives")
 
@@ -69,7 +70,10 @@ class DecodeStream(_core.DecodeStream):
         check_byte_fallback(byte_fallback)
         check_flags(skip_special_tokens=skip_special_tokens)
         super().__init__(
-            tokenizer.token_table, as_ids(prompt_ids, "prompt_ids"), skip_special_tokens, byte_fallback == "huggingface"
+            core_of(tokenizer).tokens,
+            as_ids(prompt_ids, "prompt_ids"),
+            skip_special_tokens,
+            byte_fallback == "huggingface",
         )
         self._given = tokenizer, skip_special_tokens, byte_fallback
 

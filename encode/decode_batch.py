@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.ids import as_ids
 from tokenweir.encode.options import check_flags
@@ -35,7 +36,7 @@ class DecodeBatch(_core.DecodeBatch):
         check_tokenizer(tokenizer)
         check_byte_fallback(byte_fallback)
         check_flags(skip_special_tokens=skip_special_tokens)
-        super().__init__(tokenizer.token_table, skip_special_tokens, byte_fallback == "huggingface")
+        super().__init__(core_of(tokenizer).tokens, skip_special_tokens, byte_fallback == "huggingface")
 
     def add(self, prompt_ids: Sequence[int] | NDArray[Any] = ()) -> int:
         """Begin a sequence after a prompt, as `DecodeStream` does.

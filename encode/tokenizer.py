@@ -64,9 +64,6 @@ class Tokenizer:
 
     Attributes:
         spec: The spec from which it was made.
-        core: Its compiled objects.
-        model: The core's model, which encodes pieces.
-        token_table: The core's table of the bytes of every id.
         vocab_size: The number of ids, which are from 0 to `vocab_size - 1`.
         added_tokens: The added tokens with their effective ids.
         special_tokens: The ids of control tokens.
@@ -75,7 +72,6 @@ class Tokenizer:
         bos_id: The id of the beginning-of-text token, or None; `unk_id` and `pad_id` likewise.
         eos_ids: The ids that end a generation.
         eos_inferred: Whether `eos_ids` were inferred from names, because no file lists them.
-        automata: The compiled patterns of the pre-tokenizer, in order.
 
     """
 
@@ -87,13 +83,11 @@ class Tokenizer:
         named = None if isinstance(spec.model, RankBPE) else self._token_ids  # the names of ranks are rarely needed
         self.added_tokens = with_real_ids(with_roles(spec), spec.model, named)
         own_controls = own_control_texts(spec.model, self.added_tokens)
-        self.core = build_core(spec, self.added_tokens, own_controls, _tables)
+        self._core = build_core(spec, self.added_tokens, own_controls, _tables)
         self._files: Entry | None = None
-        self._encoder = self.core.encoder
-        self.model = self.core.model
-        self.token_table = self.core.tokens
-        self.automata = self.core.pre_tokenizer.automata
-        self.vocab_size = len(self.token_table)
+        self._encoder = self._core.encoder
+        self._tokens = self._core.tokens
+        self.vocab_size = len(self._tokens)
         self._added_ids = {t.content: t.id for t in self.added_tokens if t.id is not None}
         self.special_tokens = {t.content: t.id for t in self.added_tokens if t.special and t.id is not None}
         self.control_texts = (*(t.content for t in self.added_tokens if is_control(t)), *own_controls)
@@ -165,7 +159,7 @@ class Tokenizer:
         else:
             tokenizer = cls(formats.read_file(Path(path), pattern=pattern, special_tokens=special_tokens, nfc=nfc))
             if cache:
-                files.keep(tokenizer.spec, tokenizer.model, tokenizer.token_table)
+                files.keep(tokenizer.spec, tokenizer._core.model, tokenizer._tokens)
         tokenizer._files = files
         return tokenizer
 
@@ -507,7 +501,7 @@ class Tokenizer:
         if skip_special_tokens is not True:
             refuse_texts(skip_special_tokens=skip_special_tokens)
         try:
-            return self.token_table.decode(in_place(ids), bool(skip_special_tokens), byte_fallback == "huggingface")
+            return self._tokens.decode(in_place(ids), bool(skip_special_tokens), byte_fallback == "huggingface")
         except TypeError:
             raise not_ids(ids) from None
 
@@ -573,7 +567,7 @@ class Tokenizer:
 
         """
         try:
-            return self.token_table.join(in_place(ids))
+            return self._tokens.join(in_place(ids))
         except TypeError:
             raise not_ids(ids) from None
 
@@ -587,7 +581,7 @@ class Tokenizer:
             TokenIdError: The id is outside the vocabulary.
 
         """
-        return self.token_table[token_id]
+        return self._tokens[token_id]
 
     # -- the vocabulary ------------------------------------------------------------------------------------------------
 

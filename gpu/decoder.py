@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tokenweir.encode._core import DeviceContents
+from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import TokenIdError, UnsupportedTokenizerError
@@ -82,7 +83,7 @@ class GpuDecoder:
         """
         check_tokenizer(tokenizer)
         try:
-            found = DeviceContents(tokenizer.token_table, skip_special_tokens)
+            found = DeviceContents(core_of(tokenizer).tokens, skip_special_tokens)
         except UnsupportedTokenizerError as error:
             raise UnsupportedTokenizerError(f"GpuDecoder: {error}") from None
         self.tokenizer = tokenizer
@@ -166,7 +167,7 @@ class GpuDecoder:
         token_id = int(self.device.to_host(ids[place : place + 1])[0])
         row = int(np.searchsorted(self.device.to_host(offsets), place, "right")) - 1
         raise TokenIdError(
-            f"row {row}: token id {token_id} is outside the vocabulary (0 to {len(self.tokenizer.token_table) - 1})"
+            f"row {row}: token id {token_id} is outside the vocabulary (0 to {self.tokenizer.vocab_size - 1})"
         )
 
 

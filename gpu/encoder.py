@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, Literal, NoReturn, TypedDict, Unpack
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
 from tokenweir.encode.options import AffixOptions, refuse_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import CupyDevice, Device
@@ -53,7 +54,7 @@ def _exact(tokenizer: Tokenizer, device: Device, **options: Any) -> Mode:
         _core.HuggingFaceUnigram: UnigramMode,
         _core.SentencePieceUnigram: UnigramMode,
     }
-    return modes.get(type(tokenizer.core.model), ByteLevelMode)(tokenizer, device, **options)
+    return modes.get(type(core_of(tokenizer).model), ByteLevelMode)(tokenizer, device, **options)
 
 
 def _replays(device: Device, mode: Mode) -> Replays:

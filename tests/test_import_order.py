@@ -101,6 +101,16 @@ def test_a_folder_imports_only_those_before_it(folder):
                 assert rest.split(".")[0] in MAY_IMPORT[folder] | {folder}, f"{path}: {name}"
 
 
+def test_other_rooms_reach_compiled_objects_by_core_of():
+    own = {"encode/tokenizer.py", "encode/build.py"}
+    for folder in (*MAY_IMPORT, "src/tokenweir/cli", "src/tokenweir/corpus"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if path.relative_to(ROOT).as_posix() not in own:
+                for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                    private = isinstance(node, ast.Attribute) and node.attr == "_core"
+                    assert not private, f"{path}:{node.lineno}: use core_of of encode/build.py"
+
+
 @pytest.mark.parametrize("folder", ["encode", "templates"])
 def test_no_async_below_stream(folder):
     for path in (ROOT / folder).rglob("*.py"):

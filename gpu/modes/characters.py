@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
 from tokenweir.encode.components.added_tokens import own_control_texts
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import (
@@ -92,7 +93,7 @@ class _Tables(SearchTables):
         super().__init__(tokenizer, device)
         spec = tokenizer.spec
         self.prefix, spaces = spacing(spec.normalizer, spec.pre_tokenizer)
-        if tokenizer.core.normalized.tokens:
+        if core_of(tokenizer).normalized.tokens:
             raise UnsupportedTokenizerError("exact mode: added tokens of normalized text before BPE of characters")
         check_added(self.prefix, [content for search in self.searches for content, _, _ in search.tokens])
         pieces = _user_defined(spec.model)
@@ -100,7 +101,7 @@ class _Tables(SearchTables):
         self.guards_pieces = bool(own_control_texts(spec.model, tokenizer.added_tokens))
         tables = _device_tables(tokenizer, spaces)
         self.bpe = self._struct(fields("encode.cu", "DeviceBpe"), bpe_fields(tables))
-        common, others, shift = _core.split_point_table(tokenizer.core.model)
+        common, others, shift = _core.split_point_table(core_of(tokenizer).model)
         values: Mapping[str, NDArray[Any] | int] = {
             "split_points.common": common,
             "split_points.known": 0,
@@ -122,7 +123,7 @@ def _user_defined(model: Model) -> list[tuple[str, int, bool, bool, bool]]:
 
 
 def _device_tables(tokenizer: Tokenizer, spaces: bool) -> _core.DeviceTables:
-    model, spec = tokenizer.core.model, tokenizer.spec.model
+    model, spec = core_of(tokenizer).model, tokenizer.spec.model
     try:
         if isinstance(model, _core.CharacterBpe):
             return _core.DeviceTables(model, spaces)

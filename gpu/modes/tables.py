@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.pattern import Automaton
 from tokenweir.encode.pattern.minimize import boundary_pairs
@@ -43,7 +44,8 @@ class SearchTables(Structs):
     def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
         """Copy the tables to a device."""
         super().__init__(device)
-        self.searches = [search for search in (tokenizer.core.raw, tokenizer.core.normalized) if search.tokens]
+        core = core_of(tokenizer)
+        self.searches = [search for search in (core.raw, core.normalized) if search.tokens]
         self.added = [self._search(search) for search in self.searches]
 
     def _search(self, search: _core.AddedTokens) -> Any:
@@ -85,7 +87,7 @@ class ModelTables(SearchTables):
         """
         super().__init__(tokenizer, device)
         self._mode = mode
-        model = tokenizer.core.model
+        model = core_of(tokenizer).model
         if not isinstance(model, _core.Bpe):
             raise UnsupportedTokenizerError(f"{mode}: the model is not byte-level BPE: {tokenizer.spec.model!r:.60}")
         self.bpe = self._bpe(model, [token for search in self.searches for token in search.tokens], any_bytes)
@@ -148,13 +150,13 @@ class ExactTables(ModelTables):
         """
         super().__init__(tokenizer, device, "exact mode", any_bytes=False)
         nfc = _needs_nfc(tokenizer.spec.normalizer)
-        stages = tokenizer.core.pre_tokenizer
+        stages = core_of(tokenizer).pre_tokenizer
         if not stages.isolates or not stages.automata:
             raise UnsupportedTokenizerError(
                 "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
                 f"{tokenizer.spec.pre_tokenizer!r:.200}"
             )
-        self.oversized = self._byte_cut_table(tokenizer.core.model)
+        self.oversized = self._byte_cut_table(core_of(tokenizer).model)
         self._nfc_pairs = _core.nfc_pairs()
         ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
         self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]

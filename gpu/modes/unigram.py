@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
 from tokenweir.encode.components.added_tokens import own_control_texts
 from tokenweir.encode.components.normalize import charsmap_of
 from tokenweir.encode.errors import UnsupportedTokenizerError
@@ -148,7 +149,7 @@ class _Tables(SearchTables):
     def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
         super().__init__(tokenizer, device)
         self.form = form_of(tokenizer)
-        if tokenizer.core.normalized.tokens:
+        if core_of(tokenizer).normalized.tokens:
             raise UnsupportedTokenizerError("exact mode: added tokens of normalized text before Unigram")
         check_added(self.form.prefix, [content for search in self.searches for content, _, _ in search.tokens])
         self.guards_pieces = bool(own_control_texts(tokenizer.spec.model, tokenizer.added_tokens))
@@ -156,7 +157,7 @@ class _Tables(SearchTables):
         _check_user_defined(entries, self.form.user_defined)
         pages, index = paged(entries.reshape(-1, 256))
         self.characters = self._struct(fields("normalize.cu", "CharacterMap"), {"index": index, "pages": pages})
-        model = tokenizer.core.model
+        model = core_of(tokenizer).model
         if not isinstance(model, _core.HuggingFaceUnigram | _core.SentencePieceUnigram):
             raise UnsupportedTokenizerError(f"exact mode: the model is not Unigram: {tokenizer.spec.model!r:.60}")
         try:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
 from tokenweir.encode.components.added_tokens import is_control
 from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
@@ -80,7 +81,7 @@ class _Tables(SearchTables):
     """
 
     def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
-        model, spec = tokenizer.core.model, tokenizer.spec.model
+        model, spec = core_of(tokenizer).model, tokenizer.spec.model
         if not isinstance(model, _core.WordPiece) or not isinstance(spec, WordPiece):
             raise UnsupportedTokenizerError(f"exact mode: the model is not WordPiece: {spec!r:.60}")
         super().__init__(tokenizer, device)
@@ -115,7 +116,7 @@ def characters(tokenizer: Tokenizer) -> NDArray[np.uint32]:
         raise UnsupportedTokenizerError(f"exact mode: the normalizer {spec.normalizer!r:.200} before WordPiece")
     if not isinstance(spec.pre_tokenizer, BertPreTokenizer):
         raise UnsupportedTokenizerError(f"exact mode: the pre-tokenizer {spec.pre_tokenizer!r:.200} before WordPiece")
-    if tokenizer.core.normalized.tokens and spec.normalizer is not None:
+    if core_of(tokenizer).normalized.tokens and spec.normalizer is not None:
         raise UnsupportedTokenizerError("exact mode: added tokens of normalized text before WordPiece")
     return _entries(spec.normalizer)
 

@@ -22,6 +22,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar, Unpack
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.ids import as_ids
@@ -91,7 +92,7 @@ def detokenize(
         shown |= shown_tokens(tokenizer, style_of(reasoning)) if reasoning is not None else {}
         shown |= shown_tokens(tokenizer, tool_style_of(tool_style)) if tool_style is not None else {}
     detok = _core.Detokenizer(
-        tokenizer.token_table,
+        core_of(tokenizer).tokens,
         as_ids(prompt_ids, "prompt_ids"),
         skip_special_tokens,
         byte_fallback == "huggingface",

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Unpack
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import StateError
 from tokenweir.encode.ids import as_ids
 from tokenweir.encode.tokenizer import Tokenizer
@@ -89,7 +90,7 @@ class ChatDecoder:
         self._splitter, self._styles = splitter, styles
         shown = shown_texts(tokenizer, styles) if settings.skip_special_tokens else {}
         self._detok = _core.Detokenizer(
-            tokenizer.token_table,
+            core_of(tokenizer).tokens,
             prompt_ids,
             settings.skip_special_tokens,
             settings.byte_fallback == "huggingface",

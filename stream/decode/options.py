@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict, Unpack, cast
 import msgspec
 from msgspec import Struct, structs
 
+from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.ids import as_ids
@@ -300,7 +301,7 @@ def calls_style(style: str | ToolStyle | None) -> ToolStyle | Literal["auto"] | 
 
 @once_a_tokenizer
 def _digest(tokenizer: Tokenizer) -> int:
-    return tokenizer.token_table.digest()
+    return core_of(tokenizer).tokens.digest()
 
 
 def _checked_ids(tokenizer: Tokenizer, option: str, ids: Iterable[int]) -> Sequence[int]:

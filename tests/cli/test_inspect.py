@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from tokenweir.cli import main
 from tokenweir.encode import tokenizer as tokenizer_module
+from tokenweir.encode.build import core_of
 from tokenweir.encode.tokenizer import Tokenizer
 
 
@@ -30,7 +31,7 @@ def test_the_embedded_tokenizer():
     shown = sections(run())
     assert shown["source"] == ["HuggingFace tokenizer.json"]
     assert shown["ids"] == ["8192"]
-    (automaton,) = Tokenizer.default().automata
+    (automaton,) = core_of(Tokenizer.default()).pre_tokenizer.automata
     assert shown["automata"] == [f"{automaton.n_states} states by {automaton.n_classes} classes, oniguruma"]
     assert shown["patterns"] == [automaton.pattern]
     assert shown["end tokens"] == ["8180 <|endoftext|>", "8182 <|im_end|>"]

@@ -6,6 +6,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tokenweir.encode.build import core_of
 from tokenweir.encode.components.pre_tokenize import GPT2_PATTERN
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import AddedToken, TokenizerSpec
@@ -26,11 +27,11 @@ def template(*items, ids=(1,)):
 
 
 def test_the_patterns_are_kept(small):
-    assert [a.pattern for a in small().automata] == [GPT2_PATTERN]
+    assert [a.pattern for a in core_of(small()).pre_tokenizer.automata] == [GPT2_PATTERN]
     tok = small(pre_tokenizer=in_a_row(SPLIT, in_a_row(SPLIT), BYTE_LEVEL | {"use_regex": True}))
-    assert [a.pattern for a in tok.automata] == [r"\s+|\S", r"\s+|\S", GPT2_PATTERN]
-    assert {a.dialect for a in tok.automata} == {"oniguruma"}
-    assert small(pre_tokenizer=BYTE_LEVEL).automata == ()
+    assert [a.pattern for a in core_of(tok).pre_tokenizer.automata] == [r"\s+|\S", r"\s+|\S", GPT2_PATTERN]
+    assert {a.dialect for a in core_of(tok).pre_tokenizer.automata} == {"oniguruma"}
+    assert core_of(small(pre_tokenizer=BYTE_LEVEL)).pre_tokenizer.automata == ()
 
 
 class Unknown(Struct, tag="Unknown"):

@@ -599,3 +599,9 @@ def test_an_option_that_does_not_exist(tok):
         with pytest.raises(TypeError) as caught:
             call("text", special=True)
         assert str(caught.value) == f"unexpected keyword argument 'special': the options of encoding are {names}"
+
+
+def test_public_attributes_are_those_that_the_docstring_lists(tok):
+    listed = set(re.findall(r"^ {8}(\w+): ", Tokenizer.__doc__.partition("Attributes:")[2], re.MULTILINE))
+    public = {name for name in vars(tok) if not name.startswith("_")}
+    assert public == listed | {"unk_id", "pad_id"}  # named in the entry of `bos_id`

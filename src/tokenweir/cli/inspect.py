@@ -45,6 +45,7 @@ def inspect(tokenizer: Path | None, as_json: bool) -> None:
 
 def describe(tokenizer: Tokenizer) -> dict[str, Any]:
     """Collect the facts, as JSON has them; large tables only by their sizes."""
+    from tokenweir.encode.build import core_of
     from tokenweir.stream.decode.parsers.detection import read_prompt
 
     spec = tokenizer.spec
@@ -63,7 +64,7 @@ def describe(tokenizer: Tokenizer) -> dict[str, Any]:
                 "states": automaton.n_states,
                 "classes": automaton.n_classes,
             }
-            for automaton in tokenizer.automata
+            for automaton in core_of(tokenizer).pre_tokenizer.automata
         ],
         "post_processor": _component(spec.post_processor),
         "around": tokenizer.encode(""),

@@ -22,6 +22,7 @@ from tokenweir.corpus.documents import Batch, DocumentEncoder
 from tokenweir.corpus.inputs import Part, check_path, kind_of, naming, plan
 from tokenweir.corpus.manifest import Manifest, RunHeader, Shard
 from tokenweir.corpus.shards import NAMES, WRITERS, Format
+from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import CorpusError
 from tokenweir.encode.options import EncodeOptions
 
@@ -140,7 +141,7 @@ def _fingerprint(encoder: DocumentEncoder) -> str:
     tokenizer = encoder.tokenizer
     samples = ["Hello, world!\n  naïve café 12345", "你好，世界 \U0001f600", *tokenizer.control_texts[:100]]
     ids = [tokenizer.encode(text, **encoder.options) for text in samples]
-    return hashlib.sha256(repr((tokenizer.token_table.digest(), len(tokenizer.token_table), ids)).encode()).hexdigest()
+    return hashlib.sha256(repr((core_of(tokenizer).tokens.digest(), tokenizer.vocab_size, ids)).encode()).hexdigest()
 
 
 def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: Part) -> Shard:

@@ -21,6 +21,7 @@ from tokenizers import decoders as theirs
 
 from tokenweir.encode import _core
 from tokenweir.encode import spec as ours
+from tokenweir.encode.build import Core
 from tokenweir.encode.components.decoders import decoding
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -47,7 +48,7 @@ class Decoding:
         return self.tokens.decode(ids, skip, mode == "huggingface")
 
     def stream(self, skip, mode, prompt=()):
-        tok = SimpleNamespace(token_table=self.tokens)
+        tok = SimpleNamespace(_core=Core(None, None, self.tokens, None, None, None))
         return DecodeStream(tok, prompt_ids=prompt, skip_special_tokens=skip, byte_fallback=mode)
 
 

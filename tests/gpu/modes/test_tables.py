@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.minimize import boundary_pairs
 from tokenweir.encode.tokenizer import Tokenizer
@@ -26,7 +27,7 @@ def tok():
 
 @pytest.fixture(scope="module")
 def tables(tok):
-    return _core.DeviceTables(tok.model, [(t.id, t.content.encode()) for t in tok.added_tokens])
+    return _core.DeviceTables(core_of(tok).model, [(t.id, t.content.encode()) for t in tok.added_tokens])
 
 
 def test_every_piece_that_is_a_token_has_its_slot(tok, tables):
@@ -49,7 +50,11 @@ def test_every_piece_that_is_a_token_has_its_slot(tok, tables):
 
 
 def test_every_pair_is_in_its_bucket_or_behind_a_full_one(tok, tables):
-    pairs = {(slot >> 44, slot >> 24 & 0xFFFFF): slot & 0xFFFFFF for slot in tok.model.pairs.tolist() if slot != EMPTY}
+    pairs = {
+        (slot >> 44, slot >> 24 & 0xFFFFF): slot & 0xFFFFFF
+        for slot in core_of(tok).model.pairs.tolist()
+        if slot != EMPTY
+    }
     found = {}
     shift = 65 - len(tables.pairs).bit_length()
     for number, bucket in enumerate(tables.pairs.tolist()):
@@ -67,7 +72,7 @@ def test_every_pair_is_in_its_bucket_or_behind_a_full_one(tok, tables):
 
 
 def test_pairs_become_what_the_model_makes_of_them(tok, tables):
-    merged = tok.model.merged
+    merged = core_of(tok).model.merged
     here = tables.merged_ids if tables.merged_ids.size else np.arange(len(merged)) + tables.merged_shift
     assert here.tolist() == merged.tolist()
     assert tables.byte_ids.tolist() == [tok.encode(chr(b))[0] if b < 128 else tables.byte_ids[b] for b in range(256)]
@@ -134,8 +139,8 @@ def test_pairs_are_those_that_form_c_makes_one_of():
 @pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "llama-3.1/tokenizer.json", "openai/o200k_base.tiktoken"])
 def test_sizes_of_real_vocabularies(device, data, name):
     tok = Tokenizer.from_file(data(f"tokenizers/{name}"))
-    tables = _core.DeviceTables(tok.model, [(t.id, t.content.encode()) for t in tok.added_tokens])
-    n_pairs = int((tok.model.pairs != EMPTY).sum())
+    tables = _core.DeviceTables(core_of(tok).model, [(t.id, t.content.encode()) for t in tok.added_tokens])
+    n_pairs = int((core_of(tok).model.pairs != EMPTY).sum())
     assert (tables.pairs != EMPTY).sum() == n_pairs
     assert n_pairs / tables.pairs.size <= 0.5
     assert (tables.merged_ids.size == 0) == (name != "llama-3.1/tokenizer.json")

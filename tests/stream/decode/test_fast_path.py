@@ -4,13 +4,14 @@ import pytest
 
 from tokenweir.encode import _core
 from tokenweir.encode._core import Passage
+from tokenweir.encode.build import core_of
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 
 
 def detokenizer(tok, splits=True):
-    return _core.Detokenizer(tok.token_table, [], True, False, _core.StopStrings([]), [], {}, splits, 0, None)
+    return _core.Detokenizer(core_of(tok).tokens, [], True, False, _core.StopStrings([]), [], {}, splits, 0, None)
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def test_tags_count_as_thinking_with_what_is_between(detok):
 
 
 def test_what_a_stop_holds_goes_out_before_a_tag(tok):
-    detok = _core.Detokenizer(tok.token_table, [], True, False, _core.StopStrings(["xyz"]), [], {}, True, 0, None)
+    detok = _core.Detokenizer(core_of(tok).tokens, [], True, False, _core.StopStrings(["xyz"]), [], {}, True, 0, None)
     detok.answer.enter(True, False)
     detok.let_pass(TAGS)
     assert detok.feed(list(b"axy"), 0)[:2] == ("a", [97])
@@ -164,7 +165,7 @@ def test_a_tag_that_ends_a_block_is_cut_out_with_what_is_held_before_it(detok):
 
 
 def test_what_a_stop_holds_goes_out_before_the_end_of_a_block(tok):
-    detok = _core.Detokenizer(tok.token_table, [], True, False, _core.StopStrings(["xyz"]), [], {}, True, 0, None)
+    detok = _core.Detokenizer(core_of(tok).tokens, [], True, False, _core.StopStrings(["xyz"]), [], {}, True, 0, None)
     detok.answer.enter(True, False)
     detok.let_pass(Passage(""))
     assert detok.feed(list(b"axy"), 0)[:2] == ("a", [97])

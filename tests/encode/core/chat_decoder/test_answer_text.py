@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tokenweir.encode._core import AnswerText, Detokenizer, StopStrings
+from tokenweir.encode.build import core_of
 from tokenweir.encode.tokenizer import Tokenizer
 
 
@@ -46,7 +47,7 @@ def test_parts_leave_characters_whole():
     tok = Tokenizer.default()
     ids = tok.encode("a𓀀é", add_special_tokens=False)
     assert len(ids) > 3  # some of them are bytes of one character
-    detok = Detokenizer(tok.token_table, [], True, False, StopStrings(()), [], {}, False, 0, None)
+    detok = Detokenizer(core_of(tok).tokens, [], True, False, StopStrings(()), [], {}, False, 0, None)
     text = "".join(detok.step(token_id) for token_id in ids)
     assert detok.answer.send_in_parts(text) == [("a", ids[:1]), ("𓀀", ids[1:-1]), ("é", ids[-1:])]
 

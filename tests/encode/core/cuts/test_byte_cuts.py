@@ -9,6 +9,7 @@ import random
 import pytest
 from full_run import share
 
+from tokenweir.encode.build import core_of
 from tokenweir.encode.tokenizer import Tokenizer
 
 FILES = {
@@ -43,8 +44,8 @@ def test_parts_have_the_ids_of_the_whole(name, data):
     words = beyond_ascii(tok, rng)
     many = (" ".join(texts(words, rng, 60)) for _ in range(5))  # new parts of several pieces are merged together
     for text in itertools.chain(many, texts(words, rng, share(3000))):
-        pieces = tok.core.pre_tokenizer.core.pieces(text)
-        expected = [token_id for piece in pieces for token_id in tok.model.encode(piece.decode())[0]]
+        pieces = core_of(tok).pre_tokenizer.core.pieces(text)
+        expected = [token_id for piece in pieces for token_id in core_of(tok).model.encode(piece.decode())[0]]
         for _ in range(3):  # unseen, met, kept
             assert tok.encode(text, add_special_tokens=False, parse_special=False) == expected, text
 
@@ -63,7 +64,7 @@ def ranked(*tokens):
 def test_a_token_that_merging_never_makes_is_only_found_as_a_piece():
     tok = ranked("漢".encode(), "漢字".encode())  # 字 is no token, so no two tokens make 漢字
     assert tok.encode("漢字") == [257]
-    apart = tok.model.encode("漢字山")[0]
+    apart = core_of(tok).model.encode("漢字山")[0]
     assert 257 not in apart
     for _ in range(3):
         assert tok.encode("漢字山") == apart

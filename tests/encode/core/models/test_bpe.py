@@ -17,6 +17,7 @@ import tokenizers
 from full_run import share
 
 from tokenweir.encode._core import Bpe, byte_alphabet
+from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import BPE, AddedToken, ByteLevel, Pattern, RankBPE, Split, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
@@ -233,7 +234,7 @@ def test_pairs_that_are_never_met_take_no_memory(spell):
     merges = [(b"a", b"b"), (b"b", b"c"), (b"ab", b"c"), (b"a", b"bc")]
     for control, kept in ((), 3), ((AddedToken(spell(b"ab"), special=True),), 4):
         tok = merging_tokenizer(spell, merges, added=control)
-        assert int((tok.model.pairs != 0xFFFFFFFFFFFFFFFF).sum()) == kept
+        assert int((core_of(tok).model.pairs != 0xFFFFFFFFFFFFFFFF).sum()) == kept
         assert tokens_of(tok, "abc", parse_special=False) == [b"abc"]
 
 
@@ -266,7 +267,7 @@ def test_bytes_that_no_text_contains_need_no_token(small, tokenizer_json):
         del source["model"]["vocab"][byte_alphabet()[byte]]
     source["model"]["vocab"][byte_alphabet()[0xF5] + byte_alphabet()[0x80]] = 400  # which no text becomes either
     ours, theirs = small(source), tokenizers.Tokenizer.from_str(json.dumps(source))
-    assert isinstance(ours.core.model, Bpe)
+    assert isinstance(core_of(ours).model, Bpe)
     every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x10000), *range(0x10000, 0x110000, 0x101)]))
     for text in (every, "日本ab a\U0010ffff\u07ff"):
         assert ours.encode(text) == theirs.encode(text).ids
