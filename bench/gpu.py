@@ -1,4 +1,4 @@
-"""Speed of the GPU encoder beside gigatoken, fastokens, tiktoken, tokenizers and our own CPU encoder.
+"""Speed of the GPU encoder beside gigatoken, fastokens, tiktoken, tokenizers, toktier and our own CPU encoder.
 
     python bench/gpu.py [SECTION...] [--out FILE] [--smoke]
     python bench/gpu.py --write FILE...
@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from device import checks, paper, speed
 from device.clock import Bench, Row, Rows
+from device.long import long
 from shared.report import RESULTS, heading, machine, table, write_between
 
 from tokenweir.encode.errors import DeviceError
@@ -45,6 +46,7 @@ SECTIONS = {
     "device": Section(speed.device, ".2f"),
     "kernels": Section(speed.kernels, ".1f"),
     "ends": Section(speed.ends),
+    "long": Section(long, ".2f"),
     "peers-cl100k": Section(speed.peers_cl100k),
     "peers-gpt2": Section(speed.peers_gpt2),
     "tests": Section(checks.tests),

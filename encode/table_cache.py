@@ -281,22 +281,30 @@ def _decoder() -> msgspec.msgpack.Decoder[_Head]:
 
 @cache
 def _code() -> str:
-    """Return a digest of the code that reads and builds tokenizers: sizes and times of its files and of the compiled core.
+    """Return the digest of the code that reads and builds tokenizers, the compiled core included."""
+    return code_digest(os.path.dirname(__file__))
+
+
+def code_digest(folder: str) -> str:
+    """Return a digest of a folder's Python files and compiled modules, by content: an image may give all files one time.
 
     Python's version of Unicode is included, because it decides which added tokens are control tokens.
     """
-    states = []
-    folders = [os.path.dirname(__file__)]
-    for folder in folders:
-        with os.scandir(folder) as entries:
+    paths, folders = [], [folder]
+    for one in folders:
+        with os.scandir(one) as entries:
             for entry in entries:
                 if entry.is_dir():
                     folders.append(entry.path)
                 elif entry.name.endswith((".py", ".so", ".pyd")):
-                    found = entry.stat()
-                    states.append((entry.name, found.st_size, found.st_mtime_ns))
-    states.sort()
-    return hashlib.sha256(json.dumps([unicodedata.unidata_version, states]).encode()).hexdigest()
+                    paths.append(entry.path)
+    digest = hashlib.sha256(unicodedata.unidata_version.encode())
+    for path in sorted(paths):
+        with open(path, "rb") as file:
+            data = file.read()
+        digest.update(f"\n{os.path.relpath(path, folder)} {len(data)}\n".encode())
+        digest.update(data)
+    return digest.hexdigest()
 
 
 def _make_room(folder: Path) -> None:

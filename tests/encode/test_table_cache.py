@@ -244,6 +244,20 @@ def test_a_file_of_other_code(ranks, cache, monkeypatch):
     assert was_kept(load(ranks))
 
 
+def test_code_counts_by_its_content(tmp_path):
+    """Images and package builders give every file one time, whatever its version."""
+    (tmp_path / "room").mkdir()
+    digests = set()
+    for content in (b"one", b"two"):
+        for name in ("a.py", "room/_core.so"):
+            (tmp_path / name).write_bytes(content)
+            os.utime(tmp_path / name, (1, 1))
+            digests.add(table_cache.code_digest(str(tmp_path)))
+    assert len(digests) == 4
+    os.utime(tmp_path / "a.py", (2, 2))
+    assert table_cache.code_digest(str(tmp_path)) in digests
+
+
 def test_a_file_of_a_python_with_another_unicode(ranks, monkeypatch):
     """Control tokens may differ there, and the pairs in the tables depend on them."""
     load(ranks)

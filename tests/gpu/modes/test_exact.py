@@ -51,6 +51,22 @@ def test_families(mode_of, data, family):
     assert not refused or family == "qwen3"
 
 
+TILE = 8192  # the bytes of a block of cut_pieces and of encode_pieces
+
+
+@pytest.mark.parametrize("family", ["default", "o200k"])
+def test_all_blocks_share_one_document(mode_of, data, family):
+    name = FAMILIES[family]
+    tok = Tokenizer.default() if name is None else Tokenizer.from_file(data(f"tokenizers/{name}"))
+    texts = [text for group in strings(600, seed=f"long {family}").values() for text in group]
+    random.Random(family).shuffle(texts)
+    document = "".join(texts)
+    whole = document * (1 + 6 * TILE // len(document.encode()))  # with its repeats across tiles at other places
+    assert len(whole.encode()) > 6 * TILE
+    for seed in range(2):
+        assert not check(mode_of(tok, seed), [whole])
+
+
 SPECIAL_CASES = [
     "",
     " ",
