@@ -42,8 +42,10 @@ from tokenweir.stream.decode.chat_decoder import ChatDecoder as ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk as Chunk
 from tokenweir.stream.decode.options import DecoderOptions as DecoderOptions
 from tokenweir.stream.decode.options import OutputOptions as OutputOptions
+from tokenweir.stream.decode.parsers.blocks.function_block import CallReader as CallReader
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser as ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser as ToolParser
+from tokenweir.stream.decode.parsers.tools import register_grammar as register_grammar
 from tokenweir.stream.decode.stops import StopStep as StopStep
 from tokenweir.stream.decode.stops import StopStrings as StopStrings
 from tokenweir.stream.engines import Engine as Engine

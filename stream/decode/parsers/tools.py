@@ -12,7 +12,8 @@ string, up to its end; and white space between the parts of markup.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import msgspec
@@ -34,6 +35,7 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.blocks.either_block import EitherBlock
+from tokenweir.stream.decode.parsers.blocks.function_block import CallReader, FunctionBlock
 from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBlock
@@ -43,13 +45,34 @@ from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.tools import tool_style_of
 
-BLOCKS: dict[str, type[Block]] = {
+BLOCKS: dict[str, Callable[[ToolStyle, ToolSchemas], Block]] = {
     "json": JsonBlock,
     "literals": LiteralBlock,
     "typed literals": TypedLiteralBlock,
     "parameters": ParameterBlock,
 }
 """Block classes, by a style's `grammar`."""
+
+
+def register_grammar(name: str, read: CallReader) -> None:
+    """Register a grammar of tool calls, which styles of this process then name as their `grammar`.
+
+    A block is held back up to the text that closes it, at most `MAX_BLOCK` characters. Then its calls are emitted. A block that is
+    longer, is cut short, or has no call is emitted as answer, with the reason.
+
+    Args:
+        name: The value of `ToolStyle.grammar`.
+        read: A function that gets the text between the opening and the closing text of a block, and the JSON schemas of the
+            request's tools by function name. It returns the name and the arguments of each call. It raises ValueError for
+            a text that is not a call; the message is the reason. Any other exception ends the answer.
+
+    Raises:
+        ValueError: A grammar has this name already.
+
+    """
+    if name in BLOCKS:
+        raise ValueError(f"there is a grammar {name!r} already")
+    BLOCKS[name] = partial(FunctionBlock, read)
 
 
 class ToolParser(Saved):

@@ -1,11 +1,12 @@
 """Blocks of tool calls: one class per grammar, which a style names, and their shared parts.
 
 `JsonBlock` reads calls in JSON, `ParameterBlock` tagged parameters, `LiteralBlock` calls in the syntax of a programming
-language, `TypedLiteralBlock` literals typed by the request's schemas, and `EitherBlock` JSON or another form.
+language, `TypedLiteralBlock` literals typed by the request's schemas, `FunctionBlock` calls that a registered function reads,
+and `EitherBlock` JSON or another form.
 To add another form of calls:
 
 1. Write a class that reads blocks (`Block` of `parsers/base.py`), in a file of its own here, on `SteppedBlock`, a
-   state machine with held text; `docs/howto/own-style.md` has a short, complete example. One object reads all blocks of
+   state machine with held text; `function_block.py` is the shortest. One object reads all blocks of
    an answer. It is made with the style and the schemas of the request's tools by function name; `begin(opener, call)`
    starts a block, with its opening text and the number of the last call.
 2. `feed(text, out)` adds pieces to `out` and returns the text behind the block, once it is `done`. For each call, first

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import msgspec
@@ -47,7 +48,7 @@ class EitherBlock(Saved):
         "_chosen": bool,
     }
 
-    def __init__(self, own: type[Block], style: ToolStyle, schemas: ToolSchemas) -> None:
+    def __init__(self, own: Callable[[ToolStyle, ToolSchemas], Block], style: ToolStyle, schemas: ToolSchemas) -> None:
         """Configure the block for a style; `own` reads the style's own form."""
         self._own: Block = own(style, schemas)
         if isinstance(style, ParameterStyle) and style.name_ends:  # the tag of a call contains its name

@@ -1,0 +1,143 @@
+"""Block of tool calls that a function reads, once its closing text has come; see `register_grammar` of `parsers/tools.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Literal
+
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    CUT_SHORT,
+    MAX_HEADER,
+    TOOL_CALL,
+    Piece,
+    ShortText,
+    check_restored,
+    find_mark,
+)
+from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.templates.styles.grammars import ToolStyle
+
+CallReader = Callable[[str, ToolSchemas], Iterable[tuple[str, Mapping[str, Any]]]]
+"""Function that returns the name and the arguments of each call in the text of a block. It raises ValueError for a text that
+is not a call; the message says why. It also gets the JSON schemas of the request's tools, by function name."""
+
+MAX_BLOCK = 1 << 15
+"""Most characters of a block between its opening and its closing text."""
+
+
+class FunctionBlock(SteppedBlock):
+    """Holds the text of a block up to its closing text, and emits the calls that a function finds there."""
+
+    __slots__ = ("_opener", "_read")
+
+    SAVED: ClassVar[dict[str, Any]] = SteppedBlock.HELD | {
+        "_state": Literal["opened", "broken", "done"],
+        "_opener": ShortText,
+    }
+
+    passage = None
+
+    def __init__(self, read: CallReader, style: ToolStyle, schemas: ToolSchemas) -> None:
+        """Configure the block for a style, whose calls `read` finds.
+
+        Raises:
+            ValueError: The style has no text that closes a block.
+
+        """
+        if not style.closes:
+            raise ValueError(
+                f"tool style {style.name!r}: a block of the grammar {style.grammar!r} needs a closing text"
+            )
+        super().__init__(style, schemas)
+        self._read = read
+
+    def begin(self, opener: str, call: int) -> None:
+        """Start a block."""
+        super().begin("", call)
+        self._opener = opener  # held, but no part of the text that is read
+
+    def leave_opener(self) -> None:
+        """Drop the opening text, which is part of the prompt and not of the answer."""
+        self._opener = ""
+
+    def check(self) -> None:
+        """Check a restored state; see `Saved.check`."""
+        super().check()
+        check_restored(self._undecided.length <= MAX_BLOCK, f"more than {MAX_BLOCK} characters are held")
+        check_restored(self._opener in ("", *self._style.opens), "this text opens no block")
+        check_restored(not (self.broken and self._opener), "text is held that has been given")
+
+    @property
+    def held(self) -> str:
+        """The text that no piece contains yet."""
+        return self._opener + super().held
+
+    def finish(self) -> list[Piece]:
+        """Flush the held text at the end of the answer; the block stays incomplete."""
+        out: list[Piece] = []
+        self._refuse(self._reason or CUT_SHORT, self._ahead, out)
+        self._ahead = ""
+        return out
+
+    def _opened(self, text: str, place: int, out: list[Piece]) -> int:
+        """Hold text up to the closing text, then emit the block's calls."""
+        end, mark = find_mark(text, place, (self._style.closes,))
+        room = MAX_BLOCK - self._undecided.length
+        if end - place > room:
+            self._hold_back(text, place, place + room)
+            self._refuse(f"no {self._style.closes!r} comes within {MAX_BLOCK} characters", "", out)
+            self._state = "broken"
+            return place + room
+        self._hold_back(text, place, end)
+        if not mark:
+            return self._wait(text, end)
+        self._state = "done"
+        try:
+            calls = [
+                (name, _json(name, arguments)) for name, arguments in self._read(str(self._undecided), self._schemas)
+            ]
+        except ValueError as error:
+            self._refuse(str(error)[:MAX_HEADER], mark, out)
+            return end + len(mark)
+        if not calls:
+            self._refuse("no call is in the block", mark, out)
+            return end + len(mark)
+        source, self._opener = self._opener + self._undecided.take() + mark, ""
+        for name, arguments in calls:
+            out.append(self._named(name, source))
+            out.append(Piece("", TOOL_CALL, arguments, call=self.call))
+            out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
+            source = ""
+        return end + len(mark)
+
+    def _refuse(self, reason: str, rest: str, out: list[Piece]) -> None:
+        """Emit the held text and the rest as answer, with the reason."""
+        self._reason = reason
+        source, self._opener = self._opener + self._undecided.take() + rest, ""
+        if source:
+            out.append(Piece(source, ANSWER, source, malformed=reason))
+
+    STEPS = {"opened": _opened, "broken": SteppedBlock._broken}  # noqa: RUF012 (the base class declares it)
+
+
+def _json(name: object, arguments: object) -> str:
+    """Return a call's arguments as JSON text.
+
+    Raises:
+        TypeError: The name or the arguments have the wrong type: a mistake of the function that read them.
+        ValueError: The arguments have a number or a text that JSON cannot have.
+
+    """
+    if not isinstance(name, str) or not isinstance(arguments, Mapping):
+        kinds = f"{type(name).__name__} and {type(arguments).__name__}"
+        raise TypeError(
+            f"a grammar's function gave {kinds} as a call, not its name as str and its arguments as a mapping"
+        )
+    if not name:
+        raise ValueError("a call has no name")
+    text = json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False)
+    text.encode()  # a lone surrogate
+    return text
