@@ -536,10 +536,10 @@ class JsonValue:
         """Return the state."""
 
     def restore(self, state: bytes) -> None:
-        """Go on in a state that `state` gave; `ValueError` for anything else."""
+        """Restore a state from `state`; `ValueError` for anything else."""
 
 class StopStrings:
-    """A text on its way to the first stop string; see `tokenweir.stream.decode.stops.StopStrings`."""
+    """Search for the first stop string; see `tokenweir.stream.decode.stops.StopStrings`."""
 
     @overload
     def __init__(self, stops: Sequence[str], include: bool = False) -> None: ...
@@ -550,52 +550,52 @@ class StopStrings:
     @property
     def held(self) -> str: ...
     def take(self, text: str, ignore: int = 0) -> str:
-        """Take more text; return what can no longer be part of a stop."""
+        """Take more text; return the text that can no longer be part of a stop."""
 
     def flush(self) -> str:
-        """Give the held text: no more follows that could make a stop of it."""
+        """Return the held text at the end: it can no longer become a stop."""
 
 class AnswerText:
-    """The text of an answer on its way out: which ids go with which text, up to a stop string.
+    """Assignment of an answer's ids to the text that is emitted, and the search for stop strings in that text.
 
-    An id goes with the last byte of its text; one that has none, or only a part of a character, with the next character.
-    All text that is added must come back, in order: by `send` if it goes out, by `take` if something else goes out for
-    it, by `drop` if nothing does. `RuntimeError` if more comes back than was added.
+    An id belongs to the last byte of its text. One without text, or with only a part of a character, belongs to the
+    next character. All text that is added must be returned in order: by `send` if it is emitted, by `take` if other
+    text is emitted in its place, by `drop` if none is. `RuntimeError` if more is returned than was added.
     """
 
     def __init__(self, stops: StopStrings) -> None:
-        """Begin with stop strings, which are those that others have, not a copy."""
+        """Start an answer. The stop strings are shared with the caller, not copied."""
 
     def enter(self, search: bool, drop: bool) -> None:
-        """Say of the text that comes back next whether stops count in it, and whether it is dropped."""
+        """Set whether stops count in the text that is returned next, and whether that text is dropped."""
 
     def think(self, on: bool) -> None:
-        """Say whether the ids of the text that comes back next count as thinking."""
+        """Set whether the ids of the text that is returned next count as thinking."""
 
     def add(self, ids: Iterable[int], text: str) -> None:
         """Add a text and the ids that end with it."""
 
     def send(self, text: str | None) -> tuple[str, list[int]]:
-        """Take back text to go out; return what is final, and the ids that go with it.
+        """Emit returned text; give the part that is final, and its ids.
 
-        None ends the search for stops: what is held of them is final.
+        None ends the search for stops: the text that was held for them is final.
         """
 
     def send_in_parts(self, text: str | None) -> list[tuple[str, list[int]]]:
-        """Do as `send` does, but return one text for each place where ids end."""
+        """Emit as `send` does, one text for each place where ids end."""
 
     def take(self, source: str) -> list[int]:
-        """Take back text that something else goes out for; return the ids that go with it."""
+        """Replace returned text by other text; give the ids that belong to it."""
 
     def drop(self, source: str) -> None:
-        """Take back text that nothing goes out for; its ids wait."""
+        """Remove returned text; its ids belong to the next text."""
 
     def finish(self) -> list[int]:
-        """Return the ids that are left: no text of theirs follows."""
+        """End the answer; return the remaining ids."""
 
     @property
     def count(self) -> int:
-        """How many ids have been added."""
+        """Number of ids that have been added."""
 
     @property
     def kept(self) -> int:
@@ -603,39 +603,39 @@ class AnswerText:
 
     @property
     def awaited(self) -> int:
-        """Bytes of text that have yet to come back, including those that have passed."""
+        """Bytes of text that have not been returned yet, including those emitted by the fast path."""
 
     @property
     def thinks(self) -> bool:
-        """What `think` has said, or a tag that `Detokenizer.feed` has cut out."""
+        """Whether ids count as thinking: set by `think`, or by a tag that `Detokenizer.feed` has removed."""
 
     @property
     def thinking(self) -> int:
-        """How many of them have counted as thinking, once they had gone out or waited for nothing but what does next."""
+        """Number of ids of thinking among those whose text has been emitted or dropped."""
 
     @property
     def thought(self) -> int:
-        """How many have if all that wait count as the next ones do."""
+        """Number of ids of thinking if all ids that wait count as the next ones do."""
 
     @property
     def stop_begun(self) -> bool:
-        """Whether the text ends with the beginning of a stop, which is held back unless stops are kept."""
+        """Whether the text ends with a proper prefix of a stop, which is held back unless stops are kept."""
 
     @property
     def matched(self) -> str | None:
-        """The stop that has ended the text."""
+        """The stop string that ended the text, or None."""
 
 class Passage:
-    """Text that a splitter need not see at once, because it knows what comes of it.
+    """Text for the fast path: the core emits it at once, because the splitter's result for it is known.
 
-    That is text without any of the characters `until`, or white space; which `scanner` takes too without being done or
-    wrong. If it were fed, it would come back as one piece of the splitter's `channel`, with the text as it is; or,
-    where it is `held`, as no piece at all. It is fed later, together with the text after it.
+    It is text without any of the characters `until`, or white space. `scanner` must accept it too, without being done
+    or wrong. If it were fed, the splitter would return it unchanged as one piece of its `channel`; or, where it is
+    `held`, no piece at all. It is fed later, together with the text after it.
 
-    A splitter may also name tags, which count wherever they begin behind such text: those with which thinking begins or
-    ends, those that begin a block of calls, and those that end one. Of one that ids end, `cross` is told; neither it nor
-    the text before it is ever fed. Other text that begins like a tag is fed. The tag that begins a block is held, since
-    it comes back with the pieces of the block; the others are cut out, with the text that was held before them.
+    A splitter may also name tags, which count wherever they begin behind such text: tags that begin or end thinking,
+    and tags that begin or end a block of calls. For a complete tag the splitter's `cross` is called; neither the tag
+    nor the text before it is ever fed. Other text that begins like a tag is fed. The tag that begins a block is held,
+    since it is part of the block's pieces. Other tags are removed, with the text that was held before them.
     """
 
     def __init__(
@@ -652,15 +652,14 @@ class Passage:
         """Describe the text.
 
         Args:
-            until: The characters at which something can begin that concerns the splitter, the tags' first ones included;
-                None for all but white space.
-            scanner: What follows the text; the decoder copies it.
+            until: The characters that end the text, the first ones of the tags included; None: any except white space.
+            scanner: The JSON value that the text continues; the decoder copies it.
             held: The splitter holds such text back, and up to `MAX_PASSED` bytes more of it.
             tags: The tags of thinking that count anywhere.
-            line_tags: Those that count first on their line but for white space.
+            line_tags: The tags of thinking that count only where white space alone precedes them on their line.
             openers: The tags that begin a block of calls.
-            closers: The tags that end one.
-            bare: Only white space has come on the line so far.
+            closers: The tags that end a block of calls.
+            bare: The line has only white space so far.
 
         """
 
@@ -682,11 +681,11 @@ class Passage:
     def held(self) -> bool: ...
 
 class Detokenizer:
-    """The ids of one answer to text.
+    """Decoder of one answer's ids to text, with a fast path for text that a splitter need not see at once.
 
-    Ids come in by `feed`, or one by one by `step`. The text that these and `flush` give must come back to `answer`. Text
-    of ids that cannot concern a splitter may pass at once (`let_pass`); it is given with the next text, and what comes
-    back of it then gives nothing more.
+    Ids are taken by `feed`, or one by one by `step`. The text that these and `flush` return is for the splitter, whose
+    pieces are returned to `answer`. `let_pass` sets the text that takes the fast path: it is emitted at once, and given
+    to the splitter together with the next text. When it is returned to `answer`, nothing is emitted again.
     """
 
     def __init__(
@@ -702,58 +701,59 @@ class Detokenizer:
         min_tokens: int,
         limit: int | None,
     ) -> None:
-        """Begin after a prompt.
+        """Start behind a prompt.
 
         Args:
-            tokens: What the ids stand for.
-            prompt_ids: What comes before.
-            skip_special: Control tokens stand for nothing.
+            tokens: The bytes of the ids.
+            prompt_ids: The ids of the prompt.
+            skip_special: Control tokens decode to nothing.
             whole_runs: As for `TokenBytes.decode`.
             stops: The stop strings; this object is left as it is.
-            ends: Ids that end the answer, which `feed` leaves alone.
-            shown: Ids that stand for a text whatever the table says.
-            splits: There is a splitter, which must be given all text; else what passes is not given.
-            min_tokens: No stop counts that completes before this many ids.
-            limit: The id that makes so many does not pass.
+            ends: Ids that end the answer; `feed` stops before them.
+            shown: Texts of ids that replace those of `tokens`.
+            splits: There is a splitter, which must be given all text. Without one, text of the fast path is not
+                returned.
+            min_tokens: Stops that complete before this many ids are ignored.
+            limit: The number of ids from which no id takes the fast path.
 
         """
 
     @property
     def answer(self) -> AnswerText:
-        """Where the ids go with their text; it lives in this object."""
+        """The assignment of ids to text; a part of this object."""
 
     def copy(self) -> Detokenizer:
-        """Return an independent copy, but for what may pass."""
+        """Return an independent copy, except that nothing takes the fast path."""
 
     def let_pass(self, passage: Passage | None) -> None:
-        """Say what may pass from here on; None for nothing, as at the beginning."""
+        """Set the text that takes the fast path from here on; None, as at the beginning, for no text."""
 
     def feed(self, ids: list[int], place: int) -> tuple[str, list[int], int, tuple[str, bool] | None]:
-        """Take ids from `place` on, as long as their text passes, and one more.
+        """Take ids from `place` on, as long as they take the fast path, and one more.
 
         Returns:
-            The text that goes out, and the ids that go with it; the place of the first id that was not taken; and what
-            the last one gives, with whether that is a tag. It is the text behind what has gone out, with all that has
-            passed before and was not given; or the tag of the passage that it ends: `answer` has back all that has
-            passed, and the tag if that is cut out. None if all ids have passed, or if the next one ends the answer or
-            is none that `feed` takes.
+            The text that is emitted, and its ids; the place of the first id that was not taken; and the text for the
+            splitter, with whether it is a tag. That text is what was emitted but not given yet, and the text of the
+            last id; or the complete tag of the passage. Behind a tag, `answer` counts the emitted text as returned, and
+            the tag too if it is removed. None if all ids took the fast path, or if the next one ends the answer or is
+            not an id.
 
         """
 
     def step(self, token_id: int) -> str:
-        """Take any one id; return its text, with what has passed before it and was not given."""
+        """Take one id; return its text, behind the text that was emitted but not given to the splitter yet."""
 
     def unseen(self) -> str:
-        """Return the text that has passed and was not given, and what may have become a tag."""
+        """Return the text that was emitted but not given to the splitter yet, and a prefix of a tag behind it."""
 
     def flush(self) -> str:
-        """End the decoding; return the text that is left to be given."""
+        """End the decoding; return the rest of the text for the splitter."""
 
     def state(self) -> bytes:
-        """Return the state, but for what `let_pass`, `enter` and `limit` say; nothing may be unseen."""
+        """Return the state, except the values of `let_pass`, `enter` and `limit`; `unseen` must be empty."""
 
     def restore(self, state: bytes) -> None:
-        """Go on in a state that `state` gave; `ValueError` for what is none."""
+        """Restore a state from `state`; `ValueError` for anything else."""
 
     limit: int | None
     """Write only: as for the constructor."""

@@ -1,9 +1,11 @@
-"""`tool_choice`: enforced by an engine that can be held to a JSON schema, told by a template that reads it, or refused.
+"""`tool_choice`: enforced by an engine that honours a JSON schema, shown by a template that reads it, or refused.
 
-A choice that nobody hears would be dropped without a word, and the answer would look as if the model had been asked. An
-engine that honours a schema is certain: the answer is then a list of calls as JSON (`CALL_LIST`), whatever markup the
-model has for calls, and has no thinking, which the schema would not allow. A template can only tell the model. "none" can
-be had from every template, by not showing the tools.
+A choice that neither honours is refused, because the answer would look as if the model had been asked. A schema
+guarantees the
+choice: the answer is then a list of calls as JSON (`CALL_LIST`), whatever markup the model has for calls. It has no
+    thinking,
+which the schema would not allow. A template can only tell the model. "none" works with every template: the tools are
+not shown.
 """
 
 from __future__ import annotations
@@ -21,18 +23,18 @@ ToolChoice = str | Mapping[str, Any]  # "auto", "none", "required", or one funct
 Tools = Sequence[Mapping[str, Any]]
 
 CALL_LIST = "xlam"
-"""The tool style of an answer that fits `HeardChoice.json_schema`."""
+"""The tool style of an answer that fits `ResolvedToolChoice.json_schema`."""
 
 _NO_THINKING = {"enable_thinking": False, "thinking": False}
 
 
-class HeardChoice(Struct, frozen=True):
-    """A choice of tools that is honoured.
+class ResolvedToolChoice(Struct, frozen=True):
+    """A choice of tools, and the arguments that make template and engine honour it.
 
     Attributes:
-        tools: The tools to show. One function is asked for by showing no other one and requiring a call.
-        variables: For `ChatTemplate.render`.
-        json_schema: What the engine is to hold the answer to; None if the model is left to its own markup.
+        tools: The tools to show. For a named function, that one alone, and a call is required.
+        variables: Variables for `ChatTemplate.render`.
+        json_schema: The schema of the answer for the engine; None if the model writes calls in its own markup.
 
     """
 
@@ -41,40 +43,41 @@ class HeardChoice(Struct, frozen=True):
     json_schema: dict[str, Any] | None = None
 
 
-def honour_tool_choice(
+def resolve_tool_choice(
     template: ChatTemplate,
     tools: Tools | None,
     tool_choice: ToolChoice | None,
     parallel_tool_calls: bool | None,
     *,
     forces: bool = False,
-) -> HeardChoice:
-    """Find out who honours a choice, and what it takes.
+) -> ResolvedToolChoice:
+    """Resolve a choice to the arguments of template and engine.
 
     Args:
         template: The model's template.
         tools: The functions that the model may call.
         tool_choice: "auto" or None leaves it to the model; "none", "required", or one function:
             `{"type": "function", "function": {"name": ...}}`, or with the name beside the type.
-        parallel_tool_calls: Whether an answer may have several calls; None leaves it to the model. A template is told if
-            it reads this, and a schema limited; else it is the decoder that ends the answer after the first call.
-        forces: Whether the engine can be held to a JSON schema.
+        parallel_tool_calls: Whether an answer may have several calls; None leaves it to the model. A template that
+            reads this variable gets it, and a schema is limited to one call. Otherwise the decoder ends the answer
+            after the first.
+        forces: Whether the engine honours a JSON schema.
 
     Raises:
-        TemplateError: The choice is none of these, names no tool, or is one that neither engine nor template hears; or
-            the tools are not as `ChatTemplate.render` takes them.
+        TemplateError: The choice has another form, names no tool, or is honoured by neither engine nor template; or the
+            tools are not as `ChatTemplate.render` takes them.
 
     """
     reads_choice = "tool_choice" in template.variables
     if tool_choice == "none" and not (tools and reads_choice):
-        return HeardChoice(None)
+        return ResolvedToolChoice(None)
     variables: dict[str, Any] = {}
     if tools and parallel_tool_calls is not None and "parallel_tool_calls" in template.variables:
         variables["parallel_tool_calls"] = parallel_tool_calls
     if tool_choice is None or tool_choice == "auto":
-        return HeardChoice(tools, variables)
+        return ResolvedToolChoice(tools, variables)
     if tool_choice == "none":
-        return HeardChoice(tools, variables | {"tool_choice": "none"})
+        return ResolvedToolChoice(tools, variables | {"tool_choice": "none"})
     name = None if tool_choice == "required" else _name(tool_choice)
     tools = read_tools(tools) or []
     shown = [tool for tool in tools if name is None or _field(tool, "name") == name]
@@ -89,15 +92,15 @@ def honour_tool_choice(
             f"and the chat template {template.name!r} does not read it"
         )
     if not forces:
-        return HeardChoice(shown, variables)
+        return ResolvedToolChoice(shown, variables)
     one = name is not None or parallel_tool_calls is False
-    return HeardChoice(shown, _NO_THINKING | variables, call_list_schema(shown, one=one))
+    return ResolvedToolChoice(shown, _NO_THINKING | variables, call_list_schema(shown, one=one))
 
 
 def call_list_schema(tools: Tools, *, one: bool) -> dict[str, Any]:
-    """Describe a list of calls of some functions, of at least one; of `one` only if that is true.
+    """Return the schema of a list of at least one call of some functions; of exactly one call with `one`.
 
-    References within a function's parameters are led to where these stand in the whole.
+    References within a function's parameters are rewritten to their place in the whole schema.
     """
     definitions: dict[str, Any] = {}
     calls = []
@@ -123,7 +126,7 @@ def call_list_schema(tools: Tools, *, one: bool) -> dict[str, Any]:
 
 
 def _lead(schema: Any, root: str) -> Any:
-    """Copy a schema whose references begin at `root`."""
+    """Copy a schema, and make its references begin at `root`."""
     if isinstance(schema, Mapping):
         return {
             key: root + value[1:]
@@ -135,7 +138,7 @@ def _lead(schema: Any, root: str) -> Any:
 
 
 def _name(tool_choice: ToolChoice) -> str:
-    """The function that a choice names."""
+    """Return the name of the function that a choice requires."""
     name = _field(tool_choice, "name")
     if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "function" and isinstance(name, str) and name:
         return name
@@ -143,6 +146,6 @@ def _name(tool_choice: ToolChoice) -> str:
 
 
 def _field(value: object, field: str) -> Any:
-    """A field of a tool's description or of a choice; both write it with a `function` around it or without."""
+    """Return a field of a tool's description or of a choice, which may stand inside of `function`."""
     function = value.get("function", value) if isinstance(value, Mapping) else None
     return function.get(field) if isinstance(function, Mapping) else None

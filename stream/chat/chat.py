@@ -193,7 +193,7 @@ async def answer(
 
     Args:
         prompt_ids: The prompt.
-        options: Options of each answer's decoder but for the prompt's ids, `max_tokens` and `index`.
+        options: Options of each answer's decoder, except the prompt's ids, `max_tokens` and `index`.
         engine: As for `chat()`.
         tokenizer: As for `chat()`.
         sampling: As `AnswerPlan.fit` returns it.

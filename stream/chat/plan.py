@@ -22,7 +22,7 @@ from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.shown import style_of_answer
-from tokenweir.templates.tool_choice import CALL_LIST, HeardChoice, ToolChoice, Tools, honour_tool_choice
+from tokenweir.templates.tool_choice import CALL_LIST, ResolvedToolChoice, ToolChoice, Tools, resolve_tool_choice
 
 SHORT_PROMPT = 4000
 """Characters of messages that are rendered and encoded without a thread."""
@@ -39,7 +39,7 @@ class AnswerRequest(Struct, frozen=True, kw_only=True):
         prompt: A text or its ids to continue, in place of messages; thinking and calls stay in the answer's text.
         sampling: How to generate.
         tools: Functions that the model may call, as JSON schemas.
-        tool_choice: Which of them it is to call, as `honour_tool_choice` takes it.
+        tool_choice: Which of them it is to call, as `resolve_tool_choice` takes it.
         parallel_tool_calls: Whether the answer may have several calls; None leaves it to the model.
         template_kwargs: Variables for the template. They win over those that a choice of tools sets.
         output: Options of the decoder that the caller chose.
@@ -67,8 +67,8 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         template_kwargs: Variables for the template.
         history_thinking: What thinking tags in an assistant's content are.
         sampling: What the engine is asked for, a schema for a choice of tools included.
-        decoder_options: Options of the decoder but for the prompt's ids, `max_tokens` and `index`.
-        calls_as_json: The engine is held to a list of calls as JSON.
+        decoder_options: Options of the decoder, except the prompt's ids, `max_tokens` and `index`.
+        calls_as_json: The engine gets the schema of a list of calls, so the answer is that list as JSON.
 
     """
 
@@ -109,7 +109,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         )
 
     def check_prompt(self, tokenizer: Tokenizer, prompt_ids: Sequence[int]) -> None:
-        """Refuse a prompt that opens thinking if the engine is held to a list of calls, whose schema has no room for it.
+        """Refuse a prompt that opens thinking if the answer is a list of calls as JSON, whose schema forbids thinking.
 
         Raises:
             TemplateError: The prompt does.
@@ -172,7 +172,7 @@ def plan_answer(
             of another form than `json_schema` or `grammar` do.
 
     """
-    choice = honour_tool_choice(
+    choice = resolve_tool_choice(
         template,
         request.tools,
         request.tool_choice,
@@ -197,7 +197,7 @@ def plan_answer(
     )
 
 
-def _decoder_options(request: AnswerRequest, choice: HeardChoice, template: ChatTemplate) -> DecoderOptions:
+def _decoder_options(request: AnswerRequest, choice: ResolvedToolChoice, template: ChatTemplate) -> DecoderOptions:
     """Combine the options of the caller with those that the sampling, the template and the choice of tools imply."""
     sampling = request.sampling
     options = cast(DecoderOptions, dict(request.output))

@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.templates.tool_choice import call_list_schema, honour_tool_choice
+from tokenweir.templates.tool_choice import call_list_schema, resolve_tool_choice
 
 DEAF = ChatTemplate("{{ tools | length if tools else 0 }}")
 HEARING = ChatTemplate(
@@ -17,9 +17,9 @@ TOOLS = [{"type": "function", "function": {"name": name}} for name in ("a", "b")
 
 
 def rendered(template, tool_choice, parallel=None, tools=TOOLS):
-    heard = honour_tool_choice(template, tools, tool_choice, parallel)
-    assert heard.json_schema is None
-    return template.render([], tools=heard.tools, **heard.variables).text
+    resolved = resolve_tool_choice(template, tools, tool_choice, parallel)
+    assert resolved.json_schema is None
+    return template.render([], tools=resolved.tools, **resolved.variables).text
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_tools_that_templates_would_refuse_are_refused():
         (5, "^tools must be a list, not int: write "),
     ):
         with pytest.raises(TemplateError, match=message):
-            honour_tool_choice(DEAF, tools, "required", None, forces=True)
+            resolve_tool_choice(DEAF, tools, "required", None, forces=True)
 
 
 # -- an engine that can be held to a schema ----------------------------------------------------------------------------
@@ -106,12 +106,12 @@ CALLS = [{"type": "function", "function": WEATHER}, {"type": "function", "functi
     ],
 )
 def test_an_engine_is_held_to_a_list_of_calls(template, choice, parallel, names, most):
-    heard = honour_tool_choice(template, CALLS, choice, parallel, forces=True)
-    items = heard.json_schema["items"].get("anyOf", [heard.json_schema["items"]])
+    resolved = resolve_tool_choice(template, CALLS, choice, parallel, forces=True)
+    items = resolved.json_schema["items"].get("anyOf", [resolved.json_schema["items"]])
     assert [item["properties"]["name"]["enum"] for item in items] == [[name] for name in names]
-    assert heard.json_schema.get("maxItems") == most
-    assert (heard.variables["enable_thinking"], heard.variables["thinking"]) == (False, False)
-    assert heard.variables.get("tool_choice") == ("required" if template is HEARING else None)
+    assert resolved.json_schema.get("maxItems") == most
+    assert (resolved.variables["enable_thinking"], resolved.variables["thinking"]) == (False, False)
+    assert resolved.variables.get("tool_choice") == ("required" if template is HEARING else None)
 
 
 @pytest.mark.parametrize(

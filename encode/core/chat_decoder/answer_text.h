@@ -1,9 +1,9 @@
-// The text of an answer between decoding and going out: which ids go with which text, up to a stop string.
+// Assignment of an answer's ids to the text that is emitted, and the search for stop strings in that text.
 //
-// Ids come with their text (`add`), which then comes back, all of it and in order: what goes out (`search`, `let_go`)
-// is searched for stops where they count; for other text something else goes out (`take`), or nothing (`drop`). Text
-// may also pass: it goes out at once, and is left out when it comes back. What comes back without having been added is
-// refused.
+// Ids are added with their text (`add`). The splitter returns all of that text in order. Text that is emitted
+// (`search`, `let_go`) is searched for stops where they count. Other text is replaced (`take`) or removed (`drop`).
+// Text of the fast path (`pass`) is emitted at once, and skipped when it is returned. Returning text that was not added
+// is an error.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace tokenweir {
 
-// The stops of an answer, which others may read as well. A copy has stops of its own.
+// The stops of an answer, shared with its other readers. A copy has stops of its own.
 class SharedStops {
  public:
   explicit SharedStops(std::shared_ptr<StopStrings> stops) : stops_(std::move(stops)) {}
@@ -41,44 +41,44 @@ class SharedStops {
 template <class Id>
 class AnswerText {
  public:
-  // No stop counts that completes before `min_tokens` ids.
+  // Stops that complete before `min_tokens` ids are ignored.
   explicit AnswerText(std::shared_ptr<StopStrings> stops, size_t min_tokens = 0)
       : stops_(std::move(stops)), min_tokens_(min_tokens) {}
 
-  // Whether stops count in the text that comes back next, and whether that is dropped.
+  // Sets whether stops count in the text that is returned next, and whether that text is dropped.
   void enter(bool search, bool drop) {
     search_ = search;
     drop_ = drop;
   }
 
-  // Whether the ids of the text that comes back next count as thinking.
+  // Sets whether the ids of the text that is returned next count as thinking.
   void think(bool on) {
     thinking_ = thinking();
     since_ = pending_.passed();
     thinks_ = on;
   }
 
-  // Adds an id that ends with the next `length` bytes; not `whole` if the last of its own begin the character after.
+  // Adds an id that ends with the next `length` bytes; `whole` is false if its last bytes begin the next character.
   void add(Id id, size_t length, bool whole) {
     count();
     extend(length);
     pending_.add(std::move(id), length > 0 && whole);
   }
 
-  // Adds an id that ends with the last byte that was added; or with the next character, if it has no text.
+  // Adds an id that ends with the last byte that was added, or, without text, with the next character.
   void add_at_end(Id id, bool has_text) {
     count();
     pending_.add(std::move(id), has_text);
   }
 
-  // Adds text that no id comes with.
+  // Adds text without an id.
   void extend(size_t length) { pending_.extend(length); }
 
-  // Searches a text that is to pass; returns false, and has not searched it, if a stop completes in it.
+  // Searches text of the fast path. Returns false, and changes nothing, if a stop completes in it.
   bool skim(std::string_view text) { return stops_->skim(text); }
 
-  // Lets text pass that `skim` has seen, behind the `held` that the stops held before. `text` becomes what goes out. It
-  // comes back later, or not.
+  // Emits text of the fast path that `skim` has searched, behind `held`, which the stops held before. `text` becomes
+  // the emitted text. `comes_back`: the splitter returns it later.
   void pass(std::string& text, std::string_view held, bool comes_back) {
     if (comes_back) ahead_ += text.size();
     back_ += text.size();
@@ -89,8 +89,8 @@ class AnswerText {
     let_go(text);
   }
 
-  // A tag of `length` bytes comes, with which thinking begins or ends. It is cut out, and its ids count as thinking; the
-  // text that has passed before it does not come back. What the stops have held goes out, at the end of `sent`.
+  // Removes a tag of `length` bytes that begins or ends thinking; its ids count as thinking. The text emitted before it
+  // is not returned any more. Text that the stops have held is emitted, at the end of `sent`.
   void cross(size_t length, std::string& sent) {
     ahead_ = 0;
     end_search(sent);
@@ -100,17 +100,17 @@ class AnswerText {
     think(!closes);
   }
 
-  // A tag comes with which a block of calls begins. The text that has passed before it does not come back; the tag does.
+  // Begins a block of calls at its tag. The text emitted before the tag is not returned any more; the tag is.
   void keep_back() { ahead_ = 0; }
 
-  // A tag comes with which a block of calls ends. It is cut out, with all text that has not come back. What the stops have
-  // held goes out, at the end of `sent`.
+  // Ends a block of calls: removes its tag, and all text that was not returned. Text that the stops have held is
+  // emitted, at the end of `sent`.
   void drop_rest(std::string& sent) {
     end_search(sent);
     drop(pending_.end() - back_);
   }
 
-  // Takes back text to go out; appends to `sent` what is final, for `let_go`.
+  // Searches returned text for stops; appends the final part to `sent`, for `let_go`.
   void search(std::string_view text, std::string& sent) {
     text.remove_prefix(come_back(text.size()));
     if (!search_) {
@@ -122,18 +122,17 @@ class AnswerText {
     stops_->take(text, ignore, sent);
   }
 
-  // Ends the search: appends to `sent` what is held, since no stop reaches over what comes, for `let_go`.
+  // Ends the search, because no stop reaches over markup: appends the held text to `sent`, for `let_go`.
   void release(std::string& sent) { stops_->flush(sent); }
 
-  // Text goes out, and its ids are ready; or `text` becomes empty, since it is dropped.
+  // Emits text, whose ids are ready then; or clears `text`, if it is dropped.
   void let_go(std::string& text) {
     if (!drop_) return pending_.send(text.size());
     pending_.drop(text.size());
     text.clear();
   }
 
-  // Text goes out in parts, one for each place in it where ids end; `give(part)` is called when the ids of one are
-  // ready.
+  // Emits text in parts, one for each place where ids end. Calls `give(part)` when the ids of a part are ready.
   template <class Give>
   void let_go_in_parts(std::string& text, Give&& give) {
     if (drop_) return let_go(text);
@@ -147,26 +146,26 @@ class AnswerText {
     }
   }
 
-  // Takes back `length` bytes of text that something else goes out for, or nothing.
+  // Replaces `length` bytes of returned text by other text (`take`), or removes them (`drop`).
   void take(size_t length) {
     drop(length);
     pending_.release();
   }
   void drop(size_t length) { pending_.drop(length - come_back(length)); }
 
-  // No text follows: the ids that are left are done.
+  // Ends the text: the remaining ids are ready.
   void finish() { pending_.finish(); }
 
-  // Bytes of text that have yet to come back, including those that have passed.
+  // Bytes of text that have not been returned yet, including those of the fast path.
   size_t awaited() const { return pending_.end() - back_ + ahead_; }
 
-  // Whether all text has come back or passed.
+  // Whether all text has been returned or took the fast path.
   bool is_back() const { return back_ == pending_.end(); }
 
   bool searches() const { return search_; }
   bool thinks() const { return thinks_; }
 
-  // How many ids have counted as thinking; and how many do if all that have been added are what the next ones are.
+  // Number of ids of thinking whose text is done; and the number if all added ids count as the next ones do.
   size_t thinking() const { return thinks_ ? thinking_ + pending_.passed() - since_ : thinking_; }
   size_t thought() const { return thinks_ ? thinking_ + count_ - since_ : thinking_; }
 
@@ -174,7 +173,7 @@ class AnswerText {
   const StopStrings& stops() const { return *stops_.operator->(); }
   PendingIds<Id>& pending() { return pending_; }
 
-  // Where it is, but for what `enter` has said.
+  // Saves the state, except the values of `enter`.
   template <class Number>
   void save(Saver& to, Number&& number) const {
     stops_->save(to);
@@ -183,7 +182,7 @@ class AnswerText {
     to.number(thinks_);
   }
 
-  // `ids`: how many ids the vocabulary has; a state with another id is refused.
+  // Loads a state; one with an id outside of the `ids` of the vocabulary is refused.
   template <class MakeId>
   void load(Loader& from, size_t ids, MakeId&& id) {
     stops_->load(from);
@@ -205,7 +204,7 @@ class AnswerText {
     if (++count_ == min_tokens_) floor_ = pending_.end();
   }
 
-  // Lets go what the stops have held, at the end of `sent`: none reaches over markup.
+  // Emits the text that the stops have held, at the end of `sent`: no stop reaches over markup.
   void end_search(std::string& sent) {
     if (!search_) return;
     std::string held;
@@ -214,7 +213,7 @@ class AnswerText {
     sent += held;
   }
 
-  // Counts text that comes back; returns how many bytes of it have passed before.
+  // Counts returned text; returns how many bytes of it took the fast path.
   size_t come_back(size_t length) {
     const size_t passed = std::min(ahead_, length);
     if (length - passed > pending_.end() - back_) throw std::logic_error("text comes back that was not given");
@@ -227,11 +226,11 @@ class AnswerText {
   PendingIds<Id> pending_;
   size_t min_tokens_;
   bool search_ = false, drop_ = false;
-  size_t back_ = 0, ahead_ = 0;  // bytes that have come back or passed; of these, that have yet to come back
+  size_t back_ = 0, ahead_ = 0;  // bytes returned or emitted by the fast path; of these, not returned yet
   size_t count_ = 0;
   bool thinks_ = false;
-  size_t thinking_ = 0, since_ = 0;  // ids of thinking, without those that have passed since so many had
-  size_t floor_ = 0;                 // the position before which no stop may complete, once `min_tokens` have come
+  size_t thinking_ = 0, since_ = 0;  // ids of thinking before the last change, and all done ids at that time
+  size_t floor_ = 0;                 // no stop may complete before this position, once there are `min_tokens` ids
 };
 
 }  // namespace tokenweir

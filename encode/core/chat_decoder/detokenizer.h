@@ -1,10 +1,10 @@
-// The ids of one answer to text.
+// Decoder of one answer's ids to text, with a fast path for text that the splitter need not see at once.
 //
-// An id's text goes to whoever splits it into answer, thinking and tool calls; what that makes of it comes back to the
-// `AnswerText`. Most ids cannot concern the splitter: a `Passage` says which. Their text passes: it goes out, or is
-// held, at once. It is given to the splitter together with the next text that does concern it; what comes back of it
-// has gone out before, and is left out then. A tag that the passage knows is only named; neither it nor what has passed
-// before it is given. A tag of thinking, or one that ends a block of calls, is cut out here.
+// The splitter assigns an id's text to answer, thinking and tool calls, and returns its pieces to `AnswerText`. Most
+// ids have text whose pieces are known; a `Passage` describes it. This text takes the fast path: it is emitted, or
+// held, at once. The splitter gets it together with the next text of the slow path, and returns it as text that was
+// emitted before. A complete tag of the passage is reported by name; neither it nor the text emitted before it is given
+// to the splitter. Tags of thinking, and those that end a block of calls, are removed here.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 
 namespace tokenweir {
 
-// What does not change during an answer.
+// The options of an answer.
 struct AnswerRules {
   AnswerRules(std::vector<int64_t> end_ids, std::unordered_map<int64_t, std::string> shown_texts, bool has_splitter)
       : end_ids(std::move(end_ids)), shown(std::move(shown_texts)), marked(all()), splits(has_splitter) {}
@@ -35,7 +35,7 @@ struct AnswerRules {
   // Whether an id ends the answer.
   bool ends(int64_t id) const { return std::find(end_ids.begin(), end_ids.end(), id) != end_ids.end(); }
 
-  // What an id stands for whatever the table says, or null.
+  // The text that replaces an id's own, or null.
   const std::string* text(int64_t id) const {
     const auto found = shown.find(id);
     return found == shown.end() ? nullptr : &found->second;
@@ -54,22 +54,22 @@ struct AnswerRules {
   }
 };
 
-// Text that a splitter need not see at once: none of the characters `until`, or nothing but white space. A JSON value may
-// follow it, and must go on.
+// Text that takes the fast path: it has none of the characters `until`, or only white space. If it is part of a JSON
+// value, the value must be unfinished behind it.
 class Passage {
  public:
-  // What a text is to the tags: none of them, the beginning of one, a tag of thinking, or one that begins or ends a block
-  // of calls.
+  // Match of a text with the tags: no match, a proper prefix, a tag of thinking, or one that begins or ends a block of
+  // calls.
   enum class Match { kNone, kBeginning, kTag, kOpener, kCloser };
 
   // The tags of an answer.
   struct Tags {
-    std::vector<std::string> anywhere, line;    // of thinking; `line` counts first on its line but for white space
+    std::vector<std::string> anywhere, line;    // of thinking; `line`: only white space precedes them on their line
     std::vector<std::string> openers, closers;  // of blocks of calls
   };
 
-  // The text begins behind nothing but white space on its line, or not. Of other characters with the same first byte as
-  // one of `until` the text does not pass either. Without `until` it is white space.
+  // `is_bare`: only white space precedes the text on its line. Bytes are compared, so a character with the first byte
+  // of one in `until` ends the text too. Without `until`, any character except white space does.
   Passage(std::optional<std::string> chars, bool is_held, Tags all_tags, bool is_bare)
       : until(std::move(chars)), held(is_held), tags(std::move(all_tags)), bare(is_bare) {
     stops_.fill(!until);
@@ -82,7 +82,7 @@ class Passage {
     return std::none_of(text.begin(), text.end(), [this](char c) { return stops_[static_cast<uint8_t>(c)]; });
   }
 
-  // Matches `text` behind the text that has passed, which comes in two parts.
+  // Matches `text` behind the text of the fast path, which is given in two parts.
   Match match(std::string_view text, std::string_view passed, std::string_view more) const {
     Match found = match_one(tags.anywhere, text, Match::kTag);
     if (found == Match::kNone) found = match_one(tags.openers, text, Match::kOpener);
@@ -103,8 +103,8 @@ class Passage {
     return Match::kNone;
   }
 
-  // Whether a line is bare after more text. Behind white space outside of ASCII it is not: the tag then goes the long
-  // way, through the splitter, which knows better.
+  // Whether a line has only white space after more text. White space outside of ASCII does not count here: the tag then
+  // takes the slow path, through the splitter, which counts it.
   static bool bare_after(std::string_view text, bool before) {
     const size_t line = text.rfind('\n');
     const std::string_view last = line == std::string_view::npos ? text : text.substr(line);
@@ -117,14 +117,14 @@ class Passage {
 template <class Id>
 class Detokenizer {
  public:
-  // What came of a call of `feed`.
+  // Result of `feed`: all ids took the fast path, text for the splitter, or a tag.
   enum class Fed { kPassed, kGiven, kTag };
 
-  // The id that makes the count reach `limit` never passes.
+  // The id that makes the count reach `limit` never takes the fast path.
   Detokenizer(DecodeState state, AnswerText<Id> answer, std::shared_ptr<const AnswerRules> rules, size_t limit)
       : state_(std::move(state)), answer_(std::move(answer)), rules_(std::move(rules)), limit_(limit) {}
 
-  // What may pass from here on, or nothing; `value` must go on after all of it.
+  // Sets the text that takes the fast path from here on, or null; `value` must be unfinished behind all of it.
   void let_pass(std::shared_ptr<const Passage> passage, std::optional<JsonValue> value = {}) {
     expect(unseen_.empty() && tag_.empty(), "text has passed that was not given");
     expect(!passage || passage->held || answer_.is_back(), "text was given that has not come back");
@@ -132,10 +132,12 @@ class Detokenizer {
     value_ = std::move(value);
   }
 
-  // Takes ids from `place` on, before `end`, as long as their text passes, and one more. Its text is given as `next`
-  // behind the text that has passed and was not given; or `next` becomes the tag that it ends. Returns the place behind
-  // the last one, and which of these it was. It ends early before an id that ends the answer, and before what is no id.
-  // `id_at(i)` gives an id's number, -1 for what is none, and `keep(i)` the id. `sent` becomes what goes out.
+  // Takes ids from `place` on, before `end`, as long as they take the fast path, and one more. `next` becomes the text
+  // for the
+  // splitter: what was emitted but not given yet, and the text of that id; or the tag that the id completes. Returns
+  // the place behind the last id, and the result. Ends early before an id that ends the answer, and before a value that
+  // is not an id. `id_at(i)` returns an id's number, or -1 for a value that is not an id; `keep(i)` returns the id.
+  // `sent` becomes the emitted text.
   template <class IdAt, class Keep>
   std::pair<size_t, Fed> feed(size_t place, size_t end, IdAt&& id_at, Keep&& keep, std::string& sent,
                               std::string& next) {
@@ -176,7 +178,7 @@ class Detokenizer {
     return {place, fed};
   }
 
-  // Takes any one id; appends to `next` the text that is to be given.
+  // Takes one id; appends the text for the splitter to `next`.
   void step(Id id, size_t number, std::string& next) {
     next += unseen();
     const size_t before = next.size();
@@ -184,7 +186,7 @@ class Detokenizer {
     add(std::move(id), next.size() - before);
   }
 
-  // Takes the text that has passed and was not given, and what may have become a tag.
+  // Takes the text that was emitted but not given to the splitter yet, and the prefix of a tag behind it.
   std::string unseen() {
     std::string text = std::exchange(unseen_, {});
     text += tag_;
@@ -192,7 +194,7 @@ class Detokenizer {
     return text;
   }
 
-  // Ends the decoding: appends the text that is left to be given.
+  // Ends the decoding: appends the rest of the text for the splitter.
   void flush(std::string& next) {
     next += unseen();
     const size_t before = next.size();
@@ -204,7 +206,7 @@ class Detokenizer {
 
   AnswerText<Id>& answer() { return answer_; }
 
-  // Where it is; not what may pass, nor what `AnswerText::enter` has said.
+  // Saves the state, except the values of `let_pass` and `AnswerText::enter`.
   template <class Number>
   void save(Saver& to, Number&& number) const {
     expect(unseen_.empty() && tag_.empty(), "text has passed that was not given");
@@ -245,7 +247,7 @@ class Detokenizer {
     if (tag == Passage::Match::kCloser) answer_.drop_rest(sent);
   }
 
-  // Lets text pass behind what the stops have held. `text` becomes what goes out.
+  // Emits text of the fast path behind the text that the stops have held. `text` becomes the emitted text.
   void pass(std::string& text, std::string_view held, bool keeps) {
     if (rules_->splits) unseen_ += text;
     if (keeps) return text.clear();
@@ -257,8 +259,8 @@ class Detokenizer {
   std::shared_ptr<const AnswerRules> rules_;
   std::shared_ptr<const Passage> passage_;
   std::optional<JsonValue> value_;
-  std::string unseen_;  // text that has passed and was not given
-  std::string tag_;     // text behind it that has not passed: the beginning of a tag
+  std::string unseen_;  // text that was emitted but not given to the splitter yet
+  std::string tag_;     // text behind it that was not emitted: a proper prefix of a tag
   size_t limit_;
 };
 

@@ -1,8 +1,8 @@
-// One JSON value, checked as its text comes: the arguments of a tool call, while a model writes them.
+// Incremental check of one JSON value: the arguments of a tool call, while a model writes them.
 //
 // The grammar is that of RFC 8259 and nothing more: no NaN, no comments, no control characters in strings. So a value
-// that is done is one that any JSON parser reads. Nothing of the text is kept: a state is some 50 bytes, one bit a level of
-// objects and arrays, and costs nothing to copy. That strings are UTF-8 is left to whoever gives the text.
+// that is done can be read by any JSON parser. The text is not stored: the state is some 50 bytes, with one bit a level
+// of objects and arrays, and is cheap to copy. The caller ensures that strings are UTF-8.
 #pragma once
 
 #include <bitset>
@@ -36,7 +36,7 @@ class JsonValue {
     return at;
   }
 
-  // Takes text if the value goes on after all of it, and otherwise nothing.
+  // Takes text if the value is valid and unfinished behind all of it; otherwise takes nothing and returns false.
   bool pass(std::string_view text) {
     JsonValue next = *this;
     if (next.feed(text) < text.size() || next.done_ || next.failure_ != Failure::kNone) return false;
@@ -52,7 +52,7 @@ class JsonValue {
       failure_ = Failure::kUnclosed;
   }
 
-  // Whether the value is whole. A number is only once a character has come that is none of it, or the end.
+  // Whether the value is complete. A number is complete when another character or the end of the text has come.
   bool done() const { return done_; }
 
   Failure failure() const { return failure_; }
@@ -89,7 +89,7 @@ class JsonValue {
     return value;
   }
 
-  // What it cannot stand in.
+  // The place in which `wrong` cannot stand.
   const char* where() const {
     return state_ == State::kString                            ? "a string"
            : state_ == State::kEscape || state_ == State::kHex ? "a JSON escape"
@@ -136,8 +136,8 @@ class JsonValue {
     }
   }
 
-  // Takes one character, if it can. One that cannot stand there either ends a number, which sees to the state and leaves
-  // the character to be looked at again, or is a failure.
+  // Takes one character, if it can. One that cannot stand there either ends a number, which sees to the state and
+  // leaves the character to be looked at again, or is a failure.
   bool take(char c) {
     switch (state_) {
       case State::kString:

@@ -1,6 +1,6 @@
-// Ids whose text has not gone out, each with the position in the text, in bytes, where it ends.
+// Queue of ids whose text has not been emitted, each with the byte position in the text where it ends.
 //
-// An id goes out with the last byte of its text. One that has none of its own rides with the next character.
+// An id is emitted with the last byte of its text. One without text of its own is emitted with the next character.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,26 @@ class PendingIds {
   // The position up to which text has been added.
   size_t end() const { return end_; }
 
-  // The position up to which text has gone out or was dropped, and how many ids there were in it.
+  // The position up to which text has been emitted or dropped, and the number of ids in that text.
   size_t sent() const { return sent_; }
   size_t passed() const { return passed_; }
 
-  // Adds an id that ends with the last byte that was added, or not `whole`: with the next character.
+  // Adds an id that ends with the last byte that was added; unless `whole`, with the next character.
   void add(Id id, bool whole) { waiting_.push_back({std::move(id), whole ? end_ : end_ + 1}); }
 
-  // Adds text that no id comes with.
+  // Adds text without an id.
   void extend(size_t length) { end_ += length; }
 
-  // The next `length` bytes go out: their ids are ready, with those that waited for them.
+  // Emits the next `length` bytes: their ids are ready, and those that waited for text.
   void send(size_t length) {
     drop(length);
     if (length > 0) release();
   }
 
-  // Something goes out, if only word of what came before: the ids that waited for it are ready.
+  // Makes the ids of dropped text ready: something is emitted in its place.
   void release() { ready_ = done_; }
 
-  // The next `length` bytes go nowhere: their ids wait for what does.
+  // Drops the next `length` bytes: their ids wait for the next emission.
   void drop(size_t length) {
     sent_ += length;
     const size_t before = done_;
@@ -44,25 +44,25 @@ class PendingIds {
     passed_ += done_ - before;
   }
 
-  // Nothing follows: all ids are ready.
+  // Ends the text: all ids are ready.
   void finish() {
     passed_ += waiting_.size() - done_;
     ready_ = done_ = waiting_.size();
   }
 
-  // The position up to which the next text goes out with whose last byte ids go; `most` if none do before.
+  // The position up to which the next text is emitted: the next one where ids end, or `most` if that is earlier.
   size_t next_end(size_t most) const {
     return done_ < waiting_.size() && waiting_[done_].end < most ? waiting_[done_].end : most;
   }
 
-  // Number of ids that have not been taken; and of those whose text has neither gone out nor been dropped.
+  // Number of ids that have not been taken; and of those whose text has been neither emitted nor dropped.
   size_t kept() const { return waiting_.size() - first_; }
   size_t open() const { return waiting_.size() - done_; }
 
-  // How many are ready.
+  // Number of ids that are ready.
   size_t ready() const { return ready_ - first_; }
 
-  // Takes the first of those that are ready.
+  // Takes the first ready id.
   Id take() {
     Id id = std::move(waiting_[first_++].id);
     if (first_ == waiting_.size() || (first_ >= kMostTaken && first_ * 2 >= waiting_.size())) forget();

@@ -1,9 +1,9 @@
 // Stop strings: text in, the same text out up to the first stop.
 //
-// An automaton of Aho and Corasick (1975) over bytes, which finds in UTF-8 what it would find in characters. It finds the
-// match that completes earliest, wherever the text is cut, in time linear in the text, and its node *is* the held text:
-// the longest suffix of the text that is a proper prefix of a stop. Nothing that has gone out is kept or looked at again.
-// Memory and the time to build it are linear in the stops; a step looks at as many children as a node has.
+// An automaton of Aho and Corasick (1975) over bytes, which finds in UTF-8 what it would find in characters. It finds
+// the match that completes earliest, wherever the text is cut, in time linear in the text, and its node *is* the held
+// text: the longest suffix of the text that is a proper prefix of a stop. Nothing that has gone out is kept or looked
+// at again. Memory and the time to build it are linear in the stops; a step looks at as many children as a node has.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace tokenweir {
 // The trie of the stops with failure links. Node 0 is the root; a node's path is a prefix of a stop.
 class StopAutomaton {
  public:
-  // Where a walk ended: after `end` bytes, at `node`, and at which stop, or kNone.
+  // Result of a walk: the number of bytes read, the node reached, and the number of the completed stop, or kNone.
   struct Walk {
     size_t end;
     uint32_t node;
@@ -29,7 +29,7 @@ class StopAutomaton {
 
   static constexpr int32_t kNone = -1;
 
-  // None of `stops` is empty; of those that complete together the first wins.
+  // `stops` are not empty texts; of several that complete together the first one wins.
   explicit StopAutomaton(std::vector<std::string> stops) : stops_(std::move(stops)), nodes_(1) {
     for (size_t number = 0; number < stops_.size(); number++) {
       uint32_t node = 0;
@@ -133,8 +133,8 @@ class StopStrings {
     return stop_ == StopAutomaton::kNone ? nullptr : &automaton_->stops()[static_cast<size_t>(stop_)];
   }
 
-  // Takes more text; appends to `out` what can no longer be part of a stop. A match that completes within `ignore` bytes
-  // of `text` does not count. After a stop, text is dropped.
+  // Takes more text; appends to `out` what can no longer be part of a stop. A match that completes within `ignore`
+  // bytes of `text` does not count. After a stop, text is dropped.
   void take(std::string_view text, size_t ignore, std::string& out) {
     if (stop_ != StopAutomaton::kNone) return;
     const std::string_view before = held();

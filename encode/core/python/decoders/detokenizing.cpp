@@ -75,7 +75,7 @@ nb::list gone_in_parts(Text& answer, std::string& sent) {
   return parts;
 }
 
-// Text that comes back, or the text that was held if there is none.
+// Final part of a returned text; for None, the text that was held.
 std::string final_text(Text& answer, nb::handle text) {
   std::string sent;
   if (text.is_none())
@@ -87,7 +87,7 @@ std::string final_text(Text& answer, nb::handle text) {
 
 struct PyPassage {
   std::shared_ptr<const Passage> rules;
-  nb::object scanner;  // a JsonValue that goes on elsewhere, or None
+  nb::object scanner;  // the splitter's JsonValue, which is copied, or None
 };
 
 class PyDetokenizer {
