@@ -47,12 +47,12 @@ class Trim(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What a post-processor adds to one sequence and does to its offsets.
+    """Ids that a post-processor adds to one sequence, and its changes of the offsets.
 
     Attributes:
-        prefix: The ids before.
-        suffix: The ids after.
-        trims: Each time that offsets are trimmed.
+        prefix: The ids before the sequence.
+        suffix: The ids after it.
+        trims: The trims of offsets, in order.
 
     """
 
@@ -129,10 +129,10 @@ def affixes_of(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, voca
 
 
 def _added(post_processor: PostProcessor | None) -> Added:
-    """What all parts add in turn.
+    """Combine the ids and trims of all parts of a post-processor.
 
-    BertProcessing and RobertaProcessing put their tokens into the sequence; a template puts them beside it, as
-    sequences of their own, which what comes after would process like any other (tokenizers 0.23).
+    BertProcessing and RobertaProcessing put their tokens into the sequence. A template puts them beside it, as
+    sequences of their own, which later parts would process like any other sequence (tokenizers 0.23).
     """
     whole = Added()
     enclosed = beside = False

@@ -152,10 +152,10 @@ def _checked(format: Format, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_in_folder(folder: Path) -> Path:
-    """The tokenizer file of a model folder: what comes first of the names below.
+    """Return the tokenizer file of a model folder: the first name in `FORMATS` that it has, in the order of `_SEARCHED`.
 
     Raises:
-        TokenizerFileError: If there is none, or several of one kind.
+        TokenizerFileError: The folder has no such file, or several of one kind.
 
     """
     for pattern in (name for format in _SEARCHED for name in FORMATS[format].names):

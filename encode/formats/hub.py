@@ -28,7 +28,7 @@ def is_name(text: str) -> bool:
 
 
 def find_snapshot(name: str, revision: str = "main") -> Path:
-    """The folder of a model's files in the cache.
+    """Return the folder of a model's files in the cache.
 
     Args:
         name: The model's name on the hub.
@@ -36,7 +36,7 @@ def find_snapshot(name: str, revision: str = "main") -> Path:
 
     Raises:
         TokenizerFileError: It is not in the cache.
-        ValueError: The name or the revision is none that the hub could have.
+        ValueError: The name or the revision is not valid on the hub.
 
     """
     if not (isinstance(name, str) and is_name(name)):

@@ -111,7 +111,7 @@ _Model = _BPE | _WordPiece | _Unigram
 
 
 class _Parts(Struct):
-    """What stands beside the model; the components are the spec's own structs."""
+    """Parts of a tokenizer.json beside the model; the components are the spec's own structs."""
 
     version: str = "1.0"
     added_tokens: tuple[AddedToken, ...] = ()
@@ -132,19 +132,19 @@ class _ModelType(Struct):
 
 
 class _Typed(Struct):
-    """A file of which only the model's type is of interest."""
+    """File of which only the model's type is read."""
 
     model: _ModelType
 
 
 class _OldFile(_Parts, kw_only=True):
-    """A file whose model does not say its type."""
+    """File whose model has no `type`."""
 
     model: Raw
 
 
 class _ModelKeys(Struct):
-    """What tells a model's type then."""
+    """Keys of a model from which a missing type is inferred."""
 
     vocab: Raw = Raw()
     merges: Raw = Raw()

@@ -51,17 +51,17 @@ KIMI_PATTERN = "|".join(
 
 
 class KnownRankFile(NamedTuple):
-    """What goes with a rank file.
+    """Pattern and special tokens of a known rank file, which the file itself lacks.
 
     Attributes:
-        name: For people.
+        name: The name in messages.
         pattern: The pre-tokenizer's pattern, as fancy-regex reads it.
         special_tokens: Text to id.
-        following: Special tokens that have the next ids after the ranks, in this order.
-        reserved: So many ids after the ranks are special tokens, `<|reserved_token_ID|>` unless tokenizer_config.json
-            names them.
-        nfc: Text is brought into Unicode's form C first.
-        not_with: Keys of a config.json that say that the model has more special tokens than these.
+        following: Special tokens with the next ids after the ranks, in this order.
+        reserved: The number of ids after the ranks that are special tokens: `<|reserved_token_ID|>` unless
+            tokenizer_config.json names them.
+        nfc: Text is normalized to form C first.
+        not_with: Keys of a config.json by which a model has more special tokens than these.
 
     """
 

@@ -146,7 +146,7 @@ def _special_roles(trainer: Mapping[str, Any], pieces: list[str], types: bytes) 
 
 
 def _check(pieces: list[str], types: bytes, byte_fallback: bool, algorithm: str) -> None:
-    """What sentencepiece checks when it loads a model (model_interface.cc), but for what the core has checked."""
+    """Make the checks of sentencepiece's loader (model_interface.cc) that the core does not make."""
     if (unknown := types.count(UNKNOWN)) != 1:
         raise TokenizerFileError(f"pieces: {unknown} of type unknown; exactly one is needed")
     if len(set(pieces)) != len(pieces):

@@ -75,7 +75,7 @@ class _File(Struct):
 
 
 class _Keys(Struct):
-    """What tells a tekken.json from a tokenizer.json."""
+    """Keys that distinguish a tekken.json from a tokenizer.json."""
 
     config: Raw = Raw()
     vocab: Raw = Raw()

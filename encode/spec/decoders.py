@@ -8,11 +8,11 @@ from tokenweir.encode.spec.values import Character, Count
 
 
 class ByteFallback(Struct, frozen=True, tag="ByteFallback"):
-    """A run of tokens such as `<0xE4>` is the text that their bytes spell."""
+    """Decodes a run of tokens such as `<0xE4>` to the text that their bytes spell."""
 
 
 class Fuse(Struct, frozen=True, tag="Fuse"):
-    """All tokens become one, so that what follows sees the whole text."""
+    """Joins all tokens to one, so that later decoders see the whole text."""
 
 
 class StripDecoder(Struct, frozen=True, tag="Strip"):
@@ -31,19 +31,19 @@ class WordPieceDecoder(Struct, frozen=True, tag="WordPiece"):
 
 
 class BPEDecoder(Struct, frozen=True, tag="BPEDecoder"):
-    """`suffix` ends a word."""
+    """Replaces `suffix`, which ends a word, by a space."""
 
     suffix: str = "</w>"
 
 
 class SentencePieceDecoder(Struct, frozen=True, tag="SentencePieceDecoder", kw_only=True):
-    """SentencePiece's own decoding (sentencepiece 0.2.3): U+2581 is a space, but for the dummy one.
+    """SentencePiece's own decoding (sentencepiece 0.2.3): each U+2581 is a space, except the dummy prefix.
 
     The library takes nothing from the end, whatever `treat_whitespace_as_suffix` says.
 
     Attributes:
-        strip_prefix: The U+2581 that the first piece begins with is a dummy prefix and goes (`add_dummy_prefix`).
-        strip_extra: One goes from each piece until there is text (`remove_extra_whitespaces`).
+        strip_prefix: Remove the dummy prefix, a U+2581 at the beginning of the first piece (`add_dummy_prefix`).
+        strip_extra: Remove one U+2581 from each piece until there is text (`remove_extra_whitespaces`).
 
     """
 
@@ -68,6 +68,6 @@ SingleDecoder = (
     | BPEDecoder
     | SentencePieceDecoder
 )
-"""All but the sequence: what `parts` takes a decoder apart into."""
+"""All decoders except the sequence: the results of `parts`."""
 
 Decoder = SingleDecoder | DecoderSequence

@@ -13,11 +13,11 @@ class Split(Struct, frozen=True, tag="Split", kw_only=True):
     """Split at the matches of a pattern.
 
     Attributes:
-        pattern: What to look for.
-        behavior: What becomes of a match: `Isolated`, `Removed`, `MergedWithPrevious`, `MergedWithNext`, `Contiguous`.
+        pattern: The pattern to search for.
+        behavior: The treatment of a match: `Isolated`, `Removed`, `MergedWithPrevious`, `MergedWithNext`, `Contiguous`.
         invert: Matches and gaps change places.
-        dialect: The regex engine whose reading of the pattern counts. No file says it, the format decides:
-            tokenizer.json means Oniguruma, a tiktoken rank file fancy-regex.
+        dialect: The regex engine that defines the pattern's meaning. The format decides it: Oniguruma for
+            tokenizer.json, fancy-regex for a tiktoken rank file.
         unmatched: Text between matches is kept as pieces (HuggingFace) or dropped (tiktoken).
 
     """
@@ -38,14 +38,14 @@ class ByteLevel(Struct, frozen=True, tag="ByteLevel"):
 
 
 class Metaspace(Struct, frozen=True, tag="Metaspace", kw_only=True):
-    """Spaces become `replacement` and begin a piece; as a decoder, the other way round.
+    """Replaces spaces by `replacement`, which begins a piece; as a decoder, replaces it by spaces.
 
     Attributes:
         replacement: One character.
         prepend_scheme: Put `replacement` before a piece: each (`always`), the text's first (`first`), or none.
         split: Cut before each `replacement`.
-        add_prefix_space: What old files say besides; the library refuses false unless `prepend_scheme` is `never`.
-        str_rep: What old files say besides; the replacement again.
+        add_prefix_space: A key of old files; the library refuses false unless `prepend_scheme` is `never`.
+        str_rep: A key of old files, equal to `replacement`.
 
     """
 
@@ -57,31 +57,31 @@ class Metaspace(Struct, frozen=True, tag="Metaspace", kw_only=True):
 
 
 class Digits(Struct, frozen=True, tag="Digits"):
-    """Numeric characters apart from others; with `individual_digits`, each alone."""
+    """Splits numeric characters from others; with `individual_digits`, each from the next."""
 
     individual_digits: bool = False
 
 
 class Punctuation(Struct, frozen=True, tag="Punctuation"):
-    """Punctuation characters apart from others."""
+    """Splits punctuation characters from others."""
 
     behavior: SplitBehavior = "Isolated"
 
 
 class Whitespace(Struct, frozen=True, tag="Whitespace"):
-    r"""The matches of `\w+|[^\w\s]+`."""
+    r"""Takes the matches of `\w+|[^\w\s]+`."""
 
 
 class WhitespaceSplit(Struct, frozen=True, tag="WhitespaceSplit"):
-    """What stands between white space."""
+    """Splits at white space, which is removed."""
 
 
 class BertPreTokenizer(Struct, frozen=True, tag="BertPreTokenizer"):
-    """What stands between white space, punctuation characters apart."""
+    """Splits at white space, which is removed, and punctuation characters from others."""
 
 
 class CharDelimiterSplit(Struct, frozen=True, tag="CharDelimiterSplit"):
-    """What stands between occurrences of a character."""
+    """Splits at each occurrence of a character, which is removed."""
 
     delimiter: Character
 
@@ -103,6 +103,6 @@ SinglePreTokenizer = (
     | BertPreTokenizer
     | CharDelimiterSplit
 )
-"""All but the sequence: what `parts` takes a pre-tokenizer apart into."""
+"""All pre-tokenizers except the sequence: the results of `parts`."""
 
 PreTokenizer = SinglePreTokenizer | PreTokenizerSequence

@@ -1,4 +1,4 @@
-"""What several components are made of."""
+"""Types of fields that several components share."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class Pattern(Struct, frozen=True, omit_defaults=True):
-    """What a `Split` looks for: a regular expression or plain text, never both."""
+    """The pattern of a `Split`: a regular expression or plain text, never both."""
 
     Regex: str | None = None
     String: str | None = None

@@ -1,4 +1,4 @@
-"""What comes out of the pipeline: one kind of delta for each channel, and the finish that closes it.
+"""Deltas, the output of the pipeline: one kind for each channel, and the finish that ends a stream.
 
 Deltas are `msgspec` structs rather than dataclasses because one is made for every token: 0.10 µs against 0.37 µs for a
 frozen dataclass (CPython 3.11). They match with `match`/`case`. They hold text, numbers and lists of numbers, which
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class FinishReason(StrEnum):
-    """Why a stream ended; `TOOL_CALLS` if it ended by itself and a whole tool call was given."""
+    """Reason for a stream's end; `TOOL_CALLS` if it ended by itself and has a complete tool call."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -24,7 +24,7 @@ class FinishReason(StrEnum):
 
 
 class Channel(StrEnum):
-    """What a piece of generated text belongs to."""
+    """Kind of generated text."""
 
     ANSWER = "answer"
     REASONING = "reasoning"
@@ -37,7 +37,7 @@ class Usage(Struct, frozen=True, gc=False):
     Attributes:
         prompt_tokens: Ids that the engine was given.
         completion_tokens: Ids that the engine returned and that were consumed, the one that ended the stream included.
-        reasoning_tokens: How many of those were thinking, tags included.
+        reasoning_tokens: The ids of thinking among those, tags included.
 
     """
 
@@ -47,14 +47,14 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 class Alignment(Struct, frozen=True, gc=False):
-    """How the tokens of a delta go with its text; made only where it was asked for.
+    """Tokens of a delta in relation to its text; present only on request.
 
-    A delta's `token_ids` are those whose last byte it carries, so a token's first bytes may be in the delta before. The
-    joined `token_bytes` of all deltas up to one are the joined text of them, as far as that consists of whole tokens.
+    A delta's `token_ids` are those whose last byte it carries, so a token's first bytes may be in the delta before.
+    Joined over all deltas, `token_bytes` are the text, except bytes of a token that is not complete yet.
 
     Attributes:
-        logprobs: For each of the delta's ids what the engine gave, None where it gave none.
-        token_bytes: For each of them its `Tokenizer.token_bytes`; a character's bytes may be spread over several.
+        logprobs: The engine's logprob of each id of the delta; None for an id without.
+        token_bytes: The `Tokenizer.token_bytes` of each id; a character's bytes may be spread over several.
         char_start: Where the delta's text begins in the whole text of its channel (in a call's arguments for a tool
             call), in characters. That of `Finish` is the length of the answer.
         byte_start: The same in bytes of UTF-8.
@@ -66,11 +66,6 @@ class Alignment(Struct, frozen=True, gc=False):
     char_start: int
     byte_start: int
 
-    def __add__(self, after: Alignment) -> Alignment:
-        """Return that of a delta joined with the one after it."""
-        tokens = self.logprobs + after.logprobs, self.token_bytes + after.token_bytes
-        return Alignment(*tokens, self.char_start, self.byte_start)
-
 
 class TextDelta(Struct, frozen=True, gc=False, tag="text"):
     """A piece of the answer; final, never taken back.
@@ -78,9 +73,9 @@ class TextDelta(Struct, frozen=True, gc=False, tag="text"):
     Attributes:
         text: Whole characters, never empty.
         token_ids: The ids whose last byte this delta carries, and those before them that carried no text.
-        index: Which of several parallel answers this is.
-        malformed: Why this text, which began as a tool call, is none after all.
-        alignment: How the ids go with the text, where that was asked for.
+        index: The number of the answer, among several parallel ones.
+        malformed: The reason why this text, which began as a tool call, is not one.
+        alignment: The tokens in relation to the text, on request.
 
     """
 
@@ -101,14 +96,14 @@ class ReasoningDelta(Struct, frozen=True, gc=False, tag="reasoning"):
 
 
 class ToolCallDelta(Struct, frozen=True, gc=False, tag="tool_call"):
-    """A piece of a tool call: the name first, then the arguments as they come, then that they are whole.
+    """A piece of a tool call: first its name, then pieces of its arguments, then its completion.
 
     Attributes:
         name: The function's name, in the first delta of a call; empty in those after it.
         arguments: A piece of the JSON text of the arguments.
         token_ids: As in `TextDelta`.
         index: As in `TextDelta`.
-        call: Which call of the answer it belongs to, from 0.
+        call: The number of the call in the answer, from 0.
         complete: The arguments are whole, closed JSON: the last delta of the call. A call without such a delta was cut
             short and must not be run.
         malformed: Why the call broke off after its name had gone out: the last delta of the call.

@@ -1,4 +1,4 @@
-"""Deltas that wait are merged: fewer and longer ones, with the same text, ids and order within each answer."""
+"""Merging of waiting deltas to fewer and longer ones, with the same text, ids and order within each answer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from msgspec.structs import replace
 from tokenweir.stream.events.deltas import Alignment, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 
 DELTA_BYTES = 200
-"""What a delta takes in memory besides its text and ids: the struct, the headers of string and list, its place."""
+"""Memory of a delta besides its text and ids: the struct, the headers of string and list, its place in a list."""
 ALIGNED_TOKEN_BYTES = 80
-"""What a token's logarithm and bytes take, where deltas carry them."""
+"""Memory of a token's logprob and bytes, in deltas with an alignment."""
 
 
 def merge(deltas: Iterable[Delta]) -> list[Delta]:
-    """Neighbours of one kind within an answer become one delta.
+    """Join neighbouring deltas of one kind within each answer.
 
-    Of several parallel answers, each comes as a whole, in the order in which they first appear: only the order within
-    an answer means something.
+    The deltas of parallel answers are grouped by answer, in the order in which the answers first appear. Only the order
+    within an answer has a meaning.
     """
     waiting = list(deltas)
     if len(waiting) < 2:
@@ -38,7 +38,7 @@ def merge(deltas: Iterable[Delta]) -> list[Delta]:
 
 
 def _plain_text(waiting: list[Delta]) -> TextDelta | None:
-    """What nearly all deltas that wait are, joined: text of one answer, as it is."""
+    """Fast path: join deltas that are all plain text of one answer; None for any others."""
     index = waiting[0].index
     texts: list[str] = []
     token_ids: list[int] = []
@@ -56,7 +56,7 @@ def _plain_text(waiting: list[Delta]) -> TextDelta | None:
 
 
 def size_of(delta: Delta) -> int:
-    """About how many bytes of memory a delta takes."""
+    """Return the estimated memory of a delta, in bytes."""
     match delta:
         case TextDelta() | ReasoningDelta():
             text = delta.text
@@ -70,7 +70,7 @@ def size_of(delta: Delta) -> int:
 
 
 def _kind(delta: Delta) -> tuple[object, ...]:
-    """Neighbours with the same kind can be joined."""
+    """Return a key; neighbours with equal keys can be joined."""
     match delta:
         case TextDelta():
             return TextDelta, delta.malformed

@@ -1,4 +1,4 @@
-"""Options of a generation: `Sampling`, and which of its fields hold with any engine."""
+"""Options of a generation: `Sampling`, and the fields that hold with any engine."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from tokenweir.encode.options import check_flags, check_integers, check_numbers,
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
-    """How to generate. An engine honours a field or refuses it; the decoder enforces everything that ends an answer.
+    """Options of a generation. An engine honours a field or refuses it; the decoder enforces all that ends an answer.
 
     Attributes:
         max_tokens: Most ids to generate; None leaves it to the engine.
         temperature: 0 is greedy; None is the engine's default.
         top_p: Nucleus; None is the engine's default.
         top_k: Most candidates; None is the engine's default.
-        seed: For a repeatable answer.
+        seed: The seed of the engine's random numbers, for a repeatable answer.
         stop: Strings that end the answer.
         stop_token_ids: Ids that end the answer, added to the end tokens.
         min_tokens: No stop and no end token counts before this many ids.
-        ignore_eos: Go on past end tokens; `stop_token_ids` still hold.
+        ignore_eos: Continue past end tokens; `stop_token_ids` still hold.
         n: Parallel answers. An engine with a true attribute `parallel` is asked once for all of them; another one once
             for each, with `n=1` and the seeds `seed`, `seed + 1` and so on.
         min_p: Least probability of a candidate, as a share of the likeliest one's.
-        frequency_penalty: Taken from a token's logit for each time the answer has it already.
-        presence_penalty: Taken once from the logit of every token that the answer has already.
+        frequency_penalty: Subtracted from a token's logit for each earlier occurrence in the answer.
+        presence_penalty: Subtracted once from the logit of every token that the answer has already.
         repetition_penalty: Divides the logits of tokens that prompt or answer have already; 1 changes nothing.
-        logit_bias: Added to the logits of these ids.
+        logit_bias: Values to add to logits, by id.
         json_schema: The answer is JSON that fits this schema.
         grammar: The answer follows this grammar, in the engine's own notation.
-        extra: What only this engine knows, under its own names: LoRA adapters, `cache_salt`, `priority`.
+        extra: The engine's own options, under its own names: LoRA adapters, `cache_salt`, `priority`.
 
     """
 
@@ -57,10 +57,10 @@ class Sampling(Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        """Refuse values of a wrong type; of the others an engine, or the decoder, says which it takes.
+        """Check the types of the fields; their values are checked by the engine and the decoder.
 
-        Iterators of stops become tuples, since the first of several answers would use them up. So do arrays, which cannot
-        be compared with a default, and numpy's numbers become Python's, which is what engines send on.
+        Iterators of stops become tuples, since the first of several answers would use them up. Arrays become tuples
+        too, since they cannot be compared with a default. Numpy's numbers become Python's, which engines can serialise.
 
         Raises:
             TypeError: Names the field and its value.
@@ -80,7 +80,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
                 check(**{name: value})
 
     def given(self) -> dict[str, Any]:
-        """The fields that are set to something else than their default."""
+        """Return the fields whose value is not the default."""
         return {name: value for name, default in DEFAULTS.items() if (value := getattr(self, name)) != default}
 
 
@@ -97,7 +97,7 @@ _CHECKED: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("logit_bias", "json_schema", "extra"), _check_mapping),
     "grammar": check_texts,
 }
-"""What checks a field of `Sampling`, unless it is None."""
+"""The check of each field of `Sampling` that is not None."""
 
 DEFAULTS = {name: getattr(Sampling(), name) for name in Sampling.__struct_fields__}
 
@@ -105,4 +105,4 @@ ENDS = frozenset({"max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_
 """The fields that hold with any engine, since the decoder enforces them and `chat()` asks once for each answer."""
 
 NEUTRAL = {"min_p": 0, "frequency_penalty": 0, "presence_penalty": 0, "repetition_penalty": 1}
-"""Values that ask for nothing; clients send them to be on the safe side."""
+"""Values that change nothing; clients send them explicitly."""

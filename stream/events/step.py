@@ -1,4 +1,4 @@
-"""Steps of an engine: ids with what the engine knows about them."""
+"""Steps of an engine: new ids, with their logprobs and the reason for the end."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from msgspec import Struct
 
 
 class EngineStep(Struct, frozen=True):
-    """What an engine may yield instead of bare ids.
+    """New ids with details, which an engine may yield instead of bare ids.
 
     Attributes:
         ids: One or more new ids.
-        logprobs: One a token, natural logarithm, if the engine has them; None for a token without.
+        logprobs: The natural logarithm of each id's probability; None for an id without.
         finish_reason: Set on the last step of an answer if the engine knows why it ends.
-        index: Which of `Sampling.n` parallel answers the ids belong to, from 0.
-        inferred: How many ids at the beginning of `ids` the engine did not give: their text is its own, and so is their
-            number, but other ids with the same text could have been generated.
+        index: The number of the answer among `Sampling.n` parallel ones, from 0.
+        inferred: The number of ids, at the beginning of `ids`, that were inferred from text. Their text and their
+            number are the engine's, but other ids with the same text could have been generated.
 
     """
 

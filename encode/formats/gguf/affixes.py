@@ -1,4 +1,4 @@
-"""What goes around a text by a GGUF file's flags, or by llama.cpp's defaults (src/llama-vocab.cpp, 2026-11)."""
+"""Tokens added around a text, by a GGUF file's flags or llama.cpp's defaults (src/llama-vocab.cpp, 2026-11)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tokenweir.encode.spec.models import CONTROL, UNKNOWN
 
 
 def flag(metadata: Metadata, key: str, otherwise: bool) -> bool:
-    """The boolean of a tokenizer's key."""
+    """Return the boolean value of a tokenizer's key, or `otherwise` where the file lacks it."""
     value = metadata.flag(GGML + key)
     return otherwise if value is None else value
 
 
 def with_defaults(vocabulary: Vocabulary, **roles: int) -> Vocabulary:
-    """Give each role that no key names the id that llama.cpp gives it, unless that is an ordinary token."""
+    """Set each role that no key of the file names to llama.cpp's default id, unless that is an ordinary token."""
     found = {
         role: token_id
         for role, token_id in roles.items()
@@ -38,7 +38,21 @@ def with_affixes(
     add_eos: bool = False,
     add_sep: bool = False,
 ) -> TokenizerSpec:
-    """The tokens that go around a text: the file's flags, or else these defaults where the token exists."""
+    """Return the spec with the post-processor that the file's flags describe.
+
+    Args:
+        spec: The tokenizer so far.
+        metadata: The file's keys, with the flags.
+        vocabulary: The file's tokens and their roles.
+        add_bos: Add the beginning-of-text token where no flag decides and the token exists; `add_eos` and `add_sep`
+            likewise.
+        add_eos: As `add_bos`, for the end token.
+        add_sep: As `add_bos`, for the separator.
+
+    Raises:
+        TokenizerFileError: A flag asks for a token that the file does not name.
+
+    """
     roles = vocabulary.special_roles()
     wanted = {}
     for name, default in ("bos", add_bos), ("eos", add_eos), ("sep", add_sep):

@@ -32,7 +32,7 @@ _NAMES += ["UINT64", "INT64", "FLOAT64"]
 
 
 class _Place(NamedTuple):
-    """Where a value lies: its type, how many elements it has if it is an array, and its first byte."""
+    """Position of a value: its type, the number of elements of an array, and its first byte."""
 
     type: int
     elements: int | None

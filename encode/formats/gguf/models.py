@@ -133,7 +133,7 @@ def _bpe_over_text(metadata: Metadata, vocabulary: Vocabulary, *, prefix_space: 
 
 
 def _byte_tokens(vocabulary: Vocabulary) -> int:
-    """How many bytes have a token."""
+    """Return the number of bytes that have a token."""
     for token_id in vocabulary.of_type(BYTE):
         if vocabulary.tokens[token_id] not in _BYTE_TOKENS:
             raise TokenizerFileError(

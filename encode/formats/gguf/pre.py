@@ -1,16 +1,16 @@
-r"""What a GGUF's `tokenizer.ggml.pre` stands for: the pre-tokenizers that llama.cpp knows by name, as data.
+r"""Pre-tokenizers by their names in GGUF files (`tokenizer.ggml.pre`), as data.
 
-A GGUF says how text is split by a name alone. The components here are those of each family's own tokenizer.json (or
-tiktoken file), for which llama.cpp's patterns are stand-ins. The differences, where the original counts here:
+A GGUF file names its pre-tokenizer only. The components here are those of each family's own tokenizer.json (or tiktoken
+file), which llama.cpp's patterns approximate. Where they differ, the original is taken:
 
 - llama.cpp does not normalize; Qwen, Command-R, GPT-NeoX and their descendants compose by NFC.
 - Its o200k and tekken patterns tell upper from lower case by A-Z and a-z alone and leave out `\p{M}`.
 - Its contractions do not match U+017F, the long s, which `(?i:'s)` does.
 - Its Unicode tables are those of version 15.1, the libraries' of 16.0.
-- Some families take a token that is a whole piece whatever the merges say (`ignore_merges`), which it does not know.
+- It lacks `ignore_merges`, by which some families take a piece that is a token without merging.
 
-Where no tokenizer.json of a family was at hand the entry has a `doubt`, and the pattern is what llama.cpp quotes as the
-original, or its own. Source of names and patterns: llama.cpp, src/llama-vocab.cpp (2026-11).
+An entry with a `doubt` was not compared with a tokenizer.json of its family. Its pattern is the one that llama.cpp
+quotes as the original, or llama.cpp's own. Source of names and patterns: llama.cpp, src/llama-vocab.cpp (2026-11).
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ _BLOOM = " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"
 
 
 class Pre(Struct, frozen=True, kw_only=True):
-    """What a name stands for.
+    """Pre-tokenizer and defaults of one name.
 
     Attributes:
-        stages: The pre-tokenizer's parts; None if no file and no document tells the original ones.
-        spelling: How tokens are spelled: in GPT-2's alphabet of bytes (`bytes`), or as text with U+2581 for spaces
+        stages: The pre-tokenizer's parts; None if the original ones are not known.
+        spelling: The spelling of tokens: in GPT-2's alphabet of bytes (`bytes`), or as text with U+2581 for spaces
             (`spaces`).
         ranks: The original is a tiktoken file: the rank of a token is its id, and the merges are ignored.
         nfc: Text is composed first.
         ignore_merges: See `spec.BPE`.
         add_bos: Whether a beginning-of-text token goes first unless the file says otherwise.
         add_sep: Whether a separator goes last, likewise.
-        doubt: What is not certain about this entry; empty if it was compared with the family's own.
+        doubt: The uncertainty of this entry; empty if it was compared with the family's own file.
 
     """
 
@@ -95,7 +95,7 @@ class Pre(Struct, frozen=True, kw_only=True):
 
 
 def split(*patterns: str) -> tuple[PreTokenizer, ...]:
-    """Splits by patterns, one inside the other, then the alphabet of bytes; what most families have."""
+    """Return splits by patterns, each inside the pieces of the one before, and the alphabet of bytes."""
     return (*(Split(pattern=Pattern(Regex=pattern), behavior="Isolated") for pattern in patterns), _BYTES)
 
 

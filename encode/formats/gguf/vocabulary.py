@@ -1,8 +1,8 @@
-"""The tokens of a GGUF file, their types and the parts they play, the same for all of its models.
+"""Tokens of a GGUF file, their types and roles; the same keys for every kind of model.
 
 The keys and their defaults are those of llama.cpp (src/llama-vocab.cpp, 2026-11), with two exceptions. An id outside
-the vocabulary is an error, where llama.cpp warns and goes on. A token that plays a part but is typed as ordinary text
-is not made a control token: some converters write `padding_token_id = 0` for want of a better one.
+the vocabulary is an error, where llama.cpp warns and continues. A token with a role that is typed as ordinary text does
+not become a control token: some converters write `padding_token_id = 0` as a placeholder.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Vocabulary(Struct, frozen=True):
         types: A byte each: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
         padding: Ids that name no token: converters fill the rows that a model has beyond its vocabulary with `[PAD7]`
             (7 being the id), or leave them empty. llama.cpp would match that text.
-        roles: `bos_token` and the like to the id that the file gives.
+        roles: The ids that the file gives, by role, such as `bos_token`.
         eos_ids: The ids that end a generation, as far as the file says.
-        notes: What was decided.
+        notes: Decisions of this reader, which `inspect` prints.
 
     """
 
@@ -62,16 +62,16 @@ class Vocabulary(Struct, frozen=True):
         return {token: i for i, token in enumerate(self.tokens) if i not in self.padding}
 
     def of_type(self, *types: int) -> list[int]:
-        """The ids of these types, in order, without padding."""
+        """Return the ids of these types, in order, without padding."""
         found = np.flatnonzero(np.isin(np.frombuffer(self.types, np.uint8), types)).tolist()
         return [i for i in found if i not in self.padding]
 
     def role(self, role: str) -> str | None:
-        """The token that plays a role."""
+        """Return the token with a role, or None."""
         return None if (token_id := self.roles.get(role)) is None else self.tokens[token_id]
 
     def special_roles(self) -> dict[str, str]:
-        """Role to token, for roles that control tokens play."""
+        """Return the tokens by role, for roles of control tokens."""
         return {role: self.tokens[i] for role, i in self.roles.items() if self.types[i] != NORMAL}
 
     def added_tokens(self) -> tuple[AddedToken, ...]:

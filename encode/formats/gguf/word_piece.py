@@ -48,10 +48,10 @@ def word_piece(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
 
 
 def _with_continuations(vocabulary: Vocabulary) -> tuple[Vocabulary, tuple[str, ...]]:
-    """Tokens as BERT spells them, `##` before those that continue a word.
+    """Return the vocabulary in BERT's spelling, with `##` before tokens that continue a word; and notes.
 
-    Converters put U+2581 before the tokens that begin a word instead, but for control tokens and, formerly, those in
-    square brackets. Files that have `##` already are left alone.
+    Converters put U+2581 before tokens that begin a word instead. Exceptions are control tokens and, in older files,
+    tokens in square brackets. Files that have `##` already are unchanged.
     """
     control = {*vocabulary.of_type(UNKNOWN, CONTROL), *vocabulary.padding}
     others = [token for i, token in enumerate(vocabulary.tokens) if i not in control]
