@@ -25,7 +25,7 @@ Texts = Iterable[str | bytes] | ArrowStrings | ArrowStringChunks
 
 
 def is_arrow(texts: object) -> bool:
-    """Whether an object is an Arrow array, or a chunked one, by its C interfaces."""
+    """Return whether an object has the C interfaces of an Arrow array or chunked array."""
     return any(hasattr(texts, f"__arrow_c_{kind}__") for kind in ("array", "stream", "device_array"))
 
 

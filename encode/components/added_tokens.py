@@ -112,7 +112,7 @@ def _with_given_ids(
 
 
 def is_control(token: AddedToken) -> bool:
-    """Whether an added token controls the model: special tokens, and tokens with punctuation.
+    """Return whether an added token controls the model: special tokens, and tokens with punctuation.
 
     Added tokens of only white space, letters and digits (Gemma's runs of line feeds, words of a domain) are ordinary
     vocabulary that user text may contain.
@@ -121,7 +121,7 @@ def is_control(token: AddedToken) -> bool:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text has only letters, digits and white space, including U+2581, SentencePiece's space."""
+    """Return whether a text has only letters, digits and white space, including U+2581, SentencePiece's space."""
     return all(c.isalnum() or c.isspace() or c == "\u2581" for c in text)
 
 

@@ -178,7 +178,7 @@ def check_class_beside(folder: Path) -> None:
 
 
 def read_chat_templates(folder: Path, config: dict[str, Any] | None = None) -> dict[str, str]:
-    """The chat templates of a model folder, by name; the plain one is `default`.
+    """Return the chat templates of a model folder, by name; the plain one is `default`.
 
     chat_template.jinja comes before tokenizer_config.json's `chat_template`, which is a string or a list of
     `{name, template}`; additional_chat_templates/NAME.jinja add named ones.
@@ -241,7 +241,7 @@ def _flag(config: dict[str, Any], key: str, otherwise: bool | None) -> bool | No
 
 
 def _ids(config: dict[str, Any], key: str) -> list[int]:
-    """An id or a list of ids."""
+    """Return an id or a list of ids."""
     value = config.get(key)
     ids = value if isinstance(value, list) else [] if value is None else [value]
     for token_id in ids:

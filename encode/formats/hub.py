@@ -14,7 +14,7 @@ _REVISION = re.compile(rf"{_PART}(/{_PART})*", re.ASCII)
 
 
 def cache_folder() -> Path:
-    """The folder of the cache: `HF_HUB_CACHE`, or `hub` in `HF_HOME`, or where `huggingface_hub` has it by default."""
+    """Return the folder of the cache: `HF_HUB_CACHE`, or `hub` in `HF_HOME`, or the default of `huggingface_hub`."""
     if folder := os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE"):
         return Path(folder).expanduser()
     if home := os.environ.get("HF_HOME"):
@@ -23,7 +23,7 @@ def cache_folder() -> Path:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text reads like the name of a model on the hub, such as `Qwen/Qwen3-8B` or `gpt2`, and not like a file's."""
+    """Return whether a text is a possible name of a model on the hub (`Qwen/Qwen3-8B`, `gpt2`), not of a file."""
     return _NAME.fullmatch(text) is not None and not text.endswith((".json", ".model", ".tiktoken", ".gguf"))
 
 

@@ -203,7 +203,7 @@ def _decode(data: bytes) -> tuple[_Parts, BPE | WordPiece | Unigram]:
 
 
 def _says_type(data: bytes) -> bool:
-    """Whether a file's model has a `type`; true as well for a file without a model."""
+    """Return whether a file's model has a `type`; true as well for a file without a model."""
     try:
         return bool(msgspec.json.decode(data, type=_Typed).model.type)
     except msgspec.ValidationError:
@@ -211,7 +211,7 @@ def _says_type(data: bytes) -> bool:
 
 
 def _untold_type(keys: _ModelKeys) -> type[_Model]:
-    """The type of a model by its fields, as the library tries them in turn."""
+    """Return the type of a model by its fields, as the library tries them in turn."""
     if keys.merges:
         return _BPE
     if keys.unk_token and keys.continuing_subword_prefix and keys.max_input_chars_per_word:
@@ -224,7 +224,7 @@ def _untold_type(keys: _ModelKeys) -> type[_Model]:
 
 
 def _refusal(error: msgspec.ValidationError, within: str = "") -> TokenizerFileError | UnsupportedTokenizerError:
-    """A component of unknown type is unsupported; anything else of the wrong type or missing is a bad file."""
+    """Return the error: unsupported for a component of unknown type, otherwise a file with a wrong or missing value."""
     message, _, place = str(error).partition(" - at ")
     place = (within + place.strip("`").removeprefix("$")).removeprefix(".")
     if place.endswith("type") and message.startswith("Invalid value"):

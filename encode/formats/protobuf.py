@@ -43,7 +43,7 @@ class Field(NamedTuple):
 
 
 def fields(data: bytes, start: int, end: int, path: str) -> Iterator[Field]:
-    """The fields of the message in `data[start:end]`.
+    """Yield the fields of the message in `data[start:end]`.
 
     Args:
         data: The file.
@@ -124,7 +124,7 @@ def _value(kind: Kind, field: Field, data: bytes, path: str) -> bool | bytes | f
 
 
 def _varint(data: bytes, at: int, end: int, path: str) -> tuple[int, int]:
-    """The number at `at`, and where it ends."""
+    """Return the number at `at`, and the position behind it."""
     value = 0
     for i in range(10):
         if at + i >= end:

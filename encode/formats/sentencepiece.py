@@ -52,7 +52,7 @@ _ROLES = {"bos": "<s>", "eos": "</s>", "pad": "<pad>"}
 
 
 def looks_like(data: bytes) -> bool:
-    """Whether a file may be a SentencePiece model: it begins with a piece, its length, and the piece's text.
+    """Return whether a file may be a SentencePiece model: it begins with a piece, its length, and the piece's text.
 
     No rank file does, since its lines are base64 and a number.
     """

@@ -83,7 +83,7 @@ class _Keys(Struct):
 
 
 def recognises(data: bytes) -> bool:
-    """Whether a JSON file of any name looks like a tekken.json."""
+    """Return whether a JSON file of any name looks like a tekken.json."""
     if b'"token_bytes"' not in data:  # costs a hundredth of the reading of keys
         return False
     try:
@@ -148,7 +148,7 @@ def _ranks(entries: Sequence[_Entry], shift: int) -> dict[bytes, int]:
 
 
 def _special_tokens(file: _File) -> list[str]:
-    """All special tokens by id, with those that stand for nothing yet."""
+    """Return all special tokens by id, including the reserved ones."""
     if not (version := re.fullmatch(r"v(\d{1,9})", file.config.version)):
         raise TokenizerFileError(f"config.version: {file.config.version!r:.60} is not v and a number")
     if file.special_tokens is not None:

@@ -62,7 +62,7 @@ class Context:
         )
 
     def leads_inside(self, n_symbols: int) -> bool:
-        """Whether every state and every symbol exists."""
+        """Return whether every state and every symbol exists."""
         return (
             len(self.transitions) == len(self.symbols) > 0
             and not (self.transitions >= len(self.transitions)).any()

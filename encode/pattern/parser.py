@@ -111,7 +111,7 @@ Node = Symbol | Look | Behind | Ahead | Concat | Alternate | Repeat
 
 
 def matches_empty(node: Node) -> bool:
-    """Whether a node can match the empty string."""
+    """Return whether a node can match the empty string."""
     match node:
         case Symbol():
             return False

@@ -228,7 +228,7 @@ class PromptBatcher:
                 caller.answer(_cut_off())
 
     async def _gather(self) -> list[_Caller]:
-        """The next batch; an empty one after the last."""
+        """Return the next batch; an empty one after the last."""
         for _ in range(2):  # callers whose ids have just come may have another prompt; trio runs them in any order
             await checkpoint()
         while True:

@@ -12,7 +12,7 @@ def shown_reasoning(text: str) -> str | None:
 
 
 def content_tags(source: str) -> tuple[str, ...]:
-    """The tags that the template may look for in an assistant's content, to cut old thinking away."""
+    """Return the tags that the template may look for in an assistant's content, to cut old thinking away."""
     # Thinking that is a message of its own is a field of its own for templates, too.
     styles = (style for style in STYLES.values() if style.name not in (*MESSAGES, "solar-open"))
     styles = (style for style in styles if not style.shows or _shows(source, style))

@@ -41,7 +41,7 @@ _MODELS = {
 
 
 def is_gguf(path: Path) -> bool:
-    """Whether a file is one, by its first bytes or its name.
+    """Return whether a file is a GGUF file, by its first bytes or its name.
 
     Raises:
         OSError: If it cannot be read.
@@ -68,7 +68,7 @@ def read_file(path: Path, *, pattern: str | None = None, nfc: bool = True) -> To
 
 
 def read_bytes(data: bytes | mmap.mmap, *, pattern: str | None = None, nfc: bool = True) -> TokenizerSpec:
-    """The same from memory."""
+    """Return the spec of a file in memory, as `read_path` does."""
     return read(Metadata(data), pattern=pattern, nfc=nfc)
 
 
@@ -122,7 +122,7 @@ def _without_nfc(normalizer: Normalizer | None) -> Normalizer | None:
 
 
 def chat_templates(metadata: Metadata) -> dict[str, str]:
-    """The chat templates by name; the plain one is `default`.
+    """Return the chat templates by name; the plain one is `default`.
 
     Raises:
         TokenizerFileError: If one is not text, or one that is listed is missing.
@@ -141,7 +141,7 @@ def chat_templates(metadata: Metadata) -> dict[str, str]:
 
 
 def _from_huggingface(metadata: Metadata, source: str) -> TokenizerSpec:
-    """The original tokenizer.json, where a converter has kept it, with what the other keys say around it."""
+    """Return the spec of the tokenizer.json that a converter has embedded, with the affixes of the other keys."""
     try:
         spec = huggingface.read(source.encode())
     except (TokenizerFileError, UnsupportedTokenizerError) as error:

@@ -90,16 +90,16 @@ class Metadata:
         return key in self._places
 
     def __iter__(self) -> Iterator[str]:
-        """The keys, in the file's order."""
+        """Return the keys, in the file's order."""
         return iter(self._places)
 
     def string(self, key: str) -> str | None:
-        """A string; None if there is no such key."""
+        """Return a string; None if there is no such key."""
         place = self._typed(key, (_STRING,))
         return None if place is None else self._strings(key, place, 1)[0]
 
     def flag(self, key: str) -> bool | None:
-        """A boolean; None if there is no such key."""
+        """Return a boolean; None if there is no such key."""
         place = self._typed(key, (_BOOL,))
         if place is None:
             return None
@@ -109,12 +109,12 @@ class Metadata:
         return bool(value)
 
     def integer(self, key: str) -> int | None:
-        """An integer of any width; None if there is no such key."""
+        """Return an integer of any width; None if there is no such key."""
         place = self._typed(key, (0, 1, 2, 3, 4, 5, 10, 11))
         return None if place is None else int(self._scalars(place, 1)[0])
 
     def strings(self, key: str) -> list[str] | None:
-        """An array of strings; None if there is no such key."""
+        """Return an array of strings; None if there is no such key."""
         place = self._typed(key, (_STRING,), array=True)
         if place is None or place.elements is None:
             return None
@@ -123,7 +123,7 @@ class Metadata:
         return self._strings(key, place, place.elements)
 
     def numbers(self, key: str, *types: str) -> NDArray[np.generic] | None:
-        """An array of numbers, of one of these types; None if there is no such key."""
+        """Return an array of numbers, of one of these types; None if there is no such key."""
         place = self._typed(key, tuple(map(_NAMES.index, types)), array=True)
         return None if place is None or place.elements is None else self._scalars(place, place.elements)
 

@@ -233,7 +233,7 @@ def _scores(metadata: Metadata, size: int) -> NDArray[np.float32] | None:
 
 
 def _space_marks(vocabulary: Vocabulary) -> tuple[bool, tuple[str, ...]]:
-    """Whether spaces become U+2581 before tokens are looked for; the whole vocabulary decides."""
+    """Return whether spaces become U+2581 before encoding, as the tokens show; and notes."""
     normal = [vocabulary.tokens[i] for i in vocabulary.of_type(NORMAL, UNUSED)]
     marked, literal = sum(_SPACE in token for token in normal), sum(" " in token for token in normal)
     if marked and literal:

@@ -121,7 +121,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
 
 
 def _token_id(metadata: Metadata, key: str, size: int) -> int | None:
-    """The token id that a key holds; None if it holds none."""
+    """Return the token id that a key holds; None if it holds none."""
     token_id = metadata.integer(GGML + key)
     if token_id is None or token_id in _NO_TOKEN:
         return None

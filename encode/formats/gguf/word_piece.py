@@ -82,7 +82,7 @@ def _in_brackets(token: str) -> bool:
 
 
 def _bert_token(vocabulary: Vocabulary, roles: tuple[str, ...], name: str) -> int:
-    """The id of a token that BERT cannot do without: by its role, else by its usual name."""
+    """Return the id of a token that BERT requires: by its role, else by its usual name."""
     for role in roles:
         if role in vocabulary.roles:
             return vocabulary.roles[role]

@@ -1,4 +1,4 @@
-"""An answer on its way to the terminal."""
+"""Output of an answer to the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation: messages so far, and what a typed line does to them."""
+"""A conversation: its messages, and the commands that change them."""
 
 from __future__ import annotations
 

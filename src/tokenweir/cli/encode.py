@@ -89,7 +89,7 @@ def _batches(texts: Iterable[str], characters: int) -> Iterator[list[str]]:
 
 
 def _size(files: tuple[BinaryIO, ...]) -> int:
-    """The bytes of all files together; 0 if one is no regular file and may have any number."""
+    """Return the total bytes of the files; 0 if one is not a regular file, so that its size is unknown."""
     try:
         facts = [os.fstat(f.fileno()) for f in files]
     except OSError:  # not even a file
@@ -98,6 +98,6 @@ def _size(files: tuple[BinaryIO, ...]) -> int:
 
 
 def _progress(size: int) -> Any:
-    """A bar on stderr, shown when a person watches, the ids go elsewhere and the files are worth it."""
+    """Return a progress bar on stderr, shown for large files on a terminal whose stdout is redirected."""
     shown = size >= WATCHABLE_BYTES and styled(sys.stderr) and not sys.stdout.isatty()
     return click.progressbar(length=size, label="encoding", file=sys.stderr, hidden=not shown)

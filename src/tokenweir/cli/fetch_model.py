@@ -1,4 +1,4 @@
-"""`tokenweir fetch-model`: have the small model that `chat` and `serve` talk to by default."""
+"""`tokenweir fetch-model`: download the small default model of `chat` and `serve`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tokenweir inspect`: what a tokenizer is made of."""
+"""`tokenweir inspect`: the components and tokens of a tokenizer."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ SPELLED_OUT = 32  # entries of a mapping or list of the spec that are printed, n
 @tokenizer_option
 @json_option
 def inspect(tokenizer: Path | None, as_json: bool) -> None:
-    """Print what a tokenizer is made of and what its files say.
+    """Print the components of a tokenizer, its tokens, and the settings of its files.
 
-    Padding and truncation are what the files ask for; encoding never applies them. Flags are those of the files, too: what is
-    put around a text stands beside them.
+    Padding and truncation are those of the files; encoding never applies them. Flags are those of the files, too; the
+    ids that encoding puts around a text are printed beside them.
     """
     tok = load_tokenizer(tokenizer)
     facts = describe(tok)
@@ -44,7 +44,7 @@ def inspect(tokenizer: Path | None, as_json: bool) -> None:
 
 
 def describe(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Collect the facts, as JSON has them; large tables only by their sizes."""
+    """Collect the facts as JSON values; of large tables only their sizes."""
     from tokenweir.encode.build import core_of
     from tokenweir.stream.decode.parsers.detection import read_prompt
 
@@ -88,7 +88,7 @@ def describe(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def _component(value: Any) -> Any:
-    """A part of the spec as JSON has it, with the number of entries in place of what is large."""
+    """Return a part of the spec as JSON values, with the number of entries in place of large collections."""
     if isinstance(value, Struct):
         tag = {} if value.__struct_config__.tag is None else {"type": value.__struct_config__.tag}
         return tag | {name: _component(getattr(value, name)) for name in value.__struct_fields__}
@@ -106,7 +106,7 @@ def _component(value: Any) -> Any:
 
 
 def _text(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
-    """The facts for people: a name in front, one line for each part, and no more of a long list than they read."""
+    """Return the facts as readable text: a label, one line for each part, and the first entries of long lists."""
     ends = [f"{token_id} {token}" for token_id, token in facts["eos"]["tokens"].items()]
     added = [
         " ".join([str(token["id"]), token["content"], *(name for name, value in token.items() if value is True)])
@@ -150,7 +150,7 @@ def _flags(tokenizer: Tokenizer) -> list[tuple[str, bool | None]]:
 
 
 def _parts(component: Struct | None) -> list[str]:
-    """A component, or those of a sequence: its type and the plain fields that differ from their defaults."""
+    """Return a line for each component: its type, and its simple fields that differ from their defaults."""
     if component is None:
         return []
     config = component.__struct_config__

@@ -26,7 +26,7 @@ _BRACKET_PASTES, _DO_NOT = "\x1b[?2004h", "\x1b[?2004l"
 
 
 def default_history() -> Path:
-    """The file of the history: below XDG_STATE_HOME, or `~/.local/state`."""
+    """Return the path of the history file: below XDG_STATE_HOME, or `~/.local/state`."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(state) / "tokenweir" / "history"
 

@@ -1,4 +1,4 @@
-"""A prompt as a person sees it: the text of each origin on a ground of its own colour."""
+"""Display of a prompt in a terminal: the text of each origin on a background colour of its own."""
 
 from __future__ import annotations
 

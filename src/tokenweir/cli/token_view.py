@@ -1,4 +1,4 @@
-"""Tokens as a person sees them: each on a ground of its own colour, with its id."""
+"""Display of tokens in a terminal, each with its id on a background colour of its own."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ GROUNDS = ("#cfe8ff", "#ffe3c4", "#d8f3d0", "#f6d4e6", "#e5dcff", "#fff3b0")
 
 
 def shown(data: bytes) -> str:
-    """A token's bytes as text: control characters by signs, line feeds as ↵, bytes of a part of a character as escapes."""
+    """Return a token's bytes as text: symbols for control characters, ↵ for line feeds, escapes for invalid bytes."""
     return one_line(data.decode("utf-8", "backslashreplace"))
 
 
 def one_line(text: str) -> str:
-    """A text with signs for its control characters, line feeds and tabs."""
+    """Return a text with symbols for its control characters, line feeds and tabs."""
     return visible(text).replace("\n", "↵").replace("\t", "⇥")
 
 

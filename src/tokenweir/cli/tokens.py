@@ -1,4 +1,4 @@
-"""`tokenweir tokens`: text in, its tokens out, as a person sees them."""
+"""`tokenweir tokens`: text in, a readable display of its tokens out."""
 
 from __future__ import annotations
 

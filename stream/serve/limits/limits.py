@@ -28,59 +28,61 @@ class Limits:
     A client is identified by its API key, or without keys by its address; for IPv6 by the /64 prefix.
 
     Attributes:
-        max_output_tokens: Most tokens an answer may have, and what a request without a limit of its own gets.
-        max_choices: Most answers to one request: its `n`, its prompts times `n`, or those that are to be derendered.
+        max_output_tokens: Most tokens of an answer; also the default of a request without a limit of its own.
+        max_choices: Most answers to one request: its `n`, its prompts times `n`, or the answers to derender.
         max_message_bytes: Longest message or request body; a longer one closes a socket with code 1009, or gets status
-            413. A conversation that `previous_response_id` continues has no more bytes either, as JSON.
-        max_items: Most messages, content parts and calls of a request, and most tools. It counts again for the whole
-            conversation, with what `previous_response_id` continues and what compaction items hold.
+            413. It also bounds the JSON of a conversation that `previous_response_id` continues.
+        max_items: Most messages, content parts and calls of a request, and most tools. It also bounds the whole
+            conversation, with the items that `previous_response_id` continues and that compaction items hold.
         max_connections: Connections at once, idle and half-open ones included; more are refused with status 503.
         max_connections_per_client: Sockets and running requests of one client at once; more are refused with status 429.
-        max_connections_per_address: Sockets of one address that have no client: silent ones, idle ones, and those whose
-            request has no whole head yet. More are reset. 0 stands for `max_connections_per_client`. Behind a proxy,
-            whose address all clients share, it should be `max_connections`.
-        max_generations: Requests at work at once; more are refused with status 503.
-        max_generations_per_client: The same for one client; more are refused with status 429.
-        max_renders: Prompts that are rendered and encoded at once, in threads; long ones leave one of these places
-            free, if there are several. Clients take turns by what their prompts cost.
-        max_waiting: Requests that may wait for that. Beyond it, the last one of the client that has most of them is
-            refused with status 503.
-        max_waiting_bytes: The same for their cost: bytes of text, 256 for each message and call, 4 for each byte of
-            tools and template variables.
-        queue_timeout: Seconds for which one may wait; then it is refused with status 503.
-        max_pending_bytes: Memory of deltas that may wait for the fastest reader of an answer before the engine is held
-            back.
-        request_timeout: Seconds that a client has to send a request's head, from the opening of the connection; the same
-            again for its body, and for a message of a websocket from its first byte on.
-        stall_timeout: Seconds for which a client takes nothing before its socket is closed with code 1008, its stream cut
-            off, or its connection reset.
-        idle_timeout: Seconds without a message of the client and without a response until a socket is closed with code
+        max_connections_per_address: Sockets of one address without a known client: silent ones, idle ones, and those
+            whose request head is incomplete. More are reset. 0 means `max_connections_per_client`. Behind a proxy,
+            whose address all clients share, set it to `max_connections`.
+        max_generations: Requests in progress at once; more are refused with status 503.
+        max_generations_per_client: Requests of one client in progress at once; more are refused with status 429.
+        max_renders: Threads that render and encode prompts. Long prompts leave one thread free, if there are several.
+            Clients take turns by the cost of their prompts.
+        max_waiting: Requests that may wait for such a thread. Beyond it, the last request of the client with most
+            waiting requests is refused with status 503.
+        max_waiting_bytes: Total cost of the waiting requests: bytes of text, 256 for each message and call, 4 for each
+            byte of tools and template variables. Beyond it, requests are refused in the same way.
+        queue_timeout: Seconds that a request may wait; then it is refused with status 503.
+        max_pending_bytes: Memory of deltas that wait for the fastest reader of an answer. Above it, the engine is
+            paused.
+        request_timeout: Seconds in which a client must send a request's head, from the opening of the connection; the
+            same for its body, and for a message of a websocket from its first byte on.
+        stall_timeout: Seconds in which a client reads nothing. Then its socket is closed with code 1008, its stream
+            ended, or its connection reset.
+        idle_timeout: Seconds without a message of the client and without a response. Then a socket is closed with code
             1000.
-        max_incoming_bytes: Bytes of requests that are arriving. Above it connections of the client that has most are reset.
-        max_incoming_bytes_per_client: The same for one client. More are refused with status 429, or on a websocket reset.
-        max_outgoing_bytes: Bytes of answers that wait in the server for slow readers. Above it connections of the client
-            that has most are reset.
-        max_outgoing_bytes_per_client: The same for one client; above it the connection is reset. Half of it is the longest
-            answer in one piece, and a client that has left so much unread is refused with status 429.
-        max_returned_tokens: Most tokens that an answer describes one by one: `return_tokens`, `return_token_strs`, and
-            `logprobs` that are derendered.
+        max_incoming_bytes: Bytes of incomplete requests. Above it, connections of the client with most bytes are reset.
+        max_incoming_bytes_per_client: Bytes of one client's incomplete requests. More are refused with status 429; a
+            websocket is reset.
+        max_outgoing_bytes: Bytes of answers that wait in the server for slow readers. Above it, connections of the
+            client with most bytes are reset.
+        max_outgoing_bytes_per_client: Bytes of answers that wait for one client; above it, the connection is reset.
+            Half of it bounds an answer in one piece. A client that has left as much unread is refused with status 429.
+        max_returned_tokens: Most tokens of an answer that are described one by one: by `return_tokens`,
+            `return_token_strs`, and `logprobs` of a derender.
         max_requests_per_minute: Requests a minute of one client; more are refused with status 429. 0 is no limit.
         max_tokens_per_minute: Tokens a minute of one client, prompts and answers together; a client that has used more is
             refused with status 429. 0 is no limit.
-        send_interval: Least seconds between two events with text, the first excepted; what comes faster is merged,
-            up to 1,024 tokens. With 0 nothing waits for another token, however busy the server is.
-        max_send_interval: The same when the event loop has no time left: the busier it is, the fewer and longer are its
-            events. No less than `send_interval`.
-        heartbeat: Seconds between two signs of life: heartbeats to a browser, comments in a stream that is silent.
-        drain_timeout: Seconds that answers in flight get to end once the server is closing.
-        handover_timeout: The same for a worker whose place another one has taken.
-        abandon_timeout: Seconds that an engine gets to stop; one that goes on is abandoned, and the log says so.
-        resume_grace: Seconds for which a background response outlives its last connection.
-        max_replay_bytes: Bytes of events that a background response keeps for those who resume it or are slow.
-        max_detached: Background responses that are kept without a connection; the oldest of the client that has
-            most goes first.
-        max_stored_bytes: Bytes of the conversations that `previous_response_id` can continue: stored ones, those being
-            answered, and the last one of each websocket. Beyond it, the oldest of the client that has most goes first.
+        send_interval: Least seconds between two events with text, except the first. Faster tokens are merged, up to
+            1,024 an event. With 0 no token waits for another, however busy the server is.
+        max_send_interval: Least seconds between two events at full load: the busier the event loop, the fewer and
+            longer are the events. At least `send_interval`.
+        heartbeat: Seconds between two heartbeats: events to a browser, comments in a silent stream.
+        drain_timeout: Seconds that running answers have when the server closes.
+        handover_timeout: Seconds that running answers have in a worker that was replaced.
+        abandon_timeout: Seconds in which a cancelled engine must stop. Then it is abandoned, with an entry in the log.
+        resume_grace: Seconds that a background response is kept after its last connection.
+        max_replay_bytes: Bytes of events that a background response keeps for readers that resume it or are slow.
+        max_detached: Background responses that are kept without a connection. Beyond it, the oldest one of the client
+            with most is dropped.
+        max_stored_bytes: Bytes of the conversations that `previous_response_id` can continue: stored ones, running
+            ones, and the last one of each websocket. Beyond it, the oldest one of the client with most bytes is
+            dropped.
 
     """
 
@@ -121,7 +123,7 @@ class Limits:
 
     @property
     def max_answer_bytes(self) -> int:
-        """The longest answer in one piece: a client that has taken nothing yet may get two of them."""
+        """Most bytes of an answer in one piece; a client may leave two of them unread."""
         return self.max_outgoing_bytes_per_client // 2
 
     def __post_init__(self) -> None:

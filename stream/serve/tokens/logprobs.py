@@ -31,7 +31,7 @@ class SampledRow(TokenRow, frozen=True):
 
 
 def rows_of(tokenizer: Tokenizer, choice: Choice, count: int, field: str) -> list[SampledRow] | None:
-    """The rows of an answer's first ids; None if the engine gave no probabilities.
+    """Return the rows of an answer's first ids; None if the engine gave no probabilities.
 
     Args:
         tokenizer: Knows the tokens.

@@ -62,7 +62,7 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     user: str | None = None
 
     def common_sampling(self, max_tokens: int | None, schema: dict[str, Any] | None = None) -> Sampling:
-        """The engine's parameters.
+        """Return the engine's parameters.
 
         Raises:
             RequestError: A key of `logit_bias` is no id.
@@ -168,11 +168,11 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
         return "max_tokens", self.max_tokens
 
     def sampling(self) -> Sampling:
-        """The engine's parameters; raises as `common_sampling`."""
+        """Return the engine's parameters; raises as `common_sampling`."""
         return self.common_sampling(self.limit[1], self.response_format.schema() if self.response_format else None)
 
     def conversation(self) -> list[ChatMessage]:
-        """The messages for a template; raises as `chat_messages`."""
+        """Return the messages for a template; raises as `chat_messages`."""
         return chat_messages(self.messages)
 
     def definitions(self) -> list[dict[str, Any]] | None:
@@ -219,7 +219,7 @@ IGNORED = frozenset(
 
 
 def parse_body(body: dict[str, Any], struct: type[Any], *, max_items: int, counted: Iterable[str]) -> Any:
-    """A request's body as the struct, checked.
+    """Return a request's body as the struct, checked.
 
     Raises:
         RequestError: Names the field at fault, and its value.
@@ -231,7 +231,7 @@ def parse_body(body: dict[str, Any], struct: type[Any], *, max_items: int, count
 
 
 def parse_chat(body: dict[str, Any], *, max_items: int = 2048) -> ChatRequest:
-    """The body of `POST /v1/chat/completions`, checked; raises as `parse_body`."""
+    """Return the body of `POST /v1/chat/completions`, checked; raises as `parse_body`."""
     request: ChatRequest = parse_body(body, ChatRequest, max_items=max_items, counted=("messages", "tools"))
     if "chat_template" in request.chat_template_kwargs:
         raise RequestError(

@@ -34,7 +34,7 @@ class ChatUsage(Struct, frozen=True):
 
 
 def usage_of(usages: Iterable[Usage]) -> ChatUsage:
-    """The counts of several answers to one prompt."""
+    """Return the counts of several answers to one prompt."""
     given = list(usages)
     prompt = max((usage.prompt_tokens for usage in given), default=0)
     completion = sum(usage.completion_tokens for usage in given)
@@ -118,7 +118,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def sse(value: Any) -> bytes:
-    """A server-sent event."""
+    """Return a server-sent event."""
     return b"data: " + _encoder.encode(value) + b"\n\n"
 
 
@@ -145,13 +145,13 @@ class ChatAnswer:
         self._choices = [_Choice() for _ in range(choices)]
 
     def start(self, prompt_ids: Sequence[int]) -> list[bytes]:
-        """The chunks that open the answers."""
+        """Return the chunks that open the answers."""
         role = ChatDelta(role="assistant", content="")
         ids = list(prompt_ids) if self._token_ids else UNSET
         return [self._chunk(ChunkChoice(index, role), UNSET if index else ids) for index in range(len(self._choices))]
 
     def chunks(self, deltas: Iterable[Delta]) -> list[bytes]:
-        """The chunks of deltas.
+        """Return the chunks of deltas.
 
         Raises:
             RequestError: Logprobs were asked for, and the engine gives none.
@@ -160,7 +160,7 @@ class ChatAnswer:
         return [self._chunk(choice) for delta in deltas if (choice := self._step(delta)) is not None]
 
     def usage_chunk(self) -> bytes:
-        """The chunk with the usage."""
+        """Return the chunk with the usage."""
         return sse(UsageChunk(self.id, self._created, self._model, self._usage()))
 
     def add(self, deltas: Iterable[Delta]) -> None:
@@ -170,7 +170,7 @@ class ChatAnswer:
                 self._choices[delta.index].add(step)
 
     def completion(self, prompt_ids: Sequence[int]) -> bytes:
-        """All answers, as JSON."""
+        """Return all answers, as JSON."""
         choices = [
             {
                 "index": index,
@@ -210,7 +210,7 @@ class ChatAnswer:
 def chat_completion(
     answer_id: str, model: str, created: int, choices: list[dict[str, Any]], usage: ChatUsage
 ) -> dict[str, Any]:
-    """A whole completion."""
+    """Return a whole completion."""
     return {
         "id": answer_id,
         "object": "chat.completion",
@@ -238,7 +238,7 @@ def chat_delta(delta: ItemDelta, thinking: Thinking = "reasoning_content") -> Ch
 
 
 def checked_logprobs(alignment: Alignment | None) -> list[Logprob]:
-    """A delta's tokens with their logarithms.
+    """Return a delta's tokens with their logprobs.
 
     Raises:
         RequestError: The engine gives none.
@@ -276,7 +276,7 @@ class JoinedDeltas:
             self._calls.setdefault(call.index, []).append(call)
 
     def piece(self, role: str | None = None) -> ChatDelta:
-        """All of them as one piece; `role` opens an answer."""
+        """Return the collected parts as one message; `role` opens an answer."""
         text, thoughts = "".join(self._text), "".join(self._thoughts)
         calls = [
             CallDelta(CallFunction(first.function.name, _arguments(pieces)), index, first.id, first.type)
@@ -289,7 +289,7 @@ class JoinedDeltas:
         return ChatDelta(role, content, thoughts or None, None, calls or None)
 
     def message(self) -> dict[str, Any]:
-        """The answer that they make up."""
+        """Return the complete answer of the collected parts."""
         text, thoughts = "".join(self._text), "".join(self._thoughts)
         calls = [
             {"id": first.id, "type": "function", "function": CallFunction(first.function.name, _arguments(pieces))}

@@ -54,7 +54,7 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def chat_messages(messages: Sequence[Any], field: str = "messages") -> list[ChatMessage]:
-    """The messages for a chat template.
+    """Return the messages for a chat template.
 
     Args:
         messages: As they came.

@@ -50,7 +50,7 @@ class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknow
         )
 
     def sampling(self) -> Sampling:
-        """The engine's parameters; raises as `common_sampling`."""
+        """Return the engine's parameters; raises as `common_sampling`."""
         return self.common_sampling(self.max_tokens or DEFAULT_MAX_TOKENS)
 
 
@@ -66,7 +66,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def parse_completion(body: dict[str, Any], *, max_items: int = 2048) -> CompletionRequest:
-    """The body, checked; raises as `parse_body`."""
+    """Return the body, checked; raises as `parse_body`."""
     request: CompletionRequest = parse_body(body, CompletionRequest, max_items=max_items, counted=())
     return request
 
@@ -94,7 +94,7 @@ class CompletionAnswer:
         self._n = request.n
 
     def chunks(self, deltas: Iterable[Delta], prompt_ids: Sequence[int], offset: int = 0) -> list[bytes]:
-        """The chunks of deltas, the answers to one prompt, whose indexes count from `offset`."""
+        """Return the chunks of deltas, the answers to one prompt, whose indexes count from `offset`."""
         steps = (self._step(delta, prompt_ids, offset) for delta in deltas)
         return [sse({**self._head, "choices": [step]}) for step in steps if step is not None]
 
@@ -117,11 +117,11 @@ class CompletionAnswer:
             choice.setdefault("logprobs", None)
 
     def completion(self) -> bytes:
-        """All answers, as JSON."""
+        """Return all answers, as JSON."""
         return msgspec.json.encode({**self._head, "choices": self._choices, "usage": self._counts()})
 
     def usage_chunk(self) -> bytes:
-        """The chunk with the usage."""
+        """Return the chunk with the usage."""
         return sse({**self._head, "choices": [], "usage": self._counts()})
 
     def _counts(self) -> Any:

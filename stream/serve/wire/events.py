@@ -123,7 +123,7 @@ class ResponseUsage(Struct, frozen=True):
 
     @classmethod
     def of(cls, usage: Usage) -> ResponseUsage:
-        """The counts of an answer."""
+        """Return the counts of an answer."""
         return cls(
             input_tokens=usage.prompt_tokens,
             output_tokens=usage.completion_tokens,

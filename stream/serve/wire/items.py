@@ -18,7 +18,7 @@ NO_PROBABILITY = -9999.0
 
 
 def finite(logprob: float) -> float:
-    """The logarithm of a probability as the protocol has it."""
+    """Return a logprob in the protocol's form."""
     return max(NO_PROBABILITY, float(logprob))
 
 
@@ -28,12 +28,12 @@ def new_id(prefix: str) -> str:
 
 
 def new_response_id(worker: str = "") -> str:
-    """An id of a response; where the server has several workers, it says which one has the response."""
+    """Return a new response id; with several workers it contains the name of the one that keeps the response."""
     return new_id(f"resp_{worker}" if worker else "resp")
 
 
 def worker_of(response_id: str) -> str | None:
-    """The name of the worker that has a response, if its id says."""
+    """Return the name of the worker in a response's id, or None."""
     match response_id.split("_"):
         case ["resp", worker, _] if worker.isascii() and worker.isalnum():
             return worker
@@ -42,7 +42,7 @@ def worker_of(response_id: str) -> str | None:
 
 
 def new_call_id() -> str:
-    """Nine letters and digits: what Mistral's chat templates want of a call, and others do not mind."""
+    """Return an id of nine letters and digits, which Mistral's chat templates require; others take any id."""
     return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(9))
 
 
@@ -55,20 +55,20 @@ class OpenItem(Protocol):
         ...
 
     def open(self) -> list[ev.ResponseEvent]:
-        """The events that begin it."""
+        """Return the events that begin it."""
         ...
 
     def more(self, delta: ItemDelta) -> list[ev.ResponseEvent] | None:
-        """The events of a delta; None if the delta does not belong to this item."""
+        """Return the events of a delta; None if the delta does not belong to this item."""
         ...
 
     def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
-        """The item as it is in the end, and the events that say so."""
+        """Return the finished item, and the events that report it."""
         ...
 
 
 def open_item(delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str) -> OpenItem:
-    """The item that begins with a delta.
+    """Return the item that begins with a delta.
 
     Args:
         delta: The delta, which is not consumed.
@@ -202,7 +202,7 @@ class _OpenCall:
 
 
 def token_logprobs(alignment: Alignment | None) -> list[ev.Logprob]:
-    """The delta's tokens with their logprobs, where the request includes them."""
+    """Return the delta's tokens with their logprobs, where the request includes them."""
     if alignment is None:
         return []
     return [

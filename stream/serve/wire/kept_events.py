@@ -64,7 +64,7 @@ EVENT_BYTES = 200
 
 
 def event_size(event: ResponseEvent) -> int:
-    """About how many bytes an event takes on the wire, without encoding it."""
+    """Return about how many bytes an event takes on the wire, without encoding it."""
     match event:
         case OutputTextDelta() | ReasoningTextDelta() | FunctionCallArgumentsDelta():
             size = len(event.delta)

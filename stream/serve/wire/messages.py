@@ -72,7 +72,7 @@ class Conversation:
         self._add({"role": "tool", "content": output, "tool_call_id": call_id, "name": name})
 
     def end(self) -> list[ChatMessage]:
-        """All messages; thinking that nothing followed becomes a message without content."""
+        """Return all messages; thinking at the end becomes a message without content."""
         if self._thinking:
             self._add({"role": "assistant", "content": ""})
         return self.messages

@@ -150,7 +150,7 @@ class ResponseStream:
         code: str = "server_error",
         usage: Usage | None = None,
     ) -> list[ev.ResponseEvent]:
-        """The events that end a response which an error cut off; `message` may hold any characters."""
+        """Return the events that end a response which an error cut off; `message` may hold any characters."""
         message = message.encode("utf-8", "replace").decode("utf-8")
         closing = self._close("incomplete")
         return [*closing, self._end("failed", usage, error=ev.ResponseError(code, message))]
@@ -161,7 +161,7 @@ class ResponseStream:
         return [*closing, self._end("cancelled", usage, incomplete_details=ev.IncompleteDetails("cancelled"))]
 
     def _close(self, status: Literal["completed", "incomplete"]) -> list[ev.ResponseEvent]:
-        """The events that end the open item, if one is open."""
+        """Return the events that end the open item, if one is open."""
         if self._item is None:
             return []
         item, events = self._item.close(status)
@@ -225,14 +225,14 @@ class _Tokens:
         self._logprobs += _logprobs(delta)
 
     def take(self) -> dict[str, Any]:
-        """The fields of the event that brings them."""
+        """Return the fields of the event that carries the logprobs."""
         fields = {"token_ids": self._ids, "token_logprobs": self._logprobs}
         self._ids, self._logprobs = [], []
         return fields
 
 
 def _logprobs(delta: Delta) -> list[float | None]:
-    """A delta's logprobs, one a token."""
+    """Return a delta's logprobs, one a token."""
     if delta.alignment is None:
         return [None] * len(delta.token_ids)
     return [None if logprob is None else finite(logprob) for logprob in delta.alignment.logprobs]

@@ -10,7 +10,7 @@ class Transport(Protocol):
     """A connection that carries messages."""
 
     async def receive(self) -> str | bytes | None:
-        """The next message, a text frame as `str` and a binary one as `bytes`; None once the connection is gone."""
+        """Return the next message: a text frame as `str`, a binary one as `bytes`; None once the connection is gone."""
         ...
 
     def send(self, data: bytes) -> Awaitable[None] | None:

@@ -110,7 +110,7 @@ class Link:
         return None if data is None else data.decode()
 
     async def read(self) -> bytes | None:
-        """The next message; None once the other side is gone."""
+        """Return the next message; None once the other side is gone."""
         try:
             size = int.from_bytes(await self._reader.readexactly(4), "big")
             return await self._reader.readexactly(size)
