@@ -51,7 +51,6 @@ class Broadcast(Generic[T]):
         "_emptied",
         "_failure",
         "_filled",
-        "_furthest",
         "_had_readers",
         "_listeners",
         "_make",
@@ -82,7 +81,6 @@ class Broadcast(Generic[T]):
         self._bytes = 0
         self._yield_due = 0.0
         self._begun = False  # whether a delta has been taken
-        self._furthest = 0  # where the fastest reader stands
         self._subscriptions: set[Subscription[T]] = set()
         self._listeners: tuple[Callable[[], object], ...] = ()
         self._had_readers = False  # whether there was a reader, even one that has left
@@ -170,6 +168,24 @@ class Broadcast(Generic[T]):
         if self._emptied.event is not None:
             self._emptied.fire()
         return self._make(waiting)
+
+    def _take_from(self, position: int) -> list[T]:
+        """Return the items from a number on, with all waiting ones, for a reader that has then got everything.
+
+        Raises:
+            DeliveryError: The item has been dropped.
+
+        """
+        replay = self._replay
+        if position != replay.next or replay.keeps or len(self._subscriptions) > 1:
+            self.seal()
+            items = replay.since(position)
+        else:  # fast path: nobody can ask for these items again
+            items = [*self._take_waiting()] if self._waiting else []
+            replay.first = replay.next = replay.next + len(items)
+        if replay.bytes:
+            replay.trim(replay.next)
+        return items
 
     def append(self, items: Iterable[T]) -> None:
         """Add items that are not made from deltas, behind all deltas added before."""
@@ -297,33 +313,20 @@ class Subscription(Generic[T]):
 
     def take_now(self) -> list[T]:
         """Return all new items, merged, without waiting; ignores `interval`. Raises as `take`."""
-        broadcast, replay = self._broadcast, self._broadcast._replay
+        broadcast = self._broadcast
         if self._cut is not None:
             raise DeliveryError(*self._cut)
-        if self.position == replay.next and not replay.keeps and len(broadcast._subscriptions) == 1:
-            items: list[T] = []
-            if waiting := broadcast._waiting:  # `_take_waiting` inlined: this runs for every frame
-                broadcast._waiting, broadcast._bytes, broadcast._begun = [], 0, True
-                if broadcast._emptied.event is not None:
-                    broadcast._emptied.fire()
-                items += broadcast._make(waiting)
-                replay.first = replay.next = replay.next + len(items)  # no other reader can ask for them
-        else:
-            broadcast.seal()
-            try:
-                items = replay.since(self.position)
-            except DeliveryError as error:
-                self._cut_off(str(error), error.outcome)
-                raise
+        try:
+            items = broadcast._take_from(self.position)
+        except DeliveryError as error:
+            self._cut_off(str(error), error.outcome)
+            raise
         if not items and broadcast._closed and broadcast._failure is not None:
             raise broadcast._failure
-        self.position = replay.next
+        self.position = broadcast._replay.next
         self._taken_at = monotonic()
         if broadcast._begun:
             self.due = self._taken_at + self.interval
-        broadcast._furthest = max(broadcast._furthest, self.position)
-        if replay.bytes:
-            replay.trim(broadcast._furthest)
         return items
 
     def close(self) -> None:
