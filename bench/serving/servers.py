@@ -289,7 +289,7 @@ def be_server(name: str, streams: int, tokens: int) -> None:
     tokenizer = Tokenizer.default()
     engine = StepEngine(tokens, lambda text: tokenizer.encode(text))
     gc.freeze()  # as `tokenweir serve` does; the peers have it too
-    gc.set_threshold(COLLECT_AFTER)
+    gc.set_threshold(*COLLECT_AFTER)
     selector, calls = CountingSelector(), CallCounter()
 
     def count_calls() -> None:

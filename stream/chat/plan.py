@@ -26,6 +26,8 @@ from tokenweir.templates.tool_choice import CALL_LIST, ResolvedToolChoice, ToolC
 
 SHORT_PROMPT = 4000
 """Characters of messages that are rendered and encoded without a thread."""
+MESSAGE_CHARACTERS = 100
+"""Characters that a message counts as besides its own: a step of the template's loop takes as long as their encoding."""
 
 own_template = once_a_tokenizer(ChatTemplate.from_tokenizer)
 """Return the template that came with a tokenizer."""
@@ -227,9 +229,9 @@ _RENDER_ARGUMENTS = {"self", "messages", "tools", "mend_calls", "history_thinkin
 
 
 def _length(message: Any) -> int:
-    """Return the characters of a plain message; any other counts as long."""
+    """Return the characters that a plain message counts as; any other counts as long."""
     if isinstance(message, Mapping) and message.keys() <= {"role", "content"}:
         content = message.get("content", "")
         if isinstance(content, str):
-            return len(content)
+            return MESSAGE_CHARACTERS + len(content)
     return SHORT_PROMPT + 1

@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from tokenweir.encode.errors import EngineError, EngineFailure
 from tokenweir.encode.options import check_numbers, check_texts
 from tokenweir.stream.engines.protocol import refuse_unsupported
+from tokenweir.stream.events.json_bounds import as_float, has_more_outside_strings
 from tokenweir.stream.events.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -32,8 +33,14 @@ RETRY_DELAYS = (0.25, 1.0)
 """Seconds before the second and the third attempt."""
 MAX_EVENT_BYTES = 1 << 22
 """Most bytes of one event of a stream. llama-server repeats the whole prompt in its last event."""
+LONG_EVENT = 1 << 12
+"""Bytes from which on an event is bounded in its values, which cost more time than its bytes."""
+MAX_EVENT_VALUES = 1 << 18
+"""Most values of one event: the ids of the longest prompt."""
 MAX_ANSWER_BYTES = 1 << 24
 """Most bytes of an answer without streaming, and of a model description."""
+_decoder = msgspec.json.Decoder(float_hook=as_float)
+
 MAX_ERROR_BYTES = 1 << 13
 """Most bytes that are read of an error body."""
 ERROR_SECONDS = 5.0
@@ -253,8 +260,13 @@ class EngineServer:
 
     def _decoded(self, data: bytes, kind: type[E]) -> E:
         try:
-            event = msgspec.json.decode(data, type=kind)
-        except msgspec.DecodeError as error:
+            if len(data) < LONG_EVENT:
+                event = msgspec.json.decode(data, type=kind)
+            elif has_more_outside_strings(bytes(data), b",[{", MAX_EVENT_VALUES):
+                raise EngineError(f"{self.name} at {self.url} sends more than {MAX_EVENT_VALUES} values in one event")
+            else:
+                event = msgspec.convert(_decoder.decode(data), kind)
+        except (msgspec.DecodeError, RecursionError) as error:
             raise EngineError(
                 f"{self.name} at {self.url} sends what is no answer of it: {error} ({len(data)} bytes)"
             ) from error

@@ -1,12 +1,13 @@
 """All attacks at once on a server, beside honest streams.
 
-    scripts/check --hostile [SECONDS] [--only NAME,NAME] [--late MS] [--work MS] [--streams 50] [--write]
+    scripts/check --hostile [SECONDS] [--only NAME,NAME] [--late MS] [--work MS] [--turns MS] [--streams 50] [--write]
 
 The server has one core, and honest clients and attackers have the other, where the attackers are niced. First the honest
 clients are alone; then the attacks run for so many seconds; then they stop. Fails if an honest text was wrong, an honest
 client was refused, an attack had its will, memory grew beyond its bounds or did not come back, or the server did not end
 well. Times are reported, and judged only if asked: --late has the most milliseconds by which 99.9 % of honest frames may be
 late, and --work the most CPU time between two turns of the event loop, which does not depend on what else the machine does.
+--turns reports what ran in turns of the event loop with more CPU time.
 """
 
 from __future__ import annotations
@@ -151,7 +152,13 @@ class Phase:
 
 
 def run(
-    seconds: float, names: list[str], streams: int, late: float | None, work: float | None
+    seconds: float,
+    names: list[str],
+    streams: int,
+    *,
+    late: float | None = None,
+    work: float | None = None,
+    turns: float | None = None,
 ) -> tuple[str, list[str]]:
     """Attack for so long; the report, and what went wrong."""
     server_core, client_core = sorted(os.sched_getaffinity(0))[:2]
@@ -161,6 +168,7 @@ def run(
     try:
         patience = max(5.0, seconds / 5)
         given = ("--tokens", TOKENS, "--engine-port", attackers.hear(), "--patience", patience)
+        given += () if turns is None else ("--turns", turns)
         server = Process(server_core, "server.py", *given)
         children.append(server)
         port = server.hear()
@@ -245,6 +253,7 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(ATTACKS), metavar="NAME,NAME", help=f"of {', '.join(ATTACKS)}")
     parser.add_argument("--late", type=float, metavar="MS", help="fail if honest frames are later")
     parser.add_argument("--work", type=float, metavar="MS", help="fail if the server works longer between two turns")
+    parser.add_argument("--turns", type=float, metavar="MS", help="report turns of the event loop with more CPU time")
     parser.add_argument("--streams", type=int, default=50, help="honest ones")
     parser.add_argument("--write", action="store_true", help="put the tables into bench/RESULTS.md")
     options = parser.parse_args()
@@ -253,7 +262,9 @@ def main() -> int:
         parser.error(f"no attacks: {', '.join(sorted(unknown))}")
     if len(os.sched_getaffinity(0)) < 2:
         parser.error("two cores are needed: one for the server")
-    text, failures = run(options.seconds, names, options.streams, options.late, options.work)
+    text, failures = run(
+        options.seconds, names, options.streams, late=options.late, work=options.work, turns=options.turns
+    )
     publish("under-attack", text, options.write)
     for failure in failures:
         print(f"FAILED: {failure}", file=sys.stderr)

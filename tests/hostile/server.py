@@ -18,9 +18,11 @@ import signal
 import time
 from array import array
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any
 
 from serving.servers import StepEngine
+from turns import WatchedLoop
 
 from tokenweir import Limits, LlamaServerEngine, Tokenizer, serve
 from tokenweir.cli.serve import COLLECT_AFTER
@@ -90,7 +92,7 @@ async def be_server(tokens: int, engine_port: int, patience: float) -> None:
     }
     limits = Limits(request_timeout=min(20.0, patience), stall_timeout=min(30.0, patience))
     gc.freeze()  # as `tokenweir serve` does
-    gc.set_threshold(COLLECT_AFTER)
+    gc.set_threshold(*COLLECT_AFTER)
     async with serve(engine=engines, tokenizer=tokenizer, port=0, limits=limits) as server:  # type: ignore[arg-type]
         lag = Lag()
 
@@ -119,8 +121,11 @@ if __name__ == "__main__":
     parser.add_argument(
         "--patience", type=float, required=True, help="most seconds of the limits on requests and reads"
     )
+    parser.add_argument("--turns", type=float, metavar="MS", help="report turns of the event loop with more CPU time")
     options = parser.parse_args()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     logging.basicConfig(level=logging.CRITICAL)
-    asyncio.run(be_server(options.tokens, options.engine_port, options.patience))
+    factory = None if options.turns is None else partial(WatchedLoop, options.turns / 1000)
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(be_server(options.tokens, options.engine_port, options.patience))

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
-COLLECT_AFTER = 100_000
-"""Threshold of the garbage collector, above Python's default. Answers leave no cycles, and each collection pauses all
-of them."""
+COLLECT_AFTER = (10_000, 10, 100)
+"""Thresholds of the garbage collector, above Python's defaults. Answers leave no cycles, and each collection pauses all
+of them: by as long as it takes to follow the objects since the last one, which a long message may make."""
 
 LAST_RESORT = 5.0
 """Seconds after the drain timeout until the process exits, even if an engine still runs."""
@@ -177,7 +177,7 @@ def serve(
     gpu = load_gpu_encoder(served.tokenizer, device)
 
     gc.freeze()  # excludes loaded objects from collections
-    gc.set_threshold(COLLECT_AFTER)
+    gc.set_threshold(*COLLECT_AFTER)
 
     async def run() -> None:
         async with (

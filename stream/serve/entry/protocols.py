@@ -3,6 +3,8 @@
 `websockets` and uvicorn buffer pongs without bound, and have no timeout for receiving a request or flushing an answer.
 These are visible at the transport only.
 
+Input is parsed in pieces, each when its client has its turn (`PacedInput`), and requests begin likewise.
+
 Each phase of a connection has a timer: the head of a request, the idle time between two requests, the rest of an unread
 body, a websocket's message, and the flushing of an answer (`Connection`). The body itself is timed by `read_body`.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from struct import pack
 from typing import Any, cast
@@ -23,8 +25,10 @@ from websockets.frames import CloseCode
 
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.entry.guard import network_of
+from tokenweir.stream.serve.entry.paced_input import HeldFlow, PacedInput
 from tokenweir.stream.serve.limits.connections import Connection, Connections
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.limits.turns import REQUEST, Turns
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
 from tokenweir.stream.serve.wire.errors import RequestError, error_body
 
@@ -37,7 +41,7 @@ MOST_HEAD = 1 << 16
 MOST_FRAMES = 1 << 12
 """Most frames of one message. `ws_max_size` counts bytes, so empty frames would be buffered without bound."""
 READ_BYTES = 1 << 14
-"""Most bytes per read. asyncio's default of 256 KB holds so many small frames that parsing blocks the event loop."""
+"""Most bytes per read, so most bytes of a connection that wait to be parsed. asyncio's default is 256 KB."""
 UNREADABLE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 CLOSE = (b"connection", b"close")
@@ -52,7 +56,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     limits: Limits
     sockets: Connections
+    turns: Turns
 
+    _input: PacedInput
     _connection: Connection | None = None
     _timer: asyncio.TimerHandle | None = None
     """Timer while the head of a request is awaited."""
@@ -72,6 +78,8 @@ class HttpProtocol(HttpToolsProtocol):
         if hasattr(transport, "max_size"):  # asyncio's own; other event loops have bounds of their own
             transport.max_size = READ_BYTES
         address = "unknown" if self.client is None else network_of(self.client[0])
+        flow = self.flow = HeldFlow(transport)
+        self._input = flow.input = PacedInput(self.turns, transport, flow, self._parse)
         self._connection = self.sockets.accept(transport, f"address {address}")
         if self._connection is not None:
             self._expect_request()
@@ -82,13 +90,20 @@ class HttpProtocol(HttpToolsProtocol):
             self._lingering.cancel()
         if self._connection is not None:
             self._connection.close()
+        self._input.close()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._lingering is not None:
-            return
+        if self._lingering is None and self._connection is not None:
+            self._input.put(self._connection.client, data)
+
+    def _parse(self, data: bytes) -> None:
         super().data_received(data)
         if self._upgraded:
+            self._input.clear()  # a client waits for the answer to its handshake
+            self._input.close()
+            return
+        if self._lingering is not None:
             return
         if self._timer is None:
             self._head_bytes = 0
@@ -155,7 +170,14 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        super()._start_asgi_task(cycle, partial(self._answer, cycle, app))
+        assert self._connection is not None
+        begin = partial(self._begin, super()._start_asgi_task, cycle, partial(self._answer, cycle, app))
+        self.turns.run(self._connection.client, begin, REQUEST)
+
+    def _begin(self, begin: Callable[[Any, Any], None], cycle: Any, app: Any) -> None:
+        """Start the task of a request, unless its client has disconnected."""
+        if not cycle.disconnected:
+            begin(cycle, app)
 
     async def _answer(self, cycle: Any, app: Any, scope: Any, receive: Any, send: Any) -> None:
         """Run the application; the connection closes after a request whose body was not read to its end."""
@@ -191,6 +213,7 @@ class HttpProtocol(HttpToolsProtocol):
             return
         self._stop_timer()
         self._lingering = self.loop.call_later(min(CLOSE_TIMEOUT, self.limits.request_timeout), self.transport.abort)
+        self._input.clear()
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -226,6 +249,9 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     """Websocket connection."""
 
     limits: Limits
+    turns: Turns
+
+    _input: PacedInput
 
     def __init__(self, *args: Any, connection: Connection, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -243,8 +269,13 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if self.initial_response is not None:  # a refused handshake, which uvicorn would log as unanswered
             self.handshake_complete = True
 
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._input = PacedInput(self.turns, transport, self, self._parse)
+
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
+        self.turns.spend(REQUEST)
         if not self.close_sent:
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions["tokenweir.abort"] = self.transport.abort
@@ -252,6 +283,14 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             extensions["tokenweir.connection"] = self._connection
 
     def data_received(self, data: bytes) -> None:
+        self._input.put(self._connection.client, data)
+
+    async def receive(self) -> Any:
+        message = await super().receive()
+        self._input.hold()  # uvicorn may have resumed reading
+        return message
+
+    def _parse(self, data: bytes) -> None:
         super().data_received(data)
         self._time_message(len(data))
         if self.conn.handshake_exc is not None and not (self.handshake_initiated or self._over):  # no event reports it
@@ -344,6 +383,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._over = True
         self._forget_message()
         self._connection.close()
+        self._input.close()
         super().connection_lost(exc)
         # Its bound methods would form a reference cycle.
         self.app = self._application
@@ -385,7 +425,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
 def protocols(service: Service) -> tuple[type[HttpProtocol], type[SocketProtocol]]:
     """Return the protocol classes of a server."""
-    limits = service.limits
-    http = type("HttpProtocol", (HttpProtocol,), {"limits": limits, "sockets": service.sockets})
-    websocket = type("SocketProtocol", (SocketProtocol,), {"limits": limits})
+    own: dict[str, Any] = {"limits": service.limits, "turns": service.turns}
+    http = type("HttpProtocol", (HttpProtocol,), {"sockets": service.sockets, **own})
+    websocket = type("SocketProtocol", (SocketProtocol,), own)
     return http, websocket

@@ -27,6 +27,9 @@ from tokenweir.stream.serve.workers.peers import Peers, Place
 logger = logging.getLogger("tokenweir.serve")
 
 BACKLOG = 1024
+"""Connections that wait in the kernel to be accepted."""
+ACCEPTS = 16
+"""Most connections that are accepted in one turn of the event loop."""
 POLL = 0.01
 CUT_OFF = 1.0
 """Seconds that connections get to flush, once the drain timeout is over."""
@@ -147,6 +150,7 @@ class Server:
             # Ping timeouts are off: a slow reader delays its pongs. The stall timeout closes stuck connections, and TCP
             # notices a dead peer by its unacknowledged pings.
             ws_ping_timeout=None,
+            backlog=ACCEPTS,  # asyncio accepts so many at once
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -185,6 +189,7 @@ class Server:
     async def _listen(self, listener: socket.socket) -> None:
         host, self.port = listener.getsockname()[:2]
         await self._uvicorn.startup(sockets=[listener])
+        listener.listen(BACKLOG)  # asyncio has set it to `ACCEPTS`
         self._ticking = asyncio.get_running_loop().create_task(self._uvicorn.main_loop())  # updates the Date header
         logger.info("listening on %s", url_of(host, self.port))
 

@@ -1,21 +1,102 @@
-"""Turns of parsing long messages, which would otherwise block the event loop too long."""
+"""Turns of clients' input: a share of each turn of the event loop, which clients spend in turn.
+
+Streams are late by as long as a turn takes. One turn runs all callbacks that are ready, so without a bound it takes as
+long as all clients together can make it: by thousands of tiny frames, pipelined requests, or a thousand sockets that
+send at the same time. What does not fit into the share waits, and its socket is not read meanwhile.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Callable
+from time import thread_time
 
+SHARE = 0.004
+"""Seconds of CPU time of a turn of the event loop in which input is parsed and requests begin."""
+REQUEST = 0.0005
+"""Seconds that a request counts as besides its parsing: routing and checks, in a task of its own."""
 LONG = 1 << 15
 """Size in bytes from which a message waits for its turn."""
+BYTE = 1e-8
+"""Seconds that a byte of a message counts as: its JSON is parsed in one piece."""
+
+Work = Callable[[], bool | None]
+"""A piece of work; true if there is more of it."""
 
 
 class Turns:
-    """Limiter to one long message per turn of the event loop. It belongs to one event loop."""
+    """Order of clients' input. It belongs to one event loop.
 
-    def __init__(self) -> None:
+    Args:
+        clock: Seconds of CPU time of this thread.
+
+    """
+
+    def __init__(self, clock: Callable[[], float] = thread_time) -> None:
+        self._clock = clock
+        self._spent = 0.0  # in this turn of the event loop
+        self._waiting: dict[str, deque[tuple[Work, float]]] = {}  # of each client, next one first
+        self._scheduled = False
         self._lock = asyncio.Lock()
 
+    def run(self, client: str, work: Work, cost: float = 0.0) -> None:
+        """Call `work` until there is no more of it: now if this turn has time left and nobody waits, else in later turns.
+
+        Args:
+            client: Clients that wait go round robin.
+            work: One piece of work a call.
+            cost: Seconds that a call counts as besides its own.
+
+        """
+        more: bool | None = True
+        while more and not self._waiting and self._spent < SHARE:
+            more = self._call(work, cost)
+        if more:
+            self._wait(client, work, cost)
+
+    def spend(self, seconds: float) -> None:
+        """Count time of this turn."""
+        self._spent += seconds
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
     async def take(self, size: int) -> None:
-        """Wait until a message of this size may be parsed, which is to be done before anything is awaited."""
+        """Wait until a message of this size may be parsed, which is to be done before anything is awaited.
+
+        Long messages are parsed one at a time, in turns of their own.
+        """
         if size >= LONG:
             async with self._lock:
                 await asyncio.sleep(0)  # ready tasks run first
+        self.spend(size * BYTE)
+
+    def _wait(self, client: str, work: Work, cost: float) -> None:
+        self._waiting.setdefault(client, deque()).append((work, cost))
+
+    def _call(self, work: Work, cost: float) -> bool | None:
+        begun = self._clock()
+        try:
+            return work()
+        finally:
+            self.spend(self._clock() - begun + cost)
+
+    def _turn(self) -> None:
+        """Begin a turn of the event loop with what waits, one piece of each client."""
+        self._scheduled = False
+        self._spent = 0.0
+        while self._waiting and self._spent < SHARE:
+            client = next(iter(self._waiting))
+            queue = self._waiting.pop(client)
+            work, cost = queue.popleft()
+            if queue:
+                self._waiting[client] = queue  # behind the others
+            try:
+                more = self._call(work, cost)
+            except Exception as error:  # noqa: BLE001 - told to the loop, as asyncio does with callbacks
+                context = {"message": "a client's input failed", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
+                more = False
+            if more:
+                self._wait(client, work, cost)

@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, inspect
 
+from tokenweir.stream.events.json_bounds import as_float, has_more_outside_strings
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import ChatMessage
 
 T = TypeVar("T")
 
+LONG = 1 << 15
+"""Bytes from which on a message is bounded in its values, which cost more time than its bytes."""
+MOST_CONTAINERS = 1 << 16
+"""Arrays and objects of a message: the garbage collector follows each."""
+MOST_FLOATS = 1 << 15
+"""Numbers with a fraction or an exponent."""
+_HALF_PAIR = re.compile(rb"\\ud[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..)\\ud[c-f]", re.IGNORECASE | re.DOTALL)
+"""A half of a surrogate pair without the other half, as an escape sequence."""
+
 
 def parse_object(data: str | bytes) -> dict[str, Any]:
-    """A JSON object.
+    """Return a JSON object.
 
     Raises:
-        RequestError: It is none.
+        RequestError: It is not one, or has too many values.
 
     """
+    if isinstance(data, str):
+        data = data.encode()
+    decoder = _decoder
+    if len(data) >= LONG:
+        if has_more_outside_strings(data, b"[{", MOST_CONTAINERS):
+            raise _too_many("arrays and objects", MOST_CONTAINERS)
+        decoder = msgspec.json.Decoder(float_hook=_bounded_float())
     try:
-        event = msgspec.json.decode(data)
+        event = decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        if _is_json(data):  # msgspec takes no half of a surrogate pair, which JSON can spell
+        if isinstance(error.__cause__, RequestError):
+            raise error.__cause__ from None
+        if _HALF_PAIR.search(
+            data.replace(b"\\\\", b"")
+        ):  # msgspec takes no half of a surrogate pair, which JSON can spell
             raise RequestError(
                 "the message has half of a surrogate pair, which is no character", code="invalid_unicode"
             ) from error
@@ -37,16 +57,25 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
     return event
 
 
-def _is_json(data: str | bytes) -> bool:
-    try:
-        json.loads(data, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return False
-    return True
+_decoder = msgspec.json.Decoder(float_hook=as_float)
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+def _bounded_float() -> Callable[[str], float]:
+    """Return `as_float` for one message, which refuses more than `MOST_FLOATS`."""
+    left = MOST_FLOATS
+
+    def convert_float(text: str) -> float:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise _too_many("numbers with a fraction or an exponent", MOST_FLOATS)
+        return as_float(text)
+
+    return convert_float
+
+
+def _too_many(what: str, most: int) -> RequestError:
+    return RequestError(f"the message has more than {most} {what}", code="too_many_values")
 
 
 def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) -> None:
@@ -84,12 +113,17 @@ def check_length(messages: Sequence[ChatMessage], max_items: int) -> None:
     """
     total = sum(max(1, len(message.get("tool_calls", ()))) for message in messages)
     if total > max_items:
-        raise RequestError(
-            f"the conversation has {total} messages and calls, with what it continues and what was unpacked; "
-            f"max_items is {max_items}",
-            code="too_many_items",
-            param="input",
-        )
+        raise too_many_messages(total, max_items)
+
+
+def too_many_messages(total: int, max_items: int) -> RequestError:
+    """Return the refusal of a conversation that is too long."""
+    return RequestError(
+        f"the conversation has {total} messages and calls, with what it continues and what was unpacked; "
+        f"max_items is {max_items}",
+        code="too_many_items",
+        param="input",
+    )
 
 
 def offered_fields(

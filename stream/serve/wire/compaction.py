@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from tokenweir.stream.events.deltas import Delta, Finish, TextDelta, Usage
+from tokenweir.stream.serve.wire.checking import too_many_messages
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.events import ResponseUsage
 from tokenweir.stream.serve.wire.items import new_id
@@ -95,14 +96,25 @@ def pack(said: Sequence[Said]) -> str:
     return b64encode(msgspec.json.encode(said)).decode()
 
 
-def unpack(content: str) -> list[Said]:
-    """The messages of an item.
+def unpack(content: str, *, before: int = 0, max_items: int = 2048) -> list[Said]:
+    """Return the messages of an item. They are counted before any is made.
+
+    Args:
+        content: What `pack` gave.
+        before: Number of messages that were unpacked before.
+        max_items: Most messages, those before included.
 
     Raises:
+        RequestError: There are more than `max_items`.
         ValueError: `pack` has not made it.
 
     """
     try:
-        return msgspec.json.decode(b64decode(content, validate=True), type=list[Said])
-    except (binascii.Error, msgspec.DecodeError, ValueError) as error:
+        data = b64decode(content, validate=True)
+        total = before + len(msgspec.json.decode(data, type=list[msgspec.Raw]))
+        said = msgspec.json.decode(data, type=list[Said]) if total <= max_items else []
+    except (binascii.Error, msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ValueError("this server has not made this compaction") from error
+    if total > max_items:
+        raise too_many_messages(total, max_items)
+    return said

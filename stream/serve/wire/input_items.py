@@ -77,14 +77,18 @@ InputItem = _Message | _Reasoning | _FunctionCall | _FunctionCallOutput | _Compa
 """Items of clients, including those that a response has returned."""
 
 
-def conversation_of(given: str | Sequence[InputItem], after: Iterable[ChatMessage] = ()) -> list[ChatMessage]:
+def conversation_of(
+    given: str | Sequence[InputItem], after: Iterable[ChatMessage] = (), *, max_items: int = 2048
+) -> list[ChatMessage]:
     """The messages before and the input, as messages for a chat template; a string is what the user says.
 
     Raises:
-        RequestError: The output of a call that was never made, or a compaction of another server.
+        RequestError: The output of a call that was never made, a compaction of another server, or compactions of more than
+            `max_items` messages together.
 
     """
     conversation = Conversation(after)
+    unpacked = 0
     if isinstance(given, str):
         conversation.say("user", given)
         return conversation.end()
@@ -103,10 +107,13 @@ def conversation_of(given: str | Sequence[InputItem], after: Iterable[ChatMessag
                     raise RequestError(f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id") from error
             case _Compaction():
                 try:
-                    said = unpack(item.encrypted_content)
+                    said = unpack(item.encrypted_content, before=unpacked, max_items=max_items)
+                except RequestError:
+                    raise
                 except ValueError as error:
                     where = f"input[{place}].encrypted_content"
                     raise RequestError(f"{where}: {error}", param=where) from error
+                unpacked += len(said)
                 for message in said:
                     conversation.say(message.role, message.content)
     return conversation.end()

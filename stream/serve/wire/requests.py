@@ -100,7 +100,7 @@ class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             RequestError: The output of a call that was never made, nothing that could be answered, or too many messages.
 
         """
-        messages = conversation_of(() if self.input is None else self.input, after)
+        messages = conversation_of(() if self.input is None else self.input, after, max_items=max_items)
         check_length(messages, max_items)
         if not messages and self.instructions is None:
             raise RequestError("input is missing", code="missing_required_parameter", param="input")

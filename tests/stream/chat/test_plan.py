@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode.errors import ContextLengthError, TemplateError
 from tokenweir.encode.spec import AddedToken
-from tokenweir.stream.chat.plan import SHORT_PROMPT, AnswerRequest, plan_answer
+from tokenweir.stream.chat.plan import MESSAGE_CHARACTERS, SHORT_PROMPT, AnswerRequest, plan_answer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.templates.chat_template import ChatTemplate
@@ -33,6 +33,8 @@ class Constrained:
 
 
 PLAIN_ENGINE = Plain()
+LONGEST = SHORT_PROMPT - MESSAGE_CHARACTERS
+MOST_MESSAGES = SHORT_PROMPT // MESSAGE_CHARACTERS
 
 
 def planned(source=THINKING, engine=PLAIN_ENGINE, **request):
@@ -145,8 +147,10 @@ def test_prompts_that_cannot_be_rendered(source, request_, message):
 @pytest.mark.parametrize(
     "request_, short",
     [
-        ({"messages": [{"role": "user", "content": "x" * SHORT_PROMPT}]}, True),
-        ({"messages": [{"role": "user", "content": "x" * SHORT_PROMPT}, {"role": "user", "content": "x"}]}, False),
+        ({"messages": [{"role": "user", "content": "x" * LONGEST}]}, True),
+        ({"messages": [{"role": "user", "content": "x" * (LONGEST + 1)}]}, False),
+        ({"messages": [{"role": "user", "content": ""}] * MOST_MESSAGES}, True),
+        ({"messages": [{"role": "user", "content": ""}] * (MOST_MESSAGES + 1)}, False),
         ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]}, False),
         ({"messages": [{"role": "user", "content": "x"}], "tools": [TOOL]}, False),
         ({"messages": 5}, False),

@@ -13,7 +13,7 @@ import pytest
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines import engine_server
-from tokenweir.stream.engines.engine_server import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, MAX_MESSAGE
+from tokenweir.stream.engines.engine_server import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, MAX_EVENT_VALUES, MAX_MESSAGE
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.engines.sglang import SglangEngine
 from tokenweir.stream.engines.vllm import VllmEngine
@@ -169,6 +169,19 @@ async def test_a_line_without_end_is_read_up_to_the_bound_of_an_event(name, tok,
     with answering(head(content_type="text/event-stream"), b"data: ", [b"x" * BLOCK]) as (url, _):
         assert f"sends a line of more than {8 * BLOCK} bytes" in await failure(name, url, tok)
     assert sum(read) < 8 * BLOCK + BUFFERED
+
+
+@EVERY
+@pytest.mark.anyio
+@pytest.mark.parametrize("content_type, before", [("text/event-stream", b"data: "), ("application/json", b"")])
+async def test_values_are_counted_before_any_is_made(name, tok, content_type, before):
+    """Two million ids in one event would keep the event loop for a tenth of a second."""
+    ids = b",".join([b"5"] * MAX_EVENT_VALUES)
+    with answering(head(content_type=content_type), before, b'{"x": "[[,", "y": [', ids, b"], not JSON\n\n") as (
+        url,
+        _,
+    ):
+        assert f"sends more than {MAX_EVENT_VALUES} values in one event" in await failure(name, url, tok)
 
 
 @pytest.mark.anyio

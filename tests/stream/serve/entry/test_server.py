@@ -16,8 +16,9 @@ from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.replay import ReplayEngine
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.prompts.batcher import PromptBatcher
-from tokenweir.stream.serve.entry.server import serve, url_of
+from tokenweir.stream.serve.entry.server import ACCEPTS, serve, url_of
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.limits.turns import REQUEST, SHARE
 from tokenweir.templates.chat_template import ChatTemplate
 
 # --- the openai client ----------------------------------------------------------------------------------------------
@@ -578,3 +579,36 @@ async def test_it_listens_on_this_machine_only_by_default():
     async with serving(Script()) as server:
         with socket.socket() as other:
             other.bind(("127.0.0.2", server.port))  # free, so the server is not on every address
+
+
+@pytest.mark.asyncio
+async def test_few_connections_are_accepted_in_one_turn():
+    """A thousand at once would keep the event loop for a tenth of a second."""
+    async with serving(Script("a", "<|im_end|>")) as server:
+        clients = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(10 * ACCEPTS)]
+        sockets, accepted = server._app.service.sockets, []
+        async with asyncio.timeout(10):
+            while sockets.count < len(clients):
+                before = sockets.count
+                await asyncio.sleep(0)
+                accepted.append(sockets.count - before)
+        assert max(accepted) <= ACCEPTS + 1  # later versions of Python accept one more
+        for client in clients:
+            client.close()
+
+
+@pytest.mark.asyncio
+async def test_few_requests_begin_in_one_turn():
+    async with serving(Script("a", "<|im_end|>")) as server:
+        clients = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(100)]
+        tasks, begun, seen = server._uvicorn.server_state.tasks, [], set()
+        for client in clients:
+            client.sendall(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with asyncio.timeout(10):
+            while len(seen) < len(clients):
+                await asyncio.sleep(0)
+                begun.append(len(tasks - seen))
+                seen |= tasks
+        assert max(begun) <= SHARE / REQUEST
+        for client in clients:
+            client.close()

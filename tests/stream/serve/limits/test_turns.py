@@ -1,10 +1,11 @@
-"""Long messages are parsed one at a time, with everybody else's work between."""
+"""Input has a share of each turn of the event loop, and long messages are parsed one at a time."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
-from tokenweir.stream.serve.limits.turns import LONG, Turns
+from tokenweir.stream.serve.limits.turns import BYTE, LONG, REQUEST, SHARE, Turns
 
 pytestmark = pytest.mark.anyio
 
@@ -46,3 +47,93 @@ async def test_who_leaves_gives_up_the_turn():
     async with asyncio.timeout(10):
         await asyncio.wait(tasks)
     assert order == [2]
+
+
+class Loop:
+    """Turns whose clock is set by the work, and what was done in each turn of the event loop."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.turns = Turns(clock=lambda: self.now)
+        self.done = []
+        self._turn = 0
+        self._next()
+
+    def _next(self):
+        self._turn += 1
+        asyncio.get_running_loop().call_soon(self._next)
+
+    def work(self, client, seconds, pieces=1):
+        left = [pieces]
+
+        def piece():
+            self.now += seconds
+            self.done.append((self._turn, client))
+            left[0] -= 1
+            return left[0] > 0
+
+        return piece
+
+    async def until(self, count):
+        async with asyncio.timeout(10):
+            while len(self.done) < count:  # noqa: ASYNC110 - counts turns
+                await asyncio.sleep(0)
+
+
+async def test_input_has_a_share_of_each_turn():
+    loop = Loop()
+    for number in range(40):
+        loop.turns.run(f"client {number}", loop.work(number, SHARE / 4))
+    await loop.until(40)
+    per_turn = [sum(turn == one for turn, _ in loop.done) for one in {turn for turn, _ in loop.done}]
+    assert max(per_turn) <= 5  # the last one of them begins before the share is spent
+
+
+async def test_clients_that_wait_go_round_robin():
+    loop = Loop()
+    loop.turns.run("greedy", loop.work("greedy", SHARE / 2, pieces=20))
+    for _ in range(20):
+        loop.turns.run("greedy", loop.work("greedy", SHARE / 2))
+    loop.turns.run("late", loop.work("late", SHARE / 2))
+    await loop.until(41)
+    order = [client for _, client in loop.done]
+    assert order.index("late") <= 4  # two pieces before it came, and then one of the other client
+
+
+async def test_a_lone_client_waits_for_nobody():
+    loop = Loop()
+    loop.turns.run("alone", loop.work("alone", SHARE / 10, pieces=9))
+    assert len(loop.done) == 9
+
+
+async def test_a_turn_has_a_piece_however_long():
+    loop = Loop()
+    loop.turns.run("slow", loop.work("slow", 10 * SHARE, pieces=3))
+    await loop.until(3)
+    assert len({turn for turn, _ in loop.done}) == 3
+
+
+async def test_requests_count_by_what_they_begin():
+    loop = Loop()
+    for _ in range(100):
+        loop.turns.run("client", loop.work("client", 0.0), REQUEST)
+    assert len(loop.done) == SHARE / REQUEST
+    await loop.until(100)
+
+
+async def test_a_long_message_takes_from_the_turn_in_which_it_is_parsed():
+    loop = Loop()
+    await loop.turns.take(int(SHARE / BYTE) + 1)
+    loop.turns.run("client", loop.work("client", 0.0))
+    assert not loop.done
+    await loop.until(1)
+
+
+async def test_work_that_fails_harms_no_other():
+    loop, told = Loop(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+    loop.turns.spend(SHARE)
+    loop.turns.run("client", partial(int, "x"))
+    loop.turns.run("client", loop.work("client", 0.0))
+    await loop.until(1)
+    assert [type(error) for error in told] == [ValueError]

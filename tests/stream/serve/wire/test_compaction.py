@@ -83,3 +83,16 @@ def test_another_servers_compaction_is_refused_by_its_place(content):
 def test_packing_keeps_any_text():
     said = [Said("user", '\0"\\\u2028\U0010ffff')]
     assert unpack(pack(said)) == said
+
+
+def test_messages_are_counted_before_any_is_made():
+    """An item of a megabyte may hold tens of thousands of messages, which would keep the event loop."""
+    items = [{"type": "compaction", "encrypted_content": pack([Said("user", "a")] * count)} for count in (1500, 549)]
+    request = parse_create({"input": items})
+    with pytest.raises(RequestError, match=r"has 2049 messages .* max_items is 2048") as refused:
+        request.messages()
+    assert refused.value.code == "too_many_items"
+    assert len(request.messages(max_items=2049)) == 2049
+    no_messages = b64encode(b"[" + b",".join([b"0"] * 3000) + b"]").decode()
+    with pytest.raises(RequestError, match="has 3000 messages"):
+        parse_create({"input": [{"type": "compaction", "encrypted_content": no_messages}]}).messages()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.serve.wire.checking import MOST_CONTAINERS, MOST_FLOATS, parse_object
 from tokenweir.stream.serve.wire.requests import (
     RequestError,
     ResponseCancel,
@@ -217,7 +218,8 @@ def test_the_output_of_a_call_that_was_never_made_is_refused():
     [
         (b"\x00\x01", "binary_frame", None, "a binary frame of 2 bytes; events are JSON in text frames"),
         ("{", "invalid_json", None, "the message is not JSON: Input data was truncated"),
-        ("[" * 100_000, "invalid_json", None, "maximum recursion depth exceeded"),
+        ("[" * 20_000, "invalid_json", None, "maximum recursion depth exceeded"),
+        ("[" * 100_000, "too_many_values", None, "more than 65536 arrays and objects"),
         ('{"type":"response.create","input":"\\ud800 and more"}', "invalid_unicode", None, "half of a surrogate pair"),
         ('{"temperature":NaN}', "invalid_json", None, "invalid character"),
         ("[1]", "invalid_type", None, "expected a JSON object, got [1]"),
@@ -329,3 +331,42 @@ def test_any_json_is_understood_or_refused(fields):
 def test_any_frame_is_understood_or_refused(data):
     with pytest.raises(RequestError):
         parse_event(data)
+
+
+def test_slow_numbers_are_converted_by_python_and_bounded():
+    """msgspec takes 14 µs for 1e300, and so 2 s for a message of them, in which no stream goes on."""
+    assert parse_object('{"a": [1e300, -0.5, 1E-7, 2, 1e5]}') == {"a": [1e300, -0.5, 1e-07, 2, 1e5]}
+    assert parse_object(b'{"a": [%b]}' % b",".join([b"1e300"] * MOST_FLOATS)) == {"a": [1e300] * MOST_FLOATS}
+    with pytest.raises(RequestError, match=f"more than {MOST_FLOATS} numbers with a fraction") as refused:
+        parse_object(b'{"a": [%b]}' % b",".join([b"1e300"] * (MOST_FLOATS + 1)))
+    assert refused.value.code == "too_many_values"
+    with pytest.raises(RequestError, match="out of range") as refused:
+        parse_object(b'{"a": [%b, 1e400]}' % (b"0," * 40_000 + b"0"))
+    assert refused.value.code == "invalid_json"
+
+
+@pytest.mark.parametrize("container", ["[]", "{}", '{"a":[]}'])
+def test_arrays_and_objects_are_counted_before_any_is_made(container):
+    each = container.count("[") + container.count("{")
+    data = f'{{"a": "{"[" * 70_000}", "b": [{",".join([container] * ((MOST_CONTAINERS - 2) // each))}]}}'
+    assert len(parse_object(data)["b"]) == (MOST_CONTAINERS - 2) // each
+    data = f'{{"b": [{",".join([container] * (MOST_CONTAINERS // each))}], what is not read}}'
+    with pytest.raises(RequestError, match=f"more than {MOST_CONTAINERS} arrays and objects") as refused:
+        parse_object(data)
+    assert refused.value.code == "too_many_values"
+
+
+@pytest.mark.parametrize(
+    "text, code",
+    [
+        (r'{"a": "\ud83d\ude00\ud83d"}', "invalid_unicode"),
+        (r'{"a": "\ude00"}', "invalid_unicode"),
+        (r'{"a": "\\\ud83d"}', "invalid_unicode"),
+        (r'{"a": "\\ud83d" ', "invalid_json"),
+        (r'{"a": "\ud83d\ude00" ', "invalid_json"),
+    ],
+)
+def test_half_a_pair_is_told_from_other_errors(text, code):
+    with pytest.raises(RequestError) as refused:
+        parse_object(text)
+    assert refused.value.code == code

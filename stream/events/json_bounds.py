@@ -1,0 +1,32 @@
+"""Bounds on what JSON costs besides its bytes: the number of its values, and numbers that are slow to convert. No I/O."""
+
+from __future__ import annotations
+
+from math import isinf
+
+
+def count_outside_strings(data: bytes, signs: bytes) -> int:
+    """Return how often the bytes `signs` occur outside the strings of a JSON text; any number if it is not valid JSON."""
+    kept = data.replace(b"\\\\", b"").replace(b'\\"', b"")  # now each quote begins or ends a string
+    kept = kept.translate(None, bytes(set(range(256)) - set(signs) - set(b'"')))
+    kept = kept.replace(b'""', b"")  # strings without any of the signs
+    return sum(map(len, kept.split(b'"')[::2]))
+
+
+def has_more_outside_strings(data: bytes, signs: bytes, most: int) -> bool:
+    """Return whether the bytes `signs` occur more often than `most` times outside the strings of a JSON text."""
+    if sum(map(data.count, signs)) <= most:
+        return False
+    return count_outside_strings(data, signs) > most
+
+
+def as_float(text: str) -> float:
+    """Return a number of JSON, as `float_hook` of msgspec, whose own conversion of 1e300 takes 20 times as long.
+
+    Raises:
+        ValueError: It is out of range.
+
+    """
+    if isinf(value := float(text)):
+        raise ValueError("Number out of range")
+    return value

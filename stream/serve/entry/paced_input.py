@@ -1,0 +1,99 @@
+"""Input of a connection, parsed in pieces when its client has its turn; the socket is not read while some waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from uvicorn.protocols.http.flow_control import FlowControl
+
+from tokenweir.stream.serve.limits.turns import Turns
+
+PIECE_BYTES = 1 << 11
+"""Most bytes that are parsed without a look at the clock: a few hundred of the shortest frames."""
+
+
+class Reader(Protocol):
+    """Owner of the flag with which uvicorn pauses reading."""
+
+    read_paused: bool
+
+
+class PacedInput:
+    """Bytes that were read and not parsed yet.
+
+    Args:
+        turns: Order of clients' input.
+        transport: The socket.
+        reader: Has uvicorn's own wish to read.
+        parse: Parses a piece.
+
+    Attributes:
+        held: Whether the socket is not read, because some input waits for its turn.
+
+    """
+
+    __slots__ = ("_data", "_parse", "_reader", "_transport", "_turns", "held")
+
+    def __init__(
+        self, turns: Turns, transport: asyncio.Transport, reader: Reader, parse: Callable[[bytes], object]
+    ) -> None:
+        self.held = False
+        self._turns = turns
+        self._transport = transport
+        self._reader: Reader | None = reader
+        self._parse: Callable[[bytes], object] | None = parse
+        self._data = b""
+
+    def put(self, client: str, data: bytes) -> None:
+        """Parse what was read, now or later."""
+        if self._data:
+            self._data += data
+        else:
+            self._data = data
+            self._turns.run(client, self._step)
+        if self._data:
+            self.hold()
+
+    def hold(self) -> None:
+        """Stop reading if some input waits."""
+        if self._data:
+            self.held = True
+            self._transport.pause_reading()
+
+    def clear(self) -> None:
+        """Drop what waits."""
+        self._data = b""
+        self._release()
+
+    def close(self) -> None:
+        """Drop what waits, and the owner, for good."""
+        self._data = b""
+        self._reader = self._parse = None
+
+    def _step(self) -> bool:
+        data, self._data = self._data[:PIECE_BYTES], self._data[PIECE_BYTES:]
+        if data and self._parse is not None:
+            self._parse(data)
+        if not self._data:
+            self._release()
+        return bool(self._data)
+
+    def _release(self) -> None:
+        if self.held:
+            self.held = False
+            if self._reader is not None and not self._reader.read_paused:
+                self._transport.resume_reading()
+
+
+class HeldFlow(FlowControl):
+    """uvicorn's flow control of an HTTP connection, which reads nothing while input waits."""
+
+    input: PacedInput | None = None
+
+    def resume_reading(self) -> None:
+        if self.input is not None and self.input.held:
+            self.read_paused = False
+        else:
+            super().resume_reading()

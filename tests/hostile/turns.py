@@ -1,0 +1,77 @@
+"""Event loop that reports its long turns: the CPU time of each, of the loop's thread and of others, by callback.
+
+One turn runs all callbacks that are ready. What is late is behind a long callback, behind very many short ones, or behind
+another thread that holds the interpreter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import time
+from collections import defaultdict
+from typing import Any
+
+
+class WatchedLoop(asyncio.SelectorEventLoop):
+    """Event loop that writes a line about each turn above a bound of CPU time to standard error.
+
+    Args:
+        bound: Seconds.
+
+    """
+
+    def __init__(self, bound: float) -> None:
+        super().__init__()
+        self._bound = bound
+        self._spent: dict[str, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])
+        self._wrapped = asyncio.Handle._run
+        loop = self
+
+        def run(handle: asyncio.Handle) -> None:
+            name = _name(handle)
+            begun = time.thread_time()
+            loop._wrapped(handle)
+            spent, entry = time.thread_time() - begun, loop._spent[name]
+            entry[0] += 1
+            entry[1] += spent
+            entry[2] = max(entry[2], spent)
+
+        asyncio.Handle._run = run  # type: ignore[method-assign]
+        gc.callbacks.append(self._collect)
+
+    def _collect(self, phase: str, told: dict[str, Any]) -> None:
+        """Count a round of the garbage collector, which is a part of whatever it interrupts."""
+        if phase == "start":
+            self._collecting = time.thread_time()
+            return
+        spent, entry = time.thread_time() - self._collecting, self._spent[f"gc {told['generation']}"]
+        entry[0] += 1
+        entry[1] += spent
+        entry[2] = max(entry[2], spent)
+
+    def _run_once(self) -> None:
+        self._spent.clear()
+        own, all_threads = time.thread_time(), time.process_time()
+        super()._run_once()  # type: ignore[misc]
+        own, all_threads = time.thread_time() - own, time.process_time() - all_threads
+        if all_threads < self._bound:
+            return
+        dearest = sorted(self._spent.items(), key=lambda item: -item[1][1])[:4]
+        told = ", ".join(
+            f"{count:.0f} × {name} {1000 * spent:.1f} (most {1000 * most:.1f})"
+            for name, (count, spent, most) in dearest
+        )
+        line = f"turn of {1000 * all_threads:.0f} ms, {1000 * own:.0f} on the loop: {told}"
+        print(line, file=sys.stderr, flush=True)
+
+
+def _name(handle: Any) -> str:
+    """Name of a callback, or of a task's coroutine."""
+    call = handle._callback
+    task = getattr(call, "__self__", None)
+    if isinstance(task, asyncio.Task):
+        coroutine: Any = task.get_coro()
+        return f"task {getattr(coroutine, '__qualname__', type(coroutine).__name__)}"
+    return getattr(call, "__qualname__", None) or repr(call)[:60]

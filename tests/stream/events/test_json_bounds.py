@@ -1,0 +1,42 @@
+"""Values of JSON are counted before it is parsed, and no number takes long."""
+
+import json
+import random
+
+import pytest
+
+from tokenweir.stream.events.json_bounds import as_float, count_outside_strings, has_more_outside_strings
+
+CHARACTERS = ["[", "]", "{", "}", ",", ":", '"', "\\", "\\\\", '\\"', "a", "é", "\U0001f600", "\n", " "]
+
+
+def drawn(rng, depth=0):
+    """A value, and how many arrays, objects and separators of items it has."""
+    kind = rng.randrange(3 if depth < 4 else 1)
+    if kind == 0:
+        return rng.choice(["".join(rng.choices(CHARACTERS, k=rng.randrange(8))), 1, None, 0.5]), 0, 0
+    parts = [drawn(rng, depth + 1) for _ in range(rng.randrange(5))]
+    containers = 1 + sum(part[1] for part in parts)
+    commas = max(0, len(parts) - 1) + sum(part[2] for part in parts)
+    if kind == 1:
+        return [part[0] for part in parts], containers, commas
+    keys = [f"{number}{''.join(rng.choices(CHARACTERS, k=rng.randrange(4)))}" for number in range(len(parts))]
+    return {key: part[0] for key, part in zip(keys, parts, strict=True)}, containers, commas
+
+
+@pytest.mark.parametrize("ascii_", [True, False])
+def test_counts_are_those_of_the_values(ascii_):
+    rng = random.Random(1)
+    for _ in range(2000):
+        value, containers, commas = drawn(rng)
+        data = json.dumps(value, ensure_ascii=ascii_).encode()
+        assert count_outside_strings(data, b"[{") == containers
+        assert count_outside_strings(data, b",") == commas
+        assert not containers or has_more_outside_strings(data, b",[{", containers + commas - 1)
+        assert not has_more_outside_strings(data, b",[{", containers + commas)
+
+
+def test_numbers_are_those_of_python():
+    assert as_float("1.5e300") == 1.5e300
+    with pytest.raises(ValueError, match="out of range"):
+        as_float("-1e400")
