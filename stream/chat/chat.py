@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any, Unpack
 
-from anyio import to_thread
 from msgspec.structs import replace
 
 from tokenweir.encode.decode import check_tokenizer
@@ -25,6 +25,7 @@ from tokenweir.stream.events.deltas import Delta, FinishReason
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
+from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 from tokenweir.templates.tool_choice import ToolChoice
 
@@ -172,10 +173,10 @@ async def encode_plan(plan: AnswerPlan, tokenizer: Tokenizer, encoder: Encoder |
 
     """
     short = plan.is_short
-    prompt = plan.render() if short else await to_thread.run_sync(plan.render)
+    prompt = plan.render() if short else await run_in_thread(plan.render)
     if encoder is None or isinstance(encoder, Tokenizer):
         own = encoder or tokenizer
-        return prompt.encode(own) if short else await to_thread.run_sync(prompt.encode, own)
+        return prompt.encode(own) if short else await run_in_thread(partial(prompt.encode, own))
     ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
     return ids
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import anyio
 import numpy as np
-from anyio import to_thread
 from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.templates.prompt import Prompt
 
 
@@ -62,7 +63,7 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
     """
     check_encoder(encoder)
     if isinstance(encoder, Tokenizer | BatchEncoder):
-        return await to_thread.run_sync(encode_batch, prompts, encoder)
+        return await run_in_thread(partial(encode_batch, prompts, encoder))
     results: list[Any] = [None] * len(prompts)
     failures: list[Exception] = []
 

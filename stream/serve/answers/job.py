@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Protocol, TypeVar
 
-from anyio import to_thread
 from msgspec import field, to_builtins
 
 from tokenweir.encode.errors import EngineError, TemplateError
@@ -18,6 +17,7 @@ from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, plan_answer
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.render_cost import render_cost
 from tokenweir.stream.serve.limits.fair_queue import FairQueue
 from tokenweir.stream.serve.limits.limits import Limits
@@ -228,7 +228,7 @@ class Engines:
         if isinstance(plan.prompt, str):
             encode = partial(self.tokenizer.encode, plan.prompt, add_special_tokens=add_special_tokens)
             async with self._queue.place(len(plan.prompt)):
-                return await to_thread.run_sync(encode)
+                return await run_in_thread(encode)
         async with self._queue.place(render_cost(plan.messages, plan.tools, plan.template_kwargs)):
             ids = await encode_plan(plan, self.tokenizer, self._encoder)
             try:
@@ -242,7 +242,7 @@ class Engines:
         if ids <= MANY:
             return work()
         async with self._queue.place(ids * ID_COST):
-            return await to_thread.run_sync(work)
+            return await run_in_thread(work)
 
     def context_size(self, model: str) -> int | None:
         """Return the engine's context size, or None if unknown."""

@@ -8,10 +8,10 @@ from itertools import chain
 from typing import Any
 
 import msgspec
-from anyio import to_thread
 from starlette.responses import Response
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.job import MANY
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.errors import RequestError
@@ -46,7 +46,7 @@ async def reply_with(make: Callable[[], bytes], tokens: int, limits: Limits) -> 
         RequestError: It is too long.
 
     """
-    data = make() if tokens <= MANY else await to_thread.run_sync(make)
+    data = make() if tokens <= MANY else await run_in_thread(make)
     if len(data) > limits.max_answer_bytes:
         raise _too_large(f"{len(data)} bytes", limits)
     return Response(data, media_type=JSON)

@@ -21,6 +21,7 @@ from tokenweir.stream.serve.tokens.derender import Derenderer
 from tokenweir.stream.serve.tokens.generate import GenerateRequest
 from tokenweir.stream.serve.tokens.render import Renderer
 from tokenweir.stream.serve.tokens.stream import StreamDerenderer
+from tokenweir.stream.serve.wire.errors import RequestError
 
 Work = Callable[[dict[str, Any]], Awaitable[bytes]]
 Rendering = Callable[[dict[str, Any]], Awaitable[GenerateRequest | list[GenerateRequest]]]
@@ -73,6 +74,8 @@ class TokenRoutes:
             body = await read_object(request, self._service)
             try:
                 return await answer(body)
+            except RequestError:
+                raise
             except TokenweirError as error:
                 raise explain(error, path) from error
 

@@ -1,6 +1,7 @@
 """Requests that are allowed in form and too much in size: heads without end, and work that would stop everybody else."""
 
 import asyncio
+import gc
 import json
 import struct
 import threading
@@ -15,6 +16,7 @@ from tokenweir.stream.serve.entry.protocols import MOST_FRAMES, MOST_HEAD
 from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.chat import MOST_BIASES
+from tokenweir.stream.serve.wire.errors import RequestError
 
 POST = b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
@@ -304,3 +306,40 @@ async def test_nothing_is_sent_behind_the_goodbye():
         writer.close()
     opcodes = [*frames(seen)]
     assert opcodes[-1] == 8 and set(opcodes[:-1]) == {1}
+
+
+STATE = "a" * 100_000
+CHUNK = {"request_id": "r", "choices": [{"index": 0, "token_ids": [5], "finish_reason": None}]}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "path, body",
+    [
+        ("/tokenize", {"prompt": ["a"] * 1000}),
+        ("/v1/chat/completions", {"messages": [{"role": "nobody", "content": "a" * 10_000}]}),
+        (
+            "/v1/chat/completions/derender",
+            {"stream": True, "prompt_token_ids": [5], "generate_chunk": CHUNK, "stream_state": {"state": STATE}},
+        ),
+    ],
+)
+async def test_a_refused_request_is_freed_without_the_garbage_collector(path, body):
+    """A cycle would keep what the request holds, and its end would pause all streams."""
+    async with serving(Script("a", "<|im_end|>")) as server, httpx.AsyncClient() as http:
+        url = f"http://127.0.0.1:{server.port}{path}"
+        for _ in range(2):
+            gc.collect()
+            gc.disable()
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            try:
+                reply = await http.post(url, json=body)
+                await asyncio.sleep(0.05)  # the thread's work is dropped
+                gc.collect()
+                left = [each for each in gc.garbage if isinstance(each, RequestError)]
+            finally:
+                gc.set_debug(0)
+                gc.garbage.clear()
+                gc.enable()
+        assert reply.status_code == 400, reply.text
+        assert not left
