@@ -1,6 +1,6 @@
 """All attacks at once on a server, beside honest streams.
 
-    scripts/check --hostile [SECONDS] [--only NAME,NAME] [--late MS] [--work MS] [--turns MS] [--streams 50] [--write]
+    scripts/check --hostile [SECONDS] [--only NAME,NAME] [--late MS] [--work MS] [--turns MS] [--patience SECONDS] [--streams 50] [--write]
 
 The server has one core, and honest clients and attackers have the other, where the attackers are niced. First the honest
 clients are alone; then the attacks run for so many seconds; then they stop. Fails if an honest text was wrong, an honest
@@ -159,6 +159,7 @@ def run(
     late: float | None = None,
     work: float | None = None,
     turns: float | None = None,
+    patience: float | None = None,
 ) -> tuple[str, list[str]]:
     """Attack for so long; the report, and what went wrong."""
     server_core, client_core = sorted(os.sched_getaffinity(0))[:2]
@@ -166,7 +167,7 @@ def run(
     children = [attackers]
     failures: list[str] = []
     try:
-        patience = max(5.0, seconds / 5)
+        patience = max(5.0, seconds / 5) if patience is None else patience
         given = ("--tokens", TOKENS, "--engine-port", attackers.hear(), "--patience", patience)
         given += () if turns is None else ("--turns", turns)
         server = Process(server_core, "server.py", *given)
@@ -254,6 +255,9 @@ def main() -> int:
     parser.add_argument("--late", type=float, metavar="MS", help="fail if honest frames are later")
     parser.add_argument("--work", type=float, metavar="MS", help="fail if the server works longer between two turns")
     parser.add_argument("--turns", type=float, metavar="MS", help="report turns of the event loop with more CPU time")
+    parser.add_argument(
+        "--patience", type=float, metavar="SECONDS", help="most of the server's timeouts; default: a fifth of the time"
+    )
     parser.add_argument("--streams", type=int, default=50, help="honest ones")
     parser.add_argument("--write", action="store_true", help="put the tables into bench/RESULTS.md")
     options = parser.parse_args()
@@ -263,7 +267,13 @@ def main() -> int:
     if len(os.sched_getaffinity(0)) < 2:
         parser.error("two cores are needed: one for the server")
     text, failures = run(
-        options.seconds, names, options.streams, late=options.late, work=options.work, turns=options.turns
+        options.seconds,
+        names,
+        options.streams,
+        late=options.late,
+        work=options.work,
+        turns=options.turns,
+        patience=options.patience,
     )
     publish("under-attack", text, options.write)
     for failure in failures:

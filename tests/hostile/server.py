@@ -18,13 +18,14 @@ import signal
 import time
 from array import array
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from serving.servers import StepEngine
 from turns import WatchedLoop
 
-from tokenweir import Limits, LlamaServerEngine, Tokenizer, serve
+from tokenweir import EngineError, Limits, LlamaServerEngine, Tokenizer, serve
 from tokenweir.cli.serve import COLLECT_AFTER
 
 TICK = 0.005
@@ -94,6 +95,8 @@ async def be_server(tokens: int, engine_port: int, patience: float) -> None:
     gc.freeze()  # as `tokenweir serve` does
     gc.set_threshold(*COLLECT_AFTER)
     async with serve(engine=engines, tokenizer=tokenizer, port=0, limits=limits) as server:  # type: ignore[arg-type]
+        with suppress(EngineError):  # imports httpx, as `tokenweir serve` does when it asks for the model
+            await engines["hostile"].served()  # type: ignore[attr-defined]
         lag = Lag()
 
         def tell() -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
-COLLECT_AFTER = (10_000, 10, 100)
+COLLECT_AFTER = (3_000, 2, 2_000)
 """Thresholds of the garbage collector, above Python's defaults. Answers leave no cycles, and each collection pauses all
 of them: by as long as it takes to follow the objects since the last one, which a long message may make."""
 

@@ -27,7 +27,8 @@ class Pacer:
     """Sets the interval between the events of a stream by the load of the event loop, and runs timed calls.
 
     The load is the share of its time that the loop's thread works. A loop that is late because other processes have its core
-    counts as one that works. The interval is the shortest one up to `HIGH_LOAD`, and `RELAXED_FACTOR` times that above it,
+    counts as one that works. Parsing of clients' input does not count: longer intervals would not make it less, and a client
+    that sends a lot would make everybody's tokens late. The interval is the shortest one up to `HIGH_LOAD`, and `RELAXED_FACTOR` times that above it,
     until the load falls below `LOW_LOAD`. Above `FULL_LOAD` it grows; at load 1 it is the longest.
 
     The interval does not follow the load all the way. Longer intervals make fewer frames and so lower the load, and both would
@@ -39,6 +40,7 @@ class Pacer:
     Args:
         least: Seconds between two events of a stream on an idle loop; with 0 nothing ever waits.
         most: The same on a full loop.
+        input_seconds: Gives the seconds for which the loop has worked on clients' input so far.
 
     Attributes:
         interval: Seconds between two events at the present load.
@@ -46,7 +48,7 @@ class Pacer:
 
     """
 
-    def __init__(self, least: float = 0.0, most: float = 0.0) -> None:
+    def __init__(self, least: float = 0.0, most: float = 0.0, input_seconds: Callable[[], float] = lambda: 0.0) -> None:
         self.interval = least
         self.busy = False
         self._least = least
@@ -56,7 +58,8 @@ class Pacer:
         self._high = False
         self._ticks: dict[int, list[Callable[[], object]]] = {}
         self._sampler: asyncio.TimerHandle | None = None
-        self._sampled_at = self._worked = 0.0
+        self._input_seconds = input_seconds
+        self._sampled_at = self._worked = self._input = 0.0
 
     def call_at(self, when: float, call: Callable[[], object]) -> None:
         """Call a function, which must not raise, at a time of `time.monotonic`."""
@@ -100,11 +103,12 @@ class Pacer:
 
     def _sample(self) -> None:
         took, worked = monotonic() - self._sampled_at, thread_time() - self._worked
-        self.observe((worked + max(0.0, took - SAMPLE_INTERVAL)) / took, took)
+        input_ = self._input_seconds() - self._input
+        self.observe((max(0.0, worked - input_) + max(0.0, took - input_ - SAMPLE_INTERVAL)) / took, took)
         self._sample_later()
 
     def _sample_later(self) -> None:
-        self._sampled_at, self._worked = monotonic(), thread_time()
+        self._sampled_at, self._worked, self._input = monotonic(), thread_time(), self._input_seconds()
         self._sampler = asyncio.get_running_loop().call_later(SAMPLE_INTERVAL, self._sample)
 
 

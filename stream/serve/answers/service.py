@@ -67,7 +67,7 @@ class Service:
         sockets: The sockets, with the bytes that arrive and those that wait for slow readers.
         rates: Requests and tokens a minute.
         pacer: Pacing of events.
-        turns: Order of parsing long messages.
+        turns: Order of clients' input.
 
     """
 
@@ -93,8 +93,8 @@ class Service:
         self.worker = ""
         self.peers: PeerLinks | None = None
         self.draining = False
-        self.pacer = Pacer(self.limits.send_interval, self.limits.max_send_interval)
         self.turns = Turns()
+        self.pacer = Pacer(self.limits.send_interval, self.limits.max_send_interval, lambda: self.turns.total)
         self._answer = answer
         self._running: dict[Generation[Any], str] = {}  # with their models
 

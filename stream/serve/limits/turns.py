@@ -16,6 +16,8 @@ SHARE = 0.004
 """Seconds of CPU time of a turn of the event loop in which input is parsed and requests begin."""
 REQUEST = 0.0005
 """Seconds that a request counts as besides its parsing: routing and checks, in a task of its own."""
+QUANTUM = 0.0005
+"""Seconds of a client's work before the next client's, among those that wait: a request, or a hundred kilobytes of a body."""
 LONG = 1 << 15
 """Size in bytes from which a message waits for its turn."""
 BYTE = 1e-8
@@ -31,9 +33,13 @@ class Turns:
     Args:
         clock: Seconds of CPU time of this thread.
 
+    Attributes:
+        total: Seconds that were spent so far.
+
     """
 
     def __init__(self, clock: Callable[[], float] = thread_time) -> None:
+        self.total = 0.0
         self._clock = clock
         self._spent = 0.0  # in this turn of the event loop
         self._waiting: dict[str, deque[tuple[Work, float]]] = {}  # of each client, next one first
@@ -58,6 +64,7 @@ class Turns:
     def spend(self, seconds: float) -> None:
         """Count time of this turn."""
         self._spent += seconds
+        self.total += seconds
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._turn)
@@ -83,20 +90,24 @@ class Turns:
             self.spend(self._clock() - begun + cost)
 
     def _turn(self) -> None:
-        """Begin a turn of the event loop with what waits, one piece of each client."""
+        """Begin a turn of the event loop with what waits."""
         self._scheduled = False
         self._spent = 0.0
         while self._waiting and self._spent < SHARE:
             client = next(iter(self._waiting))
-            queue = self._waiting.pop(client)
-            work, cost = queue.popleft()
+            queue, end = self._waiting[client], self._spent + QUANTUM
+            while queue and self._spent < end:
+                work, cost = queue.popleft()
+                if self._try(work, cost):
+                    queue.append((work, cost))
+            del self._waiting[client]
             if queue:
                 self._waiting[client] = queue  # behind the others
-            try:
-                more = self._call(work, cost)
-            except Exception as error:  # noqa: BLE001 - told to the loop, as asyncio does with callbacks
-                context = {"message": "a client's input failed", "exception": error}
-                asyncio.get_running_loop().call_exception_handler(context)
-                more = False
-            if more:
-                self._wait(client, work, cost)
+
+    def _try(self, work: Work, cost: float) -> bool | None:
+        try:
+            return self._call(work, cost)
+        except Exception as error:  # noqa: BLE001 - told to the loop, as asyncio does with callbacks
+            context = {"message": "a client's input failed", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+            return False

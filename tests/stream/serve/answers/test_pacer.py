@@ -156,3 +156,18 @@ def test_the_load_is_what_the_loop_works_and_what_it_is_late(monkeypatch, work, 
     assert (pacer.interval > 0.012) is busy
     pacer.stop()
     assert loop.timers == [] and pacer.interval == 0.01
+
+
+@pytest.mark.parametrize(
+    ("work", "late", "input_", "busy"),
+    [(0.95, 0.0, 0.7, False), (2.0, 1.0, 1.9, False), (1.7, 1.0, 0.7, True)],
+    ids=["input", "late by input", "late by answers"],
+)
+def test_what_clients_send_makes_no_tokens_late(monkeypatch, work, late, input_, busy):
+    loop, spent = Loop(monkeypatch), [0.0]
+    pacer = Pacer(0.01, 0.1, lambda: spent[0])
+    pacer.start()
+    for _ in range(100):
+        spent[0] += input_ * SAMPLE_INTERVAL
+        loop.go_on(work * SAMPLE_INTERVAL, late * SAMPLE_INTERVAL)
+    assert (pacer.interval > 0.012) is busy

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tokenweir.stream.serve.limits.turns import BYTE, LONG, REQUEST, SHARE, Turns
+from tokenweir.stream.serve.limits.turns import BYTE, LONG, QUANTUM, REQUEST, SHARE, Turns
 
 pytestmark = pytest.mark.anyio
 
@@ -98,6 +98,19 @@ async def test_clients_that_wait_go_round_robin():
     await loop.until(41)
     order = [client for _, client in loop.done]
     assert order.index("late") <= 4  # two pieces before it came, and then one of the other client
+
+
+async def test_clients_that_wait_have_equal_time():
+    """A body of many cheap pieces is not held up by requests, each of which costs as much as a hundred of them."""
+    loop = Loop()
+    loop.turns.spend(SHARE)
+    loop.turns.run("upload", loop.work("upload", QUANTUM / 100, pieces=1000))
+    for number in range(100):
+        loop.turns.run(f"requests {number % 5}", loop.work("request", QUANTUM))
+    await loop.until(1100)
+    order = [client for _, client in loop.done]
+    uploaded = max(place for place, client in enumerate(order) if client == "upload")
+    assert order[:uploaded].count("request") <= 5 * 11
 
 
 async def test_a_lone_client_waits_for_nobody():
