@@ -1,9 +1,9 @@
 """The engine of chat templates: Jinja2 as transformers configures it, with an origin for every byte of the output."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Literal, final
+from typing import Any, Literal, final, overload
 
 @final
 class Template:
@@ -58,6 +58,134 @@ class Template:
 
         """
 
+    def render_chat(
+        self,
+        messages: Sequence[Mapping[str, object]] | Messages,
+        form: MessageForm,
+        variables: Mapping[str, object],
+        tools: Sequence[Mapping[str, object]] | None,
+        documents: Sequence[Mapping[str, object]] | None,
+        add_generation_prompt: bool,
+        clock: Callable[[], datetime],
+        call_ids: str = "",
+        part_calls: bool = False,
+        continued: str | None = None,
+        tag: str = "",
+        source: str = "",
+    ) -> Rendering:
+        """Render a conversation. The GIL is released but for reading objects of Python.
+
+        Args:
+            messages: The messages, which are checked and given to the template in its form.
+            form: The form.
+            variables: Other variables.
+            tools: JSON schemas of functions.
+            documents: Documents.
+            add_generation_prompt: The variable of this name.
+            clock: Tells the time, if the template asks for it.
+            call_ids: The form of ids of calls, with `{name}` and `{number}`; empty leaves them as they are.
+            part_calls: Give calls a message of their own, whose content is None.
+            continued: A field of the last message, to which `tag` is appended.
+            tag: The tag.
+            source: The template's source, which must read that field.
+
+        Raises:
+            TemplateError: As `render`; or the messages, tools or documents are not as `ChatTemplate.render` takes them.
+            TextError: A string has a lone surrogate.
+
+        """
+
+@final
+class Messages:
+    """Messages that are read once, for any number of renders. Objects never change, and threads may share them.
+
+    A sequence: an item is a message as a new dict.
+    """
+
+    def __init__(self, messages: Sequence[Mapping[str, object]] | Sequence[object]) -> None:
+        """Read messages.
+
+        Args:
+            messages: Mappings or pydantic models; `check` looks at their roles and contents, as each render does.
+
+        Raises:
+            TemplateError: One of them is neither, or has a value that is no JSON; the message has its path.
+            TextError: A string has a lone surrogate.
+
+        """
+
+    @staticmethod
+    def from_json(json: bytes) -> Messages:
+        """Read the JSON of a list of messages. The GIL is released meanwhile.
+
+        Args:
+            json: The text, in UTF-8.
+
+        Raises:
+            TemplateError: It is no JSON, or not a list of objects.
+            TextError: A string has a lone surrogate.
+
+        """
+
+    def check(self, roles: AbstractSet[str]) -> None:
+        """Check the roles, contents and calls.
+
+        Args:
+            roles: The roles to accept.
+
+        Raises:
+            TemplateError: One of them is not as `ChatTemplate.render` takes it.
+
+        """
+
+    @property
+    def digests(self) -> tuple[bytes, ...]:
+        """For each message 16 bytes that tell it from all others; the order of keys counts."""
+
+    @property
+    def text_size(self) -> int:
+        """Bytes of UTF-8 of all strings but keys."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
+
+def read_tools(tools: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
+    """Check and copy tools: mappings that each describe a function by its name.
+
+    Args:
+        tools: The tools.
+
+    Raises:
+        TemplateError: They are anything else. Python functions are refused: their JSON schema is wanted.
+        TextError: A string has a lone surrogate.
+
+    """
+
+@final
+class MessageForm:
+    """The form in which a template gets messages."""
+
+    def __init__(
+        self,
+        roles: AbstractSet[str],
+        takes_parts: bool,
+        arguments: Literal["object", "text", "either"],
+        special_tokens: Mapping[str, str],
+    ) -> None:
+        """Build the form.
+
+        Args:
+            roles: The roles that messages may have.
+            takes_parts: Leave a content of parts as it is; else their texts are joined with line feeds.
+            arguments: The form of the arguments of calls.
+            special_tokens: Variables and their texts, which count as the template's.
+
+        """
+
 @final
 class ControlTokens:
     """A search for control tokens in the output of templates."""
@@ -78,6 +206,14 @@ class Rendering:
     @property
     def text(self) -> str:
         """The output."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles of the messages."""
+
+    @property
+    def continued(self) -> str:
+        """The text of the field that is continued, without the tag; empty for other renders."""
 
     @property
     def spans(self) -> list[tuple[int, int, int, int, bool]]:

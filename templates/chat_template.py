@@ -14,23 +14,11 @@ from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.options import refuse_texts
 from tokenweir.encode.texts import several_texts
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates._native import Template
+from tokenweir.templates._native import MessageForm, Template
 from tokenweir.templates.capabilities import ArgumentForm, TemplateCapabilities
-from tokenweir.templates.continuation import append_tag, cut_at_tag
+from tokenweir.templates.continuation import TAG, cut_at_tag
 from tokenweir.templates.files import read_template_files
-from tokenweir.templates.messages import (
-    ROLES,
-    alias_reasoning,
-    flatten_parts,
-    name_calls,
-    parse_arguments,
-    part_calls,
-    read_mapping,
-    read_mappings,
-    read_messages,
-    read_tools,
-    write_arguments,
-)
+from tokenweir.templates.messages import ROLES, Messages
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.shown import content_tags, shown_reasoning, shown_tools
 
@@ -203,9 +191,18 @@ class ChatTemplate:
         """Likewise the style of the tool calls, such as `"hermes"`."""
         return shown_tools(self._capabilities.shown)
 
+    @cached_property
+    def _form(self) -> MessageForm:
+        return MessageForm(
+            roles=self._roles,
+            takes_parts=self.content_format == "parts",
+            arguments=self.argument_form,
+            special_tokens=self.special_tokens,
+        )
+
     def render(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]] | Messages,
         *,
         add_generation_prompt: bool | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
@@ -219,8 +216,9 @@ class ChatTemplate:
         """Render a conversation.
 
         Args:
-            messages: Mappings with `role` and `content` (a string, a list of parts, or None), and what else the
-                template reads: `tool_calls`, `reasoning_content`...
+            messages: Mappings or pydantic models with `role` and `content` (a string, a list of parts, or None), and what
+                else the template reads: `tool_calls`, `reasoning_content`... Fields that are None count as absent. `Messages`
+                are read once for any number of renders.
             add_generation_prompt: End with the opening of the assistant's turn; by default yes, unless the final
                 message is continued.
             tools: JSON schemas of functions.
@@ -258,37 +256,23 @@ class ChatTemplate:
         if history_thinking not in get_args(HistoryThinking):
             raise TemplateError(f"history_thinking must be 'control' or 'text', not {history_thinking!r}")
 
-        conversation = read_messages(messages, self._roles)
-        alias_reasoning(conversation)
-        if self.content_format == "string":
-            flatten_parts(conversation)
-        if self.argument_form == "object":
-            parse_arguments(conversation)
-        elif self.argument_form == "text":
-            write_arguments(conversation)
-        # What a template does with calls is found by renderings, which other conversations need not pay for.
-        if mend_calls and any(message.get("tool_calls") for message in conversation):
-            if self._capabilities.call_ids:
-                name_calls(conversation, self._capabilities.call_ids)
-            if field is None and self._capabilities.leaves_out_calls:
-                conversation = part_calls(conversation)
-        final = append_tag(conversation, field, self.source) if field is not None else ""
-        given = read_mapping(variables, "variables")
-        vouched = self.special_tokens.keys() - given.keys()
-        rendering = self._template.render(
-            {
-                **self.special_tokens,
-                **given,
-                "tools": read_tools(tools),
-                "documents": read_mappings(documents, "documents"),
-                "add_generation_prompt": bool(add_generation_prompt),
-                "messages": conversation,
-            },
-            now=self._clock(),
-            vouched=vouched,
+        capabilities = self._capabilities
+        rendering = self._template.render_chat(
+            messages,
+            self._form,
+            variables,
+            tools,
+            documents,
+            bool(add_generation_prompt),
+            self._clock,
+            capabilities.call_ids if mend_calls else "",
+            mend_calls and field is None and capabilities.leaves_out_calls,
+            field,
+            TAG,
+            self.source,
         )
         if field is not None:
-            rendering.cut(len(cut_at_tag(rendering.text, final)))
+            rendering.cut(len(cut_at_tag(rendering.text, rendering.continued)))
         return Prompt(
             rendering.text,
             None if self._guards else (),
@@ -296,7 +280,6 @@ class ChatTemplate:
             tuple(rendering.character_generation) if find_generated else (),
             rendering=rendering,
             exempt=self._thinking_tags if history_thinking == "control" else (),
-            roles=tuple(message["role"] for message in conversation),
         )
 
 

@@ -57,9 +57,9 @@ def is_content(path: str, written: Collection[str]) -> bool:
     number, field = found.groups()
     if field not in REASONING_FIELDS:
         return True
-    return field == REASONING_FIELDS[0] and not any(
-        f"messages[{number}].{name}" in written for name in REASONING_FIELDS
-    )
+    # Of several names the template gets the text of the first, so the others are never written.
+    others = (f"messages[{number}].{name}" for name in REASONING_FIELDS)
+    return not any(other in written for other in others)
 
 
 def message_indices(origins: Sequence[Span], offsets: Sequence[tuple[int, int]]) -> list[int]:

@@ -65,7 +65,6 @@ class Prompt:
         *,
         rendering: Rendering | None = None,
         exempt: tuple[str, ...] = (),
-        roles: tuple[str, ...] = (),
     ) -> None:
         """Build a prompt.
 
@@ -77,7 +76,6 @@ class Prompt:
             generated: Stretches for `encode_with_mask`.
             rendering: The origins of the text.
             exempt: Control tokens that count also in an assistant's content.
-            roles: The roles of the messages, for `loss_mask`.
 
         """
         self.text = text
@@ -86,7 +84,6 @@ class Prompt:
         self._guarded = () if guarded is None and rendering is None else guarded
         self._rendering = rendering
         self._exempt = exempt
-        self._roles = roles
 
     def _key(self) -> tuple[object, ...]:
         return self.text, self.guarded, self.control_tokens, self.generated
@@ -160,7 +157,7 @@ class Prompt:
     def left_out(self) -> tuple[str, ...]:
         """Paths of texts in the input that the template wrote nothing of, such as a system message that it drops.
 
-        Roles, types and ids are not counted. Reasoning, which has several names, is told once, as `reasoning_content`.
+        Roles, types and ids are not counted. Of reasoning that a message has under several names, one is told.
         """
         if self._rendering is None:
             return ()
@@ -206,7 +203,8 @@ class Prompt:
 
         """
         ids, offsets = self._encoded_offsets(tokenizer)
-        fields = masks.Fields(self._roles, frozenset(roles), thinking=thinking, tool_calls=tool_calls)
+        given = () if self._rendering is None else self._rendering.roles
+        fields = masks.Fields(given, frozenset(roles), thinking=thinking, tool_calls=tool_calls)
         return masks.loss_mask(self.origins, ids, offsets, tokenizer.eos_ids, fields, end_tokens=end_tokens)
 
     def encode(self, tokenizer: Tokenizer) -> list[int]:

@@ -16,8 +16,8 @@ from typing import Any
 from msgspec import Struct
 
 from tokenweir.encode.errors import TemplateError
+from tokenweir.templates._native import read_tools
 from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.templates.messages import read_tools
 
 ToolChoice = str | Mapping[str, Any]  # "auto", "none", "required", or one function as OpenAI's clients name it
 Tools = Sequence[Mapping[str, Any]]
@@ -79,7 +79,7 @@ def resolve_tool_choice(
     if tool_choice == "none":
         return ResolvedToolChoice(tools, variables | {"tool_choice": "none"})
     name = None if tool_choice == "required" else _name(tool_choice)
-    tools = read_tools(tools) or []
+    tools = [] if tools is None else read_tools(tools)
     shown = [tool for tool in tools if name is None or _field(tool, "name") == name]
     if not shown:
         what = f"names {name!r}, which is none of the {len(tools)} tools" if name else "requires a call of no tools"

@@ -53,6 +53,8 @@ ControlTokens::ControlTokens(const std::vector<std::string>& tokens, const std::
   for (const std::string& token : tokens) {
     if (token.empty()) continue;
     begins_[static_cast<uint8_t>(token[0])] = true;
+    if (token.size() > 1) seconds_[static_cast<uint8_t>(token[1])] = true;
+    else has_short_ = true;
     uint32_t node = 0;
     for (const char byte : token) {
       const auto [found, is_new] = edges_.try_emplace(edge(node, byte), static_cast<uint32_t>(ends_.size()));
@@ -62,24 +64,55 @@ ControlTokens::ControlTokens(const std::vector<std::string>& tokens, const std::
     const bool is_exempt = std::find(exempt.begin(), exempt.end(), token) != exempt.end();
     ends_[node] = is_exempt ? End::Exempt : End::Token;
   }
-  const auto count = std::count(std::begin(begins_), std::end(begins_), true);
-  if (count == 1) only_ = static_cast<int>(std::find(std::begin(begins_), std::end(begins_), true) - std::begin(begins_));
+  for (int byte = 0; byte < 256; byte++)
+    if (begins_[byte]) firsts_ += static_cast<char>(byte);
 }
 
-size_t ControlTokens::next(std::string_view text, size_t at) const {
-  if (only_ >= 0) {
-    const void* const found = std::memchr(text.data() + at, only_, text.size() - at);
-    return found ? static_cast<size_t>(static_cast<const char*>(found) - text.data()) : text.size();
+namespace {
+
+// Goes along the places at which a token may begin.
+class FirstBytes {
+ public:
+  FirstBytes(std::string_view text, const std::string& firsts, const bool* begins)
+      : text_(text), firsts_(firsts), begins_(begins), next_(firsts.size() <= kSearched ? firsts.size() : 0) {}
+
+  // The first place from `at` on; `at` never goes back.
+  size_t from(size_t at) {
+    if (next_.empty()) {
+      while (at < text_.size() && !begins_[static_cast<uint8_t>(text_[at])]) at++;
+      return at;
+    }
+    size_t nearest = text_.size();
+    for (size_t i = 0; i < next_.size(); i++) {
+      if (next_[i] < at || !started_) {
+        const void* const found = std::memchr(text_.data() + at, firsts_[i], text_.size() - at);
+        next_[i] = found ? static_cast<size_t>(static_cast<const char*>(found) - text_.data()) : text_.size();
+      }
+      nearest = std::min(nearest, next_[i]);
+    }
+    started_ = true;
+    return nearest;
   }
-  while (at < text.size() && !begins_[static_cast<uint8_t>(text[at])]) at++;
-  return at;
-}
+
+ private:
+  static constexpr size_t kSearched = 4;  // as many bytes are searched for one by one
+
+  const std::string_view text_;
+  const std::string& firsts_;
+  const bool* const begins_;
+  std::vector<size_t> next_;  // of each byte, its next place
+  bool started_ = false;
+};
+
+}  // namespace
 
 std::vector<uint64_t> ControlTokens::guarded(const Rendering& rendering, std::string_view text) const {
   std::vector<uint64_t> offsets;
   if (edges_.empty()) return offsets;
   SpanCursor cursor(rendering, text);
-  for (size_t at = 0; (at = next(text, at)) < text.size(); at++) {
+  FirstBytes firsts(text, firsts_, begins_);
+  for (size_t at = 0; (at = firsts.from(at)) < text.size(); at++) {
+    if (at + 1 < text.size() && !seconds_[static_cast<uint8_t>(text[at + 1])] && !has_short_) continue;
     uint32_t node = 0;
     for (size_t end = at; end < text.size();) {
       const auto found = edges_.find(edge(node, text[end++]));

@@ -6,6 +6,7 @@
 #include "bigint.h"
 #include "characters.h"
 #include "json.h"
+#include "message_checks.h"
 #include "origin.h"
 
 namespace tokenweir::templates {
@@ -15,7 +16,7 @@ namespace {
 template <class Source>
 class Reader {
  public:
-  Reader(Workspace& workspace, Source source, std::string_view text, JsonDialect dialect)
+  Reader(Workspace& workspace, Source& source, std::string_view text, JsonDialect dialect)
       : workspace_(workspace), source_(source), text_(text), dialect_(dialect) {}
 
   Value read(uint32_t origin) {
@@ -56,7 +57,7 @@ class Reader {
   Value value(uint32_t origin) {
     workspace_.spend(1);
     const char c = peek();
-    if (c == '"') return Value::of_text(string(origin));
+    if (c == '"') return Value::of_text(string(origin, false));
     if (c == '{') return dict(origin);
     if (c == '[') return list(origin);
     Value v;
@@ -112,30 +113,36 @@ class Reader {
 
   Value list(uint32_t origin) {
     Depth depth(workspace_);
+    const Level level(source_, origin);
     at_++;
     List* const list = List::make(workspace_, 4);
-    if (take(']')) return Value::of_list(list);
+    Value read = Value::of_list(list);
+    read.origin = source_.of_scalar(origin);
+    if (take(']')) return read;
     do list->add(workspace_, value(source_.item(origin, list->size)));
     while (take(','));
     if (!take(']')) fail("expected , or ]");
-    return Value::of_list(list);
+    return read;
   }
 
   Value dict(uint32_t origin) {
     Depth depth(workspace_);
+    const Level level(source_, origin);
     at_++;
     Dict* const dict = Dict::make(workspace_, 4);
-    if (take('}')) return Value::of_dict(dict);
+    Value read = Value::of_dict(dict);
+    read.origin = source_.of_scalar(origin);
+    if (take('}')) return read;
     do {
       if (peek() != '"') fail("expected a key");
-      Text* const key = string(kFromEngine);
+      Text* const key = string(origin, true);
       Symbol* const symbol = symbol_of(workspace_, key);
       source_.name_key(key, origin, symbol);
       if (!take(':')) fail("expected :");
       dict->set(workspace_, symbol, Value::of_text(key), value(source_.under(origin, symbol)));
     } while (take(','));
     if (!take('}')) fail("expected , or }");
-    return Value::of_dict(dict);
+    return read;
   }
 
   // The next byte of a string that is not plain: its end, an escape, or a control character. `all` collects high bits.
@@ -156,7 +163,9 @@ class Reader {
     fail("a string is not closed");
   }
 
-  Text* string(uint32_t origin) {
+  // A string at a place, or a key of the object there.
+  Text* string(uint32_t place, bool is_key) {
+    const uint32_t origin = is_key ? kFromEngine : place;
     const size_t begin = ++at_;
     uint64_t all = 0;
     const size_t plain = special_from(begin, all);
@@ -180,7 +189,11 @@ class Reader {
       std::memcpy(out, text_.data() + at_, next - at_);
       out += next - at_;
       at_ = next;
-      if (at_ < end) out += unescape(out);
+      if (at_ < end) {
+        const uint32_t c = unescape();
+        if (c >= 0xD800 && c < 0xE000) source_.lone(c, place, is_key, {bytes, static_cast<size_t>(out - bytes)});
+        out += encode_character(c >= 0xD800 && c < 0xE000 ? 0xFFFD : c, out);
+      }
     }
     at_ = end + 1;
     return source_.escaped({bytes, static_cast<size_t>(out - bytes)}, begin, end, origin);
@@ -200,30 +213,21 @@ class Reader {
     }
   }
 
-  // Writes what an escape means, and returns its size.
-  size_t unescape(char* out) {
+  // The character of an escape, or half of a surrogate pair.
+  uint32_t unescape() {
     const char c = text_[at_ + 1];
     at_ += 2;
     constexpr std::string_view kLetters = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
-    if (const size_t which = kLetters.find(c); which != kLetters.npos) {
-      *out = kMeanings[which];
-      return 1;
-    }
+    if (const size_t which = kLetters.find(c); which != kLetters.npos) return static_cast<uint8_t>(kMeanings[which]);
     if (c != 'u') fail("an unknown escape");
-    uint32_t unit = hex();
-    if (unit >= 0xD800 && unit < 0xDC00 && text_.substr(at_, 2) == "\\u") {
-      at_ += 2;
-      const uint32_t low = hex();
-      if (low < 0xDC00 || low >= 0xE000) lone();
-      unit = 0x10000 + ((unit & 0x3FF) << 10 | (low & 0x3FF));
-    } else if (unit >= 0xD800 && unit < 0xE000) {
-      lone();
-    }
-    return encode_character(unit, out);
-  }
-
-  [[noreturn]] void lone() const {
-    throw BadText("a string has a lone surrogate, which has no UTF-8 form, at byte " + std::to_string(at_));
+    const uint32_t unit = hex();
+    if (unit < 0xD800 || unit >= 0xDC00 || text_.substr(at_, 2) != "\\u") return unit;
+    const size_t behind = at_;
+    at_ += 2;
+    const uint32_t low = hex();
+    if (low >= 0xDC00 && low < 0xE000) return 0x10000 + ((unit & 0x3FF) << 10 | (low & 0x3FF));
+    at_ = behind;
+    return unit;
   }
 
   uint32_t hex() {
@@ -237,19 +241,49 @@ class Reader {
     return unit;
   }
 
+  // Tells the source of a list or object while it is read.
+  struct Level {
+    Level(Source& source, uint32_t origin) : source(source) { source.enter(origin); }
+    ~Level() { source.leave(); }
+    Source& source;
+  };
+
   Workspace& workspace_;
-  Source source_;
+  Source& source_;
   const std::string_view text_;
   const JsonDialect dialect_;
   size_t at_ = 0;
 };
 
-// The body of a request: each string has an origin of its own.
-struct RequestSource {
+const std::set<std::string> kNobody;
+
+// Input: each string has an origin of its own. What is wrong with values is told once the whole text is known to be JSON.
+struct InputSource {
   Workspace& workspace;
   Origins& origins;
   std::string_view text;
   const std::set<std::string>& vouched;
+  int depth;  // of the first list or object
+  uint32_t too_deep = 0;  // the first place that is
+  std::string lone_surrogate = {};
+
+  void check() const {
+    if (!lone_surrogate.empty()) throw BadText(lone_surrogate);
+    if (too_deep) throw BadInput(nested_too_deep(origins.path(too_deep)));
+  }
+
+  void enter(uint32_t origin) {
+    if (depth++ == kMostInputDepth && !too_deep) too_deep = origin;
+  }
+  void leave() { depth--; }
+  void lone(uint32_t unit, uint32_t place, bool is_key, std::string_view before) {
+    if (!lone_surrogate.empty()) return;
+    char name[8];
+    std::snprintf(name, sizeof name, "U+%04X", unit);
+    const std::string path = place < Origins::kFirst ? "variables" : origins.path(place);
+    lone_surrogate = (is_key ? "a key of " : "") + path + " has the lone surrogate " + name + " at character " +
+                     std::to_string(count_characters(before));
+  }
 
   uint32_t of_scalar(uint32_t origin) const { return origin; }
   uint32_t item(uint32_t list, uint32_t index) { return origins.add(list, Origin::Step::Item, nullptr, index); }
@@ -284,6 +318,11 @@ struct TextSource {
   Text* whole;
   Slicer slicer;
 
+  void enter(uint32_t) {}
+  void leave() {}
+  [[noreturn]] void lone(uint32_t, uint32_t, bool, std::string_view) const {
+    throw BadText("a string has a lone surrogate, which has no UTF-8 form");
+  }
   uint32_t of_scalar(uint32_t) const { return whole->is_leaf() ? whole->origin : kFromEngine; }
   uint32_t item(uint32_t, uint32_t) { return kFromEngine; }
   uint32_t under(uint32_t, const Symbol*) { return kFromEngine; }
@@ -299,13 +338,39 @@ struct TextSource {
 }  // namespace
 
 Value read_variables(Workspace& workspace, Origins& origins, std::string_view bytes, const std::set<std::string>& vouched) {
-  return Reader(workspace, RequestSource{workspace, origins, bytes, vouched}, bytes, JsonDialect::Strict).read(0);
+  InputSource source{workspace, origins, bytes, vouched, 0};
+  const Value read = Reader(workspace, source, bytes, JsonDialect::Strict).read(0);
+  source.check();
+  return read;
+}
+
+Value read_list(Workspace& workspace, Origins& origins, std::string_view bytes, uint32_t origin) {
+  InputSource source{workspace, origins, bytes, kNobody, -1};  // its items are at depth 0
+  const Value read = Reader(workspace, source, bytes, JsonDialect::Strict).read(origin);
+  source.check();
+  return read;
+}
+
+Value read_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == text.npos || text[first] != '{') return Value();
+  const uint32_t before = origins.size();
+  InputSource source{workspace, origins, text, kNobody, 0};
+  try {
+    const Value read = Reader(workspace, source, text, JsonDialect::Python).read(origin);
+    source.check();
+    origins.at(origin).is_text = false;
+    return read;
+  } catch (const Failure&) {
+    origins.cut(before);
+    return Value();
+  }
 }
 
 Value parse_json(Workspace& workspace, Text* text) {
   const std::string_view flat = workspace.flat(text);
-  return Reader(workspace, TextSource{workspace, text, Slicer(workspace, text)}, flat, JsonDialect::Python)
-      .read(kFromEngine);
+  TextSource source{workspace, text, Slicer(workspace, text)};
+  return Reader(workspace, source, flat, JsonDialect::Python).read(kFromEngine);
 }
 
 }  // namespace tokenweir::templates

@@ -42,6 +42,17 @@ class Origins {
   // Such as `messages[3].tool_calls[0].function.arguments.city`; a key ends in ` (key)`.
   std::string path(uint32_t origin) const;
 
+  // Takes the origins of input that was read before, under the same numbers; there must be none yet.
+  template <class Translate>
+  void adopt(const Origins& read, Translate&& translate) {
+    inputs_ = read.inputs_;
+    for (Origin& origin : inputs_)
+      if (origin.key) origin.key = translate(origin.key);
+  }
+
+  // Drops those from a number on.
+  void cut(uint32_t size) { inputs_.resize(size - kFirst); }
+
   const std::vector<Origin>& inputs() const { return inputs_; }
   void restore(std::vector<Origin> inputs) { inputs_ = std::move(inputs); }
 

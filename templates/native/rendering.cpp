@@ -23,6 +23,11 @@ Rendering::Rendering(std::vector<Span> spans, std::vector<std::pair<uint64_t, ui
       generation_(std::move(generation)),
       steps_(steps) {}
 
+void Rendering::set_input(std::string_view name, const Value& value) {
+  Symbol* const symbol = workspace_->symbols.intern(name);
+  inputs_->set(*workspace_, symbol, Value::of_text(shown(*workspace_, symbol)), value);
+}
+
 uint64_t Rendering::most_steps() const {
   uint64_t longest = 0;
   for (uint32_t i = 0; i < inputs_->size; i++)
@@ -88,7 +93,10 @@ void Rendering::note_answers() {
   const Value* const list = messages ? inputs_->find(messages) : nullptr;
   if (!list || !role || !content || list->kind != Kind::List) return;
   const auto note = [&](auto& self, const Value& value) -> void {
-    if (value.is_text()) origins_.at(value.text->origin).answered = true;
+    if (value.is_text())
+      workspace_->leaves(value.text, [&](const Text* leaf) {
+        if (leaf->origin >= Origins::kFirst && !leaf->is_mark()) origins_.at(leaf->origin).answered = true;
+      });
     if (value.kind == Kind::List)
       for (uint32_t i = 0; i < value.list->size; i++) self(self, value.list->items[i]);
     if (value.kind == Kind::Dict)

@@ -28,6 +28,10 @@ class Rendering {
   // One that was saved: what `run` leaves. Keys of its origins are made by `name`.
   Rendering(std::vector<Span> spans, std::vector<std::pair<uint64_t, uint64_t>> generation, uint64_t steps);
   const Symbol* name(std::string_view text) { return restored_->intern(text); }
+  void set_input(std::string_view name, const Value& value);
+
+  // The roles of the messages, where the input was a conversation.
+  std::vector<const Symbol*> roles;
 
   // What the input is read with, before `run`.
   Workspace& workspace() { return *workspace_; }

@@ -24,6 +24,7 @@ struct Symbol {
   const Method* of_list = nullptr;
   const Method* of_tuple = nullptr;
   Text* shown = nullptr;             // its text, as the template's own
+  uint32_t number = 0;               // in the order of its table
 };
 
 // A set of symbols over another one, which it does not change.
@@ -42,10 +43,12 @@ class SymbolTable {
     char* const copy = arena_.array<char>(text.size() + 1);
     std::memcpy(copy, text.data(), text.size());
     Symbol* const made = arena_.make<Symbol>(Symbol{{copy, text.size()}, h});
+    made->number = count_++;
     place(made);
-    count_++;
     return made;
   }
+
+  uint32_t size() const { return count_; }
 
   template <class Visit>
   void each(Visit&& visit) {

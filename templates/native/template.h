@@ -20,6 +20,8 @@ class Template {
   const SymbolTable& symbols() const { return workspace_.symbols; }
   Nodes statements() const { return statements_; }
   uint16_t slots() const { return slots_; }
+  // Whether it may ask for the time.
+  bool reads_clock() const { return workspace_.symbols.find("strftime_now") != nullptr; }
   // Names that are read from the input.
   const std::set<std::string_view>& variables() const { return variables_; }
 

@@ -100,6 +100,27 @@ void Dict::append(Workspace& workspace, const Entry& entry) {
   }
 }
 
+void Dict::drop_none(Workspace& workspace) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < size; i++)
+    if (!entries[i].value.is_none()) entries[kept++] = entries[i];
+  cut_to(workspace, kept);
+}
+
+void Dict::drop(Workspace& workspace, const Symbol* symbol) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < size; i++)
+    if (entries[i].symbol != symbol) entries[kept++] = entries[i];
+  cut_to(workspace, kept);
+}
+
+void Dict::cut_to(Workspace& workspace, uint32_t kept) {
+  if (kept == size) return;
+  size = kept;
+  index = nullptr;
+  if (size > kSmall) build_index(workspace);
+}
+
 void Dict::build_index(Workspace& workspace) {
   index_size = 32;
   while (index_size < capacity * 2) index_size *= 2;

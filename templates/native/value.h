@@ -35,7 +35,7 @@ struct Value {
   Kind kind = Kind::Missing;
   uint8_t detail = 0;           // Text: Markup; Tuple: a group; View: its ViewKind; Undefined: its Absent
   Kind owner = Kind::Missing;   // Undefined: what has no such attribute
-  uint32_t origin = kFromEngine;  // of numbers, booleans and None
+  uint32_t origin = kFromEngine;  // of numbers, booleans and None, and of the lists and objects of an input
   union {
     int64_t integer = 0;
     double number;
@@ -171,11 +171,16 @@ struct Dict {
   void set(Workspace& workspace, Symbol* symbol, const Value& key, const Value& value);
   // Adds a key that is not there.
   void append(Workspace& workspace, const Entry& entry);
+  // Removes the entries whose value is None.
+  void drop_none(Workspace& workspace);
+  // Removes an entry, if there is one.
+  void drop(Workspace& workspace, const Symbol* symbol);
 
  private:
   static constexpr uint32_t kSmall = 12;
   Value* find_indexed(const Symbol* symbol) const;
   void build_index(Workspace& workspace);
+  void cut_to(Workspace& workspace, uint32_t kept);
 };
 
 // Yields each item once. Subclasses live in the arena.

@@ -204,7 +204,7 @@ def test_noncharacters_are_kept():
         ({"reasoning": "r"}, "r r"),
         ({"thinking": "t"}, "t t"),
         ({"reasoning_content": "c", "thinking": "t"}, "c t"),
-        ({"reasoning_content": None, "reasoning": "r", "thinking": None}, "r None"),
+        ({"reasoning_content": None, "reasoning": "r", "thinking": None}, "r r"),
         ({}, " "),
     ],
 )
@@ -243,7 +243,7 @@ def test_other_templates_get_one_string():
     assert template.content_format == "string"
     assert template.render(PARTS).text == "a\nb"
     assert template.render([{"role": "user", "content": ["a", "b"]}]).text == "a\nb"
-    assert template.render([{"role": "assistant", "content": None}]).text == "None"  # as in transformers
+    assert template.render([{"role": "assistant", "content": None}]).text == ""  # as in apply_chat_template
 
 
 @pytest.mark.parametrize("written", ["{{ m.content }}", "{{ '' + m.content }}"])
@@ -365,7 +365,7 @@ def test_arguments_that_are_no_json_object_stay_text(arguments):
     assert json.loads(render("{{ messages[0].tool_calls[0].function.arguments | tojson }}", messages)) == arguments
 
 
-@pytest.mark.parametrize("calls", [None, [], [{"a": 1}], [{"function": 5}]])
+@pytest.mark.parametrize("calls", [[], [{"a": 1}], [{"function": 5}]])
 def test_calls_of_a_form_of_their_own_are_left_to_the_template(calls):
     messages = [{"role": "assistant", "content": "a", "tool_calls": calls}]
     assert render("{{ messages[0].content }}", messages) == "a"
@@ -382,7 +382,7 @@ def test_parsed_arguments_are_checked_like_other_text():
     prompt = ChatTemplate(source, control_tokens=["<s>"]).render(messages(r'{"a": "\u003cs>"}'))
     assert (prompt.text, prompt.guarded) == ("<s>", (0,))
     assert refusal(source, messages(r'{"a": "\ud800"}'), TextError).startswith(
-        "the arguments of messages[0].a has the lone surrogate U+D800"
+        "messages[0].tool_calls[0].function.arguments.a has the lone surrogate U+D800 at character 0"
     )
 
 

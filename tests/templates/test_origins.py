@@ -37,7 +37,7 @@ def test_origins(prompt):
         ("user", "messages[0].role"),
         ("Hi", "messages[0].content"),
         ("assistant", "messages[1].role"),
-        ("hm", "messages[1].reasoning_content"),
+        ("hm", "messages[1].reasoning"),
         ("Yes", "messages[1].content"),
         ('{"', "engine"),
         ("name", "messages[1].tool_calls[0].function.name (key)"),

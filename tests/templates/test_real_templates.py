@@ -165,7 +165,8 @@ def oracle(monkeypatch):
 
     def render(source, messages, variables):
         given = {"add_generation_prompt": not variables.get("continue_final_message"), **SPECIAL, **variables}
-        (text,), _ = module.render_jinja_template([copy.deepcopy(messages)], chat_template=source, **given)
+        messages = module._normalize_chat_messages(copy.deepcopy(messages))  # as apply_chat_template begins
+        (text,), _ = module.render_jinja_template([messages], chat_template=source, **given)
         return text
 
     return render

@@ -198,14 +198,16 @@ class Conversation:
             self.note(f"{len(self._all())} messages are in {name}.\n")
 
     def _load(self, name: str) -> None:
-        from tokenweir.templates.messages import ROLES, read_messages
+        from tokenweir.templates.messages import ROLES, Messages
 
         if not name:
             self.note("give /load a file\n")
             return
         try:
             messages = json.loads(Path(name).expanduser().read_text("utf-8"))
-            messages = read_messages(messages, ROLES)
+            checked = Messages(messages)
+            checked.check(ROLES)
+            messages = list(checked)
         except (OSError, ValueError, RuntimeError) as error:  # nested too deep, or an unknown home folder
             self.note(f"not loaded: {error}\n")
             return

@@ -1,0 +1,233 @@
+"""Messages that are read once: the same values, renders and errors as those of the objects they were read from."""
+
+from __future__ import annotations
+
+import json
+from collections import UserDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_conversations import conversations
+
+from tokenweir.encode.errors import TemplateError, TextError
+from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.messages import ROLES, Messages
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"città": [1, 2.5, {"b": null}]}'}}
+CONVERSATION = [
+    {"role": "system", "content": "Be brief.\n"},
+    {"role": "user", "content": [{"type": "text", "text": "é😀"}, {"type": "text", "text": 'a"b'}], "name": None},
+    {"role": "assistant", "content": None, "reasoning": "hm", "tool_calls": [CALL]},
+    {"role": "tool", "content": "x" * 200, "tool_call_id": "c", "n": [2**70, True, -1.5e300]},
+]
+WRITTEN = "{% for m in messages %}{{ m.role }}:{{ m.content }}{{ m|tojson }};{% endfor %}"
+CONTENTS = "{% for m in messages %}{{ m.content }}{% endfor %}"
+PARTS = "{% for m in messages %}{% for p in m.content %}{{ p.text if p is mapping else p }}|{% endfor %}{% endfor %}"
+
+
+def as_json(messages):
+    return json.dumps(messages, ensure_ascii=False).encode()
+
+
+def test_a_sequence_of_messages():
+    messages = Messages(CONVERSATION)
+    assert isinstance(messages, Sequence)
+    assert len(messages) == 4
+    assert list(messages) == CONVERSATION
+    assert messages[-1] == CONVERSATION[-1]
+    assert messages[1:3] == CONVERSATION[1:3]
+    assert messages[0] is not messages[0]
+    with pytest.raises(IndexError):
+        messages[4]
+    assert list(Messages.from_json(as_json(CONVERSATION))) == CONVERSATION
+    assert list(Messages([])) == list(Messages.from_json(b" [ ] ")) == []
+
+
+def test_text_size():
+    assert Messages([{"role": "user", "content": "é", "x": ["ab", 1, {"key": "c"}]}]).text_size == 4 + 2 + 2 + 1
+
+
+@pytest.mark.parametrize("source", [WRITTEN, PARTS, CONTENTS])
+def test_renders_are_those_of_the_objects(source):
+    template = ChatTemplate(source)
+    prompt = template.render(CONVERSATION)
+    for messages in Messages(CONVERSATION), Messages.from_json(as_json(CONVERSATION)):
+        for _ in range(2):
+            again = template.render(messages)
+            assert (again, again.origins, again.left_out) == (prompt, prompt.origins, prompt.left_out)
+
+
+@given(conversations())
+def test_random_conversations_render_alike(variables):
+    messages = variables["messages"]
+    template = ChatTemplate(WRITTEN)
+
+    def outcome(given):
+        try:
+            prompt = template.render(given, tools=variables.get("tools"))
+        except (TemplateError, TextError) as error:
+            return str(error)
+        return prompt.text, prompt.origins
+
+    wanted = outcome(messages)
+    assert outcome(Messages(messages)) == wanted
+    assert outcome(Messages.from_json(as_json(messages))) == wanted
+
+
+def test_a_render_changes_no_messages():
+    """Each template gets them in its own form."""
+    messages = Messages(CONVERSATION)
+    continued = [*CONVERSATION, {"role": "assistant", "content": "Yes", "tool_calls": [CALL]}]
+    for _ in range(2):
+        ChatTemplate(WRITTEN).render(messages, mend_calls=True)
+        ChatTemplate(PARTS).render(messages)
+        assert ChatTemplate(CONTENTS).render(Messages(continued), continue_final_message=True).text.endswith("Yes")
+    assert list(messages) == CONVERSATION
+
+
+def test_threads_share_messages():
+    messages, template = Messages(CONVERSATION * 50), ChatTemplate(WRITTEN)
+    alone = template.render(messages).text
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(lambda _: template.render(messages).text, range(40))) == {alone}
+
+
+def test_messages_outlive_what_they_were_read_from():
+    data = as_json([{"role": "user", "content": "long " * 100}])
+    objects = [{"role": "user", "content": "".join(["long "] * 100)}]
+    read = Messages(objects), Messages.from_json(data)
+    del data, objects
+    assert {ChatTemplate("{{ messages[0].content }}").render(each).text for each in read} == {"long " * 100}
+
+
+class Model(pydantic.BaseModel):
+    role: str
+    content: str | None = None
+    tool_calls: list[dict] | None = None
+
+
+def test_models_and_mappings():
+    template = ChatTemplate(WRITTEN)
+    assert (
+        template.render([Model(role="user", content="Hi")]).text
+        == template.render([UserDict(role="user", content="Hi")]).text
+    )
+    assert list(Messages([Model(role="user")])) == [{"role": "user", "content": None, "tool_calls": None}]
+
+
+def test_tuples_are_kept():
+    """As in transformers, where they print otherwise than lists."""
+    assert ChatTemplate("{{ x }}").render([{"role": "user", "content": "Hi"}], x=(1, "a")).text == "(1, 'a')"
+
+
+# -- digests -----------------------------------------------------------------------------------------------------------
+
+
+def digest(message):
+    (one,) = Messages([message]).digests
+    return one
+
+
+def test_digests_tell_messages_apart():
+    values = [
+        "",
+        "1",
+        1,
+        1.0,
+        True,
+        False,
+        0,
+        None,
+        [],
+        {},
+        [1],
+        ["1"],
+        [[1]],
+        {"1": 1},
+        {"1": "1"},
+        2**64,
+        str(2**64),
+        -1,
+        0.0,
+        -0.0,
+    ]
+    values += [["a", "b"], ["ab"], [["a"], "b"], {"a": {"b": 1}}, {"a": 1, "b": 1}, {"b": 1, "a": 1}]
+    digests = [digest({"role": "user", "content": value}) for value in values]
+    assert len(set(digests)) == len(values)
+    assert {len(one) for one in digests} == {16}
+
+
+def test_equal_messages_have_one_digest():
+    assert Messages(CONVERSATION).digests == Messages.from_json(as_json(CONVERSATION)).digests
+    assert Messages(CONVERSATION * 2).digests == Messages(CONVERSATION).digests * 2
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(json_values, json_values)
+def test_digests_are_equal_where_json_is(one, other):
+    same = json.dumps(one) == json.dumps(other)
+    assert (digest({"x": one}) == digest({"x": other})) == same
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not JSON at byte 0: the text ends too early"),
+        (b"{}", "messages must be a list, not dict: write [{"),
+        (b"[5]", "messages[0] must be a mapping, not int: write {"),
+        (b'[{"a": NaN}]', "not JSON at byte 7"),
+        (b'[{"a": "\xff"}]', "not JSON at byte 8: the text is not UTF-8"),
+        (b"[{}] []", "more than one value"),
+        (b'[{"a": ' + b"[" * 64 + b"]" * 64 + b"}]", "is nested more than 64 levels deep"),
+        (b'[{"a": ' + b"[" * 100_000, "nested"),
+    ],
+)
+def test_json_that_is_refused(data, message):
+    with pytest.raises(TemplateError) as raised:
+        Messages.from_json(data)
+    assert message in str(raised.value)
+
+
+def test_the_most_levels_are_read_from_both():
+    nested: object = "x"
+    for _ in range(63):
+        nested = [nested]
+    deep = [{"role": "user", "content": "", "x": nested}]
+    assert list(Messages(deep)) == list(Messages.from_json(as_json(deep))) == deep
+    for read in Messages, lambda messages: Messages.from_json(as_json(messages)):
+        with pytest.raises(TemplateError, match=r"^messages\[0\]\.x\[0\].*is nested more than 64 levels deep$"):
+            read([{"x": [nested]}])
+
+
+def test_lone_surrogates_of_json():
+    with pytest.raises(TextError, match=r"^messages\[0\]\.é has the lone surrogate U\+D83D at character 2$"):
+        Messages.from_json('[{"é": "éa\\ud83dx"}]'.encode())
+    with pytest.raises(TextError, match=r"^a key of messages\[0\] has the lone surrogate U\+DC00 at character 0$"):
+        Messages.from_json(b'[{"\\udc00": 1}]')
+
+
+def test_check():
+    Messages(CONVERSATION).check(ROLES)
+    with pytest.raises(TemplateError, match=r"^messages\[0\]: role 'system' is not one of user$"):
+        Messages(CONVERSATION).check({"user"})
+
+
+def test_zeros_in_an_error():
+    with pytest.raises(TemplateError) as raised:
+        ChatTemplate("{{ raise_exception('a\\0b') }}").render([{"role": "user", "content": "Hi"}])
+    assert str(raised.value).endswith("a\0b")
+    with pytest.raises(TemplateError, match="role 'a\\\\x00b' is not one of"):
+        ChatTemplate("").render([{"role": "a\0b", "content": "Hi"}])
