@@ -13,9 +13,48 @@
 
 namespace tokenweir::templates {
 
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool kSanitized = __has_feature(address_sanitizer);
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// Blocks that a thread has done with, for its next render: fresh memory would cost more than filling it.
+class SpareBlocks {
+ public:
+  // A block of a size, or null.
+  static std::unique_ptr<char[]> take(size_t size) {
+    for (Spare& spare : spares_)
+      if (spare.size == size && spare.block) return std::move(spare.block);
+    return nullptr;
+  }
+  static void keep(std::unique_ptr<char[]> block, size_t size) {
+    if (kSanitized) return;  // which is to see what is used after its render
+    for (Spare& spare : spares_)
+      if (spare.size == size && !spare.block) {
+        spare.block = std::move(block);
+        return;
+      }
+  }
+
+ private:
+  struct Spare {
+    size_t size;
+    std::unique_ptr<char[]> block;
+  };
+  static thread_local inline Spare spares_[5] = {{1 << 14, {}}, {1 << 14, {}}, {1 << 16, {}}, {1 << 18, {}}, {1 << 20, {}}};
+};
+
 class Arena {
  public:
   explicit Arena(size_t limit) : limit_(limit) {}
+  ~Arena() {
+    for (auto& [block, size] : blocks_) SpareBlocks::keep(std::move(block), size);
+  }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
 
   // Uninitialised memory for `size` bytes, aligned for any type here.
   void* take(size_t size) {
@@ -50,14 +89,16 @@ class Arena {
     const size_t block = size > usual ? size : usual;
     if (block > limit_ - used_)
       throw Failure("the template needs more than the limit of " + std::to_string(limit_ >> 20) + " MiB of memory");
-    blocks_.emplace_back(new char[block]);
+    std::unique_ptr<char[]> memory = SpareBlocks::take(block);
+    if (!memory) memory.reset(new char[block]);
+    next_ = memory.get();
+    end_ = next_ + block;
+    blocks_.emplace_back(std::move(memory), block);
     used_ += block;
     last_ = usual;
-    next_ = blocks_.back().get();
-    end_ = next_ + block;
   }
 
-  std::vector<std::unique_ptr<char[]>> blocks_;
+  std::vector<std::pair<std::unique_ptr<char[]>, size_t>> blocks_;
   char* next_ = nullptr;
   char* end_ = nullptr;
   size_t used_ = 0, last_ = kFirstBlock, limit_;

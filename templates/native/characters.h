@@ -30,9 +30,13 @@ inline size_t previous_character(std::string_view text, size_t end) {
 }
 
 inline size_t count_characters(std::string_view text) {
-  size_t count = 0;
-  for (const char c : text) count += !utf8_continues(static_cast<uint8_t>(c));
-  return count;
+  size_t continuing = 0, i = 0;
+  for (uint64_t word; i + 8 <= text.size(); i += 8) {
+    __builtin_memcpy(&word, text.data() + i, 8);
+    continuing += static_cast<size_t>(__builtin_popcountll(word >> 7 & ~(word >> 6) & 0x0101010101010101u));
+  }
+  for (; i < text.size(); i++) continuing += utf8_continues(static_cast<uint8_t>(text[i]));
+  return text.size() - continuing;
 }
 
 // The byte at which character `index` begins; the size if there are fewer.
