@@ -771,6 +771,7 @@ class Encoder:
         own: AddedTokens,
         tokens: TokenBytes,
         by_characters: bool = False,
+        guarded: bool = False,
     ) -> None:
         """Take the parts, and three sets of added tokens.
 
@@ -783,6 +784,7 @@ class Encoder:
             own: Control tokens that the model itself makes of text, except where they would cover a guarded character.
             tokens: The content of every id.
             by_characters: Each single character decides whether the pre-tokenizer cuts beside it.
+            guarded: The model yields no control token.
 
         """
 
@@ -797,12 +799,13 @@ class Encoder:
     ) -> NDArray[np.int32]: ...
     def encode_with_offsets(
         self, text: str, parse_special: bool, guarded: Sequence[int]
-    ) -> tuple[list[int], NDArray[np.int64], list[tuple[int, str]]]:
+    ) -> tuple[list[int], NDArray[np.int64], list[tuple[int, str]], NDArray[np.int32]]:
         """Encode with offsets.
 
         Returns:
-            The ids; the (start, end) characters of each, shape (n, 2); and (index, text) of each id that HuggingFace's
-            library names by its text instead of its content: matched added tokens, and unknown text of a Unigram model.
+            The ids; the (start, end) characters of each, shape (n, 2); (index, text) of each id that HuggingFace's library
+            names by its text instead of its content: matched added tokens, and unknown text of a Unigram model; and the
+            number of each id's piece or added token in the text.
 
         """
 
@@ -815,8 +818,17 @@ class Encoder:
         threads: int,
         prefix: Sequence[int],
         suffix: Sequence[int],
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Encode many texts. Return all ids, int32[total], and the offsets of the texts, int64[n + 1].
+        offsets: bool = False,
+    ) -> tuple[
+        NDArray[np.int32],
+        NDArray[np.int64],
+        tuple[NDArray[np.int64], list[tuple[int, str]], NDArray[np.int32]] | None,
+    ]:
+        """Encode many texts.
+
+        Returns:
+            All ids, int32[total]; the offsets of the texts, int64[n + 1]; and, if asked for, the offsets of all ids, names
+            and numbers of pieces as `encode_with_offsets` has them. Ids around a text have the offsets (0, 0) and -1.
 
         Args:
             texts: As for `Documents`.
@@ -825,6 +837,7 @@ class Encoder:
             threads: 0 lets the core choose.
             prefix: Ids before those of each text.
             suffix: Ids after them.
+            offsets: Whether to return the offsets of all ids.
 
         """
 

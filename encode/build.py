@@ -28,7 +28,20 @@ MAX_ADDED_CHARACTERS = 1 << 24
 
 
 class Core(NamedTuple):
-    """The compiled objects of one tokenizer."""
+    """The compiled objects of one tokenizer.
+
+    Attributes:
+        encoder: Text to ids.
+        model: Pieces to ids.
+        tokens: The content of every id.
+        pre_tokenizer: Text to pieces.
+        raw: The added tokens that are searched for in original text.
+        normalized: Those that are searched for in normalized text.
+        normalizer: Text to normalized text.
+        own: The model's own control tokens.
+        added: The added tokens, each with its normalized spelling.
+
+    """
 
     encoder: _core.Encoder
     model: _core.Model
@@ -36,6 +49,16 @@ class Core(NamedTuple):
     pre_tokenizer: PreTokenization
     raw: _core.AddedTokens
     normalized: _core.AddedTokens
+    normalizer: _core.Normalizer
+    own: _core.AddedTokens
+    added: tuple[tuple[AddedToken, str], ...]
+
+    def encoder_of(self, tokens: Collection[str]) -> _core.Encoder:
+        """Return an encoder that matches no added tokens but these, and whose model yields no control token."""
+        raw, normalized = _matchers((token, s) for token, s in self.added if token.content in tokens)
+        own, pieces = self.own, self.pre_tokenizer
+        parts = (self.normalizer, pieces.core, self.model, raw, normalized, own, self.tokens, pieces.by_characters)
+        return _core.Encoder(*parts, guarded=True)
 
 
 def core_of(tokenizer: Tokenizer) -> Core:
@@ -83,21 +106,21 @@ def build_core(
     else:
         model = kept.model(control)
         tokens = kept.token_bytes(*how[:5])
-    raw = _searchable((t, t.content) for t in added if not t.normalized)
-    in_normalized_text = [(t, s) for t, s in zip(added, spelled, strict=True) if t.normalized]
-    _check_spellings(in_normalized_text)
-    normalized = _searchable(in_normalized_text)
+    searched = tuple(zip(added, spelled, strict=True))
+    _check_spellings((t, s) for t, s in searched if t.normalized)
+    raw, normalized = _matchers(searched)
+    own = _searchable((AddedToken(piece, id=0), piece) for piece in own_controls)
     encoder = _core.Encoder(
-        normalizer,
-        pre_tokenizer.core,
-        model,
-        raw,
-        normalized,
-        _searchable((AddedToken(piece, id=0), piece) for piece in own_controls),
-        tokens,
-        pre_tokenizer.by_characters,
+        normalizer, pre_tokenizer.core, model, raw, normalized, own, tokens, pre_tokenizer.by_characters
     )
-    return Core(encoder, model, tokens, pre_tokenizer, raw, normalized)
+    return Core(encoder, model, tokens, pre_tokenizer, raw, normalized, normalizer, own, searched)
+
+
+def _matchers(tokens: Iterable[tuple[AddedToken, str]]) -> tuple[_core.AddedTokens, _core.AddedTokens]:
+    """Make the matchers for tokens of original and of normalized text; each token comes with its normalized spelling."""
+    tokens = tuple(tokens)
+    raw = _searchable((t, t.content) for t, _ in tokens if not t.normalized)
+    return raw, _searchable((t, s) for t, s in tokens if t.normalized)
 
 
 def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_normalized: Collection[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import index
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,18 +32,53 @@ def checked_padding(pad_id: int, length: int | None, *sides: str) -> tuple[int, 
     return index(pad_id), length
 
 
-class Encoded(NamedTuple):
-    """Ids with their offsets in the text.
+class _IdsAndOffsets(NamedTuple):
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+
+
+class Encoded(_IdsAndOffsets):
+    """Ids with their offsets in the text. It unpacks into these two, and is compared by them.
 
     Attributes:
         ids: Token ids.
         offsets: For each id the (start, end) of the characters that it covers, always whole ones; (0, 0) for ids that the
-            post-processor adds.
+            post-processor adds. In pre-tokenized input they count from the start of the word.
+        type_ids: For each id the number that the post-processor gives to its text: in most files 0 for the first one, and 1
+            for the second of a pair.
+        special_tokens_mask: 1 for ids that the post-processor adds, otherwise 0.
+        word_ids: For each id the number of its piece, or of its word in pre-tokenized input; None for ids that the
+            post-processor adds. Each text of a pair counts from 0.
+        sequence_ids: For each id 0 for the first text, 1 for the second one; None for ids that the post-processor adds.
 
     """
 
-    ids: list[int]
-    offsets: list[tuple[int, int]]
+    type_ids: list[int]
+    special_tokens_mask: list[int]
+    word_ids: list[int | None]
+    sequence_ids: list[int | None]
+
+    def __new__(
+        cls,
+        ids: list[int],
+        offsets: list[tuple[int, int]],
+        type_ids: list[int] | None = None,
+        special_tokens_mask: list[int] | None = None,
+        word_ids: list[int | None] | None = None,
+        sequence_ids: list[int | None] | None = None,
+    ) -> Self:
+        self = super().__new__(cls, ids, offsets)
+        n = len(ids)
+        self.type_ids = [0] * n if type_ids is None else type_ids
+        self.special_tokens_mask = [0] * n if special_tokens_mask is None else special_tokens_mask
+        self.word_ids = [None] * n if word_ids is None else word_ids
+        self.sequence_ids = [0] * n if sequence_ids is None else sequence_ids
+        return self
+
+    @property
+    def attention_mask(self) -> list[int]:
+        """1 for every id, since none is padding."""
+        return [1] * len(self.ids)
 
 
 class Ragged:
@@ -52,14 +87,19 @@ class Ragged:
     Attributes:
         ids: int32[total], all ids one after the other.
         offsets: int64[n + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`.
+        spans: int64[total, 2], the (start, end) characters of each id in its text, as in `Encoded.offsets`; None unless
+            `encode_batch(offsets=True)` was asked for them.
 
     """
 
-    __slots__ = ("ids", "offsets")
+    __slots__ = ("ids", "offsets", "spans")
 
-    def __init__(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
+    def __init__(
+        self, ids: NDArray[np.int32], offsets: NDArray[np.int64], spans: NDArray[np.int64] | None = None
+    ) -> None:
         self.ids = ids
         self.offsets = offsets
+        self.spans = spans
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

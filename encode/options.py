@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 
 class AffixOptions(TypedDict, total=False):
@@ -32,11 +32,15 @@ class EncodeOptions(AffixOptions, total=False):
         parse_special: Whether text that spells an added token becomes that token; True by default. If False, no added
             token is matched and the model yields no control token: the text is plain data. (A control token that is the
             only token of its single byte still encodes that byte.) User-defined pieces of a SentencePiece model count as
-            ordinary text, as in sentencepiece, except where `guarded`.
+            ordinary text, as in sentencepiece, except where `guarded`. A set of added tokens: only these are matched, and
+            the rest of the text is plain data; like tiktoken's `allowed_special`.
+        disallowed_special: Tokens that a text must not spell, or "all" for every control token that `parse_special` does
+            not name; none by default. Like tiktoken's option of this name.
 
     """
 
-    parse_special: bool
+    parse_special: bool | Collection[str]
+    disallowed_special: Collection[str] | Literal["all"]
 
 
 def check_options(

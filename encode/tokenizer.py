@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from operator import index
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,13 +23,15 @@ from tokenweir.encode.components.added_tokens import (
     with_real_ids,
     with_roles,
 )
-from tokenweir.encode.components.post_process import affixes_of, trim_offsets
+from tokenweir.encode.components.post_process import affixes_of
 from tokenweir.encode.decode import ByteFallback, DecodeStream, check_byte_fallback
 from tokenweir.encode.encoded import Encoded, Ragged, Side
 from tokenweir.encode.errors import TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
 from tokenweir.encode.ids import Ids, as_sequence, in_place, no_sequence, not_ids
 from tokenweir.encode.options import AffixOptions, EncodeOptions, check_options, refuse_texts
+from tokenweir.encode.selection import AddedTokenSelection, Call
+from tokenweir.encode.sequence_encoder import SequenceEncoder
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.encode.table_cache import Entry, Origin
 from tokenweir.encode.text_chunks import TextChunk
@@ -108,7 +110,7 @@ class Tokenizer:
             eos = min(self.eos_ids, default=None)
         self._affixes = affixes_of(spec, self.bos_id, eos, self.vocab_size)
         self._default_call = self._given()
-        self._encoder.set_affixes(*self._default_call[1:])
+        self._encoder.set_affixes(self._default_call.prefix, self._default_call.suffix)
 
     # -- making one ----------------------------------------------------------------------------------------------------
 
@@ -290,8 +292,10 @@ class Tokenizer:
             ValueError: `add_bos` or `add_eos` is true and there is no such token; likewise.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
-        return self._encoder.encode(text, parse_special, guarded, prefix, suffix)
+        call = self._given(**options) if options else self._default_call
+        ids = call.encoder.encode(text, call.parse_special, guarded, call.prefix, call.suffix)
+        call.check(ids, around=True)
+        return ids
 
     @_core.fast_encode_array
     def encode_array(
@@ -307,8 +311,10 @@ class Tokenizer:
             TextError: The text has a lone surrogate.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
-        return self._encoder.encode_array(text, parse_special, guarded, prefix, suffix)
+        call = self._given(**options) if options else self._default_call
+        if call.disallowed:
+            return np.array(self.encode(text, guarded=guarded, **options), np.int32)
+        return call.encoder.encode_array(text, call.parse_special, guarded, call.prefix, call.suffix)
 
     def encode_with_offsets(
         self,
@@ -323,18 +329,41 @@ class Tokenizer:
             TextError: The text has a lone surrogate.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
-        ids, offsets, called = self._encoder.encode_with_offsets(text, parse_special, guarded)
-        spans = [(start, end) for start, end in offsets.tolist()]
-        if self._affixes.added.trims:  # whether special tokens are added or not
-            names = [self._model_names.get(token_id, "") for token_id in ids]
-            for i, taken in called:
-                names[i] = taken
-            for keep_prefix_space, enclosed in self._affixes.added.trims:
-                enclosed = enclosed and options.get("add_special_tokens", True)
-                spans = trim_offsets(names, spans, keep_prefix_space=keep_prefix_space, enclosed=enclosed)
-        nowhere = (0, 0)
-        return Encoded([*prefix, *ids, *suffix], [*[nowhere] * len(prefix), *spans, *[nowhere] * len(suffix)])
+        call = self._given(**options) if options else self._default_call
+        return self._sequences.encode(text, call, guarded, add_special_tokens=options.get("add_special_tokens", True))
+
+    def encode_pair(
+        self, text: str | Sequence[str], pair: str | Sequence[str], **options: Unpack[EncodeOptions]
+    ) -> Encoded:
+        """Encode two texts as one, as cross-encoders and models of sentence pairs take them. Options as in `encode`.
+
+        The post-processor decides what stands around and between the texts, and their type ids.
+
+        Args:
+            text: The first text; or its words, as for `encode_words`.
+            pair: The second text; or its words.
+            options: As in `encode`. `add_bos` and `add_eos` are for what stands before and after both texts together.
+
+        Raises:
+            TextError: A text has a lone surrogate.
+            TokenizerFileError: The post-processor's template for pairs names a special token that it does not define.
+
+        """
+        return self._sequences.encode_sequences((text, pair), self._given(**options), **_ends(options))
+
+    def encode_words(self, words: Sequence[str], **options: Unpack[EncodeOptions]) -> Encoded:
+        """Encode pre-tokenized text: each word is encoded by itself. Options as in `encode`.
+
+        The `word_ids` of the result are the indices of words, and its offsets count from the start of each word.
+
+        Raises:
+            TextError: A word has a lone surrogate.
+            TypeError: `words` is one text.
+
+        """
+        if isinstance(words, str):
+            raise TypeError("words must be several words, not one str: encode_with_offsets() takes a text")
+        return self._sequences.encode_sequences((words,), self._given(**options), **_ends(options))
 
     def encode_batch(
         self,
@@ -342,6 +371,7 @@ class Tokenizer:
         *,
         threads: int | None = None,
         guarded: Sequence[Sequence[int]] = (),
+        offsets: bool = False,
         **options: Unpack[EncodeOptions],
     ) -> Ragged:
         """Encode many texts on several threads.
@@ -351,6 +381,7 @@ class Tokenizer:
                 which is not copied.
             threads: The most threads; None chooses a number.
             guarded: The offsets for each text, as in `encode`; empty if no text has any.
+            offsets: Whether to return the characters of each id, as `Ragged.spans`.
             options: As in `encode`.
 
         Raises:
@@ -362,8 +393,20 @@ class Tokenizer:
         if threads is not None and index(threads) < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         given = for_core(texts)
-        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
-        return Ragged(*self._encoder.encode_batch(given, parse_special, guarded, threads or 0, prefix, suffix))
+        call = self._given(**options) if options else self._default_call
+        ids, starts, traced = call.encoder.encode_batch(
+            given, call.parse_special, guarded, threads or 0, call.prefix, call.suffix, bool(offsets)
+        )
+        rows = Ragged(ids, starts)
+        if call.disallowed:
+            for row in rows:
+                call.check(row.tolist(), around=True)
+        if traced is not None:
+            spans, called, _ = traced
+            firsts = starts[:-1] + len(call.prefix)
+            add_special_tokens = options.get("add_special_tokens", True)
+            rows.spans = self._sequences.trimmed(ids, spans, called, firsts, add_special_tokens=add_special_tokens)
+        return rows
 
     def encode_table(
         self,
@@ -415,8 +458,10 @@ class Tokenizer:
             TextError: The text has a lone surrogate.
 
         """
-        parse_special, prefix, suffix = self._given(**options) if options else self._default_call
-        return len(prefix) + self._encoder.count(text, parse_special, guarded) + len(suffix)
+        call = self._given(**options) if options else self._default_call
+        if call.disallowed:
+            return len(self.encode(text, guarded=guarded, **options))
+        return len(call.prefix) + call.encoder.count(text, call.parse_special, guarded) + len(call.suffix)
 
     def truncate(self, text: str, max_tokens: int, *, side: Side = "right", **options: Unpack[EncodeOptions]) -> str:
         """Truncate a text to at most `max_tokens` ids, including those that are added to every text.
@@ -465,12 +510,27 @@ class Tokenizer:
         check_options(options, AffixOptions.__optional_keys__, "encoding")
         return self._affixes.ids(**options)
 
+    @cached_property
+    def _selection(self) -> AddedTokenSelection:
+        return AddedTokenSelection(self.core, self.added_tokens)
+
+    @cached_property
+    def _sequences(self) -> SequenceEncoder:
+        return SequenceEncoder(self.spec.post_processor, self._affixes.added.trims, self._model_names)
+
     def _given(
-        self, *, parse_special: bool = True, **options: Unpack[AffixOptions]
-    ) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
+        self,
+        *,
+        parse_special: bool | Collection[str] = True,
+        disallowed_special: Collection[str] | Literal["all"] = (),
+        **options: Unpack[AffixOptions],
+    ) -> Call:
         check_options(options, EncodeOptions.__optional_keys__, "encoding")
         refuse_texts(parse_special=parse_special)
-        return bool(parse_special), *self._affixes.ids(**options)
+        prefix, suffix = self._affixes.ids(**options)
+        if not isinstance(parse_special, Collection) and not disallowed_special:
+            return Call(self._encoder, bool(parse_special), prefix, suffix)
+        return self._selection.call(parse_special, disallowed_special, prefix, suffix)
 
     # -- decoding ------------------------------------------------------------------------------------------------------
 
@@ -654,6 +714,15 @@ class Tokenizer:
     def _role(self, role: str) -> int | None:
         token = self.spec.special_roles.get(role)
         return None if token is None else self.token_to_id(token)
+
+
+def _ends(options: EncodeOptions) -> AffixOptions:
+    """Return the options of what stands around texts, for `SequenceEncoder.encode_sequences`."""
+    return {
+        "add_special_tokens": options.get("add_special_tokens", True),
+        "add_bos": options.get("add_bos"),
+        "add_eos": options.get("add_eos"),
+    }
 
 
 @lru_cache(maxsize=1)

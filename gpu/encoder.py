@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, TypedDict, Unpack
 
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
-from tokenweir.encode.options import AffixOptions, refuse_texts
+from tokenweir.encode.options import AffixOptions, check_flags
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.device_pipeline import DevicePipeline, Mode
@@ -186,7 +186,7 @@ class GpuEncoder:
             DeviceError: The device failed or has too little memory.
 
         """
-        refuse_texts(parse_special=parse_special)
+        check_flags(parse_special=parse_special)
         prefix, suffix = self.tokenizer.affixes(**options)
         with self.device.use():
             found = BatchTexts(texts, self.tokenizer, self.devices)

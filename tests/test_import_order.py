@@ -20,8 +20,11 @@ ROOMS = {
     "encode": [
         ["_core", "cache", "errors", "options", "renamed", "spec", "texts", "unicode", "visible_text"],
         ["encoded", "pattern", "vocabulary"],
+        ["encoding"],
         ["components", "ids"],
         ["build"],
+        ["selection"],
+        ["sequence_encoder"],
         ["formats"],
         ["table_cache"],
         ["decode", "text_chunks"],

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.options import refuse_texts
@@ -186,28 +189,30 @@ def _template(template: TemplateProcessing) -> Added:
     return Added(tuple(sides[0]), tuple(sides[1]))
 
 
+def blank_edges(names: Iterable[str]) -> NDArray[np.int64]:
+    """Return the number of blank characters at both ends of each token, shape (n, 2)."""
+    edges = [(len(name) - len(name.lstrip(_BLANKS)), len(name) - len(name.rstrip(_BLANKS))) for name in names]
+    return np.array(edges, np.int64).reshape(-1, 2)
+
+
 def trim_offsets(
-    names: Sequence[str], spans: Sequence[tuple[int, int]], *, keep_prefix_space: bool, enclosed: bool = False
-) -> list[tuple[int, int]]:
-    """Offsets without the white space at a token's edges, as HuggingFace's ByteLevel post-processor trims them.
+    edges: NDArray[np.int64], spans: NDArray[np.int64], first: NDArray[np.bool_], *, keep_prefix_space: bool
+) -> NDArray[np.int64]:
+    """Return offsets without the white space at a token's edges, as HuggingFace's ByteLevel post-processor trims them.
 
     Args:
-        names: The tokens: as the vocabulary spells them; for matched added tokens and unknown ones of a Unigram model,
-            the text that they took.
+        edges: The `blank_edges` of the tokens: as the vocabulary spells them; for matched added tokens and unknown ones of
+            a Unigram model, of the text that they took.
         spans: Their (start, end) characters.
+        first: Whether a token is the first one of its encoding.
         keep_prefix_space: A single leading blank of the first token, which `add_prefix_space` may have put there,
             counts for nothing.
-        enclosed: The first token stands after a special one, and counts as first only where it begins the text.
 
     """
-    trimmed = []
-    for i, (name, (start, end)) in enumerate(zip(names, spans, strict=True)):
-        leading = len(name) - len(name.lstrip(_BLANKS))
-        trailing = len(name) - len(name.rstrip(_BLANKS))
-        if leading == 1 and ((i == 0 and not enclosed) or start == 0) and keep_prefix_space:
-            leading = 0
-        start = min(start + leading, end)
-        if trailing and end >= trailing:
-            end = max(end - trailing, start)
-        trimmed.append((start, end))
-    return trimmed
+    leading, trailing = edges.T
+    start, end = spans.T
+    if keep_prefix_space:
+        leading = np.where((leading == 1) & (first | (start == 0)), 0, leading)
+    start = np.minimum(start + leading, end)
+    end = np.where((trailing > 0) & (end >= trailing), np.maximum(end - trailing, start), end)
+    return np.stack([start, end], axis=1)

@@ -35,8 +35,11 @@ class StopStrings(_core.StopStrings):
     Attributes:
         matched: The stop that was found, or None.
         held: The text that is held back: the longest suffix that is a proper prefix of a stop; empty with `include`.
+        offset: The index of the stop's first character in all text that `step` was given, or None.
 
     """
+
+    offset: int | None
 
     def __init__(self, stops: Iterable[str], *, include: bool = False) -> None:
         """Build the automaton, in time and memory linear in the stops' total length.
@@ -53,6 +56,9 @@ class StopStrings(_core.StopStrings):
         """
         check_flags(include=include)
         super().__init__(stop_list(stops), include)
+        self.offset = None
+        self._included = include
+        self._sent = 0
 
     def step(self, text: str, *, ignore: int = 0) -> StopStep:
         """Process more text and return the part that is final.
@@ -65,7 +71,12 @@ class StopStrings(_core.StopStrings):
             The final text, and the stop if one has matched. After a stop, later text is dropped.
 
         """
-        return StopStep(self.take(text, ignore), self.matched)
+        final = self.take(text, ignore)
+        self._sent += len(final)
+        matched = self.matched
+        if matched is not None and self.offset is None:
+            self.offset = self._sent - (len(matched) if self._included else 0)
+        return StopStep(final, matched)
 
 
 def stop_list(stops: Iterable[str]) -> list[str]:

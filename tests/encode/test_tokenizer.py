@@ -591,9 +591,9 @@ def test_options_are_truth_values(tok):
 def test_an_option_that_does_not_exist(tok):
     plain = "add_bos, add_eos, add_special_tokens"
     for call, names in (
-        (tok.encode, f"{plain}, parse_special"),
-        (tok.count, f"{plain}, parse_special"),
-        (lambda text, **options: tok.encode_batch([text], **options), f"{plain}, parse_special"),
+        (tok.encode, f"{plain}, disallowed_special, parse_special"),
+        (tok.count, f"{plain}, disallowed_special, parse_special"),
+        (lambda text, **options: tok.encode_batch([text], **options), f"{plain}, disallowed_special, parse_special"),
         (lambda text, **options: tok.affixes(**options), plain),
     ):
         with pytest.raises(TypeError) as caught:

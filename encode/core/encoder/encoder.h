@@ -33,24 +33,26 @@ class Encoder {
  public:
   // `raw` tokens are searched for in the original text, `normalized` ones in the normalized text. `own` are control
   // tokens that the model itself makes of text. `by_characters`: each single character decides whether the
-  // pre-tokenizer cuts beside it.
+  // pre-tokenizer cuts beside it. `guarded`: the model yields no control token, whatever the options of a call.
   Encoder(std::shared_ptr<const Normalizer> normalizer, std::shared_ptr<const PreTokenizer> pre_tokenizer,
           std::shared_ptr<const Model> model, AddedTokens raw, AddedTokens normalized, AddedTokens own,
-          bool by_characters)
+          bool by_characters, bool guarded)
       : normalizer_(std::move(normalizer)),
         pre_tokenizer_(std::move(pre_tokenizer)),
         model_(std::move(model)),
         raw_(std::move(raw)),
         normalized_(std::move(normalized)),
-        own_(std::move(own)) {
+        own_(std::move(own)),
+        guarded_(guarded) {
     if (by_characters && normalizer_->splits_in_ascii() && !pre_tokenizer_->depends_on_start())
       pre_split_.emplace(*normalizer_, *pre_tokenizer_);
   }
 
   WorkspacePool& pool() const { return pool_; }
 
-  // Appends the ids of `text` to `w.ids`. With `Spans`, also appends the byte span of each to `w.spans`, and to
-  // `w.called` the text of ids that are named by their text: added tokens and unknown text.
+  // Appends the ids of `text` to `w.ids`. With `Spans`, also appends the byte span of each to `w.spans`, the number of
+  // its piece or added token to `w.words`, and to `w.called` the text of ids that are named by their text: added tokens
+  // and unknown text.
   template <bool Spans>
   void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
     if (Spans || text.size() > WordKey::kMaxBytes || !options.guards.empty())
@@ -76,6 +78,7 @@ class Encoder {
   template <bool Spans>
   void encode_text(std::string_view text, const EncodeOptions& options, Workspace& w) const {
     const uint8_t* p = reinterpret_cast<const uint8_t*>(text.data());
+    w.word = 0;
     const auto rest = [&](size_t begin, size_t end) { segment<Spans>(p, begin, end, options, w); };
     const auto token = [&](uint32_t id, size_t begin, size_t end) {
       match<Spans>(id, {begin, end}, text.substr(begin, end - begin), w);
@@ -111,6 +114,7 @@ class Encoder {
   static void match(uint32_t id, Span span, std::string_view taken, Workspace& w) {
     if constexpr (Spans) {
       w.called.emplace_back(w.ids.size(), taken);
+      w.words.push_back(w.word++);
       w.spans.push_back(span);
     }
     w.ids.push(id);
@@ -158,7 +162,7 @@ class Encoder {
 
   // Whether the model may yield no control token.
   bool is_guarded(const EncodeOptions& options) const {
-    return model_->guards() && (!options.parse_special || !options.guards.empty());
+    return model_->guards() && (guarded_ || !options.parse_special || !options.guards.empty());
   }
 
   // Returns the guards of a segment as offsets in its normalized form: every character that a guarded character may
@@ -224,7 +228,9 @@ class Encoder {
         Span original = position.original(begin + in_text.start, begin + in_text.end);
         if (nothing) original.end = original.start;
         w.spans.push_back(original);
+        w.words.push_back(w.word);
       }
+      w.word++;
     }
     void flush() {}
   };
@@ -233,6 +239,7 @@ class Encoder {
   std::shared_ptr<const PreTokenizer> pre_tokenizer_;
   std::shared_ptr<const Model> model_;
   AddedTokens raw_, normalized_, own_;
+  const bool guarded_;
   std::optional<const PreNormalizationSplit> pre_split_;
   mutable WorkspacePool pool_;
 };

@@ -29,8 +29,18 @@ struct Workspace {
   IdBuffer ids;
   std::vector<Span> spans;                             // of each id in the original text, if asked for
   std::vector<std::pair<size_t, std::string>> called;  // the text of ids that are named by their text, if asked for
+  std::vector<int32_t> words;                          // the number of each id's piece in its text, if asked for
+  int32_t word = 0;                                    // the number of the next piece
   std::vector<Span> piece_spans;                       // of the ids of one piece
   size_t home = 0;                                     // its slot in the pool
+
+  // Forgets the results of the last call.
+  void clear() {
+    ids.clear();
+    spans.clear();
+    called.clear();
+    words.clear();
+  }
 
   // Frees buffers that a long text has made larger than the next call is likely to need. Caches stay.
   void shrink() {
@@ -38,6 +48,7 @@ struct Workspace {
     if (model.capacity() > kMaxKept) model = ModelScratch();
     if (pre_tokenizer.capacity() > kMaxKept) pre_tokenizer = PreTokenizerScratch();
     if (spans.capacity() > kMaxKept) spans = std::vector<Span>();
+    if (words.capacity() > kMaxKept) words = std::vector<int32_t>();
     if (piece_spans.capacity() > kMaxKept) piece_spans = std::vector<Span>();
   }
 

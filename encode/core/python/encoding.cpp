@@ -88,13 +88,13 @@ void bind_encoder(nb::module_& m) {
           "__init__",
           [](PyEncoder* self, std::shared_ptr<Normalizer> normalizer, std::shared_ptr<PreTokenizer> pre_tokenizer,
              std::shared_ptr<Model> model, const AddedTokens& raw, const AddedTokens& normalized,
-             const AddedTokens& own, const PyTokenBytes& tokens, bool by_characters) {
+             const AddedTokens& own, const PyTokenBytes& tokens, bool by_characters, bool guarded) {
             new (self) PyEncoder{Encoder(std::move(normalizer), std::move(pre_tokenizer), std::move(model), raw,
-                                         normalized, own, by_characters),
+                                         normalized, own, by_characters, guarded),
                                  ObjectCache(tokens.table.size())};
           },
           "normalizer"_a, "pre_tokenizer"_a, "model"_a, "raw"_a, "normalized"_a, "own"_a, "tokens"_a,
-          "by_characters"_a = false)
+          "by_characters"_a = false, "guarded"_a = false)
       .def(
           "set_affixes",
           [](PyEncoder& self, PyEncoder::Affix prefix, PyEncoder::Affix suffix) {
@@ -126,7 +126,7 @@ void bind_encoder(nb::module_& m) {
             PyEncoder::Call call = call_of(self, text, parse_special, guarded);
             call.run<true>();
             return nb::make_tuple(self.to_list(call.w->ids), character_offsets(call.text, call.w->spans),
-                                  call.w->called);
+                                  call.w->called, to_numpy(call.w->words));
           },
           "text"_a.none(), "parse_special"_a, "guarded"_a)
       .def(
@@ -140,7 +140,7 @@ void bind_encoder(nb::module_& m) {
       .def(
           "encode_batch",
           [](PyEncoder& self, nb::handle source, bool parse_special, nb::handle guarded_texts, size_t threads,
-             const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix) {
+             const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix, bool offsets) {
             const Texts texts(source);
             texts.check_utf8();
             const std::vector<std::string_view>& views = texts.views;
@@ -150,15 +150,17 @@ void bind_encoder(nb::module_& m) {
                                      std::to_string(views.size()) + " texts")
                                         .c_str());
             for (size_t i = 0; i < guarded.size(); i++) guarded[i] = byte_offsets(views[i], guarded[i]);
-            Batch batch(self.encoder, views, guarded, parse_special, prefix, suffix);
+            Batch batch(self.encoder, views, guarded, parse_special, prefix, suffix, offsets);
             {
               nb::gil_scoped_release release;
               batch.run(threads);
             }
             const size_t total = batch.total(), n = views.size() + 1;
-            return nb::make_tuple(to_numpy(batch.take_ids(), {total}), to_numpy(batch.take_offsets(), {n}));
+            nb::object traced = nb::none();
+            if (offsets) traced = nb::make_tuple(span_array(batch.spans()), batch.called(), to_numpy(batch.words()));
+            return nb::make_tuple(to_numpy(batch.take_ids(), {total}), to_numpy(batch.take_offsets(), {n}), traced);
           },
-          "texts"_a, "parse_special"_a, "guarded"_a, "threads"_a, "prefix"_a, "suffix"_a);
+          "texts"_a, "parse_special"_a, "guarded"_a, "threads"_a, "prefix"_a, "suffix"_a, "offsets"_a = false);
 }
 
 }  // namespace tokenweir

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/character_offsets.h"
 #include "base/errors.h"
 #include "base/span.h"
 #include "base/utf8.h"
@@ -104,6 +105,12 @@ auto rows(const std::vector<T>& structs) {
   std::unique_ptr<Word[]> words(new Word[structs.size() * width]);
   if (!structs.empty()) std::memcpy(words.get(), structs.data(), structs.size() * sizeof(T));
   return to_numpy(std::move(words), {structs.size(), width});
+}
+
+// Copies spans to an array with one row per span.
+inline nb::ndarray<nb::numpy, int64_t> span_array(const std::vector<Span>& spans) {
+  static_assert(sizeof(Span) == 2 * sizeof(int64_t));
+  return rows<int64_t>(spans);
 }
 
 inline nb::ndarray<nb::numpy, int32_t> to_numpy(const int32_t* ids, size_t n) {
@@ -203,20 +210,10 @@ std::vector<T> values(const Array& array) {
   return std::vector<T>(array.data(), array.data() + array.size());
 }
 
-// Converts byte spans to character offsets; a byte inside a character extends to the whole character.
-inline nb::ndarray<nb::numpy, int64_t> character_offsets(std::string_view text, const std::vector<Span>& spans) {
-  if (text.size() >= UINT32_MAX) throw Unsupported("offsets in a text of 4 GiB or more");
-  std::vector<uint32_t> character(text.size() + 1);  // of the byte there
-  const auto* p = reinterpret_cast<const uint8_t*>(text.data());
-  uint32_t next = 0;
-  for (size_t i = 0; i < text.size(); i++) character[i] = utf8_continues(p[i]) ? next - 1 : next++;
-  character[text.size()] = next;
-  std::unique_ptr<int64_t[]> offsets(new int64_t[2 * spans.size()]);
-  for (size_t i = 0; i < spans.size(); i++) {
-    offsets[2 * i] = character[spans[i].start];
-    offsets[2 * i + 1] = spans[i].end > spans[i].start ? character[spans[i].end - 1] + 1 : character[spans[i].end];
-  }
-  return to_numpy(std::move(offsets), {spans.size(), 2});
+// Converts byte spans to an array of character offsets.
+inline nb::ndarray<nb::numpy, int64_t> character_offsets(std::string_view text, std::vector<Span> spans) {
+  to_characters(text, spans.data(), spans.size());
+  return span_array(spans);
 }
 
 using ScoreArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

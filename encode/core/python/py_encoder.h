@@ -28,9 +28,7 @@ struct PyEncoder {
 
     Call(const PyEncoder& self, std::string_view text, EncodeOptions options)
         : self(self), text(text), options(std::move(options)), w(self.encoder.pool().take()) {
-      w->ids.clear();
-      w->spans.clear();
-      w->called.clear();
+      w->clear();
     }
     Call(const Call&) = delete;
     ~Call() { self.encoder.pool().give_back(std::move(w)); }

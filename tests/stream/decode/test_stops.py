@@ -39,6 +39,15 @@ def test_every_cutting_gives_the_match_that_completes_first(text, stops, cuts, i
     assert run(StopStrings(stops, include=include), pieces_of(text, cuts)) == whole(text, stops, include)
 
 
+@given(TEXT, STOPS, st.lists(st.integers(0, 30)), st.booleans())
+def test_the_offset_is_the_place_of_the_match_in_all_text(text, stops, cuts, include):
+    matcher = StopStrings(stops, include=include)
+    before, matched = whole(text, stops)
+    run(matcher, pieces_of(text, cuts))
+    assert matcher.offset == (None if matched is None else len(before))
+    assert matched is None or text[matcher.offset :].startswith(matched)
+
+
 @given(TEXT, STOPS)
 def test_held_is_the_longest_suffix_that_is_a_proper_prefix_of_a_stop(text, stops):
     matcher, sent = StopStrings(stops), ""

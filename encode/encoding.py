@@ -1,0 +1,267 @@
+"""`Encoding`: the columns of an encoded sequence, joined, truncated and padded as HuggingFace's library does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import index
+from typing import Literal
+
+from tokenweir.encode.encoded import Side
+
+Offsets = tuple[int, int]
+
+TruncationStrategy = Literal["longest_first", "only_first", "only_second"]
+
+
+class Encoding:
+    """One or more sequences, a value per token in each column. Mutable.
+
+    Attributes:
+        ids: Token ids.
+        type_ids: The number that the post-processor gives to the sequence of each token.
+        tokens: The tokens as the vocabulary spells them; for added tokens, the text that they took.
+        word_ids: The number of the piece of each token in its sequence, or of its word in pre-tokenized input; None for
+            tokens that were added.
+        offsets: The (start, end) characters of each token in its sequence or word.
+        special_tokens_mask: 1 for tokens that were added around the sequences.
+        attention_mask: 0 for padding.
+        overflowing: The rest of a truncated encoding, in parts of the same length.
+        sequence_ranges: The positions of each sequence's tokens, by its number.
+
+    """
+
+    __slots__ = (
+        "attention_mask",
+        "ids",
+        "offsets",
+        "overflowing",
+        "sequence_ranges",
+        "special_tokens_mask",
+        "tokens",
+        "type_ids",
+        "word_ids",
+    )
+
+    def __init__(
+        self,
+        ids: list[int],
+        tokens: list[str],
+        offsets: list[Offsets],
+        word_ids: list[int | None],
+        *,
+        type_ids: list[int] | None = None,
+        special_tokens_mask: list[int] | None = None,
+        attention_mask: list[int] | None = None,
+        overflowing: list[Encoding] | None = None,
+        sequence_ranges: dict[int, range] | None = None,
+    ) -> None:
+        self.ids = ids
+        self.tokens = tokens
+        self.offsets = offsets
+        self.word_ids = word_ids
+        self.type_ids = [0] * len(ids) if type_ids is None else type_ids
+        self.special_tokens_mask = [0] * len(ids) if special_tokens_mask is None else special_tokens_mask
+        self.attention_mask = [1] * len(ids) if attention_mask is None else attention_mask
+        self.overflowing: list[Encoding] = [] if overflowing is None else overflowing
+        self.sequence_ranges = {} if sequence_ranges is None else sequence_ranges
+
+    @classmethod
+    def added(cls, tokens: Iterable[tuple[str, int]], type_id: int) -> Encoding:
+        """Return an encoding of tokens that a post-processor adds, each (token, id)."""
+        names, ids = [], []
+        for name, token_id in tokens:
+            names.append(name)
+            ids.append(token_id)
+        n = len(ids)
+        return cls(ids, names, [(0, 0)] * n, [None] * n, type_ids=[type_id] * n, special_tokens_mask=[1] * n)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def whole_with_overflow(self) -> Iterable[Encoding]:
+        """Yield this encoding and each of its overflowing parts."""
+        yield self
+        yield from self.overflowing
+
+    def part(self, start: int, end: int) -> Encoding:
+        """Return a copy of the tokens [start, end), without overflowing parts and ranges of sequences."""
+        return type(self)(
+            self.ids[start:end],
+            self.tokens[start:end],
+            self.offsets[start:end],
+            self.word_ids[start:end],
+            type_ids=self.type_ids[start:end],
+            special_tokens_mask=self.special_tokens_mask[start:end],
+            attention_mask=self.attention_mask[start:end],
+        )
+
+    def copy(self) -> Encoding:
+        """Return a copy that shares no list with this one."""
+        copied = self.part(0, len(self))
+        copied.overflowing = [part.copy() for part in self.overflowing]
+        copied.sequence_ranges = dict(self.sequence_ranges)
+        return copied
+
+    def set_sequence_id(self, sequence_id: int) -> None:
+        """Declare that all tokens belong to one sequence."""
+        self.sequence_ranges[sequence_id] = range(len(self))
+
+    def append(self, other: Encoding) -> None:
+        """Append another encoding; every overflowing part of one is joined with the other and each of its parts."""
+        overflowing = []
+        for part in self.overflowing:
+            for end in other.whole_with_overflow():
+                overflowing.append(part.copy())
+                overflowing[-1].append(end)
+        for end in other.overflowing:
+            overflowing.append(self.copy())
+            overflowing[-1].append(end)
+        shift = len(self)
+        for sequence_id, at in other.sequence_ranges.items():
+            self.sequence_ranges[sequence_id] = range(at.start + shift, at.stop + shift)
+        self.ids += other.ids
+        self.tokens += other.tokens
+        self.offsets += other.offsets
+        self.word_ids += other.word_ids
+        self.type_ids += other.type_ids
+        self.special_tokens_mask += other.special_tokens_mask
+        self.attention_mask += other.attention_mask
+        self.overflowing = overflowing
+
+    @classmethod
+    def joined(cls, encodings: Iterable[Encoding]) -> Encoding:
+        """Return the encodings one after the other, as a new one."""
+        whole = cls([], [], [], [])
+        for encoding in encodings:
+            whole.append(encoding)
+        return whole
+
+    def truncate(self, max_length: int, *, stride: int = 0, side: Side = "right") -> None:
+        """Keep at most `max_length` tokens; the others become overflowing parts.
+
+        Args:
+            max_length: The most tokens of this encoding and of each part.
+            stride: The number of tokens that a part repeats of the one before.
+            side: "right" keeps the first tokens, "left" the last ones.
+
+        Raises:
+            ValueError: `stride` is not less than `max_length`.
+
+        """
+        n = len(self)
+        if max_length >= n:
+            return
+        if max_length == 0:
+            first, parts = self.part(0, 0), [self.copy()]
+        else:
+            if stride >= max_length:
+                raise ValueError(f"stride ({stride}) must be less than the most tokens of a part ({max_length})")
+            first, *parts = (self.part(start, end) for start, end in _windows(n, max_length, stride, side))
+        for column in Encoding.__slots__:
+            setattr(self, column, getattr(first, column))
+        self.overflowing = parts
+
+    def pad(
+        self,
+        length: int,
+        *,
+        side: Side = "right",
+        pad_id: int = 0,
+        pad_type_id: int = 0,
+        pad_token: str = "[PAD]",
+    ) -> None:
+        """Pad to `length` tokens, in overflowing parts, too."""
+        for part in self.overflowing:
+            part.pad(length, side=side, pad_id=pad_id, pad_type_id=pad_type_id, pad_token=pad_token)
+        missing = length - len(self)
+        if missing <= 0:
+            return
+        padding = type(self)(
+            [pad_id] * missing,
+            [pad_token] * missing,
+            [(0, 0)] * missing,
+            [None] * missing,
+            type_ids=[pad_type_id] * missing,
+            special_tokens_mask=[1] * missing,
+            attention_mask=[0] * missing,
+        )
+        left = side == "left"
+        for column in ("ids", "tokens", "offsets", "word_ids", "type_ids", "special_tokens_mask", "attention_mask"):
+            own, added = getattr(self, column), getattr(padding, column)
+            setattr(self, column, added + own if left else own + added)
+        if left:
+            shifted = {i: range(at.start + missing, at.stop + missing) for i, at in self.sequence_ranges.items()}
+            self.sequence_ranges = shifted
+
+    @property
+    def n_sequences(self) -> int:
+        """The number of sequences, at least 1."""
+        return len(self.sequence_ranges) or 1
+
+    def sequence_range(self, sequence_id: int) -> range:
+        """Return the positions of a sequence's tokens; all, if they are unknown."""
+        return self.sequence_ranges.get(sequence_id, range(len(self)))
+
+    @property
+    def sequence_ids(self) -> list[int | None]:
+        """The number of each token's sequence; None for tokens that were added."""
+        found: list[int | None] = [None] * len(self)
+        for sequence_id in range(self.n_sequences):
+            at = self.sequence_range(sequence_id)
+            found[at.start : at.stop] = [sequence_id] * len(at)
+        return found
+
+
+def _windows(n: int, max_length: int, stride: int, side: Side) -> Iterable[Offsets]:
+    """Yield the (start, end) of parts of at most `max_length` of `n` tokens, the one that is kept first."""
+    step = max_length - stride
+    if side == "right":
+        for start in range(0, n, step):
+            end = min(start + max_length, n)
+            yield start, end
+            if end == n:
+                return
+    else:
+        for end in range(n, 0, -step):
+            start = max(end - max_length, 0)
+            yield start, end
+            if start == 0:
+                return
+
+
+def lengths_after_truncation(
+    first: int, second: int | None, max_length: int, strategy: TruncationStrategy = "longest_first"
+) -> tuple[int, int]:
+    """Return the lengths to which a sequence, and its pair, are truncated to have `max_length` tokens together.
+
+    Args:
+        first: The tokens of the first sequence.
+        second: The tokens of the second one; None without a pair.
+        max_length: The most tokens of both.
+        strategy: The sequence that is truncated.
+
+    Raises:
+        ValueError: The sequence that the strategy names is missing, or too short.
+
+    """
+    total = first + (second or 0)
+    surplus = total - index(max_length)
+    if max_length == 0:
+        return 0, 0
+    if surplus <= 0:
+        return first, second or 0
+    if strategy != "longest_first":
+        if strategy == "only_second" and second is None:
+            raise ValueError("Truncation error: Second sequence not provided")
+        target = first if strategy == "only_first" else second or 0
+        if target <= surplus:
+            raise ValueError("Truncation error: Sequence to truncate too short to respect the provided max_length")
+        return (target - surplus, second or 0) if strategy == "only_first" else (first, target - surplus)
+    if second is None:
+        return max_length, 0
+    short, long = sorted((first, second))
+    long = short if short > max_length else max(short, max_length - short)
+    if short + long > max_length:
+        short = max_length // 2
+        long = short + max_length % 2
+    return (long, short) if first > second else (short, long)

@@ -1,0 +1,138 @@
+"""`SequenceEncoder`: encoding with offsets, of one text, of words, and of pairs of either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.components.post_process import Trim, blank_edges, trim_offsets
+from tokenweir.encode.components.sequences import Layout, layout, process
+from tokenweir.encode.encoded import Encoded
+from tokenweir.encode.encoding import Encoding
+from tokenweir.encode.selection import Call
+from tokenweir.encode.spec import PostProcessor
+
+Sequences = Sequence[str | Sequence[str]]
+"""One or two texts; for pre-tokenized input, the words of each."""
+
+
+class SequenceEncoder:
+    """The part of a tokenizer that follows each id to its place in the text."""
+
+    def __init__(self, post_processor: PostProcessor | None, trims: Sequence[Trim], names: Mapping[int, str]) -> None:
+        """Take a tokenizer's post-processor, its trimmings of offsets, and the names of the model's ids."""
+        self._post_processor = post_processor
+        self._trims = trims
+        self._names = names
+        self._layouts: dict[tuple[bool, bool], Layout] = {}
+
+    def encode(self, text: str, call: Call, guarded: Sequence[int], *, add_special_tokens: bool) -> Encoded:
+        """Encode one text, with `guarded` offsets as in `Tokenizer.encode`."""
+        ids, offsets, called, words = call.encoder.encode_with_offsets(text, call.parse_special, guarded)
+        call.check(ids)
+        spans = self.trimmed(ids, offsets, called, [0], add_special_tokens=add_special_tokens)
+        before, after = len(call.prefix), len(call.suffix)
+        around = self.layout(pair=False, add_special_tokens=add_special_tokens).around(before, len(ids), after)
+        return Encoded(
+            [*call.prefix, *ids, *call.suffix],
+            [*[(0, 0)] * before, *pairs(spans), *[(0, 0)] * after],
+            around.type_ids,
+            around.special_tokens_mask,
+            [*[None] * before, *words.tolist(), *[None] * after],
+            around.sequence_ids,
+        )
+
+    def encode_sequences(
+        self,
+        sequences: Sequences,
+        call: Call,
+        *,
+        add_special_tokens: bool,
+        add_bos: bool | None = None,
+        add_eos: bool | None = None,
+    ) -> Encoded:
+        """Encode one or two texts, or their words, as one; see `Tokenizer.encode_pair`."""
+        found = [self.sequence(each, call, i) for i, each in enumerate(sequences)]
+        whole = process(self._post_processor, found, add_special_tokens=add_special_tokens)
+        places = self.layout(pair=len(found) == 2, add_special_tokens=add_special_tokens)
+        if add_bos is not None:
+            end = self._end(call.prefix, whole.type_ids[:1])
+            inner = whole.part(places.n_before, len(whole))
+            whole = _rejoined([end, inner], whole, len(end) - places.n_before)
+        if add_eos is not None:
+            end = self._end(call.suffix, whole.type_ids[-1:])
+            whole = _rejoined([whole.part(0, len(whole) - places.n_after), end], whole, 0)
+        return Encoded(
+            whole.ids, whole.offsets, whole.type_ids, whole.special_tokens_mask, whole.word_ids, whole.sequence_ids
+        )
+
+    def sequence(self, sequence: str | Sequence[str], call: Call, type_id: int = 0) -> Encoding:
+        """Encode a text, or words, without what the post-processor does."""
+        parts = []
+        for number, word in enumerate([sequence] if isinstance(sequence, str) else sequence):
+            ids, spans, called, pieces = call.encoder.encode_with_offsets(word, call.parse_special, ())
+            call.check(ids)
+            names = [self._names.get(token_id, "") for token_id in ids]
+            for i, taken in called:
+                names[i] = taken
+            numbers = pieces.tolist() if isinstance(sequence, str) else [number] * len(ids)
+            parts.append(Encoding(ids, names, pairs(spans), numbers, type_ids=[type_id] * len(ids)))
+        return parts[0] if len(parts) == 1 else Encoding.joined(parts)
+
+    def trimmed(
+        self,
+        ids: Sequence[int] | NDArray[np.int32],
+        spans: NDArray[np.int64],
+        called: Iterable[tuple[int, str]],
+        firsts: Sequence[int] | NDArray[np.int64],
+        *,
+        add_special_tokens: bool,
+    ) -> NDArray[np.int64]:
+        """Return the offsets of single texts as the post-processor trims them.
+
+        Args:
+            ids: The ids of one text or several.
+            spans: Their (start, end) characters.
+            called: The index and name of ids that are named by their text.
+            firsts: The index of each text's first id.
+            add_special_tokens: Whether the post-processor adds tokens.
+
+        """
+        if not self._trims or not len(spans):
+            return spans
+        found, places = np.unique(np.asarray(ids), return_inverse=True)
+        edges = blank_edges(self._names.get(token_id, "") for token_id in found.tolist())[places]
+        for i, taken in called:
+            edges[i] = blank_edges([taken])
+        first = np.zeros(len(spans) + 1, np.bool_)
+        first[np.asarray(firsts)] = True
+        for keep_prefix_space, enclosed in self._trims:
+            counted = first[:-1] & (not (enclosed and add_special_tokens))
+            spans = trim_offsets(edges, spans, counted, keep_prefix_space=keep_prefix_space)
+        return spans
+
+    def layout(self, *, pair: bool, add_special_tokens: bool) -> Layout:
+        """Return the layout of one text or two."""
+        key = pair, add_special_tokens
+        if (found := self._layouts.get(key)) is None:
+            found = layout(self._post_processor, pair=pair, add_special_tokens=add_special_tokens)
+            self._layouts[key] = found
+        return found
+
+    def _end(self, ids: Sequence[int], type_ids: Sequence[int]) -> Encoding:
+        """Return ids as added tokens, with the type id of their neighbour if there is one."""
+        return Encoding.added([(self._names.get(i, ""), i) for i in ids], type_ids[0] if type_ids else 0)
+
+
+def _rejoined(parts: Sequence[Encoding], whole: Encoding, shift: int) -> Encoding:
+    """Join parts; the sequences are those of `whole`, moved by `shift` tokens."""
+    made = Encoding.joined(parts)
+    made.sequence_ranges = {i: range(at.start + shift, at.stop + shift) for i, at in whole.sequence_ranges.items()}
+    return made
+
+
+def pairs(spans: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return the rows of an array as tuples."""
+    return [(start, end) for start, end in spans.tolist()]
