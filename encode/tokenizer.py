@@ -512,7 +512,7 @@ class Tokenizer:
 
     @cached_property
     def _selection(self) -> AddedTokenSelection:
-        return AddedTokenSelection(self.core, self.added_tokens)
+        return AddedTokenSelection(self._core, self.added_tokens)
 
     @cached_property
     def _sequences(self) -> SequenceEncoder:
@@ -714,6 +714,11 @@ class Tokenizer:
     def _role(self, role: str) -> int | None:
         token = self.spec.special_roles.get(role)
         return None if token is None else self.token_to_id(token)
+
+
+def sequence_encoder_of(tokenizer: Tokenizer) -> tuple[SequenceEncoder, Call]:
+    """Return the part of a tokenizer that follows ids to their places, and a call of it without options, for integrations."""
+    return tokenizer._sequences, tokenizer._given(add_special_tokens=False)
 
 
 def _ends(options: EncodeOptions) -> AffixOptions:

@@ -32,6 +32,8 @@ def process(
         add_special_tokens: Add the tokens of the post-processor.
 
     """
+    if post_processor is None and len(encodings) == 1:
+        return encodings[0]
     made = type(encodings[0])
     found = list(encodings)
     for i, encoding in enumerate(found):

@@ -23,6 +23,8 @@ from tokenweir.encode.spec import AddedToken as AddedToken
 from tokenweir.encode.spec import TokenizerSpec as TokenizerSpec
 from tokenweir.encode.text_chunks import TextChunk as TextChunk
 from tokenweir.encode.tokenizer import Tokenizer as Tokenizer
+from tokenweir.integrations.transformers import patch_transformers as patch_transformers
+from tokenweir.integrations.transformers import unpatch_transformers as unpatch_transformers
 from tokenweir.stream.chat.broadcast import Broadcast as Broadcast
 from tokenweir.stream.chat.broadcast import Subscription as Subscription
 from tokenweir.stream.chat.cancellable import Deltas as Deltas

@@ -1,0 +1,476 @@
+"""`Backend`: an object with the interface of `tokenizers.Tokenizer` that encodes and decodes by tokenweir.
+
+It keeps the original object, which remains the truth: it is asked for all else, and whatever changes it makes the next call build
+tokenweir's tokenizer anew from its JSON. A call that tokenweir does not reproduce exactly goes to the original and is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from threading import RLock
+from typing import Any, NamedTuple, TypeVar
+
+import tokenizers
+
+from tokenweir.encode.components.sequences import FIRST, process
+from tokenweir.encode.encoding import Encoding as Columns
+from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.selection import Call
+from tokenweir.encode.sequence_encoder import SequenceEncoder, Sequences
+from tokenweir.encode.tokenizer import Tokenizer, sequence_encoder_of
+from tokenweir.integrations.counts import count
+from tokenweir.integrations.encoding import Encoding
+from tokenweir.integrations.inputs import Elsewhere, bare_ids, listed, sequence_of, sequences_of, truncate, truncated
+
+Original = tokenizers.Tokenizer
+
+COMPONENTS = frozenset(["model", "normalizer", "pre_tokenizer", "post_processor", "decoder"])
+"""Attributes of the original that have parts of their own, which callers may change in place."""
+
+READ_ONLY = frozenset(
+    [
+        "get_added_tokens_decoder",
+        "get_vocab",
+        "get_vocab_size",
+        "id_to_token",
+        "num_special_tokens_to_add",
+        "save",
+        "to_str",
+        "token_to_id",
+    ]
+)
+"""Methods of the original that change nothing that encoding depends on."""
+
+_MODEL_OPTIONS = (
+    "dropout",
+    "unk_token",
+    "continuing_subword_prefix",
+    "end_of_word_suffix",
+    "fuse_unk",
+    "byte_fallback",
+    "ignore_merges",
+    "max_input_chars_per_word",
+    "unk_id",
+)
+_T = TypeVar("_T")
+
+
+class _Built(NamedTuple):
+    """tokenweir's tokenizer of the original in one state."""
+
+    tokenizer: Tokenizer
+    sequences: SequenceEncoder
+    call: Call
+
+
+class Backend:
+    """See the module."""
+
+    _original: Any
+    _name: str
+    _lock: RLock
+    _built: _Built | None
+    _refused: str | None
+    _handed_out: list[tuple[str, Any, object]]
+    _truncation: dict[str, Any] | None
+    _padding: dict[str, Any] | None
+    _encode_special_tokens: bool
+
+    def __init__(self, original: Any, *, name: str = "") -> None:
+        """Take a `tokenizers.Tokenizer`, or a model to make one of; `name` is for `report()`."""
+        if isinstance(original, Backend):
+            original = original._original
+        if type(original) is not Original:
+            original = Original(original)
+        self._set(_original=original, _name=name, _lock=RLock())
+        self._forget()
+
+    @classmethod
+    def of(cls, value: Any, name: str = "") -> Any:
+        """Return a backend of a `tokenizers.Tokenizer`; any other value unchanged."""
+        return cls(value, name=name) if type(value) is Original else value
+
+    def _set(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+    # -- the state of the original -------------------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        """Drop what was built, because the original has changed."""
+        original = self._original
+        with self._lock:
+            self._set(
+                _built=None,
+                _refused=None,
+                _handed_out=[],
+                _truncation=original.truncation,
+                _padding=original.padding,
+                _encode_special_tokens=original.encode_special_tokens,
+            )
+
+    def _state(self) -> _Built:
+        """Return tokenweir's tokenizer of the original as it is now.
+
+        Raises:
+            Elsewhere: tokenweir does not reproduce this tokenizer, or this setting of it.
+
+        """
+        with self._lock:
+            if self._handed_out and self._changed_in_place():
+                self._forget()
+            if self._refused is None and self._built is None:
+                self._build()
+            if self._encode_special_tokens:
+                raise Elsewhere("encode_special_tokens")
+            if self._refused is not None:
+                raise Elsewhere(self._refused)
+            assert self._built is not None
+            return self._built
+
+    def _build(self) -> None:
+        try:
+            tokenizer = Tokenizer.from_bytes(self._original.to_str().encode(), "huggingface")
+        except (UnsupportedTokenizerError, TokenizerFileError) as error:
+            self._set(_refused=str(error))
+            return
+        # The original may have ids that its JSON does not lead to.
+        live = {token.content: i for i, token in self._original.get_added_tokens_decoder().items()}
+        if live != {token.content: token.id for token in tokenizer.added_tokens}:
+            self._set(_refused="added tokens with ids that its JSON does not give")
+            return
+        self._set(_built=_Built(tokenizer, *sequence_encoder_of(tokenizer)))
+
+    def _changed_in_place(self) -> bool:
+        """Whether a component that a caller holds, or held until now, has changed."""
+        kept = []
+        for name, component, before in self._handed_out:
+            if _state_of(component) != before:
+                return True
+            if sys.getrefcount(component) > 4:  # besides the list, the tuple, this frame and the argument
+                kept.append((name, component, before))
+        self._set(_handed_out=kept)
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        original = object.__getattribute__(self, "_original")
+        found = getattr(original, name)
+        if name in COMPONENTS:
+            if found is not None:
+                with self._lock:
+                    self._handed_out.append((name, found, _state_of(found)))
+            return found
+        if name in READ_ONLY or not callable(found):
+            return found
+
+        def changing(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return found(*args, **kwargs)
+            finally:
+                self._forget()
+
+        return changing
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._original, name, value)
+        if name == "encode_special_tokens":
+            self._set(_encode_special_tokens=bool(value))
+        else:
+            self._forget()
+
+    @property
+    def truncation(self) -> dict[str, Any] | None:
+        """The parameters of truncation."""
+        return self._truncation and dict(self._truncation)
+
+    @property
+    def padding(self) -> dict[str, Any] | None:
+        """The parameters of padding."""
+        return self._padding and dict(self._padding)
+
+    @property
+    def encode_special_tokens(self) -> bool:
+        """Whether special tokens in text are text."""
+        return self._encode_special_tokens
+
+    def enable_truncation(self, *args: Any, **kwargs: Any) -> None:
+        """Truncate all later encodings; arguments as in `tokenizers`."""
+        self._original.enable_truncation(*args, **kwargs)
+        self._set(_truncation=self._original.truncation)
+
+    def no_truncation(self) -> None:
+        """Truncate no more."""
+        self._original.no_truncation()
+        self._set(_truncation=None)
+
+    def enable_padding(self, *args: Any, **kwargs: Any) -> None:
+        """Pad all later encodings; arguments as in `tokenizers`."""
+        self._original.enable_padding(*args, **kwargs)
+        self._set(_padding=self._original.padding)
+
+    def no_padding(self) -> None:
+        """Pad no more."""
+        self._original.no_padding()
+        self._set(_padding=None)
+
+    # -- encoding ------------------------------------------------------------------------------------------------------
+
+    def encode(
+        self, sequence: Any, pair: Any = None, is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> Any:
+        """Encode a text, or a pair of texts."""
+
+        def run(built: _Built) -> Encoding:
+            given = [sequence_of(each, is_pretokenized) for each in ((sequence,) if pair is None else (sequence, pair))]
+            found = self._encoded(built, [given], add_special_tokens)
+            self._pad(found)
+            return found[0]
+
+        return self._here_or_there("encode", run, sequence, pair, is_pretokenized, add_special_tokens)
+
+    def encode_batch(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
+        """Encode texts, and pairs of texts."""
+
+        def run(built: _Built) -> list[Encoding]:
+            given = [sequences_of(each, is_pretokenized) for each in listed(input)]
+            found = self._encoded(built, given, add_special_tokens)
+            self._pad(found)
+            return found
+
+        return self._here_or_there("encode_batch", run, input, is_pretokenized, add_special_tokens)
+
+    def encode_batch_fast(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
+        """Encode texts, and pairs of texts; all offsets are (0, 0)."""
+
+        def run(built: _Built) -> list[Encoding]:
+            given = [sequences_of(each, is_pretokenized) for each in listed(input)]
+            found = self._encoded(built, given, add_special_tokens, offsets=False)
+            self._pad(found)
+            return found
+
+        return self._here_or_there("encode_batch_fast", run, input, is_pretokenized, add_special_tokens)
+
+    def _encoded(
+        self, built: _Built, inputs: Sequence[Sequences], add_special_tokens: bool, *, offsets: bool = True
+    ) -> list[Encoding]:
+        """Encode inputs, each one sequence or two. Single texts are encoded together, on several threads."""
+        add_special_tokens = bool(add_special_tokens)
+        bare = bare_ids(built.tokenizer, inputs)
+        found = []
+        for given, ids in zip(inputs, bare, strict=True):
+            pair = len(given) == 2
+            layout = built.sequences.layout(pair=pair, add_special_tokens=add_special_tokens)
+            limit = self._limit(layout.n_added)
+            if limit is not None:
+                ids = truncated(ids, limit, self._truncation or {})
+            whole: list[int] = []
+            types: list[int] = []
+            for item, type_id in zip(layout.items, layout.type_ids, strict=True):
+                part = [item] if item >= 0 else ids[FIRST - item]
+                whole += part
+                types += [type_id] * len(part)
+            make = self._maker(built, given, add_special_tokens, limit, offsets)
+            found.append(Encoding(whole, types, make))
+        return found
+
+    def _limit(self, n_added: int) -> int | None:
+        """Return the most tokens of an encoding besides those that are added."""
+        if (truncation := self._truncation) is None:
+            return None
+        limit: int = truncation["max_length"] - n_added
+        if limit < 0:
+            raise Elsewhere("max_length is less than the number of added tokens")
+        return limit
+
+    def _maker(
+        self, built: _Built, given: Sequences, add_special_tokens: bool, limit: int | None, offsets: bool
+    ) -> Callable[[], Columns]:
+        truncation, post_processor = self._truncation or {}, built.tokenizer.spec.post_processor
+
+        def make() -> Columns:
+            parts = [built.sequences.sequence(each, built.call, i) for i, each in enumerate(given)]
+            if limit is not None:
+                truncate(parts, limit, truncation)
+            if not offsets:
+                for each in (each for part in parts for each in part.whole_with_overflow()):
+                    each.offsets = [(0, 0)] * len(each)
+            return process(post_processor, parts, add_special_tokens=add_special_tokens)
+
+        return make
+
+    def _pad(self, encodings: Sequence[Encoding]) -> None:
+        if (padding := self._padding) is None or not encodings:
+            return
+        length = padding["length"]
+        if length is None:
+            length = max(len(encoding) for encoding in encodings)
+        if multiple := padding["pad_to_multiple_of"]:
+            length = -(-length // multiple) * multiple
+        for encoding in encodings:
+            encoding.pad(length, padding["direction"], padding["pad_id"], padding["pad_type_id"], padding["pad_token"])
+
+    def post_process(self, encoding: Any, pair: Any = None, add_special_tokens: bool = True) -> Any:
+        """Truncate encodings, add special tokens, and pad."""
+
+        def run(built: _Built) -> Encoding:
+            parts = [each.columns.copy() for each in (encoding, pair) if each is not None]
+            layout = built.sequences.layout(pair=len(parts) == 2, add_special_tokens=bool(add_special_tokens))
+            if (limit := self._limit(layout.n_added)) is not None:
+                truncate(parts, limit, self._truncation or {})
+            found = Encoding.of(
+                process(built.tokenizer.spec.post_processor, parts, add_special_tokens=bool(add_special_tokens))
+            )
+            self._pad([found])
+            return found
+
+        if isinstance(encoding, Encoding):
+            return run(self._state())
+        return self._original.post_process(encoding, pair, add_special_tokens)
+
+    # -- decoding ------------------------------------------------------------------------------------------------------
+
+    def decode(self, ids: Any, skip_special_tokens: bool = True) -> str:
+        """Decode ids; those outside the vocabulary are skipped."""
+        return self._here_or_there(
+            "decode", lambda built: _decoded(built.tokenizer, ids, skip_special_tokens), ids, skip_special_tokens
+        )
+
+    def decode_batch(self, sequences: Any, skip_special_tokens: bool = True) -> list[str]:
+        """Decode rows of ids."""
+        return self._here_or_there(
+            "decode_batch",
+            lambda built: [_decoded(built.tokenizer, ids, skip_special_tokens) for ids in sequences],
+            sequences,
+            skip_special_tokens,
+        )
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """tokenweir's tokenizer of the original as it is now; None if it is not reproduced exactly."""
+        try:
+            return self._state().tokenizer
+        except Elsewhere:
+            return None
+
+    def _here_or_there(self, call: str, run: Callable[[_Built], _T], *args: Any) -> _T:
+        try:
+            found = run(self._state())
+        except (Elsewhere, TextError, TokenIdError, UnsupportedTokenizerError, TypeError, ValueError) as error:
+            reason = str(error) or type(error).__name__
+        else:
+            count(self._label, call)
+            return found
+        count(self._label, call, reason)
+        there: _T = getattr(self._original, call)(*args)
+        return there
+
+    @property
+    def _label(self) -> str:
+        return self._name or f"{type(self._original.model).__name__} of {self._original.get_vocab_size()} tokens"
+
+    # -- asynchronous calls --------------------------------------------------------------------------------------------
+
+    def async_encode(self, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        """Run `encode` in a thread."""
+        return asyncio.to_thread(self.encode, *args, **kwargs)
+
+    def async_encode_batch(self, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        """Run `encode_batch` in a thread."""
+        return asyncio.to_thread(self.encode_batch, *args, **kwargs)
+
+    def async_encode_batch_fast(self, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        """Run `encode_batch_fast` in a thread."""
+        return asyncio.to_thread(self.encode_batch_fast, *args, **kwargs)
+
+    def async_decode_batch(self, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        """Run `decode_batch` in a thread."""
+        return asyncio.to_thread(self.decode_batch, *args, **kwargs)
+
+    # -- the object itself ---------------------------------------------------------------------------------------------
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The original's class, so that `isinstance` takes this object for one."""
+        return Original
+
+    def __dir__(self) -> Iterable[str]:
+        return sorted({*dir(type(self)), *dir(self._original)})
+
+    def __copy__(self) -> Backend:
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Backend:
+        copied = Backend(copy.deepcopy(self._original, memo), name=self._name)
+        copied._original.encode_special_tokens = self._encode_special_tokens
+        copied._set(_encode_special_tokens=self._encode_special_tokens)
+        if not self._handed_out:
+            copied._set(_built=self._built, _refused=self._refused)
+        return copied
+
+    def __reduce__(self) -> tuple[Callable[..., Backend], tuple[Any, ...]]:
+        return _restored, (self._original, self._name)
+
+    def __repr__(self) -> str:
+        return repr(self._original)
+
+
+class _FaceType(type):
+    """The type of `TokenizerFace`: its instances are backends and original tokenizers."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Original)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, Original | Backend)
+
+
+class TokenizerFace(metaclass=_FaceType):
+    """`tokenizers.Tokenizer` under the patch: the same constructors, which give a `Backend`."""
+
+    def __new__(cls, model: Any) -> Any:
+        return Backend(Original(model))
+
+    @staticmethod
+    def from_file(path: Any) -> Backend:
+        """Read a tokenizer.json."""
+        return Backend(Original.from_file(path))
+
+    @staticmethod
+    def from_str(json: Any) -> Backend:
+        """Read the text of a tokenizer.json."""
+        return Backend(Original.from_str(json))
+
+    @staticmethod
+    def from_buffer(buffer: Any) -> Backend:
+        """Read the bytes of a tokenizer.json."""
+        return Backend(Original.from_buffer(buffer))
+
+    @staticmethod
+    def from_pretrained(*args: Any, **kwargs: Any) -> Backend:
+        """Read a tokenizer from the hub, as `tokenizers` does."""
+        return Backend(Original.from_pretrained(*args, **kwargs))
+
+
+def _restored(original: Any, name: str) -> Backend:
+    return Backend(original, name=name)
+
+
+def _state_of(component: Any) -> object:
+    """Return what callers can change in a component in place; of a model only its options, since the rest is large."""
+    if isinstance(component, tokenizers.models.Model):
+        return [getattr(component, name, None) for name in _MODEL_OPTIONS]
+    return component.__getstate__()
+
+
+def _decoded(tokenizer: Tokenizer, ids: Any, skip_special_tokens: bool) -> str:
+    skip = bool(skip_special_tokens)
+    try:
+        return tokenizer.decode(ids, skip_special_tokens=skip, byte_fallback="huggingface")
+    except TokenIdError:
+        if any(i < 0 for i in ids):
+            raise
+        known = [i for i in ids if i < tokenizer.vocab_size]
+        return tokenizer.decode(known, skip_special_tokens=skip, byte_fallback="huggingface")

@@ -1,0 +1,88 @@
+"""Chat templates of transformers, rendered by tokenweir's engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from tokenweir.encode.errors import TemplateError, TextError
+from tokenweir.integrations.counts import count
+from tokenweir.templates._native import Rendering, Template
+
+MAX_TEMPLATES = 128
+"""The most compiled templates that are cached; as many as transformers caches."""
+
+NAME_LENGTH = 40
+
+
+class CompiledTemplate:
+    """A template in the place of a `jinja2.Template`, with the methods that transformers calls.
+
+    What the engine does not render, an error of the template included, goes to Jinja2, which gives the text or raises the error.
+    """
+
+    def __init__(self, source: str, original: Callable[[str], Any]) -> None:
+        """Take the source, and the function by which transformers compiles it."""
+        self._source = source
+        self._compile = original
+        self._name = source[:NAME_LENGTH]
+        self._refused = ""
+        self._template: Template | None = None
+        try:
+            self._template = Template(source)
+        except TemplateError as error:
+            self._refused = str(error)
+
+    def rendering(self, call: str, variables: dict[str, Any]) -> Rendering | None:
+        """Render, count the call, and return None if Jinja2 has to do it."""
+        reason = self._refused
+        if self._template is not None:
+            try:
+                found = self._template.render(variables, now=datetime.now())
+            except (TemplateError, TextError, TypeError, ValueError) as error:
+                reason = str(error)
+            else:
+                count(self._name, call)
+                return found
+        count(self._name, call, reason)
+        return None
+
+    def render(self, **variables: Any) -> str:
+        """Return the text."""
+        if (found := self.rendering("render", variables)) is not None:
+            return found.text
+        text: str = self._compile(self._source).render(**variables)
+        return text
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compile(self._source), name)
+
+
+def compiler(original: Callable[[str], Any]) -> Callable[[str], CompiledTemplate]:
+    """Return a function that compiles templates, in the place of that of transformers."""
+    return lru_cache(maxsize=MAX_TEMPLATES)(lambda source: CompiledTemplate(source, original))
+
+
+def indices_renderer(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that renders a template and finds what `{% generation %}` blocks have, in the place of transformers'."""
+
+    def render_with_assistant_indices(
+        compiled_template: Any, messages: Any, tools: Any, documents: Any, add_generation_prompt: Any, **variables: Any
+    ) -> tuple[str, list[tuple[int, int]]]:
+        given = {
+            "messages": messages,
+            "tools": tools,
+            "documents": documents,
+            "add_generation_prompt": add_generation_prompt,
+            **variables,
+        }
+        if isinstance(compiled_template, CompiledTemplate):
+            if (found := compiled_template.rendering("render with generation", given)) is not None:
+                return found.text, found.character_generation
+            compiled_template = compiled_template._compile(compiled_template._source)
+        there: tuple[str, list[tuple[int, int]]] = original(compiled_template, **given)
+        return there
+
+    return render_with_assistant_indices

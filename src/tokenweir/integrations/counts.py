@@ -1,0 +1,55 @@
+"""Counts of calls: which ran on tokenweir, which on the original library, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from threading import Lock
+from typing import NamedTuple
+
+MAX_ROUTES = 10_000
+"""The most routes that are counted one by one; further ones count as a route without a name and a reason."""
+
+
+class Route(NamedTuple):
+    """One kind of call.
+
+    Attributes:
+        name: The tokenizer or template.
+        call: The method, such as `"encode_batch"`.
+        reason: The reason why the original library ran it; None if tokenweir did.
+
+    """
+
+    name: str
+    call: str
+    reason: str | None
+
+
+_counts: Counter[Route] = Counter()
+_lock = Lock()
+
+
+def count(name: str, call: str, reason: str | None = None, n: int = 1) -> None:
+    """Count `n` calls of one kind."""
+    route = Route(name, call, reason)
+    with _lock:
+        if len(_counts) >= MAX_ROUTES and route not in _counts:
+            route = Route("", call, None if reason is None else "other")
+        _counts[route] += n
+
+
+def report(*, reset: bool = False) -> dict[Route, int]:
+    """Return the number of calls of each kind since the start of the process.
+
+    Args:
+        reset: Begin to count anew.
+
+    Returns:
+        Counts by route, those of the original library first, the most frequent first.
+
+    """
+    with _lock:
+        found = dict(_counts)
+        if reset:
+            _counts.clear()
+    return dict(sorted(found.items(), key=lambda item: (item[0].reason is None, -item[1])))

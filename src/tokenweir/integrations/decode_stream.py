@@ -1,0 +1,63 @@
+"""`DecodeStream`: the interface of `tokenizers.decoders.DecodeStream` over tokenweir's stream."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from tokenizers.decoders import DecodeStream as Original
+
+from tokenweir.encode.decode import DecodeStream as Stream
+from tokenweir.integrations.backend import Backend
+from tokenweir.integrations.counts import count
+
+
+class DecodeStream:
+    """Incremental decoding of ids; the tokenizer comes with each step.
+
+    The text of all steps is that of the original library, with two exceptions, where it would be damaged: a character that the
+    prompt's last ids leave unfinished comes once and whole, and characters of a run of byte tokens come as they are finished.
+    Ids outside the vocabulary have no text.
+    """
+
+    def __init__(self, ids: Sequence[int] | None = None, skip_special_tokens: bool = False) -> None:
+        """Take ids that come before those of the steps, such as a prompt's, and whether special tokens have no text."""
+        self._ids = [] if ids is None else list(ids)
+        self._skip_special_tokens = skip_special_tokens
+        self._stream: Any = None
+        self._size: int | None = None  # of the vocabulary; None for a stream of the original library
+
+    def step(self, tokenizer: Any, id: int | Sequence[int]) -> str | None:
+        """Take an id, or several; return the text that is final, or None if there is none yet."""
+        if self._stream is None:
+            self._begin(tokenizer)
+        if self._size is None:
+            there: str | None = self._stream.step(getattr(tokenizer, "_original", tokenizer), id)
+            return there
+        given = [id] if isinstance(id, int) else id
+        if any(i < 0 for i in given):
+            raise OverflowError("can't convert negative int to unsigned")
+        text: str = self._stream.feed([i for i in given if i < self._size])
+        return text or None
+
+    def _begin(self, tokenizer: Any) -> None:
+        found = tokenizer.tokenizer if type(tokenizer) is Backend else None
+        if found is None:
+            count("", "DecodeStream", "not a tokenizer of tokenweir")
+            self._stream = Original(self._ids, self._skip_special_tokens)
+            return
+        count("", "DecodeStream")
+        self._size = found.vocab_size
+        prompt = [i for i in self._ids if 0 <= i < found.vocab_size]
+        skip = bool(self._skip_special_tokens)
+        self._stream = Stream(found, prompt_ids=prompt, skip_special_tokens=skip)
+
+    def __copy__(self) -> DecodeStream:
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DecodeStream:
+        copied = DecodeStream(self._ids, self._skip_special_tokens)
+        copied._stream = self._stream.copy() if isinstance(self._stream, Stream) else copy.deepcopy(self._stream, memo)
+        copied._size = self._size
+        return copied

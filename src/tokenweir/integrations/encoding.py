@@ -1,0 +1,247 @@
+"""`Encoding`: the interface of `tokenizers.Encoding`, with columns that are made when they are first read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.encoded import Side
+from tokenweir.encode.encoding import Encoding as Columns
+
+Span = tuple[int, int]
+
+
+class Encoding:
+    """An encoded text or pair, as `tokenizers.Encoding` shows it.
+
+    Most callers read ids and masks only. So the columns that follow each id to its place in the text are made by a
+    function, when one of them is first read.
+    """
+
+    __slots__ = ("_columns", "_ids", "_make", "_padding", "_spans", "_type_ids")
+
+    def __init__(
+        self,
+        ids: list[int],
+        type_ids: list[int] | int,
+        make: Callable[[], Columns] | None,
+        columns: Columns | None = None,
+    ) -> None:
+        """Take the ids, their type ids or the one of all, and the function that makes all columns, or these."""
+        self._ids = ids
+        self._type_ids = type_ids
+        self._make = make
+        self._columns = columns
+        self._padding: list[tuple[int, dict[str, Any]]] = []
+        self._spans: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, columns: Columns) -> Encoding:
+        """Return an encoding of made columns."""
+        return cls(columns.ids, columns.type_ids, None, columns)
+
+    @property
+    def columns(self) -> Columns:
+        """All columns."""
+        if (found := self._columns) is None:
+            assert self._make is not None
+            found = self._make()
+            for length, options in self._padding:
+                found.pad(length, **options)
+            self._columns, self._make = found, None
+        return found
+
+    def _changed(self) -> None:
+        columns = self.columns
+        self._ids, self._type_ids, self._spans = columns.ids, columns.type_ids, None
+
+    # -- columns -------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def ids(self) -> list[int]:
+        """Token ids."""
+        return self._ids.copy()
+
+    @property
+    def type_ids(self) -> list[int]:
+        """The type id of each token."""
+        type_ids = self._type_ids
+        if isinstance(type_ids, int):
+            self._type_ids = type_ids = [type_ids] * len(self._ids)
+        return type_ids.copy()
+
+    @property
+    def attention_mask(self) -> list[int]:
+        """0 for padding, otherwise 1."""
+        if self._columns is None and not self._padding:
+            return [1] * len(self._ids)
+        return self.columns.attention_mask.copy()
+
+    @property
+    def special_tokens_mask(self) -> list[int]:
+        """1 for tokens that were added."""
+        return self.columns.special_tokens_mask.copy()
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens."""
+        return self.columns.tokens.copy()
+
+    @property
+    def offsets(self) -> list[Span]:
+        """The (start, end) characters of each token in its sequence."""
+        return self.columns.offsets.copy()
+
+    @property
+    def word_ids(self) -> list[int | None]:
+        """The number of each token's word in its sequence."""
+        return self.columns.word_ids.copy()
+
+    @property
+    def words(self) -> list[int | None]:
+        """The same as `word_ids`."""
+        return self.word_ids
+
+    @property
+    def sequence_ids(self) -> list[int | None]:
+        """The number of each token's sequence."""
+        return self.columns.sequence_ids
+
+    @property
+    def n_sequences(self) -> int:
+        """The number of sequences."""
+        return self.columns.n_sequences
+
+    @property
+    def overflowing(self) -> list[Encoding]:
+        """The parts that truncation has cut off."""
+        if self._columns is None and self._make is None:
+            return []
+        return [Encoding.of(part) for part in self.columns.overflowing]
+
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    def pad(
+        self,
+        length: int,
+        direction: Side = "right",
+        pad_id: int = 0,
+        pad_type_id: int = 0,
+        pad_token: str = "[PAD]",
+    ) -> None:
+        """Pad to `length` tokens, in overflowing parts, too."""
+        options: dict[str, Any] = {
+            "side": direction,
+            "pad_id": pad_id,
+            "pad_type_id": pad_type_id,
+            "pad_token": pad_token,
+        }
+        if direction not in ("left", "right"):
+            raise ValueError(f"Unknown `direction`: `{direction}`. Use one of `left`, `right`")
+        if self._columns is not None:
+            self._columns.pad(length, **options)
+            return self._changed()
+        self._padding.append((length, options))
+        missing = length - len(self._ids)
+        if missing > 0:
+            ids, types = [pad_id] * missing, [pad_type_id] * missing
+            own_types = self.type_ids
+            left = direction == "left"
+            self._ids = ids + self._ids if left else self._ids + ids
+            self._type_ids = types + own_types if left else own_types + types
+
+    def truncate(self, max_length: int, stride: int = 0, direction: Side = "right") -> None:
+        """Keep at most `max_length` tokens; the others become overflowing parts."""
+        if direction not in ("left", "right"):
+            raise ValueError(f"Invalid truncation direction value : {direction}")
+        self.columns.truncate(max_length, stride=stride, side=direction)
+        self._changed()
+
+    def set_sequence_id(self, sequence_id: int) -> None:
+        """Declare that all tokens belong to one sequence."""
+        self.columns.set_sequence_id(sequence_id)
+
+    @staticmethod
+    def merge(encodings: Iterable[Encoding], growing_offsets: bool = True) -> Encoding:
+        """Join encodings; with `growing_offsets`, offsets go on where those of the encoding before end."""
+        whole = Columns([], [], [], [])
+        for encoding in encodings:
+            part = encoding.columns.copy()
+            if growing_offsets and whole.offsets:
+                shift = whole.offsets[-1][1]
+                part.offsets = [(start + shift, end + shift) for start, end in part.offsets]
+            whole.append(part)
+        return Encoding.of(whole)
+
+    # -- places --------------------------------------------------------------------------------------------------------
+
+    def token_to_sequence(self, token_index: int) -> int | None:
+        """Return the number of a token's sequence."""
+        ranges = self.columns.sequence_ranges
+        if token_index > len(self._ids):
+            return None
+        if not ranges:
+            return 0
+        return next((i for i, at in ranges.items() if token_index in at), None)
+
+    def token_to_chars(self, token_index: int) -> Span | None:
+        """Return the characters of a token in its sequence."""
+        found: Span | None = self._of_token(self.columns.offsets, token_index)
+        return found
+
+    def token_to_word(self, token_index: int) -> int | None:
+        """Return the number of a token's word in its sequence."""
+        found: int | None = self._of_token(self.columns.word_ids, token_index)
+        return found
+
+    def _of_token(self, column: Sequence[Any], token_index: int) -> Any:
+        if self.token_to_sequence(token_index) is None or not 0 <= token_index < len(column):
+            return None
+        return column[token_index]
+
+    def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> Span | None:
+        """Return the (start, end) tokens of a word."""
+        at = self.columns.sequence_range(sequence_index)
+        found = []
+        for i, word in enumerate(self.columns.word_ids[at.start : at.stop], at.start):
+            if word is not None and word > word_index:
+                break
+            if word == word_index:
+                found.append(i)
+        return (found[0], found[-1] + 1) if found else None
+
+    def word_to_chars(self, word_index: int, sequence_index: int = 0) -> Span | None:
+        """Return the characters of a word."""
+        if (tokens := self.word_to_tokens(word_index, sequence_index)) is None:
+            return None
+        offsets = self.columns.offsets
+        return offsets[tokens[0]][0], offsets[tokens[1] - 1][1]
+
+    def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """Return the first token that covers a character."""
+        if self._spans is None:
+            self._spans = np.array(self.columns.offsets, np.int64).reshape(-1, 2)
+        at = self.columns.sequence_range(sequence_index)
+        spans = self._spans[at.start : at.stop]
+        covers = (spans[:, 0] <= char_pos) & (char_pos < spans[:, 1])
+        return at.start + int(covers.argmax()) if covers.any() else None
+
+    def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """Return the number of the word that covers a character."""
+        token = self.char_to_token(char_pos, sequence_index)
+        return None if token is None else self.token_to_word(token)
+
+    def __reduce__(self) -> tuple[Callable[[Columns], Encoding], tuple[Columns]]:
+        return Encoding.of, (self.columns,)
+
+    def __repr__(self) -> str:
+        return (
+            f"Encoding(num_tokens={len(self)}, attributes=[ids, type_ids, tokens, offsets, attention_mask,"
+            " special_tokens_mask, overflowing])"
+        )

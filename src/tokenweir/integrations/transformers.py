@@ -1,0 +1,118 @@
+"""`patch_transformers()`: tokenizers and chat templates of transformers run on tokenweir, and those that engines take from
+`tokenizers` directly."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from importlib import import_module
+from threading import RLock
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from tokenweir.integrations.backend import Backend, Original, TokenizerFace
+from tokenweir.integrations.chat_templates import compiler, indices_renderer
+from tokenweir.integrations.decode_stream import DecodeStream
+
+_ABSENT = object()
+_lock = RLock()
+
+
+class _Change(NamedTuple):
+    """One attribute that was replaced."""
+
+    owner: Any
+    name: str
+    before: Any
+
+
+_undo: list[_Change] = []
+
+
+class _BackendSlot:
+    """The attribute `_tokenizer` of transformers' tokenizers, which makes a `Backend` of every `tokenizers.Tokenizer`."""
+
+    def __get__(self, owner: Any, kind: type) -> Any:
+        if owner is None:
+            return None
+        found = owner.__dict__.get("_tokenizer")
+        if type(found) is Original:  # set before the patch
+            self.__set__(owner, found)
+            found = owner.__dict__["_tokenizer"]
+        return found
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        owner.__dict__["_tokenizer"] = Backend.of(value, type(owner).__name__)
+
+    def __delete__(self, owner: Any) -> None:
+        owner.__dict__.pop("_tokenizer", None)
+
+
+class Patch(AbstractContextManager["Patch"]):
+    """A patch that is in force; leaving it as a context undoes it."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        unpatch_transformers()
+
+
+def patch_transformers(*, chat_templates: bool = True) -> Patch:
+    """Let transformers' tokenizers run on tokenweir, in the whole process.
+
+    Every fast tokenizer, whether made before or later, encodes and decodes by tokenweir's core: its `_tokenizer` becomes a
+    `Backend`, which is built from what the object holds. `tokenizers.Tokenizer` and `tokenizers.decoders.DecodeStream` are
+    replaced likewise, for engines that use them directly. A second call changes nothing.
+
+    Ids, masks, offsets and texts are those of the original. What is not reproduced exactly goes to the original;
+    `tokenweir.integrations.report()` counts it.
+
+    Args:
+        chat_templates: Render chat templates by tokenweir's engine, too.
+
+    Returns:
+        The patch, as a context manager that undoes it.
+
+    Raises:
+        ImportError: transformers 5 or tokenizers is not installed.
+
+    """
+    with _lock:
+        if not _undo:
+            try:
+                _replace_all(chat_templates)
+            except BaseException:
+                unpatch_transformers()
+                raise
+    return Patch()
+
+
+def unpatch_transformers() -> None:
+    """Undo `patch_transformers()`. Tokenizers that were used under the patch keep their backend, with the same results."""
+    with _lock:
+        while _undo:
+            owner, name, before = _undo.pop()
+            if before is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+
+
+def _replace_all(with_templates: bool) -> None:
+    base = import_module("transformers.tokenization_utils_tokenizers").TokenizersBackend
+    _replace(base, "_tokenizer", _BackendSlot())
+    for module in ("tokenizers", "tokenizers.tokenizers"):
+        _replace(import_module(module), "Tokenizer", TokenizerFace)
+    _replace(import_module("tokenizers.decoders"), "DecodeStream", DecodeStream)
+    if with_templates:
+        utils = import_module("transformers.utils.chat_template_utils")
+        _replace(utils, "_compile_jinja_template", compiler(utils._compile_jinja_template))
+        _replace(
+            utils,
+            "_render_with_assistant_indices",
+            indices_renderer(utils._render_with_assistant_indices),
+        )
+
+
+def _replace(owner: Any, name: str, value: Any) -> None:
+    _undo.append(_Change(owner, name, vars(owner).get(name, _ABSENT)))
+    setattr(owner, name, value)
