@@ -648,6 +648,7 @@ class Passage:
         openers: Sequence[str] = (),
         closers: Sequence[str] = (),
         bare: bool = False,
+        line_until: str = "",
     ) -> None:
         """Describe the text.
 
@@ -660,6 +661,7 @@ class Passage:
             openers: The tags that begin a block of calls.
             closers: The tags that end a block of calls.
             bare: The line has only white space so far.
+            line_until: The ASCII characters that end the text where white space alone precedes them on their line.
 
         """
 
@@ -675,6 +677,8 @@ class Passage:
     def closers(self) -> list[str]: ...
     @property
     def bare(self) -> bool: ...
+    @property
+    def line_until(self) -> str: ...
     @property
     def scanner(self) -> JsonValue | None: ...
     @property

@@ -160,6 +160,8 @@ class Router(Saved):
         """Make a delta from final text."""
         if text and self.malformed is None:
             self.out.append(self.make(text, ids, self._index))
+        elif text and self.channel is TOOL_CALL:
+            self.out.append(ToolCallDelta("", text, ids, self._index, self._call, malformed=self.malformed))
         elif text:
             self.out.append(TextDelta(text, ids, self._index, self.malformed))
 

@@ -106,7 +106,8 @@ class ToolCallDelta(Struct, frozen=True, gc=False, tag="tool_call"):
         call: The number of the call in the answer, from 0.
         complete: The arguments are whole, closed JSON: the last delta of the call. A call without such a delta was cut
             short and must not be run.
-        malformed: Why the call broke off after its name had gone out: the last delta of the call.
+        malformed: Why the call broke off after its name had gone out. `arguments` of this delta and of those after it
+            are what the model wrote, up to the call's end.
         alignment: As in `TextDelta`.
 
     """

@@ -32,6 +32,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         bare: The characters with which an answer that is nothing but calls may begin, without an opening text.
         strewn: Whether calls without an opening text may stand anywhere in the answer.
         answers: Texts that may stand right after an opening text and say that no call follows, but text.
+        strays: Texts that models write right behind a block and that are markup there, besides `closes` a second time.
         separators: What may stand between two objects outside a list, the empty text for nothing.
         tails: Texts that may follow the arguments and are markup too.
         name_keys: The keys of the name in an object; none where the name itself is the key of the arguments.
@@ -63,6 +64,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
     bare: str = ""
     strewn: bool = False
     answers: tuple[str, ...] = ()
+    strays: tuple[str, ...] = ()
     separators: tuple[str, ...] = ()
     tails: tuple[str, ...] = ()
     name_keys: tuple[str, ...] = ("name",)

@@ -7,10 +7,13 @@ templates for them, and `stream/decode/parsers/reasoning.py` finds them in what 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.names import REASONING_FAMILIES, named_style
 
 OpensAt = Literal["line", "start", "anywhere"]
@@ -111,6 +114,23 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"reasoning style {self.name!r}: {field} is {value!r}, not one of {known}")
 
 
+@cache
+def ended_by_calls(style: ReasoningStyle, calls: ToolStyle) -> ReasoningStyle:
+    """Return the style of thinking that also ends where a call of another style opens.
+
+    A control token ends it anywhere, and other text where an ender does.
+    """
+    tags = [*style.marks, *style.enders, *style.token_enders]
+    found: dict[bool, list[str]] = {True: [], False: []}
+    for opener in calls.opens:
+        if opener not in calls.doubtful and not any(opener.startswith(tag) or tag.startswith(opener) for tag in tags):
+            found[opener in calls.tokens].append(opener)
+            tags.append(opener)
+    if not any(found.values()):
+        return style
+    return replace(style, enders=(*style.enders, *found[False]), token_enders=(*style.token_enders, *found[True]))
+
+
 HARMONY, INKLING, MUSE = "harmony", "inkling", "muse"
 MESSAGES = (HARMONY, INKLING, MUSE)
 """Styles that are more than pairs of tags: thinking, calls and answer are messages, which one splitter reads."""
@@ -209,10 +229,10 @@ STYLES: dict[str, ReasoningStyle] = {
         ReasoningStyle(
             name="solar-open",
             openers=("<|think|>",),
-            closers=("<|end|>",),
+            closers=("<|end|>", "<|tool_calls|>"),
             tokens=("<|think|>", "<|content|>", "<|tool_calls|>"),
             unmatched_closer="drop",
-            wrappers=("<|begin|>assistant", "<|content|>", "<|tool_calls|>"),
+            wrappers=("<|begin|>assistant", "<|content|>"),
             framed=True,
             shows=("assistant<|think|>", "assistant<|content|>"),
         ),

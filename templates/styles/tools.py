@@ -87,6 +87,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             grammar="typed literals",
             opens=("<|tool_call>",),
             closes="<tool_call|>",
+            strays=("<|tool_response>",),
             prefixes=("call:", ":"),  # some models of the family leave the word out (vLLM's gemma4.py)
             brackets="{}",
             assigns=":",

@@ -69,17 +69,27 @@ class Passage {
   };
 
   // `is_bare`: only white space precedes the text on its line. Bytes are compared, so a character with the first byte
-  // of one in `until` ends the text too. Without `until`, any character except white space does.
-  Passage(std::optional<std::string> chars, bool is_held, Tags all_tags, bool is_bare)
-      : until(std::move(chars)), held(is_held), tags(std::move(all_tags)), bare(is_bare) {
-    stops_.fill(!until);
-    for (const char space : std::string_view(" \t\r\n")) stops_[static_cast<uint8_t>(space)] = false;
+  // of one in `until` ends the text too. Without `until`, any character except white space does. Of `line_chars`, in
+  // ASCII, one ends the text where only white space precedes it on its line.
+  Passage(std::optional<std::string> chars, bool is_held, Tags all_tags, bool is_bare, std::string line_chars = {})
+      : until(std::move(chars)),
+        held(is_held),
+        tags(std::move(all_tags)),
+        bare(is_bare),
+        line_until(std::move(line_chars)) {
+    stops_.fill(until ? kPasses : kStops);
+    for (const char space : std::string_view(" \t\r\n")) stops_[static_cast<uint8_t>(space)] = kPasses;
+    for (const char c : line_until) stops_[static_cast<uint8_t>(c)] = kStopsOnLine;
     for (size_t at = 0; until && at < until->size(); at += utf8_length(static_cast<uint8_t>((*until)[at])))
-      stops_[static_cast<uint8_t>((*until)[at])] = true;
+      stops_[static_cast<uint8_t>((*until)[at])] = kStops;
   }
 
-  bool takes(std::string_view text) const {
-    return std::none_of(text.begin(), text.end(), [this](char c) { return stops_[static_cast<uint8_t>(c)]; });
+  // Whether `text` passes behind the text that has passed, which comes in two parts.
+  bool takes(std::string_view text, std::string_view passed, std::string_view more) const {
+    uint8_t found = kPasses;
+    for (const char c : text) found |= stops_[static_cast<uint8_t>(c)];
+    if (found < kStopsOnLine) return true;
+    return found < kStops && !stops_on_line(text, may_be_bare(more, may_be_bare(passed, bare)));
   }
 
   // Matches `text` behind the text of the fast path, which is given in two parts.
@@ -95,8 +105,26 @@ class Passage {
   const bool held;  // it is held back, rather than sent
   const Tags tags;
   const bool bare;
+  const std::string line_until;
 
  private:
+  static constexpr uint8_t kPasses = 0, kStopsOnLine = 1, kStops = 2;
+
+  bool stops_on_line(std::string_view text, bool is_bare) const {
+    for (size_t at = 0; at < text.size(); at++)
+      if (stops_[static_cast<uint8_t>(text[at])] != kPasses && may_be_bare(text.substr(0, at), is_bare)) return true;
+    return false;
+  }
+
+  // Whether a line may be bare after more text: no visible character of ASCII stands on it. Others may be white space, and
+  // the splitter knows better.
+  static bool may_be_bare(std::string_view text, bool before) {
+    const size_t line = text.rfind('\n');
+    const std::string_view last = line == std::string_view::npos ? text : text.substr(line);
+    const bool visible = std::any_of(last.begin(), last.end(), [](char c) { return c > ' ' && c <= '~'; });
+    return (line != std::string_view::npos || before) && !visible;
+  }
+
   static Match match_one(const std::vector<std::string>& any_of, std::string_view text, Match whole) {
     for (const std::string& tag : any_of)
       if (tag.compare(0, text.size(), text) == 0) return tag.size() == text.size() ? whole : Match::kBeginning;
@@ -111,7 +139,7 @@ class Passage {
     return (line != std::string_view::npos || before) && last.find_first_not_of(" \t\r\n") == std::string_view::npos;
   }
 
-  std::array<bool, 256> stops_;  // the bytes that end it
+  std::array<uint8_t, 256> stops_;  // the bytes that end it
 };
 
 template <class Id>
@@ -159,8 +187,9 @@ class Detokenizer {
       const std::string_view text = std::string_view(sent).substr(before);
       const bool full = rules_->splits && unseen_.size() + sent.size() > most;
       const bool may = passing && answer_.ids() + 1 < limit_ && !full;
-      const bool passes = may && !marked && tag_.empty() && passage_->takes(text) && (!value_ || value_->pass(text)) &&
-                          (!search || answer_.skim(text));
+      const bool passes = may && !marked && tag_.empty() &&
+                          passage_->takes(text, unseen_, std::string_view(sent).substr(0, before)) &&
+                          (!value_ || value_->pass(text)) && (!search || answer_.skim(text));
       add(keep(place), text.size());
       if (passes) continue;
       tag_ += text;

@@ -35,7 +35,7 @@ class ThinkingAndTools:
 
     """
 
-    __slots__ = ("_behind", "_both", "_calls", "_openers", "_reasoning", "_tools", "channel", "passage")
+    __slots__ = ("_both", "_calls", "_openers", "_reasoning", "_tools", "channel", "passage")
 
     def __init__(self, reasoning: ReasoningParser, tools: ToolParser) -> None:
         self._reasoning = reasoning
@@ -44,9 +44,6 @@ class ThinkingAndTools:
         self._openers = () if reasoning.has_tags_like(tools.openers) else tools.openers
         self._both = _both(reasoning.answer_passages, tools.answer_passages, self._openers)
         self._calls: Passage | None  # passage of the parser of calls
-        # Both passages behind a block: in the middle of a line, where a bare call cannot begin.
-        in_line = reasoning.answer_passages[False], tools.answer_passages[False]
-        self._behind = in_line[1], self._both[in_line]
         self.channel: Channel
         self.passage: Passage | None
         self._look()
@@ -62,7 +59,7 @@ class ThinkingAndTools:
         if tools.in_block:
             tools.cross(tag)
             self._reasoning.see(tag)
-            self.channel, (self._calls, self.passage) = ANSWER, self._behind
+            self._look()
         elif tag in self._openers:
             tools.cross(tag)
             self.channel, self.passage = TOOL_CALL, None
@@ -152,6 +149,8 @@ def _both(
 def _joined(thinking: Passage, calls: Passage, openers: tuple[str, ...]) -> Passage:
     """Return the common passage of two that are not limited to white space."""
     until = "".join(sorted({*(thinking.until or ""), *(calls.until or "")}))
-    if calls.bare:  # calls need text before a tag, which decides whether a block may begin
-        return Passage(until, openers=openers)
-    return Passage(until, tags=thinking.tags, line_tags=thinking.line_tags, openers=openers, bare=thinking.bare)
+    # Calls that may begin bare need the text before a tag, which decides whether they do.
+    tags, line_tags = ((), ()) if calls.bare else (thinking.tags, thinking.line_tags)
+    return Passage(
+        until, tags=tags, line_tags=line_tags, openers=openers, bare=thinking.bare, line_until=thinking.line_until
+    )

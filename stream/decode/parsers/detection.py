@@ -22,7 +22,14 @@ from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.grammars import ToolStyle
-from tokenweir.templates.styles.reasoning import HARMONY, INKLING, MESSAGES, STYLES, ReasoningStyle
+from tokenweir.templates.styles.reasoning import (
+    HARMONY,
+    INKLING,
+    MESSAGES,
+    STYLES,
+    ReasoningStyle,
+    ended_by_calls,
+)
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
 _ROLE = re.compile(r"\s*assistant:[ \t]*", re.IGNORECASE)  # some templates write it with ordinary tokens
@@ -143,7 +150,10 @@ def make_splitter(
     """
     if styles.messages:
         return _messages(styles, tools)
-    thinking = None if styles.thinking is None else ReasoningParser(styles.thinking, inside=inside)
+    style = styles.thinking
+    if style is not None and styles.calls is not None:
+        style = ended_by_calls(style, styles.calls)
+    thinking = None if style is None else ReasoningParser(style, inside=inside)
     calls = None if styles.calls is None else ToolParser(styles.calls, tools, opener=opener)
     return ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
 
@@ -182,7 +192,10 @@ def found_again(
 
     """
     known, (thinking, calls) = {style.name: style for style in _candidates(tok)}, names
-    if (thinking is not None and thinking not in known) or (calls is not None and calls not in TOOL_STYLES):
+    found_thinking, found_calls = reasoning == "auto", tool_style is None or tool_style == "auto"
+    if (found_thinking and thinking is not None and thinking not in known) or (
+        found_calls and calls is not None and calls not in TOOL_STYLES
+    ):
         raise ValueError(f"there are no styles {thinking!r} of thinking and {calls!r} of tool calls")
     if reasoning is None:
         reasoning = frame_of(tok)

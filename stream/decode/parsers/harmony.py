@@ -4,8 +4,9 @@
 
 A message on `analysis` is thinking, one on `final`, on `commentary` or on no channel is answer. One with a recipient
 (`to=functions.NAME`, after the role or after the channel) is a tool call, unless it is on `final`. Its name is emitted
-with the first character of its arguments, which must be a JSON object. Any other header, and the rest of its
-message, is emitted as answer with the reason, because its intent is unknown. A header may begin at `<|channel|>` alone,
+with the first character of its arguments. These must be a JSON object; others, such as code, are emitted as they are
+written, with the reason. Any other header, and the rest of its message, is emitted as answer with the reason, because
+its intent is unknown. A header may begin at `<|channel|>` alone,
 also inside a message, because models omit the marks before it.
 
 LLM-jp 4.1 writes a space behind each mark (`<|start|> assistant<|channel|> final<|message|> ...`). The space behind
@@ -21,7 +22,6 @@ from typing import Any, ClassVar, Literal
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
-    CUT_SHORT,
     MAX_HEADER,
     REASONING,
     TOOL_CALL,
@@ -45,9 +45,13 @@ _HEADER = re.compile(
     rf" ?(?:assistant)?\s*(?:to=(?P<first>[^\s<]+)\s*{_TYPE})?"
     rf"(?:<\|channel\|>\s*(?P<channel>analysis|commentary|final)\s*(?:to=(?P<second>[^\s<]+)\s*)?{_TYPE})?"
 )
-_BEGINNING = re.compile(r" ?[\w.]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?\s*(?:<.*)?", re.DOTALL)  # prefixes of headers
+_KIND = r"(?:<\|constrain\|>\s*)?[\w.+/-]*\s*"  # a prefix of `_TYPE`
+_BEGINNING = re.compile(
+    rf" ?\w*\s*(?:to=[^\s<]*\s*{_KIND}|to?)?(?:<\|channel\|>\s*\w*\s*(?:to=[^\s<]*\s*)?{_KIND})?"
+)  # prefixes of headers
 _BODIES = {"analysis": REASONING, "commentary": ANSWER, "final": ANSWER, None: ANSWER}
 _OTHER_THAN_SPACE = re.compile(r"\S").search
+_BEHIND_CALL = re.compile(r"[^\s}]").search  # a brace too many is markup
 _BODY = Passage("<")
 
 
@@ -55,8 +59,8 @@ class Harmony(MessageParser):
     """Splitter of text into thinking, answer and tool calls.
 
     The states: "header"; "spaced", before a body where a space is markup; "body", with its channel; "call" before its
-    arguments, "arguments", and "called" after them; "after", between two messages; and "broken", text that is emitted
-    as answer with a reason, up to the next markup.
+    arguments, "arguments", and "called" after them; "after", between two messages; "rest", text of a malformed call, and
+    "broken", text that is emitted as answer with a reason, both up to the next markup.
 
     """
 
@@ -70,7 +74,7 @@ class Harmony(MessageParser):
 
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
-        "_state": Literal["header", "spaced", "body", "call", "arguments", "called", "after", "broken"],
+        "_state": Literal["header", "spaced", "body", "call", "arguments", "called", "after", "rest", "broken"],
         "_header": ShortText,
         "_held": ShortText,
         "_ahead": ShortText,
@@ -100,7 +104,7 @@ class Harmony(MessageParser):
     @property
     def channel(self) -> Channel:
         """The channel of the next text."""
-        return TOOL_CALL if self._state in ("call", "arguments", "called") else self._channel
+        return TOOL_CALL if self._state in ("call", "arguments", "called", "rest") else self._channel
 
     @property
     def held(self) -> str:
@@ -122,8 +126,11 @@ class Harmony(MessageParser):
 
     def _end(self, out: list[Piece]) -> None:
         """Flush the held text at the end of the answer."""
-        if self._held:
-            self._break(CUT_SHORT if self._state == "call" else "the answer ends inside a header", out)
+        if self._state == "call":
+            self._announce(out)
+            self._state = "rest"
+        elif self._held:
+            self._break("the answer ends inside a header", out)
 
     # -- input by state ------------------------------------------------------------------------------------------------
 
@@ -143,7 +150,8 @@ class Harmony(MessageParser):
             if reason := refused_header(self._header, _BEGINNING):
                 self._break(reason, out)
         else:
-            space = first_match(_OTHER_THAN_SPACE, text) if self._state in ("call", "called", "after") else 0
+            search = _BEHIND_CALL if self._state == "called" else _OTHER_THAN_SPACE
+            space = first_match(search, text) if self._state in ("call", "called", "after") else 0
             if self._state == "call":
                 self._held += text[:space]
                 if len(self._held) > MAX_HEADER:
@@ -156,11 +164,10 @@ class Harmony(MessageParser):
     def _after_space(self, text: str, out: list[Piece]) -> None:
         """Process text of a call, or unexpected text between messages."""
         if self._state == "call":
+            self._announce(out)
+            self._state = "arguments"
             if text[0] != "{":
-                self._break(f"{text[0]!r} stands where the arguments should begin", out)
-            else:
-                self._announce(out)
-                self._state = "arguments"
+                self._fail(f"{text[0]!r} stands where the arguments should begin", out)
         if self._state == "arguments":
             if end := self._value.feed(text):
                 out.append(Piece(text[:end], TOOL_CALL, text[:end], call=self._call))
@@ -175,8 +182,9 @@ class Harmony(MessageParser):
                 return
         elif self._state in ("called", "after"):
             self._break(f"{text[0]!r} stands outside of a message", out)
-        if text and self._state == "broken":
-            out.append(Piece(text, ANSWER, text, malformed=self._reason))
+        if text and self._state in ("rest", "broken"):
+            channel, number = (TOOL_CALL, self._call) if self._state == "rest" else (ANSWER, 0)
+            out.append(Piece(text, channel, text, call=number, malformed=self._reason))
 
     def _mark(self, mark: str, out: list[Piece]) -> None:
         """Process one piece of markup."""
@@ -223,7 +231,8 @@ class Harmony(MessageParser):
             out.append(Piece("", TOOL_CALL, "{}", call=self._call))
             out.append(Piece("", TOOL_CALL, "", call=self._call, complete=True))
         elif self._state == "call":
-            self._break("the call has no arguments", out)
+            self._announce(out)
+            self._fail("the call has no arguments", out)
         elif self._state == "arguments":
             self._fail("the JSON is not closed", out)
 
@@ -236,4 +245,4 @@ class Harmony(MessageParser):
     def _fail(self, reason: str, out: list[Piece]) -> None:
         """End a call whose name has been emitted, with the reason why it is malformed."""
         out.append(Piece("", TOOL_CALL, "", call=self._call, malformed=reason))
-        self._break(reason, out)
+        self._state, self._reason = "rest", reason

@@ -3,7 +3,7 @@
 Tags are matched in the text, so tags spelled by one control token or by ordinary tokens give the same result. The
 leftmost tag wins. No tag is a prefix of another, so pieces depend on the text alone and not on how it was cut. Text is
 held back only if it may become a tag that is active *there*: in the middle of a sentence, where an opener has no
-effect, a `<` is emitted at once.
+effect, a `<` is emitted at once. Tags in a fenced code block of the answer are text.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     REASONING,
+    Count,
     Passage,
     Piece,
     Saved,
@@ -29,13 +30,15 @@ from tokenweir.stream.decode.parsers.base import (
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of
 
+_FENCE = 3  # backticks that open or close a code block, at least
+_TICKS = re.compile(r"`+|\n|[^`\n]+")
 _TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}
 
 
 # An object, a list, a tag, or at once a function's name with a tag or an object behind it.
 _CALL_FOLLOWS = re.compile(
-    r"(?P<call>[ \t\r\n]{0,8}[\[{<]|[\w.\-/]{1,64}(?:\n?<|>\{))"
-    r"|(?P<cut>(?:[ \t\r\n]{0,8}|[\w.\-/]{1,64}[\n>]?)\Z)"
+    r"(?P<call>[ \t\r\n]{0,8}[\[{<]|[\w.\-/]{1,64}(?:\n?<|>\{|\">))"
+    r"|(?P<cut>(?:[ \t\r\n]{0,8}|[\w.\-/]{1,64}[\n>\"]?)\Z)"
 )
 
 
@@ -52,6 +55,7 @@ class _Rule(NamedTuple):
     then: Channel
     markup: Piece
     cut: bool = True
+    fenced: bool = False  # it is active in a fenced code block of the answer, too
 
 
 class ReasoningParser(Saved):
@@ -67,12 +71,15 @@ class ReasoningParser(Saved):
         "_bare_start",
         "_begins",
         "_callers",
+        "_fence",
+        "_fences",
         "_held",
         "_label",
         "_labels",
         "_passages",
         "_rules",
         "_switches",
+        "_ticks",
         "_trim",
         "_trimmed",
         "_unclosed",
@@ -89,6 +96,8 @@ class ReasoningParser(Saved):
         "_bare_line": bool,
         "_unclosed": bool,
         "_wrapped": bool,
+        "_fence": Count,
+        "_ticks": Count,
     }
 
     def __init__(self, style: str | ReasoningStyle, *, inside: bool = False) -> None:
@@ -113,6 +122,9 @@ class ReasoningParser(Saved):
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
         self._unclosed = False  # a call has interrupted the thinking; its closer may still come
         self._wrapped = False  # the envelope has been opened and not closed
+        self._fences = len(self._passages[ANSWER]) > len(self._passages[REASONING])  # tags in code blocks are text
+        self._fence = 0  # the backticks that opened the code block of the answer; 0 outside of one
+        self._ticks = 0  # the backticks so far that may open or close one
 
     @property
     def held(self) -> str:
@@ -122,10 +134,12 @@ class ReasoningParser(Saved):
     @property
     def passage(self) -> Passage | None:
         """Skippable text: without the first characters of the channel's active tags; names the tags that switch it."""
-        return None if self._held or self._trim or self._label else self._passages[self.channel][self._bare_line]
+        if self._held or self._trim or self._label or self._ticks:
+            return None
+        return self._passages[self.channel][self._bare_line + 2 * bool(self._fence)]
 
     @property
-    def answer_passages(self) -> tuple[Passage, Passage]:
+    def answer_passages(self) -> tuple[Passage, ...]:
         """The possible values of `passage` in the answer, other than None."""
         return self._passages[ANSWER]
 
@@ -162,7 +176,7 @@ class ReasoningParser(Saved):
         while seen < length and (begin := self._begins[self.channel](text, seen)) is not None:
             place = begin.start()
             if place > seen:
-                self.see(text[seen:place])
+                self._pass(text[seen:place])
                 seen = place
             rule, partial = self._tag_at(text, place)
             if rule is not None:
@@ -171,6 +185,7 @@ class ReasoningParser(Saved):
                 sent = seen = place + len(rule.tag)
                 if rule.then is not self.channel:
                     self.channel, self._trim = rule.then, self._trimmed[rule.then] if rule.cut else ""
+                    self._fence = self._ticks = 0
                     self._bare_start = self._bare_line = True
                     self._unclosed = not rule.cut
                 elif rule.at == "unclosed":
@@ -183,17 +198,17 @@ class ReasoningParser(Saved):
                         self._label, self._trim = self._labels[rule.tag], self._trimmed[rule.then]
                     sent = seen = self._cut(text, sent, out)
                 else:
-                    self.see(rule.tag)
+                    self._pass(rule.tag)
                     sent = place
             elif partial:
                 self._held = text[place:]
                 text, seen = text[:place], place
                 break
             else:
-                self.see(text[place])
+                self._pass(text[place])
                 seen = place + 1
         if seen < len(text):
-            self.see(text[seen:])
+            self._pass(text[seen:])
         if sent < len(text):
             out.append(plain(text[sent:], self.channel))
         return out
@@ -203,6 +218,7 @@ class ReasoningParser(Saved):
         self.channel, self._trim, self._label = self._switches[self.channel][tag]
         self._bare_start = self._bare_line = True
         self._unclosed = False
+        self._fence = self._ticks = 0
 
     def _cut(self, text: str, place: int, out: list[Piece]) -> int:
         """Remove the label and the white space that the style drops after a tag; return the place after them."""
@@ -229,11 +245,40 @@ class ReasoningParser(Saved):
         held, self._held, self._label = self._held, "", ""
         if not held:
             return []
-        self.see(held)
+        self._pass(held)
         return [plain(held, self.channel)]
 
     def see(self, text: str) -> None:
-        """Record text that was emitted without parsing, because line starts matter to tags."""
+        """Record text of a call, because line starts matter to tags."""
+        self._end_ticks()
+        self._see(text)
+
+    def _pass(self, text: str) -> None:
+        """Record text that is emitted: where lines and code blocks begin."""
+        if self.channel is ANSWER and self._fences and (self._ticks or "`" in text):
+            self._count_ticks(text)
+        self._see(text)
+
+    def _count_ticks(self, text: str) -> None:
+        """Record where fenced code blocks begin and end: at three backticks or more, first on their line."""
+        bare = self._bare_line
+        for part in _TICKS.findall(text):
+            if part[0] == "`":
+                self._ticks += len(part) if self._ticks or bare else 0
+                bare = False
+            else:
+                self._end_ticks()
+                bare = part == "\n" or (bare and part.isspace())
+
+    def _end_ticks(self) -> None:
+        """Open or close a code block behind its backticks."""
+        if self._ticks >= _FENCE and not self._fence:
+            self._fence = self._ticks
+        elif self._ticks >= self._fence > 0:
+            self._fence = 0
+        self._ticks = 0
+
+    def _see(self, text: str) -> None:
         if text and not text.isspace():
             self._bare_start = False
             self._bare_line = "\n" in text and not text[text.rindex("\n") :].strip()
@@ -254,7 +299,7 @@ class ReasoningParser(Saved):
         partial = False
         for rule in self._rules[self.channel]:
             tag, at = rule.tag, rule.at
-            if at != "anywhere" and not self._may_count(at):
+            if (at != "anywhere" and not self._may_count(at)) or (self._fence and not rule.fenced):
                 continue
             if text.startswith(tag, place):
                 if at != "call" or self._bare_line:
@@ -284,7 +329,7 @@ class ReasoningParser(Saved):
 
 
 _Search = Callable[[str, int], re.Match[str] | None]
-_Passages = tuple[Passage, Passage]  # in the middle of a line, and at its start
+_Passages = tuple[Passage, ...]  # in the middle of a line, and at its start; and both in a fenced code block
 _Switches = dict[str, tuple[Channel, str, str]]  # by tag, the state after it: channel, `_trim` and `_label`
 _Compiled = tuple[
     dict[Channel, list[_Rule]],
@@ -328,16 +373,24 @@ def _may_pass(rule: _Rule, channel: Channel) -> bool:
 
 def _passages(rules: list[_Rule], channel: Channel) -> _Passages:
     """Return a channel's passages: in the middle of a line, and after nothing but white space on it."""
-    until = "".join(sorted({rule.tag[0] for rule in rules}))
-    passing = [rule for rule in rules if _may_pass(rule, channel)]
-    anywhere, line = ([rule.tag for rule in passing if rule.at == at] for at in ("anywhere", "line"))
-    return Passage(until, tags=anywhere, line_tags=line), Passage(until, tags=anywhere, line_tags=line, bare=True)
+    in_fence = [rule for rule in rules if rule.fenced]
+    ticks = "`" if channel is ANSWER and len(in_fence) < len(rules) else ""
+    passages = []
+    for active in (rules, in_fence) if ticks else (rules,):
+        until = "".join(sorted({rule.tag[0] for rule in active}))
+        passing = [rule for rule in active if _may_pass(rule, channel)]
+        anywhere, line = ([rule.tag for rule in passing if rule.at == at] for at in ("anywhere", "line"))
+        passages += [
+            Passage(until, tags=anywhere, line_tags=line, bare=bare, line_until=ticks) for bare in (False, True)
+        ]
+    return tuple(passages)
 
 
 def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
     """Return the active tags of each channel, from a style's tags and policies."""
     if not style.separate:
-        rules = [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.openers + style.closers + style.wrappers]
+        tags = style.openers + style.closers + style.wrappers
+        rules = [_Rule(tag, "anywhere", ANSWER, markup(tag), fenced=True) for tag in tags]
         return {ANSWER: rules, REASONING: rules}
     answer = [_Rule(tag, style.opens_at, REASONING, markup(tag)) for tag in style.openers]
     if style.unmatched_closer != "keep":
@@ -345,9 +398,10 @@ def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:
         answer += [_Rule(tag, at, ANSWER, markup(tag)) for tag in style.closers]
     if (style.enders or style.token_enders) and style.unmatched_closer != "drop":
         answer += [_Rule(tag, "unclosed", ANSWER, markup(tag)) for tag in style.closers]
-    answer += [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.wrappers]
+    answer += [_Rule(tag, "anywhere", ANSWER, markup(tag), fenced=True) for tag in style.wrappers]
     answer += [
-        _Rule(tag, at, ANSWER, markup(tag)) for tag, at in zip(style.envelope, ("envelope", "end"), strict=False)
+        _Rule(tag, at, ANSWER, markup(tag), fenced=True)
+        for tag, at in zip(style.envelope, ("envelope", "end"), strict=False)
     ]
     reasoning = [_Rule(tag, "anywhere", ANSWER, markup(tag)) for tag in style.closers]
     reasoning += [_Rule(tag, "call", ANSWER, markup(tag), cut=False) for tag in style.enders]

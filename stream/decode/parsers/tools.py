@@ -32,6 +32,7 @@ from tokenweir.stream.decode.parsers.base import (
     first_of,
     in_parts,
     mark_at,
+    markup,
     plain,
 )
 from tokenweir.stream.decode.parsers.blocks.either_block import EitherBlock
@@ -87,15 +88,18 @@ class ToolParser(Saved):
         "_ahead",
         "_bare",
         "_begins",
+        "_behind",
         "_block",
         "_call",
         "_ends",
         "_passages",
+        "_strays",
+        "_strewn",
         "_style",
         "in_block",
     )
 
-    SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_ahead": ShortText, "_call": CallNumber}
+    SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_behind": bool, "_ahead": ShortText, "_call": CallNumber}
 
     def __init__(self, style: str | ToolStyle, schemas: Tools | ToolSchemas = (), *, opener: str = "") -> None:
         """Start at the beginning of an answer.
@@ -120,7 +124,11 @@ class ToolParser(Saved):
         self._block: Block = EitherBlock(reads, style, functions) if style.or_json else reads(style, functions)
         self._begins = first_of((*style.opens, *style.bare))
         self._ends = first_of(tuple(text[-1] for text in (*style.opens, *style.bare)))
-        self._passages = _passages(style)
+        # Calls in JSON name themselves as such; other text in brackets may be code, unless it names one of the tools.
+        self._strewn = style.strewn and (style.grammar == "json" or bool(functions))
+        self._passages = _passages(style, self._strewn)
+        self._strays = tuple(filter(None, (style.closes, *style.strays)))
+        self._behind = False  # right behind a block with calls, where its end may stand a second time
         self._bare = bool(style.bare)  # only white space so far: a block may begin without opening text
         self._ahead = ""  # a possible prefix of an opening text
         self._call = -1  # the number of the last call
@@ -149,7 +157,7 @@ class ToolParser(Saved):
         """Skippable text: without the first characters of blocks; in a block, the block's own passage."""
         if self.in_block:
             return self._block.passage
-        return None if self._ahead else self._passages[self._bare]
+        return None if self._ahead or self._behind else self._passages[self._bare]
 
     @property
     def answer_passages(self) -> tuple[Passage, Passage]:
@@ -164,7 +172,7 @@ class ToolParser(Saved):
     def cross(self, tag: str) -> None:
         """Continue behind a tag that begins or ends a block."""
         if self.in_block:
-            self._call, self.in_block = self._block.call, False
+            self._end_block()
         else:
             self._begin(tag)
 
@@ -181,7 +189,7 @@ class ToolParser(Saved):
         """Process text of the open block, add the final pieces to `out`, and return the text after the block."""
         text = self._block.feed(text, out)
         if self._block.done:
-            self._call, self.in_block = self._block.call, False
+            self._end_block()
         return text
 
     def finish(self) -> list[Piece]:
@@ -189,7 +197,7 @@ class ToolParser(Saved):
         if self.in_block:
             self._call, self.in_block = self._block.call, False
             return self._block.finish()
-        ahead, self._ahead = self._ahead, ""
+        ahead, self._ahead, self._behind = self._ahead, "", False
         return [plain(ahead, ANSWER)] if ahead else []
 
     def copy(self) -> Self:
@@ -207,7 +215,8 @@ class ToolParser(Saved):
         own, block = msgspec.convert(state, tuple[Any, Any])
         super().restore(own)
         self.in_block = block is not None
-        may_open = not self.in_block and any(opener.startswith(self._ahead) for opener in self._style.opens)
+        marks = (*self._style.opens, *(self._strays if self._behind else ()))
+        may_open = not self.in_block and any(mark.startswith(self._ahead) for mark in marks)
         check_restored(not self._ahead or may_open, "text is held that opens no block")
         if self.in_block:
             self._block.begin("", self._call)
@@ -215,17 +224,32 @@ class ToolParser(Saved):
 
     def _begin(self, opener: str) -> None:
         """Start a block behind its opening text."""
-        self._bare, self.in_block = False, True
+        self._bare = self._behind = False
+        self.in_block = True
         self._block.begin(opener, self._call)
+
+    def _end_block(self) -> None:
+        """Continue behind a block."""
+        self._behind = self._block.call > self._call
+        self._call, self.in_block = self._block.call, False
 
     def _split_answer(self, text: str, out: list[Piece]) -> str:
         """Process text outside of blocks; return the text after the next opening text."""
         text = self._ahead + text
         self._ahead = ""
+        if self._behind:
+            stray, partial = mark_at(text, 0, self._strays)
+            if stray:
+                out.append(markup(stray))
+                return text[len(stray) :]
+            if partial:
+                self._ahead = text
+                return ""
+            self._behind = False
         at, opener, partial, bare = 0, "", False, False
         while (begin := self._begins(text, at)) is not None:
             at = begin.start()
-            bare = text[at] in self._style.bare and (self._style.strewn or (self._bare and not text[:at].strip()))
+            bare = text[at] in self._style.bare and (self._strewn or (self._bare and not text[:at].strip()))
             opener, partial = mark_at(text, at, self._style.opens)
             if opener or partial or bare:
                 break
@@ -243,10 +267,10 @@ class ToolParser(Saved):
 
 
 @cache
-def _passages(style: ToolStyle) -> tuple[Passage, Passage]:
+def _passages(style: ToolStyle, strewn: bool) -> tuple[Passage, Passage]:
     """Return the passages outside of blocks: later in an answer, and after nothing but white space."""
     starts = "".join(sorted({text[0] for text in style.opens}))
-    if style.strewn:
+    if strewn:
         anywhere = Passage(starts + style.bare, openers=style.opens)
         return anywhere, anywhere
     return Passage(starts, openers=style.opens), Passage(starts + style.bare, openers=style.opens, bare=True)

@@ -277,23 +277,24 @@ void bind_detokenizing(nb::module_& m) {
           "__init__",
           [](PyPassage* self, nb::handle until, nb::object scanner, bool held, std::vector<std::string> tags,
              std::vector<std::string> line_tags, std::vector<std::string> openers, std::vector<std::string> closers,
-             bool bare) {
+             bool bare, std::string line_until) {
             if (!scanner.is_none()) nb::cast<const JsonValue*>(scanner);
             Passage::Tags all{std::move(tags), std::move(line_tags), std::move(openers), std::move(closers)};
             std::optional<std::string> chars;
             if (!until.is_none()) chars = utf8(until);
-            auto rules = std::make_shared<const Passage>(std::move(chars), held, std::move(all), bare);
+            auto rules = std::make_shared<const Passage>(std::move(chars), held, std::move(all), bare, std::move(line_until));
             new (self) PyPassage{std::move(rules), std::move(scanner)};
           },
           "until"_a.none(), "scanner"_a.none() = nb::none(), "held"_a = false, "tags"_a = std::vector<std::string>(),
           "line_tags"_a = std::vector<std::string>(), "openers"_a = std::vector<std::string>(),
-          "closers"_a = std::vector<std::string>(), "bare"_a = false)
+          "closers"_a = std::vector<std::string>(), "bare"_a = false, "line_until"_a = "")
       .def_prop_ro("until", [](const PyPassage& self) { return self.rules->until; })
       .def_prop_ro("tags", [](const PyPassage& self) { return self.rules->tags.anywhere; })
       .def_prop_ro("line_tags", [](const PyPassage& self) { return self.rules->tags.line; })
       .def_prop_ro("openers", [](const PyPassage& self) { return self.rules->tags.openers; })
       .def_prop_ro("closers", [](const PyPassage& self) { return self.rules->tags.closers; })
       .def_prop_ro("bare", [](const PyPassage& self) { return self.rules->bare; })
+      .def_prop_ro("line_until", [](const PyPassage& self) { return self.rules->line_until; })
       .def_ro("scanner", &PyPassage::scanner)
       .def_prop_ro("held", [](const PyPassage& self) { return self.rules->held; });
 

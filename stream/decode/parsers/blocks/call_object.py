@@ -122,6 +122,8 @@ class CallObject(Saved):
                 self._begin(text[place])
                 if self._kind == "arguments":
                     break
+            elif self.settled and text[place] not in ",}":  # the caller knows what may end the object
+                break
             elif then := _MARKS.get((self._expect, text[place])):
                 place += 1
                 self._expect = then
@@ -131,8 +133,18 @@ class CallObject(Saved):
                 if self.done and not self.name:
                     self.error = "the object has no name"
             else:
-                self.error = f"{text[place]!r} cannot stand here in the JSON"
+                self.error = self.refusal(text[place])
         return place, False
+
+    @property
+    def settled(self) -> bool:
+        """Whether name and arguments are complete and the object is not: only another member or its end is missing."""
+        return self._expect == ", or }" and self.begun and bool(self.name)
+
+    @staticmethod
+    def refusal(char: str) -> str:
+        """Return why a character ends the JSON."""
+        return f"{char!r} cannot stand here in the JSON"
 
     def passage(self, held: bool) -> Passage | None:
         """Return the skippable text: anywhere in the object if all of it is `held` back, else in the arguments."""
@@ -156,7 +168,7 @@ class CallObject(Saved):
             elif self._kind == "name" and char != '"':
                 self.error = "the name is not a string"
             elif char not in _BEGINNINGS:
-                self.error = f"{char!r} cannot stand here in the JSON"
+                self.error = self.refusal(char)
             else:
                 self.begun = self.begun or self._kind == "arguments"
         self._value, self._kept, self._expect = JsonValue(), "", "inside"

@@ -17,7 +17,6 @@ from tokenweir.stream.decode.parsers.base import (
     Passage,
     Piece,
     check_restored,
-    find_mark,
     first_match,
     first_of,
     mark_at,
@@ -25,7 +24,7 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.blocks.call_object import CallObject
-from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import FENCE, OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ToolStyle
@@ -34,21 +33,25 @@ MAX_HELD = 1 << 15
 """Most characters of a call that are held before its name is known."""
 
 _BRACKET = re.compile(r"[\[{]").search
+_SECOND_WORD = re.compile(r"(?<![ \t\r\n])[ \t\r\n]+(?:[^ \t\r\n<`{]|\Z)").search
 
 
 class JsonBlock(SteppedBlock):
     """`Block` of this module's grammar.
 
     The states: "opened", before a call or a list of calls; "header" and "arguments", or "object", inside a call;
-    "between", after a call; "text", JSON that is not a call; "broken", in the rest of a malformed block; and "done".
+    "between", after a call; "text", JSON that is not a call; "rest", in the rest of a malformed call; "broken", in the
+    rest of a malformed block; and "done".
     """
 
     __slots__ = (
         "_after_mark",
         "_begun",
+        "_call_ends",
         "_early",
         "_head",
         "_header_ends",
+        "_header_marks",
         "_header_passage",
         "_in_list",
         "_object",
@@ -58,7 +61,7 @@ class JsonBlock(SteppedBlock):
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
-        "_state": Literal["opened", "header", "arguments", "object", "between", "text", "broken", "done"],
+        "_state": Literal["opened", "header", "arguments", "object", "between", "text", "rest", "broken", "done"],
         "_tagged": bool,
         "_head": Count,
         "_early": HeldText,
@@ -68,7 +71,7 @@ class JsonBlock(SteppedBlock):
         "_value": JsonValue,
     }
 
-    GIVEN = frozenset({"arguments", "text", "broken"})
+    GIVEN = frozenset({"arguments", "text", "rest", "broken"})
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
         """Configure the block for a style.
@@ -82,10 +85,13 @@ class JsonBlock(SteppedBlock):
         self._early = HeldText()  # arguments that came before the name
         self._object = CallObject(style.name_keys, style.argument_keys)
         self._value = JsonValue()
-        # Text that only starts like a header is rejected after a few characters.
-        ends = ("{", *style.opens, *([style.call_opens] if style.call_opens else " "))
-        self._header_ends = first_of(ends)
-        self._header_passage = Passage("".join(sorted({end[0] for end in ends})), held=True)
+        # Text that only starts like a header is rejected after a few characters: at a second word.
+        self._call_ends = tuple(filter(None, (style.closes, style.call_closes, *style.tails)))
+        marks = (*style.opens, *filter(None, (style.call_opens,)), *self._call_ends)
+        self._header_marks = tuple(mark for mark in marks if mark != FENCE)
+        self._header_ends = first_of(("{", *self._header_marks))
+        until = {mark[0] for mark in self._header_marks} | set("{ \t\r\n")
+        self._header_passage = Passage("".join(sorted(until)), held=True)
         super().__init__(style, schemas)
 
     def begin(self, opener: str, call: int) -> None:
@@ -121,12 +127,21 @@ class JsonBlock(SteppedBlock):
         held = self.held
         if not held:
             return []
-        if self._state == "broken":
-            return [Piece(held, ANSWER, held, malformed=self._reason)]
-        if self._state == "between" and held.strip() in ("", *self._style.tails):
-            return [markup(held) if self._style.closes or held.strip() else plain(held, ANSWER)]
-        if self._state == "object" and self._tagged and not self._begun and self._object.name:
-            return [self._named(self._object.name, held)]  # truncated before its arguments
+        if self._state in ("broken", "rest"):
+            channel, number = (TOOL_CALL, self.call) if self._state == "rest" else (ANSWER, 0)
+            return [Piece(held, channel, held, call=number, malformed=self._reason)]
+        if self._state == "between" and not held.strip() and not self._style.closes:
+            return [plain(held, ANSWER)]
+        if self._state == "between" and held.strip() in self._style.tails:
+            return [markup(held)]
+        if self._tagged and not self._begun:  # truncated before its arguments
+            name = self._object.name if self._state == "object" else ""
+            if self._state == "header":
+                name = self._marked_name(held[self._head :])
+            if name:
+                return [self._named(name, held)]
+        if self._called and self._tagged:  # truncated in its markup
+            return [markup(held)]
         return [Piece(held, ANSWER, held, malformed=self._blame(CUT_SHORT))]
 
     def copy(self) -> Self:
@@ -207,18 +222,23 @@ class JsonBlock(SteppedBlock):
         return self._release(f"{char!r} stands where a call should begin", place, out)
 
     def _in_header(self, text: str, place: int, out: list[Piece]) -> int:
-        style = self._style
         last = place + self._head + MAX_HEADER - self._undecided.length
-        end, opener, partial = place, "", False
+        end, mark, partial = place, "", False
+        word = _SECOND_WORD(text, place)
         while (stop := self._header_ends(text, end, last)) is not None:
             end = stop.start()
-            opener, partial = mark_at(text, end, filter(None, (*style.opens, style.call_opens)))
-            if opener or partial or text[end] in "{ ":
+            mark, partial = mark_at(text, end, self._header_marks)
+            if mark or partial or text[end] == "{":
                 break
             end += 1
         else:
             end = min(len(text), last)
+        if word and word.start() < end and word.end() <= last:
+            end, stop, mark = word.start(), word, ""
+            partial = text[end : word.end()].isspace()
         end = self._hold(text, place, end, out)
+        if self._state != "header":
+            return end
         if partial:
             return self._wait(text, end)
         if stop is None:
@@ -226,12 +246,22 @@ class JsonBlock(SteppedBlock):
                 return self._release(f"there are no arguments within {MAX_HEADER} characters", end, out)
             return end
         before = str(self._undecided)[self._head :]
-        header = re.fullmatch(style.header, before) if text[end] == "{" else None
+        if mark and (name := self._marked_name(before)):  # without arguments
+            self._announce(name, out)
+            out.append(Piece("", TOOL_CALL, "{}", call=self.call))
+            self._complete(out)
+            return end
+        header = re.fullmatch(self._style.header, before) if text[end] == "{" else None
         if header is None:
             return self._release(f"{before!r:.80} is no name before arguments", end, out)
         self._announce(header["name"], out)
         self._state, self._value = "arguments", JsonValue()
         return end
+
+    def _marked_name(self, text: str) -> str:
+        """Return the name in a whole header that ends in markup, so that only arguments can follow; or an empty text."""
+        header = re.fullmatch(self._style.header, text)
+        return header["name"] if header and text[header.end("name") :].strip() else ""
 
     def _in_arguments(self, text: str, place: int, out: list[Piece]) -> int:
         end = self._pass_json(self._value, text, place, out)
@@ -270,6 +300,14 @@ class JsonBlock(SteppedBlock):
                 out.append(Piece("", TOOL_CALL, self._early.take(), call=self.call))
         if call.done:
             self._complete(out)
+        elif call.settled and end < len(text) and text[end] not in ",} \t\r\n":  # perhaps without its last brace
+            mark, partial = mark_at(text, end, (*self._call_ends, *self._style.opens, *("]" * self._in_list)))
+            if partial:
+                return self._wait(text, end)
+            if mark and self._tagged:
+                self._complete(out)
+            else:
+                self._break(call.refusal(text[end]), out)
         return end
 
     def _between(self, text: str, place: int, out: list[Piece]) -> int:
@@ -284,6 +322,8 @@ class JsonBlock(SteppedBlock):
                 self._in_list = False
                 self._end_list(out)
             return end
+        if self._tagged and text[place] in "}]":  # one too many
+            return self._hold(text, place, place + 1, out)
         inner = (style.call_opens, style.call_closes, *style.tails, *style.separators)
         marks = tuple(filter(None, (*style.opens, style.closes, *inner)))
         mark, partial = mark_at(text, place, marks)
@@ -302,25 +342,17 @@ class JsonBlock(SteppedBlock):
             self._state = "opened"
         elif mark or not (style.closes or self._in_list):  # the block has ended without closing markup
             if self._undecided.length:
-                out.append(plain(self._undecided.take(), ANSWER))
+                held = self._undecided.take()
+                out.append(markup(held) if mark and held.strip() else plain(held, ANSWER))
             self._state = "done"
         else:
             self._state, self._reason = "broken", f"{text[place]!r} stands after a call"
             self._give_up(self._reason, out)
         return place
 
-    def _broken(self, text: str, place: int, out: list[Piece]) -> int:
-        style = self._style
-        ends = tuple(filter(None, (style.closes, style.call_closes)))
-        at, mark = find_mark(text, place, (*ends, *style.opens, *filter(None, (style.call_opens,))))
-        end = at + len(mark) if mark in ends else at
-        if end > place:
-            out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
-        if mark:
-            self._after_mark = False
-            self._state = {style.call_closes: "between", style.call_opens: "opened"}.get(mark, "done")
-            return end
-        return self._wait(text, end)
+    def _begin_again(self, mark: str) -> None:
+        self._after_mark = False
+        self._state = "opened" if mark == self._style.call_opens else "done"
 
     def _in_text(self, text: str, place: int, out: list[Piece]) -> int:
         end = self._value.feed(text, place)
@@ -364,7 +396,7 @@ class JsonBlock(SteppedBlock):
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
         """Emit the held text as answer, because it is not a call."""
-        inside = self._state in ("header", "object") and self._tagged and self._style.closes
+        inside = self._tagged and self._style.closes and (self._called or self._state in ("header", "object"))
         self._give_up(self._blame(reason), out)
         self._reason = reason
         self._state = "broken" if inside else "done"
@@ -393,8 +425,9 @@ class JsonBlock(SteppedBlock):
 
     def _break(self, reason: str, out: list[Piece]) -> None:
         """End a call whose name has been emitted, with the reason why it is malformed."""
-        out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
-        self._state, self._reason = "broken", reason
+        self._spoil(reason, out)
+        if not self._tagged:  # perhaps no call after all
+            self._state = "broken"
 
 
 JsonBlock.STEPS = {
@@ -404,5 +437,6 @@ JsonBlock.STEPS = {
     "object": JsonBlock._in_object,
     "between": JsonBlock._between,
     "text": JsonBlock._in_text,
+    "rest": JsonBlock._rest,
     "broken": JsonBlock._broken,
 }

@@ -30,7 +30,14 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.blocks.coercion import escaped_runs, quoted
-from tokenweir.stream.decode.parsers.blocks.literals import find_escape, json_of_escape, json_of_word, string_ends
+from tokenweir.stream.decode.parsers.blocks.literals import (
+    SET,
+    begins_set,
+    find_escape,
+    json_of_escape,
+    json_of_word,
+    string_ends,
+)
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import LiteralStyle, ToolStyle
@@ -43,8 +50,9 @@ _BEGINS_NAME = re.compile(r"[^\W\d]").match
 _NO_NAME = "0123456789.-"  # characters that cannot begin a name
 _KEY = re.compile(r"[^\s\"'<>()\[\]{},:=]+")
 _ENDS_WORD = re.compile(r"[\s,()\[\]{}]").search
-_BRACKETS = {"{": "}", "[": "]", "(": ")"}
-_STACK = re.compile(r"(?:a[{\[(]*)?")
+_BRACKETS = {"{": "}", "[": "]", "(": ")", SET: "}"}
+_LISTS = "[(" + SET  # brackets of lists, which become arrays
+_STACK = re.compile(rf"(?:a[{{\[({SET}]*)?")
 
 
 class LiteralBlock(SteppedBlock):
@@ -52,7 +60,7 @@ class LiteralBlock(SteppedBlock):
 
     The states: "opened", before a call or a list of calls; "name"; "first", before the first argument or the end of the
     arguments, when the name has not been emitted; "key", "assigns", "value", "text" (a string), "word"
-    (another literal), "after" and "comma", within the arguments; "between", after a call; "broken"; and "done".
+    (another literal), "after" and "comma", within the arguments; "between", after a call; "rest"; "broken"; and "done".
     """
 
     __slots__ = ("_bare", "_in_list", "_is_key", "_name", "_quote", "_stack", "_word")
@@ -71,6 +79,7 @@ class LiteralBlock(SteppedBlock):
             "after",
             "comma",
             "between",
+            "rest",
             "broken",
             "done",
         ],
@@ -83,7 +92,10 @@ class LiteralBlock(SteppedBlock):
         "_word": ShortText,
     }
 
-    GIVEN = frozenset({"key", "assigns", "value", "text", "after", "broken"})
+    GIVEN = frozenset({"key", "assigns", "value", "text", "after", "rest", "broken"})
+
+    OTHER_QUOTES: ClassVar[str] = ""
+    """Quotes of strings with escapes, besides those of the style."""
 
     _style: LiteralStyle
 
@@ -118,7 +130,8 @@ class LiteralBlock(SteppedBlock):
         )
         within = state in ("key", "assigns", "value", "text", "word", "after", "comma", "quoted")
         check_restored(not within or bool(stack), "an argument stands outside of a call")
-        check_restored(state not in ("text", "quoted") or self._quote in self._style.quotes, "a string has no quote")
+        quotes = (*self._style.quotes, *self.OTHER_QUOTES)
+        check_restored(state not in ("text", "quoted") or self._quote in quotes, "a string has no quote")
         held = str(self._undecided) if state in ("name", "word") else ""
         check_restored(state != "word" or held == self._word, "a value is another than what is held")
         check_restored(state != "name" or held.endswith(self._name), "a name is another than what is held")
@@ -140,8 +153,13 @@ class LiteralBlock(SteppedBlock):
             end, self._ahead = self._end_string(out), ""
             rest = self.feed(held[end:], out)
             return [*out, *self.finish(), *([plain(rest, ANSWER)] if rest else [])]
-        if self._state == "between" and not held.strip():
-            return [markup(held)]
+        if self._state == "text":
+            return [Piece(run, TOOL_CALL, json, call=self.call) for run, json in escaped_runs(held)]
+        if self._state in ("word", "quoted", "rest"):
+            malformed = self._reason if self._state == "rest" else None
+            return [Piece(held, TOOL_CALL, held, call=self.call, malformed=malformed)]
+        if self._stack or (self._called and not self._bare) or (self._state == "between" and not held.strip()):
+            return [markup(held)]  # truncated in its markup
         return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
 
     # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
@@ -203,11 +221,15 @@ class LiteralBlock(SteppedBlock):
                     return self._wait(text, place)
                 if not key or not after.startswith(style.assigns):
                     return self._release(f"{self._name!r:.80} has an argument without a name", place, out)
+        self._begin_arguments(out)
+        return place
+
+    def _begin_arguments(self, out: list[Piece]) -> None:
+        """Emit the name of a call."""
         self._stack = "a"
         out.append(self._named(self._name, self._undecided.take()))
         self._give("", "{", out)
         self._state = "key"
-        return place
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
         """Read the name of an argument, the key of an object, or the end of either list."""
@@ -246,7 +268,7 @@ class LiteralBlock(SteppedBlock):
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return place + self._give(text[place:end], "", out)
         char = text[place]
-        if self._stack[-1] in "[(" and char == self._closer():  # an empty list
+        if self._stack[-1] in _LISTS and char == self._closer():  # an empty list
             return self._close_bracket(text, place, out)
         quote, partial = mark_at(text, place, self._style.quotes)
         if partial and not quote:
@@ -257,9 +279,13 @@ class LiteralBlock(SteppedBlock):
         if char in "{[" or (char == "(" and self._style.escapes):
             if len(self._stack) == MAX_DEPTH:
                 return self._break(f"the arguments are nested more than {MAX_DEPTH} levels deep", place, out)
-            self._stack += char
-            self._state = "key" if char == "{" else "value"
-            return place + self._give(char, "{" if char == "{" else "[", out)
+            is_set = char == "{" and self._style.escapes and begins_set(text, place)
+            if is_set is None:
+                return self._wait(text, place)
+            self._stack += SET if is_set else char
+            is_object = char == "{" and not is_set
+            self._state = "key" if is_object else "value"
+            return place + self._give(char, "{" if is_object else "[", out)
         if char in ",)]}":
             return self._break(f"{char!r} stands where a value should", place, out)
         self._state, self._word = "word", ""
@@ -267,7 +293,8 @@ class LiteralBlock(SteppedBlock):
 
     def _in_text(self, text: str, place: int, out: list[Piece]) -> int:
         end = text.find(self._quote, place)
-        back = text.find("\\", place, len(text) if end < 0 else end) if self._style.escapes else -1
+        escapes = self._style.escapes or self._quote not in self._style.quotes
+        back = text.find("\\", place, len(text) if end < 0 else end) if escapes else -1
         if back >= 0:
             self._string(text[place:back], out)
             escape, longer = find_escape(text, back)
@@ -325,7 +352,7 @@ class LiteralBlock(SteppedBlock):
             return self._hold_back(text, place, end)
         ends = text[place] == self._closer()
         self._give(self._undecided.take(), "" if ends else ", ", out)
-        self._state = "after" if ends else "value" if self._stack[-1] in "[(" else "key"
+        self._state = "after" if ends else "value" if self._stack[-1] in _LISTS else "key"
         return place
 
     def _between(self, text: str, place: int, out: list[Piece]) -> int:
@@ -346,6 +373,8 @@ class LiteralBlock(SteppedBlock):
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
             return end
+        if style.closes and not self._bare and text[place] == style.brackets[1]:  # one too many
+            return self._hold_back(text, place, place + 1)
         if style.closes and not mark and not self._in_list and _BEGINS_NAME(text, place):
             self._state = "opened"  # calls may follow each other outside of a list
             return place
@@ -373,7 +402,7 @@ class LiteralBlock(SteppedBlock):
         return self._style.brackets[1] if self._stack[-1] == "a" else _BRACKETS[self._stack[-1]]
 
     def _close_bracket(self, text: str, place: int, out: list[Piece]) -> int:
-        self._give(text[place], "]" if self._stack[-1] in "[(" else "}", out)
+        self._give(text[place], "]" if self._stack[-1] in _LISTS else "}", out)
         self._stack = self._stack[:-1]
         if self._stack:
             self._state = "after"
@@ -394,14 +423,18 @@ class LiteralBlock(SteppedBlock):
         """Emit the held text as answer, because it is not a call."""
         if held := self._undecided.take():
             out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
-        goes_on = self._style.closes and not self._bare and self._state not in ("opened", "name", "first")
+        named = self._called or self._state not in ("opened", "name", "first")
+        goes_on = self._style.closes and not self._bare and named
         self._state, self._reason = "broken" if goes_on else "done", reason
         return place
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:
         """End a call whose name has been emitted, with the reason why it is malformed."""
-        out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
-        return self._release(reason, place, out)
+        if self._bare:  # perhaps no call after all
+            out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
+            return self._release(reason, place, out)
+        self._spoil(reason, out)
+        return place
 
 
 LiteralBlock.STEPS = {
@@ -416,5 +449,6 @@ LiteralBlock.STEPS = {
     "after": LiteralBlock._after,
     "comma": LiteralBlock._comma,
     "between": LiteralBlock._between,
+    "rest": LiteralBlock._rest,
     "broken": LiteralBlock._broken,
 }

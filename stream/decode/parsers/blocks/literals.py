@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from tokenweir.stream.decode.parsers.blocks.coercion import Types, escaped, json_as_written, json_of
 
 LONGEST_ESCAPE = 10  # characters
+SET = "s"
+"""An open set in Python's syntax, on the stack of open brackets."""
 MAX_CONTAINER = 1 << 16
 """Most characters of an object or a list in Python's syntax; longer text is a string."""
 MAX_LOOK = 1024
@@ -24,8 +27,13 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _CLOSING = re.compile(r"[\s)\]}]*")
-_CLOSERS = {"a": ")", "(": ")", "[": "]", "{": "}"}
+_CLOSERS = {"a": ")", "(": ")", "[": "]", "{": "}", SET: "}"}
 _ARGUMENT = re.compile(r"\s*(?:\)|[^\s\"'<>()\[\]{},:=]+\s*=|(?P<cut>(?:[^\s\"'<>()\[\]{},:=]+\s*)?\Z))")
+_ELEMENT = re.compile(
+    r"""\{\s*(?:(?P<element>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s\[\]{}(),:'"]+)\s*)?"""
+    r"""(?:(?P<after>[,:}(\[{])|(?P<cut>(?:'(?:[^'\\]|\\.)*\\?|"(?:[^"\\]|\\.)*\\?)?\Z))""",
+    re.DOTALL,
+)
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
 
 
@@ -89,6 +97,14 @@ def _json_of_text(text: str) -> str:
     return "".join([*out, escaped(text[place:])])
 
 
+def text_of_literal(literal: str) -> str:
+    """Return the text of a string in the quotes of JSON or Python."""
+    try:
+        return str(json.loads(literal, strict=False))
+    except ValueError:
+        return str(json.loads(f'"{_json_of_text(literal[1:-1])}"'))
+
+
 def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: bool) -> bool | None:
     """Decide by lookahead whether a quote ends a string, because models forget to escape quotes.
 
@@ -123,6 +139,17 @@ def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: boo
         return text[end] == ","
     argument = _ARGUMENT.match(text, end + 1)
     return argument is not None and (unknown if argument["cut"] is not None else True)
+
+
+def begins_set(text: str, place: int) -> bool | None:
+    """Decide by lookahead whether the `{` at `place` begins a set rather than a dictionary; None if more is needed."""
+    text = text[place : place + MAX_LOOK]
+    found = _ELEMENT.match(text)
+    if found is None:
+        return False
+    if found["cut"] is not None:
+        return None if len(text) < MAX_LOOK else False
+    return found["after"] != ":" and (found["element"] is not None or found["after"] != "}")
 
 
 def find_escape(text: str, place: int) -> tuple[str, bool]:

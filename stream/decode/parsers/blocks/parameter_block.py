@@ -4,7 +4,7 @@
 
 A `ParameterStyle` defines the tags; `tagged_calls.py` reads those around the arguments. The arguments are emitted as
 the text of a JSON object: each key when its tag has closed, a value that can only be a string incrementally, any other
-value when it has closed. The latter become JSON of the type that the tool's schema declares (`coercion.py`), nested
+value when it has closed, or, if it can only be an array or an object and is one in JSON, once it is long. The latter become JSON of the type that the tool's schema declares (`coercion.py`), nested
 tags included (`nested_values.py`) if the style nests. Only a possible prefix of an active tag is held back, with the
 line end before it where the style strips that.
 """
@@ -38,6 +38,7 @@ from tokenweir.stream.decode.parsers.blocks.tagged_calls import TaggedCalls
 from tokenweir.stream.decode.parsers.blocks.value_ends import value_end
 from tokenweir.stream.decode.parsers.schemas import member
 
+_CONTAINERS = frozenset({"array", "object"})
 _ESCAPED = '"\\' + "".join(map(chr, range(0x20)))  # characters that a JSON string must escape
 
 
@@ -46,11 +47,11 @@ class ParameterBlock(TaggedCalls):
 
     The states, besides those of `TaggedCalls`: "parameters", before a key or the end of the call; "key"; "unvalued",
     between a key and its value, and "type", a tag there; "value begins", at an optional mark before the value's text;
-    "text" and "value", a value that is emitted incrementally or when it has closed; and "object", all arguments as
-    JSON in place of tags.
+    "text" and "value", a value that is emitted incrementally or when it has closed; "json", a long array or object that
+    is emitted incrementally, and "json ends" behind it; and "object", all arguments as JSON in place of tags.
     """
 
-    __slots__ = ("_closer", "_depth", "_json", "_key", "_kind", "_opener", "_streams")
+    __slots__ = ("_closer", "_depth", "_json", "_key", "_kind", "_opener", "_short", "_streams")
 
     SAVED: ClassVar[dict[str, Any]] = {
         **TaggedCalls.HELD,
@@ -66,8 +67,11 @@ class ParameterBlock(TaggedCalls):
             "value begins",
             "text",
             "value",
+            "json",
+            "json ends",
             "object",
             "between",
+            "rest",
             "broken",
             "done",
         ],
@@ -77,10 +81,11 @@ class ParameterBlock(TaggedCalls):
         "_depth": Count,
         "_kind": Literal["schema", "string", "json"],
         "_streams": bool,
+        "_short": bool,
         "_json": JsonValue,
     }
 
-    GIVEN = frozenset({"value begins", "text", "object", "broken"})
+    GIVEN = frozenset({"value begins", "text", "json", "object", "rest", "broken"})
 
     def begin(self, opener: str, call: int) -> None:
         """Start a block."""
@@ -91,7 +96,8 @@ class ParameterBlock(TaggedCalls):
         self._depth = 0  # of nested elements of that name
         self._kind = "schema"  # the source of the value's type
         self._streams = False  # the value is emitted incrementally
-        self._json = JsonValue()  # all arguments, if they are an object rather than tags
+        self._short = False  # the value is held only while it is short, because it may be a whole array or object
+        self._json = JsonValue()  # all arguments, if they are an object rather than tags; or a long value
 
     def check(self) -> None:
         """Check a restored state; see `Saved.check`."""
@@ -99,7 +105,7 @@ class ParameterBlock(TaggedCalls):
         style, state = self._style, self._state
         tags = {"key": style.key_closes, "unvalued": style.value_opens, "type": style.type_tags}
         check_restored(bool(tags.get(state, True)), f"the style has no {state!r}")
-        if state in ("value begins", "text", "value"):
+        if state in ("value begins", "text", "value", "json", "json ends"):
             closer = style.value_closes.replace("{}", self._key)
             closers = (closer, *(verbatim + closer for verbatim in style.verbatim[1:]))
             check_restored(bool(style.key_opens) and self._closer in closers, "a value has another end than its tag")
@@ -111,7 +117,7 @@ class ParameterBlock(TaggedCalls):
         """Skippable text: inside a value (in strings, all that JSON does not escape); white space after a call."""
         if self._state == "between":
             return self._end_passage()
-        if self._state == "object":
+        if self._state in ("object", "json"):
             return Passage("", self._json)
         if self._ahead:
             return None
@@ -128,8 +134,11 @@ class ParameterBlock(TaggedCalls):
             return self._string(held)
         if self._state == "first":  # cut short before its parameters
             return [self._named(self._name, held)]
-        if self._state in ("between", "parameters") and not held.strip():
-            return [markup(held)]
+        if self._state in ("value", "rest"):
+            malformed = self._reason if self._state == "rest" else None
+            return [Piece(held, TOOL_CALL, held, call=self.call, malformed=malformed)]
+        if self._state not in ("opened", "name", "tail", "broken") or (self._called and self._state != "broken"):
+            return [markup(held)]  # truncated in its markup
         return [Piece(held, ANSWER, held, malformed=self._reason if self._state == "broken" else CUT_SHORT)]
 
     # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
@@ -239,6 +248,7 @@ class ParameterBlock(TaggedCalls):
         out.append(Piece(self._undecided.take(), TOOL_CALL, key, call=self.call))
         style = self._style
         self._streams, self._depth = as_it_comes, 0
+        self._short = bool(types) and types <= _CONTAINERS and not style.nests
         self._closer = style.value_closes.replace("{}", self._key)
         self._opener = f"{style.nests}<{self._key}>" if style.nests and "string" not in types else ""
         self._state = "value begins" if style.trims or style.verbatim else "text" if as_it_comes else "value"
@@ -269,6 +279,8 @@ class ParameterBlock(TaggedCalls):
             end, closer = find_mark(text, place, (self._opener, self._closer))
         else:
             end, closer = value_end(self._style, self._closer, text, place)
+            if self._short and end - place >= (room := max(0, MAX_HEADER - self._undecided.length)):
+                return self._begin_json(text, place, place + room, out)
         self._undecided.add(text[place:end])
         if not closer:
             return self._wait(text, end)
@@ -282,6 +294,37 @@ class ParameterBlock(TaggedCalls):
         else:
             value = json_of_argument(source, self._types(), tagged=self._kind == "json")
         out.append(Piece(source + closer, TOOL_CALL, value, call=self.call))
+        self._state = "parameters"
+        return end + len(closer)
+
+    def _begin_json(self, text: str, place: int, end: int, out: list[Piece]) -> int:
+        """Emit a value that is long, if it is JSON of an allowed type so far."""
+        self._short = False
+        self._undecided.add(text[place:end])
+        value, held = JsonValue(), str(self._undecided).lstrip()
+        kind = {"[": "array", "{": "object"}.get(held[:1])
+        if kind in self._types() and value.feed(held) == len(held) and not value.done and value.error is None:
+            source = self._undecided.take()
+            out.append(Piece(source, TOOL_CALL, source, call=self.call))
+            self._state, self._json = "json", value
+        return end
+
+    def _in_json(self, text: str, place: int, out: list[Piece]) -> int:
+        end = self._pass_json(self._json, text, place, out)
+        if self._json.error is not None:
+            return self._break(self._json.error, end, out)
+        if self._json.done:
+            self._state = "json ends"
+        return end
+
+    def _json_ends(self, text: str, place: int, out: list[Piece]) -> int:
+        end, closer = value_end(self._style, self._closer, text, place)
+        if text[place:end].strip():
+            return self._break(f"text stands behind the value of {self._key!r:.80}", place, out)
+        self._hold_back(text, place, end + len(closer))
+        if not closer:
+            return self._wait(text, end)
+        out.append(Piece(self._undecided.take(), TOOL_CALL, "", call=self.call))
         self._state = "parameters"
         return end + len(closer)
 
@@ -304,6 +347,8 @@ ParameterBlock.STEPS = {
     "value begins": ParameterBlock._value_begins,
     "text": ParameterBlock._in_text,
     "value": ParameterBlock._in_value,
+    "json": ParameterBlock._in_json,
+    "json ends": ParameterBlock._json_ends,
     "object": ParameterBlock._in_object,
 }
 

@@ -22,10 +22,14 @@ from tokenweir.stream.decode.parsers.base import (
 )
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.grammars import ToolStyle
 
 OTHER_THAN_SPACE = re.compile(r"[^ \t\n\r]").search
 """Search for a character other than JSON white space."""
+
+FENCE = "```"
+"""A tail that arguments may contain, too."""
 
 Step = Callable[[Any, str, int, list[Piece]], int]
 """Method that processes text from a place on, adds pieces to a list, and returns the place of the rest."""
@@ -39,18 +43,20 @@ class SteppedBlock(Saved):
 
     """
 
-    __slots__ = ("_ahead", "_before_end", "_reason", "_schemas", "_state", "_style", "_undecided", "call")
+    __slots__ = ("_ahead", "_before_end", "_called", "_reason", "_schemas", "_state", "_style", "_undecided", "call")
 
     STEPS: ClassVar[Mapping[str, Step]]
-    """The step of each state except "done"; in "broken", the rest of the block is emitted as answer."""
+    """The step of each state except "done"; in "broken", the rest of the block is emitted as answer, and in "rest", the
+    rest of a malformed call as its arguments."""
 
-    GIVEN: ClassVar[frozenset[str]] = frozenset({"broken"})
+    GIVEN: ClassVar[frozenset[str]] = frozenset({"broken", "rest"})
     """The states in which only a possible prefix of markup is held."""
 
     HELD: ClassVar[dict[str, Any]] = {
         "_undecided": HeldText,
         "_ahead": ShortText,
         "_reason": ShortText,
+        "_called": bool,
         "call": CallNumber,
     }
     """The mutable attributes that all these blocks share."""
@@ -75,6 +81,7 @@ class SteppedBlock(Saved):
         self._undecided.replace(opener)
         self._ahead = ""  # not processed yet: a possible prefix of markup
         self._reason = ""  # why the block is malformed
+        self._called = False  # a call of this block has been announced, so its tags are certainly markup
         self.call = call
 
     def leave_opener(self) -> None:
@@ -85,6 +92,7 @@ class SteppedBlock(Saved):
         """Check a restored state; see `Saved.check`."""
         check_restored(not self.done, "a block goes on that has ended")
         check_restored(self._state not in self.GIVEN or not self._undecided.length, "text is held that has been given")
+        check_restored(self._state != "rest" or self._called, "the rest of a call comes before its name")
 
     @property
     def done(self) -> bool:
@@ -130,21 +138,49 @@ class SteppedBlock(Saved):
 
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
         """Emit the rest as answer, up to the end of the block or the start of a call or another block."""
-        style = self._style
+        return self._pass_rest(ANSWER, text, place, out)
+
+    def _rest(self, text: str, place: int, out: list[Piece]) -> int:
+        """Emit the rest of a malformed call as it is written, up to the end of the call or the start of another."""
+        return self._pass_rest(TOOL_CALL, text, place, out)
+
+    def _pass_rest(self, channel: Channel, text: str, place: int, out: list[Piece]) -> int:
+        """Emit malformed text up to the next tag. Closing tags are markup behind a call, and otherwise text."""
+        style, called = self._style, self._called
         begins = (*style.opens, *filter(None, (style.call_opens,)))
-        end, mark = find_mark(text, place, (style.closes or style.call_closes, *begins))
-        if mark not in begins:
-            end += len(mark)
+        ends = tuple(filter(None, (style.closes, style.call_closes)))
+        tails = tuple(tail for tail in style.tails if tail != FENCE)
+        at, mark = find_mark(text, place, (*((*ends, *tails) if called else ends[:1]), *begins))
+        end = at if called or mark in begins else at + len(mark)
         if end > place:
-            out.append(Piece(text[place:end], ANSWER, text[place:end], malformed=self._reason))
-        if mark:
-            self._state = "done" if mark not in begins or mark in style.opens else "opened"
-            return end
-        return self._wait(text, end)
+            number = self.call if channel is TOOL_CALL else 0
+            out.append(Piece(text[place:end], channel, text[place:end], call=number, malformed=self._reason))
+        if not mark:
+            return self._wait(text, at)
+        if mark in begins:
+            self._begin_again(mark)
+            return at
+        if called:
+            out.append(markup(mark))
+        self._state = "between" if called and mark != style.closes else "done"
+        return at + len(mark)
+
+    def _begin_again(self, mark: str) -> None:
+        """Continue before a tag that begins a block or a call."""
+        self._state = "done" if mark in self._style.opens else "opened"
+
+    def _spoil(self, reason: str, out: list[Piece]) -> None:
+        """End a call whose name has been emitted, with the reason; its rest, the held text included, is emitted raw."""
+        out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
+        if self._undecided.length:
+            held = self._undecided.take()
+            out.append(Piece(held, TOOL_CALL, held, call=self.call, malformed=reason))
+        self._state, self._reason = "rest", reason
 
     def _named(self, name: str, source: str) -> Piece:
         """Count a call and return the piece with its name."""
         self.call += 1
+        self._called = True
         return Piece(source, TOOL_CALL, "", name, self.call)
 
     def _pass_json(self, value: JsonValue, text: str, place: int, out: list[Piece]) -> int:

@@ -34,7 +34,7 @@ class TaggedCalls(SteppedBlock):
     """Base class with the steps outside of arguments, whose first state is "parameters".
 
     The states: "opened", before a call; "name", and "tail" up to the end of its tag; "first", before a parameter or the
-    end of the call, when the name has not been emitted; "between", after a call; "broken"; and "done".
+    end of the call, when the name has not been emitted; "between", after a call; "rest"; "broken"; and "done".
     """
 
     __slots__ = ("_after_name", "_empty", "_name")
@@ -182,10 +182,7 @@ class TaggedCalls(SteppedBlock):
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:
         """End a call whose name has been emitted, with the reason why it is malformed."""
-        out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
-        if self._undecided.length:
-            return self._release(reason, place, out)
-        self._state, self._reason = "broken", reason
+        self._spoil(reason, out)
         return place
 
     def _unescaped(self, name: str) -> str:
@@ -198,5 +195,6 @@ TaggedCalls.STEPS = {
     "tail": TaggedCalls._in_tail,
     "first": TaggedCalls._first,
     "between": TaggedCalls._between,
+    "rest": TaggedCalls._rest,
     "broken": TaggedCalls._broken,
 }

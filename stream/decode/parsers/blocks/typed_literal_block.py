@@ -4,7 +4,8 @@
     call:name{zip:<escape>90210<escape>,days:<escape>3<escape>}    FunctionGemma: all values are quoted
 
 A value without a declared type gets the type of its literal. A quoted string is emitted incrementally. A value without
-an opening quote extends to the closing quote or to the next argument.
+an opening quote extends to the closing quote or to the next argument. Models also write JSON in this form, and Python's
+quotes: a key or a value in them is a string if it closes, and a member or an end follows.
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ from tokenweir.stream.decode.parsers.base import (
 )
 from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, json_of, parameter_types, quoted
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
-from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
+from tokenweir.stream.decode.parsers.blocks.literals import MAX_LOOK, json_of_argument, text_of_literal
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE
 
+_QUOTES = "\"'"
+_QUOTED = re.compile(
+    r"""(?:'(?P<single>(?:[^'\\]|\\.)*)'|"(?P<double>(?:[^"\\]|\\.)*)")\s*(?:(?P<after>[,:}\]])|\Z)"""
+    r"""|(?P<cut>'(?:[^'\\]|\\.)*\\?\Z|"(?:[^"\\]|\\.)*\\?\Z)""",
+    re.DOTALL,
+)
 _FOLLOWS = re.compile(r"\s*(?:[}\]]|[^\s\"'<>()\[\]{},:=]+\s*:|(?P<cut>(?:[^\s\"'<>()\[\]{},:=]+\s*)?\Z))")
 
 
@@ -41,18 +48,50 @@ class TypedLiteralBlock(LiteralBlock):
         "_key": ShortText,
     }
 
+    OTHER_QUOTES = _QUOTES
+
     def begin(self, opener: str, call: int) -> None:
         """Start a block."""
         super().begin(opener, call)
         self._key = ""  # of the current argument
 
+    def _first(self, text: str, place: int, out: list[Piece]) -> int:
+        if text[place] in _QUOTES:
+            ends, quoted_text = self._quoted_text(text, place, ":")
+            if not ends:
+                return self._wait(text, place)
+            if quoted_text is not None:
+                self._begin_arguments(out)
+                return place
+        return super()._first(text, place, out)
+
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
+        if text[place] in _QUOTES:
+            ends, key = self._quoted_text(text, place, ":")
+            if not ends:
+                return self._wait(text, place)
+            if key is not None:
+                self._state = "assigns"
+                self._key = key if self._stack == "a" else self._key
+                return place + self._give(text[place : place + ends], quoted(key), out)
         end = super()._in_key(text, place, out)
         if self._state == "assigns" and self._stack == "a":
             self._key = text[place:end]
         return end
 
     def _value(self, text: str, place: int, out: list[Piece]) -> int:
+        if text[place] in _QUOTES:
+            ends, value = self._quoted_text(text, place, ",}]")
+            if not ends:
+                return self._wait(text, place)
+            if value is not None:
+                self._state = "after"
+                types = self._types() if self._stack == "a" else STRING
+                json = json_of(value, types) if self._style.quotes_all else quoted(value)
+                return place + self._give(text[place : place + ends], json, out)
+            if ends > MAX_LOOK:  # a long string
+                self._state, self._quote, self._is_key = "text", text[place], False
+                return place + self._give(text[place], '"', out)
         quote, _ = mark_at(text, place, self._style.quotes)
         if not (quote and self._style.quotes_all and self._stack == "a" and self._types() != STRING):
             return super()._value(text, place, out)
@@ -73,6 +112,28 @@ class TypedLiteralBlock(LiteralBlock):
         out.append(Piece(self._undecided.take() + quote, TOOL_CALL, value or quoted(self._word), call=self.call))
         self._state = "after"
         return end + len(quote)
+
+    def _quoted_text(self, text: str, place: int, after: str) -> tuple[int, str | None]:
+        """Read text in the quotes of JSON or Python, and look at what follows it.
+
+        Returns:
+            The length with the quotes, more than `MAX_LOOK` for text that has not ended within it, and 0 if more text is
+            needed; and the text, or None if it does not end before one of the characters `after`.
+
+        """
+        text = text[place : place + MAX_LOOK]
+        block, closer, _ = text.partition(self._style.closes)
+        found = _QUOTED.match(block)
+        if found is None or (closer and found["after"] is None):
+            return 1, None
+        if found["after"] is None and len(text) < MAX_LOOK:
+            return 0, None
+        if found["cut"] is not None:
+            return MAX_LOOK + 1, None
+        if not found["after"] or found["after"] not in after:
+            return 1, None
+        kind = "single" if found["double"] is None else "double"
+        return found.end(kind) + 1, text_of_literal(text[: found.end(kind) + 1])
 
     def _word_end(self, text: str, place: int) -> tuple[int, str, bool]:
         """Return the end of a value without an opening quote, the quote there, and whether the end is certain."""
@@ -121,6 +182,7 @@ class TypedLiteralBlock(LiteralBlock):
 
 TypedLiteralBlock.STEPS = {
     **LiteralBlock.STEPS,
+    "first": TypedLiteralBlock._first,
     "key": TypedLiteralBlock._in_key,
     "value": TypedLiteralBlock._value,
     "word": TypedLiteralBlock._in_word,

@@ -96,15 +96,13 @@ def test_the_name_goes_out_with_the_first_character_of_the_arguments():
     [
         ("Hello world", "Hello world", "'assistantHello w' is no header of a message"),
         ("<|channel|>comment<|message|>x", None, "'assistant<|channel|>comment' is no header of a message"),
-        ("<|channel|>analysis foo bar<|message|>x", None, "'assistant<|channel|>analysis foo bar' is no header of a"),
+        ("<|channel|>analysis foo bar<|message|>x", None, "'assistant<|channel|>analysis foo b' is no header of a"),
         ("<|channel|>analysis", None, "the answer ends inside a header"),
-        ("<|channel|>analysis<|en", None, "the answer ends inside a header"),
+        ("<|channel|>analysis<|en", None, "'assistant<|channel|>analysis<' is no header of a message"),
+        ("<|channel|>commentary is a channel", None, "'assistant<|channel|>commentary is a' is no header of a message"),
         ("<|channel|>final<|end|>", "<|channel|>final", "<|end|> stands in a header"),
         ("<|channel|>a<|channel|>final<|message|>b", "<|channel|>ab", "<|channel|> stands in a header"),
         ("<|start|>user<|message|>Hi", None, "'user' is no header of a message"),
-        (" to=functions.f<|message|>text", None, "'t' stands where the arguments should begin"),
-        (" to=functions.f<|message|>", None, "the answer ends inside a tool call"),
-        (" to=functions.f<|message|><|end|>", " to=functions.f<|message|>", "the call has no arguments"),
         ("<|message|>a<|end|>\n b<|start|>assistant<|message|>c", "abc", "'b' stands outside of a message"),
         ("<|channel|>" + "x" * MAX_HEADER, None, "'assistant<|channel|>xxx"),
     ],
@@ -121,18 +119,30 @@ def test_what_is_no_message_comes_out_as_text_with_the_reason(text, surfaced, re
 
 
 @pytest.mark.parametrize(
-    ("arguments", "reason", "rest"),
+    ("arguments", "told", "reason", "answer"),
     [
-        ('{"a": 1,}<|call|>', "'}' cannot stand here in the JSON", "}"),
-        ('{"a": 1<|call|>', "the JSON is not closed", ""),
-        ('{"a": 1<|start|>assistant<|message|>b', "the JSON is not closed", "b"),
+        ('{"a": 1,}<|call|>', '{"a": 1,}', "'}' cannot stand here in the JSON", ""),
+        ('{"a": 1<|call|>', '{"a": 1', "the JSON is not closed", ""),
+        ('{"a": 1<|start|>assistant<|message|>b', '{"a": 1', "the JSON is not closed", "b"),
+        ("print(1)<|call|>", "print(1)", "'p' stands where the arguments should begin", ""),
+        ("<|end|>", "", "the call has no arguments", ""),
     ],
 )
-def test_arguments_that_are_no_json(arguments, reason, rest):
+def test_arguments_that_are_no_json(arguments, told, reason, answer):
     got = split(" to=functions.f<|channel|>commentary<|message|>" + arguments)
-    assert [(name, state) for name, _, state in got["calls"]] == [("f", "malformed")]
+    assert got["calls"] == [("f", told, "malformed")]
     assert got["why"] == [reason]
-    assert got["answer"] == rest
+    assert got["answer"] == answer
+
+
+def test_a_call_without_arguments_at_the_end_is_open():
+    got = split(" to=functions.f<|message|>")
+    assert (got["answer"], got["calls"], got["why"]) == ("", [("f", "", "open")], [])
+
+
+def test_a_brace_too_many_is_markup():
+    got = split(" to=functions.f<|message|>{}}\n}<|call|>")
+    assert (got["answer"], got["calls"], got["why"]) == ("", [("f", "{}", "complete")], [])
 
 
 def test_text_after_arguments():

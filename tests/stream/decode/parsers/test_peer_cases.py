@@ -243,7 +243,6 @@ CASES = [
     (None, "apertus", False, '<|tools_prefix|>[{"count": {"of": 3}}]', "", "", [COUNT]),
     # other markup
     ("seed-oss", "seed-oss", False, '<seed:think>Hm</seed:think>\n<seed:tool_call>\n<function=look>\n<parameter=at>a = "1":\n    b\n</parameter>\n</function>\n</seed:tool_call>', "Hm", "", [("look", {"at": 'a = "1":\n    b\n'})]),
-    ("think", "lfm2", False, "<think>Say <|tool_call_start|>[now()]<|tool_call_end|> hm</think><|tool_call_start|>[count(of=3)]<|tool_call_end|>", "Say <|tool_call_start|>[now()]<|tool_call_end|> hm", "", [COUNT]),
     (None, "lfm2", False, r'So.<|tool_call_start|>[look(at="a\n\t\"b\""), now()]<|tool_call_end|>', "", "So.", [("look", {"at": 'a\n\t"b"'}), ("now", {})]),
     ("minicpm4", "minicpm4", False, '<|thought_start|>\nHm\n<|thought_end|>\n<|tool_call_start|>\n```python\ncount(of=3)\nlook(at="a ```b")\n```\n<|tool_call_end|>\nSo.', "Hm", "So.", [COUNT, ("look", {"at": "a ```b"})]),
     (None, "yandexgpt", False, 'So.\n[TOOL_CALL_START]count\n{"of": 3}', "", "So.", [COUNT]),
@@ -305,10 +304,14 @@ MODEL_WROTE = (
 SCHEMA_LESS = "a parameter without a declared type is JSON if its text is JSON"
 NO_NAME = "an id is no name: which function is meant is not guessed from the arguments"
 
+LFM2 = "<|tool_call_start|>[now()]<|tool_call_end|>"
+
 # As above, with what others expect and the reason.
 ON_PURPOSE = [
     ("mistral", "mistral", False, '[THINK]Say [TOOL_CALLS]now[ARGS]{} hm[/THINK][TOOL_CALLS]count[ARGS]{"of": 3}',
      ("Say [TOOL_CALLS]now[ARGS]{} hm", "", [COUNT]), ("Say", "hm", [("now", {}), COUNT]), INSIDE_THINKING),
+    ("think", "lfm2", False, f"<think>Say {LFM2} hm</think><|tool_call_start|>[count(of=3)]<|tool_call_end|>",
+     (f"Say {LFM2} hm", "", [COUNT]), ("Say", "hm", [("now", {}), COUNT]), INSIDE_THINKING),
     ("think", "hermes", True, f"Say {HERMES} hm\n</think>\n\n{HERMES_2}",
      (f"Say {HERMES} hm", "", [LOOK]), ("Say", "hm", [COUNT, LOOK]), INSIDE_THINKING),
     ("think", "qwen3-coder", True, "Hm</think>So.</think> It is.",
@@ -330,7 +333,7 @@ ON_PURPOSE = [
     ("think", "qwen3-coder", False, xml("count", ("of", "none")), ("", "", [("count", {"of": None})]),
      ("", "", [("count", {"of": "none"})]), STAYS),
     (None, "kimi-k2", False, SECTION + kimi(("0", '{"at": "Bern"}')) + SECTION_END,
-     ("", "", [LOOK]), ("", SECTION + kimi(("0", '{"at": "Bern"}')), []), NO_NAME),
+     ("", "", [LOOK]), ("", SECTION + kimi(("0", '{"at": "Bern"}')) + SECTION_END, []), NO_NAME),
 ]  # fmt: skip
 """llama.cpp's Ministral and Reka cases, vLLM's call by number; then cases of vLLM and SGLang, with another content each."""
 

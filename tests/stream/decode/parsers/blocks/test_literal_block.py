@@ -192,8 +192,8 @@ def test_words_without_quotes_are_strings_where_the_style_says_so():
         got = split(TOOL_STYLES["gemma4"], f"<|tool_call>call:f{{{written}}}<tool_call|>")
         assert [(json.loads(text), end) for _, text, end in got["calls"]] == [(meant, "complete")]
     got = split(TOOL_STYLES["lfm2"], "<|tool_call_start|>[f(x=Berlin)]<|tool_call_end|>")
-    assert got["calls"] == [("f", '{"x": ', "malformed")]
-    assert got["why"] == ["'Berlin' is no value"]
+    assert got["calls"] == [("f", '{"x": Berlin)]', "malformed")]
+    assert (got["answer"], got["why"]) == ("", ["'Berlin' is no value"])
 
 
 def test_arguments_nested_too_deeply_break_the_call():

@@ -123,14 +123,14 @@ def test_arguments_may_be_one_object_in_place_of_tags(style):
     ]
     for text, call in zip(
         written,
-        [('\n{"a": ["</x>", 1]}'.strip(), "complete"), ('{"a": 1', "malformed"), ('{"a": tru', "malformed")],
+        [('\n{"a": ["</x>", 1]}'.strip(), "complete"), ('{"a": 1', "malformed"), ('{"a": tru}', "malformed")],
         strict=True,
     ):
         whole = run(parser(style), [text])
         assert run(parser(style), list(text)) == whole
         got = told(whole)
         assert [said[1:] for said in got["calls"]] == [call]
-        assert got["answer"] == "" or call[1] == "malformed"
+        assert got["answer"] == ""
     check_passing(lambda: parser(style), [written[0][:40], written[0][40:]], written[0])
 
 
@@ -222,8 +222,8 @@ def test_one_line_end_at_each_end_of_a_value_is_none_of_it():
         ),
         (
             "<function=f><parameter=count>1</parameter>word</function></tool_call>",
-            [("f", '{"count": 1', "malformed")],
-            "word</function></tool_call>",
+            [("f", '{"count": 1word', "malformed")],
+            "",
             "'w' stands where a parameter should",
         ),
     ],
@@ -258,7 +258,7 @@ def test_names_and_keys_that_never_end_are_let_go():
     long = "<function=" + "x" * 3000
     assert split(QWEN, long)["answer"] == long
     got = split(QWEN, "<function=f><parameter=" + "x" * 3000)
-    assert got["calls"] == [("f", "", "malformed")]
+    assert got["calls"] == [("f", "<parameter=" + "x" * 3000, "malformed")]
 
 
 def test_a_style_without_its_tags_is_refused():

@@ -1,0 +1,259 @@
+"""Calls that models write wrongly, or that are cut short: nothing of their markup reaches the answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from splitting import cut, run, told
+
+from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
+from tokenweir.templates.styles.reasoning import style_of
+from tokenweir.templates.styles.tools import tool_style_of
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "tags": {"type": "array"}, "d": {"type": "object"}},
+}
+TOOLS = [{"name": "get_weather", "parameters": PARAMETERS}, {"name": "now", "parameters": {"type": "object"}}]
+
+
+def splitter(calls, thinking=None, tools=TOOLS, inside=False):
+    styles = Styles(style_of(thinking) if thinking else None, tool_style_of(calls))
+    return make_splitter(styles, tools, inside=inside)
+
+
+def split(style, text, **options):
+    """Split an answer whole, character by character and in pairs, which must be the same."""
+    whole = run(splitter(style, **options), [text])
+    assert run(splitter(style, **options), list(text)) == whole
+    assert run(splitter(style, **options), cut(text, range(0, len(text), 2))) == whole
+    return told(whole)
+
+
+def calls_of(got):
+    return [(name, json.loads(arguments)) for name, arguments, end in got["calls"] if end == "complete"]
+
+
+def test_the_recorded_cases(data):
+    for case in json.loads(data("parser-cases/malformed.json").read_text()):
+        tools = [] if case["id"] == "pythonic-code-without-schemas" else case["tools"]
+        options = {"thinking": case["thinking"], "tools": tools, "inside": case["inside"]}
+        got, expected = split(case["calls_style"], case["text"], **options), case["expected"]
+        assert got["answer"].strip() == expected["content"].strip(), case["id"]
+        assert got["thinking"].strip() == expected["reasoning"].strip(), case["id"]
+        if expected["calls"] == [["get_weather", None]]:  # cut short
+            assert [(name, end) for name, _, end in got["calls"]] == [("get_weather", "open")], case["id"]
+        else:
+            assert [list(call) for call in calls_of(got)] == expected["calls"], case["id"]
+
+
+# -- every style -------------------------------------------------------------------------------------------------------
+
+SAMPLES = {
+    "hermes": '<tool_call>\n{"name": "get_weather", "arguments": {"city": "A", "tags": ["b"]}}\n</tool_call>',
+    "mistral": '[TOOL_CALLS]get_weather[ARGS]{"city": "A", "tags": ["b"]}',
+    "kimi-k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
+    '{"city": "A", "tags": ["b"]}<|tool_call_end|><|tool_calls_section_end|>',
+    "deepseek": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n"
+    '{"city": "A", "tags": ["b"]}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    "cohere": '<|START_ACTION|>[{"tool_name": "get_weather", "parameters": {"city": "A", "tags": ["b"]}}]<|END_ACTION|>',
+    "apertus": '<|tools_prefix|>[{"get_weather": {"city": "A", "tags": ["b"]}}]<|tools_suffix|>',
+    "gemma4": '<|tool_call>call:get_weather{city:<|"|>A<|"|>,tags:[<|"|>b<|"|>]}<tool_call|>',
+    "lfm2": "<|tool_call_start|>[get_weather(city='A', tags=['b'])]<|tool_call_end|>",
+    "olmo3": "<function_calls>get_weather(city='A', tags=['b'])</function_calls>",
+    "qwen3-coder": "<tool_call>\n<function=get_weather>\n<parameter=city>\nA\n</parameter>\n"
+    '<parameter=tags>\n["b"]\n</parameter>\n</function>\n</tool_call>',
+    "glm": "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>A</arg_value>\n<arg_key>tags</arg_key>\n"
+    '<arg_value>["b"]</arg_value>\n</tool_call>',
+    "harmony": ' to=functions.get_weather<|channel|>commentary json<|message|>{"city": "A", "tags": ["b"]}<|call|>',
+}
+WHOLE = ("get_weather", {"city": "A", "tags": ["b"]})
+PARTS = ["{", "}", "[", "]", "(", ")", '"', "'", ",", ":", "\\", "<", "x", " ", "\n", "null", "</", "`"]
+
+
+def value_of(text):
+    """Where the first value stands."""
+    return text.rindex("A", 0, text.index("tags"))
+
+
+@pytest.mark.parametrize("style", SAMPLES)
+def test_a_sample_is_a_call(style):
+    got = split(style, SAMPLES[style])
+    assert (calls_of(got), got["answer"], got["why"]) == ([WHOLE], "", [])
+
+
+@given(st.sampled_from(list(SAMPLES)), st.data())
+def test_a_call_that_has_begun_shows_no_markup_however_it_goes_on(style, data):
+    text = SAMPLES[style]
+    place = data.draw(st.integers(value_of(text), len(text)))
+    removed = data.draw(st.integers(0, 3))
+    added = "".join(data.draw(st.lists(st.sampled_from(PARTS), max_size=3)))
+    broken = text[:place] + added + text[place + removed :]
+    whole = run(splitter(style), [broken])
+    assert run(splitter(style), cut(broken, data.draw(st.lists(st.integers(0, 300), max_size=6)))) == whole
+    got = told(whole)
+    assert got["calls"][0][0] == "get_weather"
+    calls = tool_style_of(style)
+    for mark in (*calls.opens, calls.closes, calls.call_opens, calls.call_closes, "<|call|>", "<|message|>"):
+        assert not mark or mark not in got["answer"]
+
+
+@given(st.sampled_from(list(SAMPLES)), st.data())
+def test_a_call_cut_short_adds_nothing_to_the_answer(style, data):
+    text = SAMPLES[style]
+    end = data.draw(st.integers(value_of(text), len(text)))
+    got = told(run(splitter(style), [text[:end]]))
+    assert got["answer"] == ""
+    assert [name for name, *_ in got["calls"]] == ["get_weather"]
+    assert got["why"] == []
+
+
+@pytest.mark.parametrize("style", ["hermes", "mistral", "kimi-k2", "deepseek", "cohere", "apertus", "harmony"])
+@pytest.mark.parametrize("brace", ["}", "}}", "\n}"])
+def test_braces_too_many_are_markup(style, brace):
+    end = SAMPLES[style].rindex("}") + 1
+    got = split(style, SAMPLES[style][:end] + brace + SAMPLES[style][end:])
+    assert (calls_of(got), got["answer"].strip(), got["why"]) == ([WHOLE], "", [])
+
+
+@pytest.mark.parametrize("style", ["hermes", "cohere", "apertus"])
+def test_an_object_without_its_last_brace_is_a_call(style):
+    end = SAMPLES[style].rindex("}")
+    got = split(style, SAMPLES[style][:end] + SAMPLES[style][end + 1 :])
+    assert (calls_of(got), got["answer"], got["why"]) == ([WHOLE], "", [])
+
+
+@pytest.mark.parametrize(
+    ("style", "text", "calls"),
+    [
+        ("mistral", "[TOOL_CALLS]now[ARGS]", [("now", "", "open")]),
+        ("mistral", "[TOOL_CALLS]now[ARGS][TOOL_CALLS]now[ARGS]{}", [("now", "{}", "complete")] * 2),
+        ("functionary", "<function=now></function>", [("now", "{}", "complete")]),
+        ("harmony", " to=functions.now<|message|><|call|>", [("now", "{}", "complete")]),
+        (
+            "plamo3",
+            (
+                "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>now"
+                "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:end_tool_arguments:plamo|>"
+                "<|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>"
+            ),
+            [("now", "{}", "complete")],
+        ),
+    ],
+)
+def test_empty_arguments_are_an_empty_object(style, text, calls):
+    got = split(style, text)
+    assert (got["calls"], got["answer"]) == (calls, "")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("{'a', 'b'}", ["a", "b"]),
+        ("{1, 2,}", [1, 2]),
+        ("{'a'}", ["a"]),
+        ("{(1, 2), 'x'}", [[1, 2], "x"]),
+        ("{}", {}),
+        ("{'a': {1}}", {"a": [1]}),
+        ("[{'a, b': 1}, {'c, d'}]", [{"a, b": 1}, ["c, d"]]),
+    ],
+)
+def test_sets_of_python_are_lists(value, expected):
+    got = split("lfm2", f"<|tool_call_start|>[get_weather(tags={value})]<|tool_call_end|>So.")
+    assert (calls_of(got), got["answer"]) == ([("get_weather", {"tags": expected})], "So.")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ('tags:["a","b\\n"]', {"tags": ["a", "b\n"]}),
+        ("tags:['a, b', \"c: d\"]", {"tags": ["a, b", "c: d"]}),
+        ('d:{"a":"x","b":1}', {"d": {"a": "x", "b": 1}}),
+        ('"city":"Paris","d":{"k":["v"]}', {"city": "Paris", "d": {"k": ["v"]}}),
+        ("city:'Paris'", {"city": "Paris"}),
+        ("city:'tis the season,days:3", {"city": "'tis the season", "days": 3}),
+        ('city:"Old" Town,days:3', {"city": '"Old" Town', "days": 3}),
+        ('city:"' + "x" * 3000 + '"', {"city": "x" * 3000}),
+        ('city:<|"|>say "hi", x<|"|>', {"city": 'say "hi", x'}),
+    ],
+)
+def test_gemma_may_write_json(written, expected):
+    got = split("gemma4", f"<|tool_call>call:get_weather{{{written}}}<tool_call|>So.")
+    assert (calls_of(got), got["answer"], got["why"]) == ([("get_weather", expected)], "So.", [])
+
+
+@pytest.mark.parametrize(("style", "closer"), [("gemma4", "<tool_call|>"), ("hermes", "</tool_call>")])
+def test_the_end_of_a_block_may_stand_twice(style, closer):
+    got = split(style, SAMPLES[style] + closer + closer + "Done." + closer)
+    assert (calls_of(got), got["answer"]) == ([WHOLE], "Done." + closer)
+
+
+def test_a_block_of_code_hides_tags_of_thinking():
+    for fence in ("```", "````md", "  ```"):
+        text = f"So:\n{fence}\n<think>\nx\n</think>\n{fence.strip('md')}\n<think>y</think>z"
+        got = split("hermes", text, thinking="think")
+        assert (got["thinking"], got["answer"]) == ("y", text.replace("<think>y</think>", ""))
+    got = split("hermes", "`````\n```\n<think>\n`````\n<think>y</think>z", thinking="think")
+    assert (got["thinking"], got["answer"]) == ("y", "`````\n```\n<think>\n`````\nz")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["`", "``", "```", "````", "\n", " ", "\u3000", "a", "<think>", "</think>", "<tool_call>"])
+    )
+)
+def test_blocks_of_code_do_not_depend_on_the_cutting(parts):
+    text = "".join(parts)
+    assert run(splitter("hermes", "think"), list(text)) == run(splitter("hermes", "think"), [text])
+
+
+def test_code_in_brackets_is_no_call_unless_it_names_a_tool():
+    text = "```python\nprint([f(a=1) for x in y])\n```"
+    assert split("pythonic", text, tools=[])["answer"] == text
+    got = split("pythonic", "Now. [get_weather(city='A')]")
+    assert (calls_of(got), got["answer"]) == ([("get_weather", {"city": "A"})], "Now. ")
+
+
+# -- how much is held back ---------------------------------------------------------------------------------------------
+
+
+def most_held(style, text, **options):
+    parser, most = splitter(style, **options), 0
+    for char in text:
+        parser.feed(char)
+        most = max(most, len(parser.held))
+    return most
+
+
+@pytest.mark.parametrize(
+    ("style", "opener"),
+    [
+        ("harmony", "<|channel|>commentary"),
+        ("kimi-k2", "<|tool_call_begin|>"),
+        ("plamo3", "<|plamo:begin_tool_request:plamo|>"),
+    ],
+)
+def test_a_mention_of_markup_is_held_for_a_few_words(style, opener):
+    text = f"<|message|>The text {opener} is what begins a call, and more words follow it. " + "words " * 300
+    assert most_held(style, text) <= len(opener) + 12
+    assert split(style, text)["calls"] == []
+
+
+def test_a_long_array_goes_out_as_it_comes():
+    value = json.dumps([{"text": "</x> é", "n": n} for n in range(200)])
+    text = f"<tool_call>\n<function=get_weather>\n<parameter=tags>\n{value}\n</parameter>\n</function>\n</tool_call>"
+    assert most_held("qwen3-coder", text) <= 1100
+    assert calls_of(split("qwen3-coder", text)) == [("get_weather", {"tags": json.loads(value)})]
+    python = str(json.loads(value))
+    assert calls_of(split("qwen3-coder", text.replace(value, python))) == [("get_weather", {"tags": json.loads(value)})]
+
+
+def test_a_long_array_that_breaks_is_malformed():
+    value = json.dumps(list(range(500)))[:-1] + ", }"
+    text = f"<tool_call>\n<function=get_weather>\n<parameter=tags>\n{value}\n</parameter>\n</function>\n</tool_call>"
+    got = split("qwen3-coder", text + "So.")
+    assert [end for *_, end in got["calls"]] == ["malformed"]
+    assert got["answer"] == "So."
