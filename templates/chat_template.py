@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -20,6 +21,9 @@ from tokenweir.templates.continuation import TAG, cut_at_tag
 from tokenweir.templates.files import read_template_files
 from tokenweir.templates.messages import ROLES, Messages
 from tokenweir.templates.prompt import Prompt
+from tokenweir.templates.styles.grammars import ToolStyle
+from tokenweir.templates.styles.reasoning import ReasoningStyle
+from tokenweir.templates.styles.response_template import NAME, reasoning_of, tool_style_of_template
 from tokenweir.templates.styles.shown import content_tags, shown_reasoning, shown_tools
 
 # What control tokens look like, for templates whose tokenizer is not known.
@@ -64,6 +68,7 @@ class ChatTemplate:
         guard: bool = True,
         extra_roles: Iterable[str] = (),
         clock: Callable[[], datetime] = datetime.now,
+        response_template: Mapping[str, object] | None = None,
     ) -> None:
         """Compile a template.
 
@@ -76,6 +81,8 @@ class ChatTemplate:
             guard: Off, user text may become control tokens. Only for messages that are trusted throughout.
             extra_roles: Roles to accept beside system, developer, user, assistant, tool and function.
             clock: The time that the template's `strftime_now` tells.
+            response_template: The model's `response_template` in the form of transformers, which describes its answers: the
+                first source of `reasoning` and `tool_style`.
 
         Raises:
             TemplateError: The source is too long or not valid.
@@ -98,6 +105,7 @@ class ChatTemplate:
             ("guard", guard),
             ("extra_roles", extra_roles),
             ("clock", clock),
+            ("response_template", json.dumps(response_template)),
         )
         self._filename = f"chat template {name!r}"
         self._template = Template(source, self._filename)
@@ -111,6 +119,7 @@ class ChatTemplate:
         self._thinking_tags = content_tags(source)
         self._roles = ROLES | frozenset(extra_roles)
         self._clock = clock
+        self._response_template = response_template
         self._capabilities = TemplateCapabilities(self._template, source, self.special_tokens, clock)
 
     def __reduce__(self) -> tuple[Callable[..., ChatTemplate], tuple[object, ...]]:
@@ -149,7 +158,7 @@ class ChatTemplate:
             name=name,
             special_tokens=files.special_tokens if special_tokens is None else special_tokens,
             control_tokens=files.control_tokens if control_tokens is None else control_tokens,
-            **options,
+            **{"response_template": files.response_template} | options,
         )
 
     @classmethod
@@ -169,6 +178,7 @@ class ChatTemplate:
         source = _choose(tokenizer.spec.chat_templates, name, "the tokenizer")
         options.setdefault("special_tokens", tokenizer.spec.special_roles)
         options.setdefault("control_tokens", tokenizer.control_texts)
+        options.setdefault("response_template", tokenizer.spec.response_template)
         return cls(source, name=name, **options)
 
     @property
@@ -182,13 +192,20 @@ class ChatTemplate:
         return self._capabilities.argument_form
 
     @cached_property
-    def reasoning(self) -> str | None:
-        """The style of the thinking that the template shows, such as `"think"`; None if it shows none."""
+    def reasoning(self) -> str | ReasoningStyle | None:
+        """The style of the thinking that the template shows, such as `"think"`; None if it shows none.
+
+        A model's `response_template` takes precedence. A style that it alone describes is an object rather than a name.
+        """
+        if (style := reasoning_of(self._response_template)) is not None:
+            return style if style.name == NAME else style.name
         return shown_reasoning(self._capabilities.shown)
 
     @cached_property
-    def tool_style(self) -> str | None:
+    def tool_style(self) -> str | ToolStyle | None:
         """Likewise the style of the tool calls, such as `"hermes"`."""
+        if (style := tool_style_of_template(self._response_template)) is not None:
+            return style if style.name == NAME else style.name
         return shown_tools(self._capabilities.shown)
 
     @cached_property
@@ -292,7 +309,9 @@ def _unpickled(
     given: tuple[tuple[str, Any], ...],
 ) -> ChatTemplate:
     """The template of a pickle."""
-    return kind(source, special_tokens=dict(special_tokens), name=name, **dict(given))
+    options = dict(given)
+    options["response_template"] = json.loads(options["response_template"])
+    return kind(source, special_tokens=dict(special_tokens), name=name, **options)
 
 
 def _choose(templates: Mapping[str, str], name: str, owner: str) -> str:

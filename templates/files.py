@@ -29,12 +29,14 @@ class TemplateFiles(Struct, frozen=True):
         templates: Name to Jinja source.
         special_tokens: `bos_token` and the like to their text.
         control_tokens: The texts of the tokens that control the model; None if no file tells.
+        response_template: How transformers parses an answer; None if no file tells.
 
     """
 
     templates: Mapping[str, str]
     special_tokens: Mapping[str, str] = {}
     control_tokens: tuple[str, ...] | None = None
+    response_template: Mapping[str, object] | None = None
 
 
 class _AddedTokens(Struct):
@@ -60,7 +62,8 @@ def read_template_files(path: Path) -> TemplateFiles:
             listed = tuple(msgspec.json.decode(tokenizer.read_bytes(), type=_AddedTokens).added_tokens)
         beside = read_beside(TokenizerSpec(model=BPE(vocab={}, merges=[]), added_tokens=listed or ()), path)
         if listed is None and any(next(path.glob(pattern), None) for pattern in _OTHERS):
-            return _with_tokenizer(path, beside.chat_templates)
+            inside = _with_tokenizer(path, beside.chat_templates)
+            return replace(inside, response_template=beside.response_template)
     except TokenizerFileError:
         raise
     except OSError as error:
@@ -68,7 +71,7 @@ def read_template_files(path: Path) -> TemplateFiles:
     except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
         raise TokenizerFileError(f"{path}: {error}") from error
     control = tuple(dict.fromkeys(control_texts(beside.added_tokens))) if beside.added_tokens else None
-    return TemplateFiles(beside.chat_templates, beside.special_roles, control)
+    return TemplateFiles(beside.chat_templates, beside.special_roles, control, beside.response_template)
 
 
 def _with_tokenizer(folder: Path, templates: Mapping[str, str]) -> TemplateFiles:

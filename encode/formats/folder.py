@@ -78,6 +78,7 @@ def read_beside(spec: TokenizerSpec, folder: Path, *, tokenizer_config: bool = T
         spec,
         eos_ids=tuple(sorted({*spec.eos_ids, *eos})),
         chat_templates={**spec.chat_templates, **templates},
+        response_template=found if isinstance(found := config.get("response_template"), dict) else None,
         vocab_size=_count(text_model, "vocab_size"),
     )
 

@@ -159,6 +159,7 @@ class TokenizerSpec(Struct, frozen=True, kw_only=True):
             has it.
         add_eos: The files' `add_eos_token`; likewise.
         chat_templates: Name to Jinja source; `default` is the plain one.
+        response_template: How transformers parses an answer, as tokenizer_config.json has it; None without one.
         truncation: As the file has it; reported, never applied.
         padding: As the file has it; reported, never applied.
         vocab_size: The model's number of embedding rows where the config says; ids below it that name no token
@@ -179,6 +180,7 @@ class TokenizerSpec(Struct, frozen=True, kw_only=True):
     add_bos: bool | None = None
     add_eos: bool | None = None
     chat_templates: Mapping[str, str] = {}
+    response_template: Mapping[str, object] | None = None
     truncation: Mapping[str, object] | None = None
     padding: Mapping[str, object] | None = None
     vocab_size: int | None = None

@@ -6,4 +6,5 @@ A row of a table is a style:
     tools.py        those of tool calls, made of what grammars.py has; tagged.py is the part with tagged parameters
     names.py        a style by its name, or by that of a family of models
     shown.py        which styles a template shows
+    response_template.py    which styles a checkpoint's `response_template` describes
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.reasoning import MESSAGES, STYLES, ReasoningStyle
-from tokenweir.templates.styles.tools import TOOL_STYLES
+from tokenweir.templates.styles.tools import TOOL_STYLES, tool_style_of
 
 
 def shown_reasoning(text: str) -> str | None:
@@ -42,7 +43,7 @@ def shown_tools(text: str) -> str | None:
     return None
 
 
-def style_of_answer(shown: str | None, tools: object) -> str | None:
+def style_of_answer(shown: str | ToolStyle | None, tools: object) -> str | ToolStyle | None:
     """Choose how to look for calls in an answer.
 
     Args:
@@ -55,4 +56,4 @@ def style_of_answer(shown: str | None, tools: object) -> str | None:
     """
     if tools:
         return shown or "auto"
-    return shown if shown is not None and TOOL_STYLES[shown].answers else None
+    return shown if shown is not None and tool_style_of(shown).answers else None

@@ -1,0 +1,226 @@
+"""Styles from a checkpoint's `response_template`; transformers' own parser is the reference."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokenweir import ChatTemplate
+from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
+from tokenweir.stream.events.deltas import Channel
+from tokenweir.templates.styles.response_template import NAME, reasoning_of, tool_style_of_template
+
+parse_response = pytest.importorskip("transformers.utils.chat_parsing", reason="needs transformers 5.13").parse_response
+
+CALL = {"type": "function", "function": "{content}"}
+NAMED = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}
+
+
+def template(content, tool_calls=None, thinking=None):
+    fields = {"thinking": thinking, "tool_calls": tool_calls, "content": content}
+    return {
+        "defaults": {"role": "assistant"},
+        "start_anchor": "<|im_start|>assistant\n",
+        "fields": {name: field for name, field in fields.items() if field is not None},
+    }
+
+
+PLAIN = {"close": "<|im_end|>"}
+THINK = {"open": "<think>", "close": "</think>"}
+
+
+def json_call(opener, closer, name="name", arguments="arguments"):
+    return lambda call: f"{opener}{json.dumps({name: call[0], arguments: call[1]})}{closer}"
+
+
+def qwen_xml(call):
+    parameters = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in call[1].items())
+    return f"<tool_call>\n<function={call[0]}>\n{parameters}</function>\n</tool_call>"
+
+
+def python_call(call):
+    return "<calls>[" + call[0] + "(" + ", ".join(f"{key}={value!r}" for key, value in call[1].items()) + ")]</calls>"
+
+
+# A template; the styles it selects; how an answer is written: thinking, a call, and the answer's text.
+CASES = {
+    "SmolLM3": (
+        template(
+            PLAIN,
+            {"open": "<tool_call>", "close": "</tool_call>", "repeats": True, "content": "json", "transform": CALL},
+            THINK,
+        ),
+        ("think", "hermes"),
+        lambda thought: f"<think>\n{thought}\n</think>\n",
+        json_call("<tool_call>\n", "\n</tool_call>"),
+    ),
+    "Qwen3-Coder": (
+        template(
+            PLAIN,
+            {
+                "open_pattern": r"<tool_call>\s*<function=(?P<name>\w+)>",
+                "close": "</tool_call>",
+                "repeats": True,
+                "content": "xml-inline",
+                "content_args": {
+                    "tag_pattern": r"<parameter=(?P<key>\w+)>\s*(?P<value>.*?)\s*</parameter>",
+                    "value_parser": {"name": "json", "args": {"allow_non_json": True}},
+                },
+                "transform": NAMED,
+            },
+            THINK,
+        ),
+        ("think", "qwen3-coder"),
+        lambda thought: f"<think>\n{thought}\n</think>\n",
+        qwen_xml,
+    ),
+    "gpt-oss": (
+        template(
+            {"open": "<|channel|>final<|message|>", "close": ["<|end|>", "<|return|>"]},
+            {
+                "open_pattern": r"<\|channel\|>commentary to=functions\.(?P<name>\w+).*?<\|message\|>",
+                "close": "<|call|>",
+                "repeats": True,
+                "content": "json",
+                "transform": NAMED,
+            },
+            {"open": "<|channel|>analysis<|message|>", "close": "<|end|>"},
+        ),
+        ("harmony", "harmony"),
+        lambda thought: f"<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant",
+        lambda call: (
+            f"<|channel|>commentary to=functions.{call[0]} <|constrain|>json<|message|>{json.dumps(call[1])}<|call|>"
+            "<|start|>assistant"
+        ),
+    ),
+    "Cohere": (
+        template(
+            {"open": "<|START_RESPONSE|>", "close": "<|END_RESPONSE|>"},
+            {
+                "open": "<|START_ACTION|>",
+                "close": "<|END_ACTION|>",
+                "content": "json",
+                "transform_each": True,
+                "transform": {"type": "function", "function": {"name": "{tool_name}", "arguments": "{parameters}"}},
+            },
+            {"open": "<|START_THINKING|>", "close": "<|END_THINKING|>"},
+        ),
+        ("cohere", "cohere"),
+        lambda thought: f"<|START_THINKING|>{thought}<|END_THINKING|>",
+        lambda call: json_call("<|START_ACTION|>[", "]<|END_ACTION|>", "tool_name", "parameters")(call),
+    ),
+    "own JSON": (
+        template(
+            PLAIN,
+            {
+                "open": "<<call>>",
+                "close": "<<end>>",
+                "repeats": True,
+                "content": "json",
+                "transform": {"type": "function", "function": {"name": "{content.fn}", "arguments": "{content.with}"}},
+            },
+            {"open": "<<hm>>", "close": "<<so>>"},
+        ),
+        (NAME, NAME),
+        lambda thought: f"<<hm>>{thought}<<so>>",
+        json_call("<<call>>", "<<end>>", "fn", "with"),
+    ),
+    "own Python": (
+        template(
+            PLAIN,
+            {
+                "open": "<calls>",
+                "close": "</calls>",
+                "content": "python-call-list",
+                "transform_each": True,
+                "transform": {"type": "function", "function": {"name": "{name}", "arguments": "{arguments}"}},
+            },
+        ),
+        (None, NAME),
+        lambda thought: "",
+        python_call,
+    ),
+}
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "f",
+            "parameters": {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}}},
+        },
+    }
+]
+TEXTS = st.text(st.sampled_from("ab é.,\n"), max_size=12)
+VALUES = st.fixed_dictionaries(
+    {}, optional={"n": st.integers(-99, 99), "s": st.sampled_from(["x", "two words", "é\\n"])}
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_template_selects_styles(name):
+    spec, expected, *_ = CASES[name]
+    thinking, calls = reasoning_of(spec), tool_style_of_template(spec)
+    assert (thinking and thinking.name, calls and calls.name) == expected
+
+
+@given(st.sampled_from(list(CASES)), TEXTS, TEXTS, st.none() | VALUES, st.booleans())
+def test_messages_are_those_of_transformers(name, thought, answer, arguments, strict):
+    spec, _, think, write = CASES[name]
+    opened = {"gpt-oss": "<|channel|>final<|message|>", "Cohere": "<|START_RESPONSE|>"}.get(name, "")
+    text = think(thought) + ("" if arguments is None else write(("f", arguments)))
+    text += opened + answer
+    message = parse_response(text, spec, prefix="", tools=TOOLS)
+    got = read(spec, text)
+    calls = [(call["function"]["name"], call["function"]["arguments"]) for call in message.get("tool_calls", [])]
+    assert got == (message.get("thinking", ""), message.get("content", ""), calls)
+
+
+def read(spec, text):
+    """Split an answer by the styles that a response template describes."""
+    splitter = make_splitter(Styles(reasoning_of(spec), tool_style_of_template(spec)), TOOLS)
+    texts, calls = {Channel.ANSWER: "", Channel.REASONING: ""}, []
+    for piece in [*splitter.feed(text), *splitter.finish()]:
+        if piece.channel is Channel.TOOL_CALL:
+            if piece.name:
+                calls.append([piece.name, ""])
+            calls[-1][1] += piece.text
+        elif piece.channel is not None:
+            texts[piece.channel] += piece.text
+    made = [(name, json.loads(arguments)) for name, arguments in calls]
+    return texts[Channel.REASONING].strip(), texts[Channel.ANSWER].strip(), made
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        None,
+        {},
+        {"version": 2, "fields": {"thinking": THINK}},
+        {"fields": [THINK]},
+        {"fields": {"thinking": "<think>", "tool_calls": None}},
+        template(PLAIN, {"open": "<a>", "close": "</a>", "content": "kv-lines"}, {"open": "<a>"}),
+        template(PLAIN, {"open": "<a>", "close": ["</a>", "</b>"], "content": "json"}, {"open": "a", "close": "ab"}),
+        template(PLAIN, {"open_pattern": "(a+)+b", "close": "</a>", "content": "json"}, {"open": [""], "close": 3}),
+    ],
+)
+def test_what_is_not_described_exactly_selects_nothing(spec):
+    assert (reasoning_of(spec), tool_style_of_template(spec)) == (None, None)
+
+
+def test_it_is_the_first_source_of_a_folders_styles(tmp_path):
+    config = {"chat_template": "{{ '<think>' }}<tool_call>", "response_template": CASES["own JSON"][0]}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    chat = pickle.loads(pickle.dumps(ChatTemplate.from_file(tmp_path)))
+    assert (chat.reasoning.name, chat.tool_style.name) == (NAME, NAME)
+    config["response_template"] = CASES["Cohere"][0]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    chat = ChatTemplate.from_file(tmp_path)
+    assert (chat.reasoning, chat.tool_style) == ("cohere", "cohere")
+    del config["response_template"]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    chat = ChatTemplate.from_file(tmp_path)
+    assert (chat.reasoning, chat.tool_style) == ("think", "hermes")
