@@ -182,6 +182,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     Attributes:
         leads: Texts that may stand before the first call of a block and are markup too.
         prefixes: The texts that may stand before a function's name, one of which must; none if there is no such text.
+        name_suffix: What stands behind every function's name and is markup.
         brackets: What stands round the arguments.
         assigns: What stands between an argument's name and its value.
         quotes: What stands round a string; one that is the beginning of another comes after it.
@@ -194,6 +195,7 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     grammar: str = "literals"
     leads: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    name_suffix: str = ""
     brackets: str = "()"
     assigns: str = "="
     quotes: tuple[str, ...] = ('"""', "'''", '"', "'")

@@ -249,6 +249,18 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             tokens=("<|python_start|>", "<|python_end|>"),
             shows=("[func_name1(param",),
         ),
+        # Meta's prompt format of Llama 3.1: built-in tools as calls of Python, others as objects. Code without a tool's name
+        # stays text.
+        LiteralStyle(
+            name="llama3.1",
+            or_json=True,
+            opens=("<|python_tag|>",),
+            name_suffix=".call",
+            bare="{",
+            strewn=True,
+            separators=(";", ""),
+            shows=("<|python_tag|>", ".call("),
+        ),
         ToolStyle(
             name="llama3",
             opens=("<|python_tag|>",),
@@ -257,6 +269,39 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             separators=(";", ""),
             tokens=("<|python_tag|>",),
             shows=('{"name": function name, "parameters": dictionary of argument name and its value}',),
+        ),
+        # smg's sarashina.rs. The opening text is a special token, which most detokenizers drop.
+        ToolStyle(
+            name="sarashina",
+            grammar="python objects",
+            opens=("<|tool_calls|>",),
+            bare="[",
+            shows=("<|tool_calls|>[{'name'",),
+        ),
+        # Fine-tuned on prompts that list their tools in these tags (proposed for vLLM); no template shows it.
+        ToolStyle(
+            name="qwen2.5-coder",
+            opens=("<tools>",),
+            closes="</tools>",
+            lists=True,
+            separators=("",),
+            shows=("within <tools></tools> tags for each call",),
+        ),
+        # vLLM's rwkv_tool_parser.py.
+        ToolStyle(
+            name="rwkv7",
+            opens=("**Tool Call:**\n```json\n", "**Tool Call:**\n\n```json\n"),
+            closes="```",
+            shows=("**Tool Call:**",),
+        ),
+        # vLLM's step_audio_2_tool_parser.py.
+        ToolStyle(
+            name="step-audio-2",
+            opens=("<tool_call>function\n",),
+            closes="</tool_call>",
+            header=r"(?P<name>[^\s{]+)\n\s*",
+            objects=False,
+            shows=("<tool_call>function\n",),
         ),
         # Its template has the list alone, and vLLM's xlam_tool_parser.py the rest.
         ToolStyle(

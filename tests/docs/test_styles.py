@@ -15,7 +15,7 @@ from tokenweir.templates.styles.tools import TOOL_STYLES
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "styles.md"
 README = ROOT / "README.md"
-WORDS = {"json": "JSON", "parameters": "tagged parameters", "typed literals": "literals"}
+WORDS = {"json": "JSON", "parameters": "tagged parameters", "typed literals": "literals", "python objects": "Python"}
 """What the page calls a grammar, where it is not the name."""
 
 
@@ -68,11 +68,12 @@ finds the style that the chat template or the vocabulary shows. Own styles: [how
 ## Left out
 
 Styles that vLLM 0.33 and SGLang 0.5.23 have and this page has not: `hf`, `beam` and `response_template`, whose markup is no
-style but what a checkpoint's own `response_template` says.
+style but what a checkpoint's own `response_template` says. `ChatTemplate` reads it from a model folder: it selects one of the
+styles above, or makes one for calls in JSON or Python between plain texts. Its regular expressions are compared, never run.
 
 Models whose markup is known and not read: HyperCLOVA X SEED Think 14B (messages that begin `<|im_start|>assistant/think`), CWM
-(a command in `<tool: function>`), Granite where it writes lines of Python without tags, and GLM 4 of 2024 and April 2025 (the
-name of a function on a line of its own). No template of Sarashina that has calls was found.
+(a command in `<tool: function>`), Granite where it writes lines of Python without tags, GLM 4 of 2024 and April 2025 (the
+name of a function on a line of its own), and code for Llama 3.1's interpreter behind `<|python_tag|>`, which stays text.
 """
 
 

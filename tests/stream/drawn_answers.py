@@ -44,6 +44,7 @@ HEADERS = {
     "functionary": "f>",
     "functionary-v3.2": "f\n",
     "yandexgpt": "f\n",
+    "step-audio-2": "f\n",
     "mirothinker": "it</server_name>\n<tool_name>f</tool_name>\n<arguments>\n",
     "solar-open": "id-0<|tool_call:name|>f<|tool_call:args|>",
 }

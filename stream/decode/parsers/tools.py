@@ -40,6 +40,7 @@ from tokenweir.stream.decode.parsers.blocks.function_block import CallReader, Fu
 from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBlock
+from tokenweir.stream.decode.parsers.blocks.python_objects import PythonObjectBlock
 from tokenweir.stream.decode.parsers.blocks.typed_literal_block import TypedLiteralBlock
 from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
 from tokenweir.stream.events.deltas import Channel
@@ -51,6 +52,7 @@ BLOCKS: dict[str, Callable[[ToolStyle, ToolSchemas], Block]] = {
     "literals": LiteralBlock,
     "typed literals": TypedLiteralBlock,
     "parameters": ParameterBlock,
+    "python objects": PythonObjectBlock,
 }
 """Block classes, by a style's `grammar`."""
 
@@ -125,7 +127,7 @@ class ToolParser(Saved):
         self._begins = first_of((*style.opens, *style.bare))
         self._ends = first_of(tuple(text[-1] for text in (*style.opens, *style.bare)))
         # Calls in JSON name themselves as such; other text in brackets may be code, unless it names one of the tools.
-        self._strewn = style.strewn and (style.grammar == "json" or bool(functions))
+        self._strewn = style.strewn and (style.grammar == "json" or style.or_json or bool(functions))
         self._passages = _passages(style, self._strewn)
         self._strays = tuple(filter(None, (style.closes, *style.strays)))
         self._behind = False  # right behind a block with calls, where its end may stand a second time

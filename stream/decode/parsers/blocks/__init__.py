@@ -1,8 +1,8 @@
 """Blocks of tool calls: one class per grammar, which a style names, and their shared parts.
 
 `JsonBlock` reads calls in JSON, `ParameterBlock` tagged parameters, `LiteralBlock` calls in the syntax of a programming
-language, `TypedLiteralBlock` literals typed by the request's schemas, `FunctionBlock` calls that a registered function reads,
-and `EitherBlock` JSON or another form.
+language, `TypedLiteralBlock` literals typed by the request's schemas, `PythonObjectBlock` objects in Python's syntax,
+`FunctionBlock` calls that a registered function reads, and `EitherBlock` JSON or another form.
 To add another form of calls:
 
 1. Write a class that reads blocks (`Block` of `parsers/base.py`), in a file of its own here, on `SteppedBlock`, a

@@ -196,9 +196,15 @@ class LiteralBlock(SteppedBlock):
         self._hold_back(text, place, end)
         if end == len(text):
             return end
-        if text[end] != self._style.brackets[0] or not self._name.strip(_NO_NAME):
+        suffix = self._style.name_suffix
+        if (
+            text[end] != self._style.brackets[0]
+            or not self._name.removesuffix(suffix).strip(_NO_NAME)
+            or not self._name.endswith(suffix)
+        ):
             return self._release(f"{self._name!r:.80} is no name of a function", end, out)
         self._hold_back(text, end, end + 1)
+        self._name = self._name.removesuffix(suffix)
         if self._bare and self._schemas and self._name not in self._schemas:
             return self._release(f"{self._name!r:.80} is no function of the request", end + 1, out)
         self._state = "first"

@@ -49,6 +49,8 @@ def write(style, *calls):
         case "mirothinker":
             head = "\n<server_name>it</server_name>\n<tool_name>{}</tool_name>\n<arguments>\n{}\n</arguments>"
             return style.opens[0] + "".join(head.format(*call) for call in calls) + style.closes
+        case "step-audio-2":
+            return "".join(f"{style.opens[0]}{name}\n{arguments}{style.closes}" for name, arguments in calls)
         case "yandexgpt":
             return "\n".join(f"{style.opens[0]}{name}\n{arguments}" for name, arguments in calls)
         case "solar-open":
@@ -355,6 +357,92 @@ def test_kimi_k2():
     got = split("kimi-k2", "a" + begin + call.format("0") + call.format("functions.good:1") + end)
     assert [name for name, *_ in got["calls"]] == ["good"]
     assert got["answer"] == "a" + begin + call.format("0")
+
+
+def test_qwen25_coder():
+    text = '<tools>\n{"name": "f", "arguments": {"a": 1}}\n</tools>'
+    assert split("qwen25-coder", text)["calls"] == [("f", '{"a": 1}', "complete")]
+    listed = '<tools>[{"name": "f", "parameters": {}}, {"name": "g", "arguments": {}}]</tools>So.'
+    got = split("qwen25-coder", listed)
+    assert (got["calls"], got["answer"]) == ([("f", "{}", "complete"), ("g", "{}", "complete")], "So.")
+
+
+def test_step_audio():
+    got = split("step_audio_2", 'So.<tool_call>function\nforecast\n{"at": "Bern"}</tool_call>')
+    assert (got["calls"], got["answer"]) == ([("forecast", '{"at": "Bern"}', "complete")], "So.")
+    assert split("step_audio_2", "a <tool_call>function\nof many words")["calls"] == []
+
+
+def test_rwkv():
+    text = '**Tool Call:**\n```json\n{"name": "f", "arguments": {"a": "```"}}\n```\n'
+    got = split("rwkv", text * 2)
+    assert (got["calls"], got["answer"].strip()) == ([("f", '{"a": "```"}', "complete")] * 2, "")
+
+
+def test_built_in_tools_of_llama():
+    got = split("llama31", '<|python_tag|>brave_search.call(query="x (y)")')
+    assert (got["calls"], got["answer"]) == ([("brave_search", '{"query": "x (y)"}', "complete")], "")
+    got = split("llama31", 'Now. {"name": "f", "parameters": {"a": 1}}', [{"name": "f"}])
+    assert (got["calls"], got["answer"]) == ([("f", '{"a": 1}', "complete")], "Now. ")
+    for text in ("<|python_tag|>print(1)", "<|python_tag|>x = search(query=1)"):
+        assert split("llama31", text)["answer"] == text
+
+
+@pytest.mark.parametrize("opener", ["<|tool_calls|>", ""])
+def test_sarashina(opener):
+    tools = [{"name": "look"}, {"name": "now"}]
+    calls = "[{'name': 'look', 'arguments': {'at': 'Bern]}', 'n': [1, None]}}, {'name': \"now\"}]"
+    got = split("sarashina", f"{opener}{calls} So.", tools)
+    assert [(name, json.loads(arguments)) for name, arguments, _ in got["calls"]] == [
+        ("look", {"at": "Bern]}", "n": [1, None]}),
+        ("now", {}),
+    ]
+    assert (got["answer"], got["why"]) == (" So.", [])
+
+
+def test_sarashina_lists_that_are_no_calls():
+    for text in (
+        "[1] A note.",
+        "[{'name': 'unknown', 'arguments': {}}]",
+        "[{'a': 1}]",
+        "[{'name': 'look', 'argu",
+        "[]",
+    ):
+        assert split("sarashina", text, [{"name": "look"}]) == answer(text)
+    got = split("sarashina", "<|tool_calls|>[{'name': f(), 'arguments': {}}] So.")
+    assert (got["calls"], got["answer"][-4:]) == ([], " So.")
+    long = "<|tool_calls|>[{'name': 'f', 'arguments': {'a': '" + "\\'" * MAX_HELD
+    assert told(run(ToolParser("sarashina"), [long]))["answer"] == long
+
+
+SARASHINA = [
+    "<|tool_calls|>",
+    "[",
+    "]",
+    "{'name': 'f', 'arguments': {",
+    "}",
+    "}}",
+    ",",
+    "'",
+    '"',
+    "\\",
+    " ",
+    "x",
+    "{'name': 'g'}",
+]
+
+
+@given(st.lists(st.sampled_from(SARASHINA), max_size=12), st.lists(st.integers(0, 200), max_size=4))
+def test_sarashina_does_not_depend_on_the_cutting(parts, places):
+    text = "".join(parts)
+    whole = run(ToolParser("sarashina"), [text])
+    assert run(ToolParser("sarashina"), cut(text, places)) == whole
+    assert run(ToolParser("sarashina"), list(text)) == whole
+
+
+@given(st.lists(st.sampled_from(SARASHINA), max_size=12))
+def test_sarashina_states_are_independent(words):
+    check_passing(lambda: ToolParser("sarashina"), words, "[{'")
 
 
 def test_cohere():

@@ -10,7 +10,7 @@ from splitting import check_passing, run, split_calls, told
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
-STYLES = [style for style in TOOL_STYLES.values() if style.or_json]
+STYLES = [style for style in TOOL_STYLES.values() if style.or_json and style.closes]
 CALL = {"name": "f", "arguments": {"x": ["]", 1]}}
 
 

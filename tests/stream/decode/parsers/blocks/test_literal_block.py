@@ -13,7 +13,7 @@ from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.grammars import LiteralStyle
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
-STYLES = [style for style in TOOL_STYLES.values() if isinstance(style, LiteralStyle)]
+STYLES = [style for style in TOOL_STYLES.values() if isinstance(style, LiteralStyle) and not style.name_suffix]
 PYTHON = [style for style in STYLES if style.escapes]
 TOOLS = [{"name": "f"}, {"name": "g"}, {"name": "a.b"}]
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -1,0 +1,166 @@
+"""Block of tool calls that are objects in Python's syntax, in a list or alone: Sarashina's.
+
+    <|tool_calls|>[{'name': 'get_weather', 'arguments': {'city': 'Tokyo'}}]
+
+An object is emitted when it has closed, because its strings are converted as a whole. A list without opening text may be
+an ordinary answer, so the request must have the function, if it has tools.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, ClassVar, Literal
+
+from tokenweir.stream.decode.parsers.base import (
+    ANSWER,
+    CUT_SHORT,
+    TOOL_CALL,
+    Count,
+    Piece,
+    check_restored,
+    first_match,
+    mark_at,
+    markup,
+)
+from tokenweir.stream.decode.parsers.blocks.literals import json_of_container
+from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
+
+MAX_HELD = 1 << 15
+"""Most characters of an object."""
+
+_OBJECT = frozenset({"object"})
+_NEXT = {quote: re.compile(rf"[{quote}\\]").search for quote in "'\""} | {"": re.compile(r"['\"\[\]{}()]").search}
+
+
+class PythonObjectBlock(SteppedBlock):
+    """`Block` of this module's grammar.
+
+    The states: "opened", before an object or a list; "object"; "between", after a call; "broken"; and "done".
+    """
+
+    __slots__ = ("_bare", "_depth", "_head", "_in_list", "_quote")
+
+    SAVED: ClassVar[dict[str, Any]] = {
+        **SteppedBlock.HELD,
+        "_state": Literal["opened", "object", "between", "broken", "done"],
+        "_bare": bool,
+        "_in_list": bool,
+        "_head": Count,
+        "_depth": Count,
+        "_quote": Literal["", "'", '"'],
+    }
+
+    def begin(self, opener: str, call: int) -> None:
+        """Start a block."""
+        super().begin(opener, call)
+        self._bare = not opener
+        self._in_list = False
+        self._head = 0  # where the object begins in the held text
+        self._depth = 0  # of open brackets
+        self._quote = ""  # of the open string
+
+    def check(self) -> None:
+        """Check a restored state; see `Saved.check`."""
+        super().check()
+        held = self._undecided.length
+        check_restored(held <= MAX_HELD, f"more than {MAX_HELD} characters are held")
+        opened = self._state != "object" or (self._head < held and self._depth > 0)
+        check_restored(opened, "an object goes on that has not begun")
+
+    @property
+    def passage(self) -> None:
+        """No text is skipped."""
+        return None
+
+    def finish(self) -> list[Piece]:
+        """Flush the held text at the end of the answer."""
+        if not (held := self.held):
+            return []
+        if self._called and not self._bare:
+            return [markup(held)]
+        return [Piece(held, ANSWER, held, malformed=None if self._bare else self._reason or CUT_SHORT)]
+
+    def _opened(self, text: str, place: int, out: list[Piece]) -> int:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold(text, place, end, out)
+        if text[place] == "[" and not self._in_list:
+            self._in_list = True
+            return self._hold(text, place, place + 1, out)
+        if text[place] != "{":
+            return self._release(f"{text[place]!r} stands where a call should begin", place, out)
+        self._state, self._head, self._depth, self._quote = "object", self._undecided.length, 0, ""
+        return place
+
+    def _in_object(self, text: str, place: int, out: list[Piece]) -> int:
+        at = place
+        while (found := _NEXT[self._quote](text, at)) is not None:
+            at, char = found.end(), found[0]
+            if char == "\\":
+                if at == len(text):
+                    end = self._hold(text, place, at - 1, out)
+                    return self._wait(text, end) if self._state == "object" else end
+                at += 1
+            elif char in "'\"":
+                self._quote = "" if self._quote else char
+            else:
+                self._depth += 1 if char in "[{(" else -1
+                if self._depth == 0:
+                    end = self._hold(text, place, at, out)
+                    return self._close_object(end, out) if self._state == "object" else end
+        return self._hold(text, place, len(text), out)
+
+    def _close_object(self, place: int, out: list[Piece]) -> int:
+        """Emit a complete object as a call, if it is one."""
+        written = json_of_container(str(self._undecided)[self._head :], _OBJECT)
+        call = json.loads(written) if written else {}
+        name, arguments = call.get("name"), call.get("arguments", {})
+        known = not (self._bare and self._schemas) or name in self._schemas
+        if not (isinstance(name, str) and name and isinstance(arguments, dict) and known):
+            return self._release("an object names no function with arguments", place, out)
+        out.append(self._named(name, self._undecided.take()))
+        out.append(Piece("", TOOL_CALL, json.dumps(arguments, ensure_ascii=False), call=self.call))
+        self._end_call(out)
+        return place
+
+    def _between(self, text: str, place: int, out: list[Piece]) -> int:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold(text, place, end, out)
+        if self._in_list and text[place] in ",]":
+            end = self._hold_back(text, place, place + 1)
+            if text[place] == "]":
+                self._close(out)
+            else:
+                self._state = "opened"
+            return end
+        mark, partial = mark_at(text, place, self._style.opens)
+        if partial:
+            return self._wait(text, place)
+        held = self._undecided.take()
+        if held:
+            out.append(markup(held) if mark or held.strip() else Piece(held, ANSWER, held))
+        self._state = "done"
+        return place
+
+    def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
+        """Hold text back up to the limit; return the place after it."""
+        room = MAX_HELD - self._undecided.length
+        self._hold_back(text, place, min(end, place + room))
+        if end - place > room:
+            return self._release(f"an object has more than {MAX_HELD} characters", place + room, out)
+        return end
+
+    def _release(self, reason: str, place: int, out: list[Piece]) -> int:
+        """Emit the held text as answer, because it is not a call."""
+        held = self._undecided.take()
+        out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
+        self._state, self._reason = "done", reason
+        return place
+
+
+PythonObjectBlock.STEPS = {
+    "opened": PythonObjectBlock._opened,
+    "object": PythonObjectBlock._in_object,
+    "between": PythonObjectBlock._between,
+    "broken": PythonObjectBlock._broken,
+}
