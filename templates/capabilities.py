@@ -14,6 +14,7 @@ from tokenweir.templates.styles.shown import shown_tools
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
 _NAME, _ID = "called_name", "idofcall0"  # of a call; some templates want nine letters in an id
+_SAID, _LATER = ("the first text", "the second text", "the third text", "the fourth text"), "the later text"
 _TOOL = {
     "type": "function",
     "function": {
@@ -24,6 +25,10 @@ _TOOL = {
 }
 
 ArgumentForm = Literal["object", "text", "either"]
+
+
+def _turn(role: str, content: str) -> Message:
+    return {"role": role, "content": content}
 
 
 class TemplateCapabilities:
@@ -56,6 +61,14 @@ class TemplateCapabilities:
     def leaves_out_calls(self) -> bool:
         """Whether the template writes calls only where a message's content is None, and not where it is empty."""
         return _NAME in self._call(None) and _NAME not in self._call("")
+
+    @cached_property
+    def takes_later_system(self) -> bool:
+        """Whether the template writes a system message behind others, in its place."""
+        said = [_turn(role, text) for role, text in zip(("system", "user", "assistant", "user"), _SAID, strict=True)]
+        written = self._written(*said, _turn("system", _LATER)) or ""
+        places = [written.find(text) for text in (*_SAID, _LATER)]
+        return -1 not in places and places == sorted(places) and written.count(_LATER) == 1
 
     @cached_property
     def call_ids(self) -> str:

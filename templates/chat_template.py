@@ -191,6 +191,11 @@ class ChatTemplate:
         """How the template takes the arguments of calls: as an `"object"`, only as JSON `"text"`, or as `"either"`."""
         return self._capabilities.argument_form
 
+    @property
+    def takes_later_system(self) -> bool:
+        """Whether the template writes a system message that follows others, in its place."""
+        return self._capabilities.takes_later_system
+
     @cached_property
     def reasoning(self) -> str | ReasoningStyle | None:
         """The style of the thinking that the template shows, such as `"think"`; None if it shows none.

@@ -2,7 +2,7 @@
 
 Rooms import only the rooms above their own line.
 
-    wire/         the protocols, without I/O: Responses, Chat Completions, Completions
+    wire/         the protocols, without I/O: Responses, Chat Completions, Completions; in anthropic/ Messages
     limits/       bounds on what clients cost: `Limits`, admission of connections and answers, turns of parsing
     monitoring/   metrics, spans, access log, and failures as clients are told of them
     page/         the chat page

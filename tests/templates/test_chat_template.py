@@ -246,6 +246,31 @@ def test_other_templates_get_one_string():
     assert template.render([{"role": "assistant", "content": None}]).text == ""  # as in apply_chat_template
 
 
+@pytest.mark.parametrize(
+    ("source", "takes"),
+    [
+        (CHATML, True),
+        ("{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}" + CHATML, True),
+        (
+            "{% for m in messages if m.role == 'system' %}{{ m.content }}{% endfor %}"
+            + CHATML.replace(".content", "['x']"),
+            False,
+        ),
+        ("{% for m in messages if not (m.role == 'system' and not loop.first) %}{{ m.content }}{% endfor %}", False),
+        (
+            (
+                "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('no') }}"
+                "{% endif %}{{ m.content }}{% endfor %}"
+            ),
+            False,
+        ),
+        ("{% for m in messages | sort(attribute='role', reverse=true) %}{{ m.content }}{% endfor %}", False),
+    ],
+)
+def test_later_system_messages(source, takes):
+    assert ChatTemplate(source).takes_later_system is takes
+
+
 @pytest.mark.parametrize("written", ["{{ m.content }}", "{{ '' + m.content }}"])
 def test_templates_that_loop_over_another_content_get_one_string(written):
     other = "{% if m.role == 'tool' %}{% for c in m.content %}{{ c }}{% endfor %}{% else %}" + written + "{% endif %}"

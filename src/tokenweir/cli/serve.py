@@ -108,6 +108,11 @@ class _Serve(click.Command):
     show_default=True,
     help="What thinking tags in an assistant's messages are: control tokens, or text, since clients can forge a history.",
 )
+@click.option(
+    "--keep-billing-header",
+    is_flag=True,
+    help="Show the model the billing header of Claude Code, which changes with its requests and is else left out.",
+)
 @click.option("--access-log", is_flag=True, help="Write a line of JSON a request to standard error, without content.")
 @click.option(
     "--workers",
@@ -133,10 +138,11 @@ def serve(
     limit: tuple[str, ...],
     reasoning_events: ReasoningEvents,
     history_thinking: HistoryThinking,
+    keep_billing_header: bool,
     access_log: bool,
     workers: int,
 ) -> None:
-    """Serve an engine over OpenAI's HTTP interfaces and a websocket of responses, with a page to chat at.
+    """Serve an engine over OpenAI's and Anthropic's HTTP interfaces and a websocket of responses, with a page to chat at.
 
     Without --engine it is the small model that `tokenweir fetch-model` has fetched, else a toy that makes words up, and
     `demo`, which plays recorded answers. The name `default` always means the first model.
@@ -195,6 +201,7 @@ def serve(
                 limits=limits,
                 reasoning_events=reasoning_events,
                 history_thinking=history_thinking,
+                keep_billing_header=keep_billing_header,
                 place=None if given is None else given.place,
             ) as server,
         ):

@@ -22,6 +22,8 @@ from tokenweir.stream.serve.answers.render_cost import render_cost
 from tokenweir.stream.serve.limits.fair_queue import FairQueue
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.monitoring.metrics import Meter
+from tokenweir.stream.serve.wire.anthropic.history import MessageHistory
+from tokenweir.stream.serve.wire.anthropic.requests import MessageCreate, MessageFields
 from tokenweir.stream.serve.wire.chat import ChatRequest
 from tokenweir.stream.serve.wire.compaction import MOST_TOKENS, question
 from tokenweir.stream.serve.wire.completions import CompletionRequest
@@ -84,6 +86,21 @@ def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]
     )
 
 
+def message_job(asked: MessageFields, model: str, history: MessageHistory) -> Job:
+    """Return the job of a message."""
+    return Job(
+        model=model,
+        messages=history.messages,
+        sampling=asked.sampling(),
+        template_kwargs=asked.template_kwargs(history),
+        tools=asked.definitions(),
+        tool_choice=asked.choice,
+        parallel_tool_calls=asked.parallel_tool_calls,
+        most_tokens=asked.max_tokens if isinstance(asked, MessageCreate) else None,
+        names={"json_schema": "output_config.format", "stop": "stop_sequences"},
+    )
+
+
 def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessage]) -> Job:
     """Return the job of a response that continues a conversation."""
     return Job(
@@ -128,6 +145,7 @@ class Engines:
         history_thinking: Meaning of thinking tags in an assistant's content, as for `chat()`.
         encoder: Encoder of prompts in place of the tokenizer.
         limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes` and `queue_timeout`.
+        keep_billing_header: Show Claude Code's billing header to the model.
 
     """
 
@@ -140,6 +158,7 @@ class Engines:
         history_thinking: HistoryThinking,
         encoder: Encoder | None,
         limits: Limits,
+        keep_billing_header: bool = False,
     ) -> None:
         self.tokenizer = tokenizer
         self.template = template
@@ -147,6 +166,7 @@ class Engines:
         self._engines = engines
         self._encoder = encoder
         self._limits = limits
+        self._keep_billing_header = keep_billing_header
         self._queue = FairQueue(
             limits.max_renders,
             max_waiting=limits.max_waiting,
@@ -174,6 +194,14 @@ class Engines:
         del job, plan  # frees the messages, which may be large
         async with answer(prompt_ids, options, engine=engine, tokenizer=self.tokenizer, sampling=sampling) as deltas:
             yield deltas
+
+    def history(self, asked: MessageFields) -> MessageHistory:
+        """Return the messages of a request for the template; raises as `MessageFields.history`."""
+        return asked.history(
+            later_system=self.template.takes_later_system,
+            keep_billing_header=self._keep_billing_header,
+            max_items=self._limits.max_items,
+        )
 
     def plan(self, job: Job) -> AnswerPlan:
         """Resolve a job against the template and its engine.

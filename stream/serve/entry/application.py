@@ -3,11 +3,12 @@
 POST /v1/chat/completions    OpenAI's Chat Completions, whole or as a stream of server-sent events
 POST /v1/completions         texts or ids to continue
 POST /v1/responses           OpenAI's and Open Responses' responses, likewise
+POST /v1/messages            Anthropic's Messages, likewise; /v1/messages/count_tokens counts their prompt
 POST /v1/responses/compact   a conversation made shorter, for the input of a response
 WS   /v1/responses           the same over a socket: one `Session` a connection
 GET  /v1/models              the models
 POST /tokenize, /detokenize  as vLLM has them
-POST .../render, .../derender  below the first three and the first two: requests to ids and ids to answers, as vLLM has them
+POST .../render, .../derender  below the first four and the first two: requests to ids and ids to answers, as vLLM has them
 GET  /health, /ready         whether the server lives; whether it can answer
 GET  /metrics                for Prometheus
 GET  /                       the chat page
@@ -32,11 +33,12 @@ from tokenweir.stream.serve.answers.job import Engines
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.entry.auth import KEY_SUBPROTOCOL
-from tokenweir.stream.serve.entry.guard import Guard, refuse
+from tokenweir.stream.serve.entry.guard import Guard, path_of, refuse
 from tokenweir.stream.serve.entry.options import ServerOptions, ServerSettings, resolve_options
 from tokenweir.stream.serve.http.api import Api
 from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.http.exchange import Disconnected
+from tokenweir.stream.serve.http.messages import Messages
 from tokenweir.stream.serve.http.replies import JSON
 from tokenweir.stream.serve.monitoring.access_log import AccessLog
 from tokenweir.stream.serve.sockets.session import Session
@@ -96,14 +98,17 @@ class Application:
             history_thinking=settings.history_thinking,
             encoder=settings.encoder,
             limits=limits,
+            keep_billing_header=settings.keep_billing_header,
         )
         names, events = list(settings.engines), settings.reasoning_events
         self.service = Service(answering.answer, names, limits, reasoning_events=events)
         self.responses = Responses(self.service)
         self._sessions: set[Session] = set()
         self._own_lifespan = lifespan
+        api = Api(self.responses)
         routes = [
-            *Api(self.responses).routes,
+            *api.routes,
+            *Messages(self.service, answering, api).routes,
             *Endpoints(self.service, answering).routes,
             *TokenRoutes(self.service, answering).routes,
             WebSocketRoute("/v1/responses", _Sockets(self.responses, self._sessions)),
@@ -143,7 +148,7 @@ class Application:
     async def _refuse(self, request: Request, error: RequestError) -> Response:
         self.service.metrics.refuse(error.code)
         headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
-        return Response(error_body(error), error.status, headers, JSON)
+        return Response(error_body(error, path_of(request.scope)), error.status, headers, JSON)
 
     async def _not_found(self, request: Request, error: HTTPException) -> Response:
         path = request.url.path[:80]
@@ -153,11 +158,11 @@ class Application:
             told = RequestError(
                 f"{request.method[:20]} is not served at {path}", code="method_not_allowed", status=error.status_code
             )
-        return Response(error_body(told), told.status, error.headers, JSON)
+        return Response(error_body(told, path_of(request.scope)), told.status, error.headers, JSON)
 
     async def _fail(self, request: Request, error: Exception) -> Response:
         told = RequestError("the server failed; its log says why", code="server_error", status=500)
-        return Response(error_body(told), 500, media_type=JSON)
+        return Response(error_body(told, path_of(request.scope)), 500, media_type=JSON)
 
 
 async def _nobody(request: Request, error: Disconnected) -> Response:

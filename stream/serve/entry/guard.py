@@ -113,14 +113,15 @@ class Guard:
         address = network_of((scope.get("client") or ("unknown",))[0])
         if not self._gate.has_keys:
             return f"address {address}"
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        offered = key_offered(headers.get(b"authorization"), scope.get("subprotocols", ()))
-        index = self._gate.key_index(offered)
+        path = path_of(scope)
+        bearer = key_offered(headers.get(b"authorization"), scope.get("subprotocols", ()))
+        offered = [key for key in (bearer, headers.get(b"x-api-key")) if key is not None]  # the latter is Anthropic's
+        index = next((found for key in offered if (found := self._gate.key_index(key)) is not None), None)
         if index is not None:
             return f"key {index}"
         if path in OPEN_PATHS or path.startswith(PAGE_FILES):
             return f"address {address}"
-        problem = "no API key was given" if offered is None else "the API key is wrong"
+        problem = "the API key is wrong" if offered else "no API key was given"
         raise RequestError(problem, code="invalid_api_key", status=401)
 
 
@@ -133,6 +134,12 @@ def network_of(address: str) -> str:
     except ValueError:  # not an IP address
         return address
     return str(ip.ipv4_mapped or IPv6Network((int(ip) >> 64 << 64, 64)))
+
+
+def path_of(scope: Any) -> str:
+    """Return the path of a request below the place where the application is mounted."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
 
 
 class _Headers:
@@ -151,7 +158,7 @@ class _Headers:
 
 async def refuse(scope: Any, send: Any, error: RequestError, extra: Any = ()) -> None:
     """Answer a request, or a websocket's handshake, with an error."""
-    body = error_body(error)
+    body = error_body(error, path_of(scope))
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

@@ -8,6 +8,7 @@ from typing import Literal, TypedDict, get_args
 from msgspec import Struct
 
 from tokenweir.encode.decode import check_tokenizer
+from tokenweir.encode.options import check_flags
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.chat import check_template
 from tokenweir.stream.chat.plan import own_template
@@ -37,8 +38,8 @@ class ServerOptions(_RequiredOptions, total=False):
         history_thinking: `"control"`: thinking tags in an assistant's messages are control tokens, as models know them;
             `"text"` makes them text, since clients can forge a history.
         encoder: Encodes prompts in place of the tokenizer, such as a `PromptBatcher`.
-        api_key: The key that clients must send, or several keys: as `Authorization: Bearer KEY`, or in a browser's
-            websocket as the subprotocol `openai-insecure-api-key.KEY` beside another one. ASCII.
+        api_key: The key that clients must send, or several keys: as `Authorization: Bearer KEY`, as `x-api-key: KEY`, or in a
+            browser's websocket as the subprotocol `openai-insecure-api-key.KEY` beside another one. ASCII.
         origins: Origins of web pages that may connect besides the server's own page, such as
             `https://chat.example.org`.
         hosts: Names under which the server answers, besides addresses and `localhost`; "*" allows any. With keys and
@@ -46,6 +47,8 @@ class ServerOptions(_RequiredOptions, total=False):
         limits: Bounds on what clients cost.
         reasoning_events: The name of the events of thinking in responses: `reasoning_text` as OpenAI has it, which its
             clients understand, or `reasoning` as Open Responses has it.
+        keep_billing_header: Show the model the system block of Claude Code that holds a billing header only. By default it is
+            left out, as it changes with the requests, and the answer's `left_out` says so.
 
     """
 
@@ -57,6 +60,7 @@ class ServerOptions(_RequiredOptions, total=False):
     hosts: Collection[str]
     limits: Limits | None
     reasoning_events: ReasoningEvents
+    keep_billing_header: bool
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
@@ -78,6 +82,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     gate: Gate
     limits: Limits
     reasoning_events: ReasoningEvents
+    keep_billing_header: bool
 
 
 def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> ServerSettings:
@@ -111,6 +116,8 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
         raise TypeError(f"limits is a {type(limits).__name__}, not a Limits")
     encoder = options.get("encoder")
     check_encoder(encoder)
+    keep_billing_header = options.get("keep_billing_header", False)
+    check_flags(keep_billing_header=keep_billing_header)
     api_key = options.get("api_key")
     if api_key is None or (isinstance(api_key, Iterable) and not isinstance(api_key, str | bytes)):
         keys = list(api_key or ())
@@ -125,4 +132,5 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
         gate=Gate(keys=keys, origins=options.get("origins", ()), hosts=options.get("hosts", ()), own_name=own_name),
         limits=limits,
         reasoning_events=options.get("reasoning_events", "reasoning_text"),
+        keep_billing_header=keep_billing_header,
     )

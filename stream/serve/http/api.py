@@ -66,10 +66,10 @@ class Api:
         service.check_max_tokens(limit, field)
         service.check_choices(asked.n)
         answer = ChatAnswer(model, choices=asked.n, logprobs=asked.logprobs, token_ids=asked.return_token_ids)
-        generation = self._generate(answer.id, chat_job(asked, model), request)
+        generation = self.generate(answer.id, chat_job(asked, model), request)
         face = _ChatFace(answer, generation)
         last = answer.usage_chunk if asked.stream_options.include_usage else None
-        return await self._answer(request, model, [generation], face, stream=asked.stream, first=face.start, last=last)
+        return await self.answer(request, model, [generation], face, stream=asked.stream, first=face.start, last=last)
 
     async def completions(self, request: Request) -> Response:
         """`POST /v1/completions`."""
@@ -83,7 +83,7 @@ class Api:
         jobs = [completion_job(asked, model, prompt) for prompt in prompts]
         generations: list[Generation[Delta]] = []
         try:
-            generations += (self._generate(answer.id, job, request) for job in jobs)
+            generations += (self.generate(answer.id, job, request) for job in jobs)
         except RequestError:
             for generation in generations:
                 generation.drop()
@@ -91,30 +91,34 @@ class Api:
         last = answer.usage_chunk if asked.stream_options.include_usage else None
         face = _CompletionFace(answer, generations, asked.n)
         copies = asked.n if asked.return_token_ids else 0
-        return await self._answer(request, model, generations, face, stream=asked.stream, copies=copies, last=last)
+        return await self.answer(request, model, generations, face, stream=asked.stream, copies=copies, last=last)
 
-    def _generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
+    def generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
+        """Return a new answer, started; raises as `Service.generate`."""
         generation = self._service.generate(
             answer_id, job, request.scope["tokenweir.client"], replay=ReplayBuffer(0, merge, size_of), make=merge
         )
         generation.start()
         return generation
 
-    async def _answer(
+    async def answer(
         self,
         request: Request,
         model: str,
         generations: Sequence[Generation[Delta]],
-        face: _Face,
+        face: Face,
         *,
         stream: bool,
         copies: int = 1,
         first: Callable[[], Iterable[bytes]] = tuple,
         last: Callable[[], bytes] | None = None,
+        failed: Callable[[RequestError], bytes] | None = None,
+        end: bytes = DONE,
     ) -> Response:
         """Answer from the output of the generations, which a stream sends in turn.
 
-        `copies` is how often the answer repeats the ids of a prompt, if at all.
+        `copies` is how often the answer repeats the ids of a prompt, if at all. In a stream, `failed` makes the event of an
+        error, by default in OpenAI's form, and `end` comes last.
         """
 
         def leave() -> None:
@@ -140,8 +144,8 @@ class Api:
                 if last is not None:
                     yield last()
             except (RequestError, DeliveryError) as error:
-                yield _error_event(error)
-            yield DONE
+                yield (failed or _openai_event)(_told(error))
+            yield end
 
         try:
             for generation in generations:  # errors of the prompt get their own HTTP status
@@ -184,7 +188,7 @@ class Api:
         asked = parse_compact(await read_object(request, self._service), max_items=self._limits.max_items)
         model = self._service.model(asked.model)
         conversation = await self._responses.conversation(asked, request.scope["tokenweir.client"])
-        generation = self._generate(new_id("cmp"), compact_job(asked, model, conversation), request)
+        generation = self.generate(new_id("cmp"), compact_job(asked, model, conversation), request)
         try:
             await while_connected(request, _started(generation))
             deltas = await while_connected(request, self._all(generation))
@@ -202,7 +206,7 @@ class Api:
                     for event in events
                 )
         except DeliveryError as error:
-            yield _error_event(error)
+            yield _openai_event(_told(error))
         yield DONE
 
     async def _batches(self, generation: Generation[T]) -> AsyncIterator[list[T]]:
@@ -217,7 +221,7 @@ class Api:
         return partial(self._service.metrics.cut_off, model)
 
 
-class _Face(Protocol):
+class Face(Protocol):
     """Format of deltas in an interface; `place` is the index of their generation."""
 
     def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]: ...
@@ -289,7 +293,11 @@ def _leave(task: ResponseTask, subscription: Subscription[ResponseEvent]) -> Non
         task.generation.drop()
 
 
-def _error_event(error: RequestError | DeliveryError) -> bytes:
+def _told(error: RequestError | DeliveryError) -> RequestError:
     if isinstance(error, DeliveryError):
-        error = RequestError(str(error), code=error.outcome, status=500)
+        return RequestError(str(error), code=error.outcome, status=500)
+    return error
+
+
+def _openai_event(error: RequestError) -> bytes:
     return sse(ErrorBody(error_detail(error)))

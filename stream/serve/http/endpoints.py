@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -109,8 +110,10 @@ class Endpoints:
         return Response(self._service.metrics.text(others), headers={"content-type": CONTENT_TYPE})
 
     async def models(self, request: Request) -> Response:
-        """Return the models, as the `openai` client lists them."""
-        return reply({"object": "list", "data": [self._model(name) for name in self._service.models]})
+        """Return the models, as the `openai` client and Anthropic's list them."""
+        names = self._service.models
+        page = {"has_more": False, "first_id": names[0], "last_id": names[-1]}  # Anthropic's
+        return reply({"object": "list", "data": [self._model(name) for name in names], **page})
 
     async def model(self, request: Request) -> Response:
         """Return one model."""
@@ -119,7 +122,9 @@ class Endpoints:
     def _model(self, name: str) -> dict[str, Any]:
         size = self._engines.context_size(name)
         more = {} if size is None else {"max_model_len": size}
-        return {"id": name, "object": "model", "created": self._created, "owned_by": "tokenweir", **more}
+        created_at = datetime.fromtimestamp(self._created, UTC).isoformat().replace("+00:00", "Z")
+        anthropic = {"type": "model", "display_name": name, "created_at": created_at}
+        return {"id": name, "object": "model", "created": self._created, "owned_by": "tokenweir", **more, **anthropic}
 
     async def tokenize(self, request: Request) -> Response:
         """Return the ids of a text, or of the prompt for a conversation."""

@@ -13,7 +13,7 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class GenerateRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Request to an engine; unset fields are omitted."""
+    """Request to an engine; unset fields are omitted. `left_out` is an extension: see `MessageHistory`."""
 
     request_id: str
     token_ids: list[int]
@@ -26,6 +26,7 @@ class GenerateRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     priority: int = 0
     kv_transfer_params: dict[str, Any] | None = None
     ec_transfer_params: dict[str, Any] | None = None
+    left_out: list[str] = []
 
 
 class Candidate(Struct, frozen=True):

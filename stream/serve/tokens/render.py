@@ -7,10 +7,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from tokenweir.stream.engines.vllm import sampling_fields
-from tokenweir.stream.serve.answers.job import Engines, Job, chat_job, completion_job, response_job
+from tokenweir.stream.serve.answers.job import Engines, Job, chat_job, completion_job, message_job, response_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, EngineFields, split
 from tokenweir.stream.serve.tokens.generate import GenerateRequest
+from tokenweir.stream.serve.wire.anthropic.requests import MessageCreate, parse_message
 from tokenweir.stream.serve.wire.chat import SamplingFields, parse_chat
 from tokenweir.stream.serve.wire.completions import parse_completion
 from tokenweir.stream.serve.wire.errors import RequestError
@@ -78,6 +79,14 @@ class Renderer:
         job = response_job(asked, self._service.model(asked.model), asked.messages(max_items=self._max_items))
         return await self._request("resp", job, fields, asked, 0 if asked.logprobs else None)
 
+    async def messages(self, body: dict[str, Any]) -> GenerateRequest:
+        """The request of `POST /v1/messages`; raises as `chat`."""
+        fields, rest = split(body, EngineFields)
+        asked = parse_message(rest, max_items=self._max_items)
+        history = self._engines.history(asked)
+        job = message_job(asked, self._service.model(asked.model), history)
+        return replace(await self._request("msg", job, fields, asked, None), left_out=history.left_out)
+
     async def _request(
         self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None
     ) -> GenerateRequest:
@@ -100,6 +109,8 @@ class Renderer:
             request["return_token_ids"] = asked.return_token_ids
             if asked.stream:
                 request["stream_options"] = {"include_usage": asked.stream_options.include_usage}
+        elif isinstance(asked, MessageCreate) and asked.stream:  # a stream of messages ends with its usage
+            request["stream_options"] = {"include_usage": True}
         return GenerateRequest(
             request_id=new_id(prefix),
             token_ids=ids,

@@ -21,7 +21,7 @@ from tokenweir.stream.serve.tokens.derender import Derenderer
 from tokenweir.stream.serve.tokens.generate import GenerateRequest
 from tokenweir.stream.serve.tokens.render import Renderer
 from tokenweir.stream.serve.tokens.stream import StreamDerenderer
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.errors import MESSAGES_PATH, RequestError
 
 Work = Callable[[dict[str, Any]], Awaitable[bytes]]
 Rendering = Callable[[dict[str, Any]], Awaitable[GenerateRequest | list[GenerateRequest]]]
@@ -50,6 +50,7 @@ class TokenRoutes:
             self._render_route(f"{chat}/render", self._render.chat),
             self._render_route(f"{completions}/render", self._render.completions),
             self._render_route("/v1/responses/render", self._render.responses),
+            self._render_route(f"{MESSAGES_PATH}/render", self._render.messages),
             self._derender_route(f"{chat}/derender", self._derender.chat, self._stream.chat),
             self._derender_route(f"{completions}/derender", self._derender.completions, self._stream.completions),
         ]

@@ -1,4 +1,8 @@
-"""Errors of requests in OpenAI's form: `{"error": {"message", "type", "param", "code"}}`."""
+"""Errors of requests, in OpenAI's form and, below `/v1/messages`, in Anthropic's.
+
+OpenAI has `{"error": {"message", "type", "param", "code"}}`, Anthropic `{"type": "error", "error": {"type", "message"}}`, where
+`details.error_code` is the word that programs compare.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from tokenweir.encode.errors import ProtocolError
+
+MESSAGES_PATH = "/v1/messages"
+"""Path prefix of Anthropic's interface."""
 
 
 class RequestError(ProtocolError):
@@ -46,6 +53,7 @@ class RequestError(ProtocolError):
 
 
 _KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+_MESSAGES_KINDS = _KINDS | {408: "timeout_error", 503: "overloaded_error"}
 
 
 class ErrorDetail(Struct, frozen=True):
@@ -63,6 +71,27 @@ class ErrorBody(Struct, frozen=True):
     error: ErrorDetail
 
 
+class MessagesErrorDetails(Struct, frozen=True, omit_defaults=True):
+    """Machine-readable part of an error; `param` is an extension: the field at fault."""
+
+    error_code: str
+    param: str | None = None
+
+
+class MessagesErrorDetail(Struct, frozen=True):
+    """Description of an error in Anthropic's form."""
+
+    type: str
+    message: str
+    details: MessagesErrorDetails
+
+
+class MessagesErrorBody(Struct, frozen=True, tag_field="type", tag="error"):
+    """The body of an answer that says no, in Anthropic's form; also the event that ends a stream."""
+
+    error: MessagesErrorDetail
+
+
 def error_detail(error: RequestError) -> ErrorDetail:
     """The error in OpenAI's form; its message may hold any characters, such as halves of surrogate pairs."""
     message = str(error).encode("utf-8", "replace").decode()
@@ -70,6 +99,15 @@ def error_detail(error: RequestError) -> ErrorDetail:
     return ErrorDetail(message, error.code, param, error.kind)
 
 
-def error_body(error: RequestError) -> bytes:
-    """The body of an HTTP answer, as JSON."""
+def messages_error(error: RequestError) -> MessagesErrorBody:
+    """The error in Anthropic's form."""
+    told = error_detail(error)
+    kind = _MESSAGES_KINDS.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
+    return MessagesErrorBody(MessagesErrorDetail(kind, told.message, MessagesErrorDetails(told.code, told.param)))
+
+
+def error_body(error: RequestError, path: str = "") -> bytes:
+    """Return the body of an HTTP answer, as JSON, in the form of the interface at `path`."""
+    if path == MESSAGES_PATH or path.startswith(f"{MESSAGES_PATH}/"):
+        return msgspec.json.encode(messages_error(error))
     return msgspec.json.encode(ErrorBody(error_detail(error)))

@@ -132,3 +132,40 @@ async def test_the_agents_sdk_calls_a_tool(interface):
         assert prompt.startswith("weather\n")
     for prompt in engine.prompts[1::2]:
         assert '"arguments": {"city": "Rome"}}</tool_call><|im_end|>\n<|im_start|>tool\nSunny in Rome' in prompt
+
+
+@pytest.mark.asyncio
+async def test_claude_code_calls_a_tool():
+    recording, engine = recorded("claude_code"), Turns("Bash", {"command": "echo weir", "description": "say weir"})
+    url, texts, call_id = recording["path"], [], None
+    async with (
+        serving(engine, template=TEMPLATE) as server,
+        httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{server.port}", timeout=20, headers=recording["headers"]
+        ) as client,
+    ):
+        for body in recording["post"]:
+            for message in body["messages"]:
+                for block in message["content"] if isinstance(message["content"], list) else ():
+                    for name in block.keys() & {"id", "tool_use_id"}:
+                        block[name] = call_id
+            answer = await client.post(url, json=body | {"tools": recording["tools"]})
+            assert answer.status_code == 200, answer.text
+            data = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
+            events = [json.loads(event) for event in data]
+            blocks = [event["content_block"] for event in events if event["type"] == "content_block_start"]
+            texts.append(
+                "".join(event["delta"].get("text", "") for event in events if "text" in event.get("delta", {}))
+            )
+            call_id = next((block["id"] for block in blocks if block["type"] == "tool_use"), None)
+            assert events[0]["message"]["left_out"] == ["system[0]"]
+            assert events[-2]["context_management"] == {"applied_edits": []}
+    assert texts == ["I look.", SAID]
+    first, second = engine.prompts
+    assert first.startswith(
+        "Bash\nRead\nTaskStop\nWebFetch\n<|im_start|>system\nYou are an agent in a terminal.\nYou help"
+    )
+    assert "billing" not in first
+    opening = "<|im_start|>assistant"
+    assert first.endswith(opening) and second.startswith(first.removesuffix(opening))  # what a prefix cache needs
+    assert '"command": "echo weir"' in second and "<|im_start|>tool\nweir<|im_end|>" in second

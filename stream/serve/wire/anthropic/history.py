@@ -1,0 +1,165 @@
+"""Anthropic's messages as messages for a chat template.
+
+Nothing is put between the blocks of a message. Neighbouring messages of one role are one turn, with an empty line between
+them. A system message further down stays in its place if the template can write it there; otherwise its text joins
+the turn before it, so that the prompt of each request still begins with that of the one before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tokenweir.stream.serve.wire.anthropic.blocks import (
+    Message,
+    RedactedThinkingBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation
+
+BILLING_HEADER = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
+"""A system block of Claude Code that changes with its requests, so that no prompt would begin like the one before."""
+
+
+class MessageHistory(Struct, frozen=True):
+    """Messages for a template.
+
+    Attributes:
+        messages: The messages.
+        left_out: Paths of what the client sent and the model is not shown.
+
+    """
+
+    messages: list[ChatMessage]
+    left_out: list[str]
+
+    @property
+    def continues(self) -> bool:
+        """Whether the answer goes on with the last message, which is the assistant's."""
+        last = self.messages[-1] if self.messages else {}
+        return "assistant" == last.get("role")
+
+
+def read_history(
+    system: str | Sequence[TextBlock] | None,
+    messages: Sequence[Message],
+    *,
+    later_system: bool,
+    keep_billing_header: bool = False,
+) -> MessageHistory:
+    """Convert messages.
+
+    Args:
+        system: What stands before them.
+        messages: The messages.
+        later_system: Whether the template can write a system message after others.
+        keep_billing_header: Show Claude Code's billing header to the model.
+
+    Raises:
+        RequestError: A result belongs to no call, or the answer would have to go on with a call or with thinking.
+
+    """
+    left_out: list[str] = []
+    conversation = Conversation()
+    if text := _system_text(system, left_out, keep_billing_header):
+        conversation.say("system", text)
+    last_user = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
+    for place, message in enumerate(messages):
+        if message.clear_at == "next_user_message" and place < last_user:
+            left_out.append(f"messages[{place}]")
+            continue
+        _add(conversation, message, f"messages[{place}]", left_out)
+    history = MessageHistory(_turns(conversation.end(), later_system), left_out)
+    if history.continues:
+        last = history.messages[-1]
+        if last.get("tool_calls") or not last["content"]:
+            raise RequestError(
+                f"messages[{len(messages) - 1}] ends with a call or thinking of the assistant; "
+                "an answer can go on with the assistant's text only",
+                param="messages",
+            )
+    return history
+
+
+def _system_text(system: str | Sequence[TextBlock] | None, left_out: list[str], keep_billing_header: bool) -> str:
+    blocks = [system] if isinstance(system, str) else [block.text for block in system or ()]
+    if blocks and not keep_billing_header and BILLING_HEADER.fullmatch(blocks[0]):
+        left_out.append("system" if isinstance(system, str) else "system[0]")
+        del blocks[0]
+    return "".join(blocks)
+
+
+def _add(conversation: Conversation, message: Message, where: str, left_out: list[str]) -> None:
+    """Add a message; neighbouring texts are one."""
+    texts: list[str] = []
+
+    def say() -> None:
+        if texts:
+            conversation.say(message.role, "".join(texts))
+            texts.clear()
+
+    for place, block in enumerate(message.blocks):
+        if isinstance(block, TextBlock):
+            texts.append(block.text)
+            continue
+        say()
+        match block:
+            case ThinkingBlock():
+                conversation.think(block.thinking)
+            case RedactedThinkingBlock():
+                left_out.append(f"{where}.content[{place}]")
+            case ToolUseBlock():
+                conversation.call(block.id, block.name, json.dumps(block.input, ensure_ascii=False))
+            case ToolResultBlock():
+                try:
+                    conversation.answer(block.tool_use_id, block.text())
+                except LookupError as error:
+                    param = f"{where}.content[{place}].tool_use_id"
+                    raise RequestError(
+                        f"{param}: no tool_use before it has the id {block.tool_use_id[:80]!r}", param=param
+                    ) from error
+    say()
+
+
+def _turns(messages: Sequence[ChatMessage], later_system: bool) -> list[ChatMessage]:
+    """Join neighbours of one role, and place system messages that come later."""
+    turns: list[ChatMessage] = []
+    waiting = ""  # text of system messages after the assistant's turn
+    for message in messages:
+        role, content = message["role"], message["content"]
+        if role == "system" and not later_system and turns and (last := turns[-1])["role"] != "system":
+            if last["role"] == "assistant":
+                waiting = _paragraphs(waiting, content)
+            else:
+                last["content"] = _paragraphs(last["content"], content)
+            continue
+        if waiting and role == "assistant":
+            turns.append({"role": "user", "content": waiting})
+        elif waiting:
+            message["content"] = _paragraphs(waiting, content) if role == "user" else _paragraphs(content, waiting)
+        waiting = ""
+        if turns and _is_one_turn(turns[-1], message):
+            turns[-1]["content"] = _paragraphs(turns[-1]["content"], message["content"])
+            turns[-1].update({key: value for key, value in message.items() if key == "tool_calls"})
+        else:
+            turns.append(message)
+    if waiting:
+        turns.append({"role": "user", "content": waiting})
+    return turns
+
+
+def _is_one_turn(before: ChatMessage, after: ChatMessage) -> bool:
+    """Return whether a message continues the one before it."""
+    same = before["role"] == after["role"] != "tool"
+    return same and "tool_calls" not in before and "reasoning_content" not in after
+
+
+def _paragraphs(*texts: str) -> str:
+    return "\n\n".join(text for text in texts if text)
