@@ -6,7 +6,7 @@ characters that must not become part of a control token, or a bool that guards t
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,10 @@ class CompiledPattern:
         class_index: NDArray[np.uint16],
         class_pages: NDArray[np.uint8],
         n_classes: int,
+        sync: NDArray[np.uint8],
         context: tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint8]] | None,
     ) -> None:
-        """Take an `Automaton`'s tables, and `behind`, `transitions` and `symbols` of its `Context`."""
+        """Take an `Automaton`'s tables, `sync` as 0 or 1, and `behind`, `transitions` and `symbols` of its `Context`."""
 
     @property
     def may_rescan(self) -> bool: ...
@@ -761,6 +762,61 @@ class Detokenizer:
 
     limit: int | None
     """Write only: as for the constructor."""
+
+@final
+class Tape:
+    """An encoded text that later texts resume: its ids, and the places at which encoding may be resumed."""
+
+    @property
+    def ids(self) -> NDArray[np.int32]:
+        """The ids, read-only; the array keeps the tape alive."""
+
+    @property
+    def cuts(self) -> list[tuple[int, int]]:
+        """(byte, ids before it) of the places that were kept, ascending."""
+
+    @property
+    def difference(self) -> int:
+        """The first byte at which the text or its guards differ from the earlier tape; 0 without one."""
+
+    @property
+    def resumed(self) -> int:
+        """The byte from which on the text was encoded; what is before was taken over."""
+
+    @property
+    def rejoined(self) -> int:
+        """The byte from which on ids were taken over again; the size of the text if none were."""
+
+    @property
+    def reused_ids(self) -> int:
+        """The number of ids that were taken over."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the text."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory."""
+
+    def character(self, byte: int) -> int:
+        """Return the number of characters before a byte."""
+
+def tape(encoder: Encoder, text: str, guarded: Sequence[int], earlier: Tape | None) -> Tape:
+    """Encode a text, added tokens matched and nothing added around it, and take over what an earlier tape has in common.
+
+    The ids are those of `Encoder.encode` for every text, guards and earlier tape. The GIL is released for long texts.
+
+    Args:
+        encoder: The encoder.
+        text: The text.
+        guarded: As for `Tokenizer.encode`.
+        earlier: The tape of another text by the same encoder; returned itself if text and guards are equal.
+
+    Raises:
+        TextError: The text has a lone surrogate.
+
+    """
 
 class Encoder:
     """Text to ids: added tokens, normalizer, pre-tokenizer, model."""

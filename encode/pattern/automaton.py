@@ -151,6 +151,7 @@ class Automaton:
                 self.class_index,
                 self.class_pages,
                 self.n_classes,
+                self.sync.astype(np.uint8),
                 None if context is None else (context.behind, context.transitions, context.symbols),
             )
         except UnsupportedTokenizerError as error:

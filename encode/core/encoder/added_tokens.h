@@ -26,6 +26,13 @@ struct AddedToken {
   bool single_word, lstrip, rstrip;
 };
 
+// A match in a text. A search may be resumed at a clean side: it depends on nothing before, except single characters.
+struct AddedTokenMatch {
+  uint32_t id;
+  size_t begin, end;
+  bool clean_begin, clean_end;
+};
+
 // The characters that Rust's regex calls \w, as the code points where membership changes; empty if no token asks.
 struct WordCharacters {
   std::vector<uint32_t> flips;
@@ -48,12 +55,29 @@ class AddedTokens {
                      [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
     nodes_.emplace_back();
     build(0, 0, tokens_.size(), 0);
-    for (const AddedToken& token : tokens_) first_[static_cast<uint8_t>(token.content[0])] = true;
+    for (const AddedToken& token : tokens_) {
+      first_[static_cast<uint8_t>(token.content[0])] = true;
+      max_bytes_ = std::max(max_bytes_, token.content.size());
+      has_single_word_ |= token.single_word;
+      has_lstrip_ |= token.lstrip;
+    }
     for (int byte = 0; byte < 256; byte++)
       if (first_[byte]) only_first_ = only_first_ == kUnset ? byte : kSeveral;
   }
 
   bool empty() const { return tokens_.empty(); }
+
+  // The bytes of the longest token. A decision at one place reads so many bytes behind it, and one character more.
+  size_t max_bytes() const { return max_bytes_; }
+
+  // Whether a search may be resumed at `at` > 0, across which it has found no token. A rejected match may have moved the
+  // search beyond `at`, and `lstrip` may take white space on both sides of it.
+  bool resumes_at(const uint8_t* text, size_t at) const {
+    if (has_single_word_) return false;
+    uint32_t length;
+    return !has_lstrip_ || !is_white_space(utf8_decode(text + at, length)) ||
+           !is_white_space(utf8_decode(text + previous_character(text, at), length));
+  }
 
   // In the order of the trie's numbers.
   const std::vector<AddedToken>& tokens() const { return tokens_; }
@@ -76,13 +100,15 @@ class AddedTokens {
     if (begin < end) part(begin, end);
   }
 
-  // Cuts [text, text + n) into `rest(begin, end)` and `token(id, begin, end)`, in order; byte offsets.
+  // Cuts [text + from, text + n) into `rest(begin, end)` and `token(match)`, in order; byte offsets. Stops when one of
+  // them returns false.
   //
   // `guards` are sorted byte offsets of characters that no match may cover. Where the longest token would cover one, a
   // shorter token that ends before it may match. `lstrip` and `rstrip` stop at a guarded character.
   template <class Rest, class Token>
-  void split(const uint8_t* text, size_t n, const std::vector<size_t>& guards, Rest&& rest, Token&& token) const {
-    size_t done = 0, at = 0, guard = 0, space_end = 0;  // space_end: how far `rstrip` has seen white space
+  void split(const uint8_t* text, size_t from, size_t n, const std::vector<size_t>& guards, Rest&& rest,
+             Token&& token) const {
+    size_t done = from, at = from, guard = 0, space_end = 0;  // space_end: how far `rstrip` has seen white space
     while (!tokens_.empty() && (at = next_candidate(text, at, n)) < n) {
       while (guard < guards.size() && guards[guard] < at) guard++;
       const size_t limit = guard < guards.size() ? guards[guard] : n;
@@ -91,6 +117,7 @@ class AddedTokens {
         at++;
         continue;
       }
+      const size_t start = at;
       size_t begin = at, end = at + match->content.size();
       at = end;
       if (match->single_word && (touches_word_before(text, begin) || touches_word_after(text, end, n))) continue;
@@ -98,10 +125,11 @@ class AddedTokens {
         const size_t taken = guard > 0 ? guards[guard - 1] + utf8_length(text[guards[guard - 1]]) : 0;
         begin = white_space_before(text, begin, std::max(done, taken));
       }
+      const bool clean_begin = begin == start && std::max(done, space_end) <= begin && !match->lstrip;
       if (match->rstrip) end = space_end = end < space_end ? space_end : white_space_after(text, end, limit);
       if (begin >= end) continue;
-      if (done < begin) rest(done, begin);
-      token(match->id, begin, end);
+      if (done < begin && !rest(done, begin)) return;
+      if (!token(AddedTokenMatch{match->id, begin, end, clean_begin, at == end && space_end <= end})) return;
       done = end;
     }
     if (done != n) rest(done, n);
@@ -179,6 +207,8 @@ class AddedTokens {
   std::vector<AddedToken> tokens_;
   WordCharacters word_;
   std::vector<TrieNode> nodes_;
+  size_t max_bytes_ = 0;
+  bool has_single_word_ = false, has_lstrip_ = false;
   bool first_[256] = {};
   int only_first_ = kUnset;
 };

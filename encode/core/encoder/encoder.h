@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "encoder/added_tokens.h"
+#include "encoder/cuts.h"
 #include "encoder/long_text.h"
 #include "encoder/piece_encoder.h"
 #include "encoder/pre_normalization_split.h"
@@ -50,17 +51,34 @@ class Encoder {
 
   WorkspacePool& pool() const { return pool_; }
 
+  // How many bytes behind a cut the encoding before it may depend on: the longest token, and the next character.
+  size_t lookahead() const {
+    return std::max({raw_.max_bytes(), normalized_.max_bytes(), own_.max_bytes()}) + kMaxCharacter;
+  }
+
+  // Whether the ids of every text depend on whether it has a guard anywhere.
+  bool guards_everywhere() const { return model_->guards(); }
+
+  // Appends the ids of `text` from the cut `from` on to `w.ids`, and tells `cuts` of the cuts behind it, until that stops
+  // it.
+  void encode_from(std::string_view text, size_t from, const EncodeOptions& options, Workspace& w,
+                   CutRecorder& cuts) const {
+    encode_text<false>(text, from, options, w, &cuts);
+  }
+
   // Appends the ids of `text` to `w.ids`. With `Spans`, also appends the byte span of each to `w.spans`, the number of
   // its piece or added token to `w.words`, and to `w.called` the text of ids that are named by their text: added tokens
   // and unknown text.
   template <bool Spans>
   void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
     if (Spans || text.size() > WordKey::kMaxBytes || !options.guards.empty())
-      return encode_text<Spans>(text, options, w);
+      return encode_text<Spans>(text, 0, options, w, nullptr);
     encode_short(text, options, w);
   }
 
  private:
+  static constexpr size_t kMaxCharacter = 4;  // bytes
+
   // Fast path for a text no longer than a word: the whole text is cached as a word, because the pipeline takes several
   // times as long as the look-up.
   void encode_short(std::string_view text, const EncodeOptions& options, Workspace& w) const {
@@ -70,23 +88,26 @@ class Encoder {
     if (const size_t found = w.caches.words.find(key, hash, w.ids.room(WordCache::kMaxIds)))
       return w.ids.advance(found);
     const size_t first = w.ids.size();
-    encode_text<false>(text, options, w);
+    encode_text<false>(text, 0, options, w, nullptr);
     const size_t count = w.ids.size() - first;
     if (count > 0 && count <= WordCache::kMaxIds) w.caches.words.insert(key, hash, w.ids.data() + first, count);
   }
 
   template <bool Spans>
-  void encode_text(std::string_view text, const EncodeOptions& options, Workspace& w) const {
+  void encode_text(std::string_view text, size_t from, const EncodeOptions& options, Workspace& w,
+                   CutRecorder* cuts) const {
     const uint8_t* p = reinterpret_cast<const uint8_t*>(text.data());
     w.word = 0;
-    const auto rest = [&](size_t begin, size_t end) { segment<Spans>(p, begin, end, options, w); };
-    const auto token = [&](uint32_t id, size_t begin, size_t end) {
-      match<Spans>(id, {begin, end}, text.substr(begin, end - begin), w);
+    const auto rest = [&](size_t begin, size_t end) { return segment<Spans>(p, begin, end, options, w, cuts); };
+    const auto token = [&](const AddedTokenMatch& found) {
+      if (cuts && found.clean_begin && cuts->stops_at(found.begin, w.ids.size())) return false;
+      match<Spans>(found.id, {found.begin, found.end}, text.substr(found.begin, found.end - found.begin), w);
+      return !(cuts && found.clean_end && cuts->stops_at(found.end, w.ids.size()));
     };
     if (options.parse_special)
-      raw_.split(p, text.size(), options.guards, rest, token);
-    else if (!text.empty())
-      rest(0, text.size());
+      raw_.split(p, from, text.size(), options.guards, rest, token);
+    else if (from < text.size())
+      rest(from, text.size());
   }
 
   // Maps byte positions in a segment, normalized or not, to the original text.
@@ -120,33 +141,129 @@ class Encoder {
     w.ids.push(id);
   }
 
-  // Encodes a segment: the original text between two raw added tokens.
+  // Encodes a segment: the original text between two raw added tokens. Returns false if `cuts` stops it.
   template <bool Spans>
-  void segment(const uint8_t* text, size_t begin, size_t end, const EncodeOptions& options, Workspace& w) const {
+  bool segment(const uint8_t* text, size_t begin, size_t end, const EncodeOptions& options, Workspace& w,
+               CutRecorder* cuts) const {
     const uint8_t* p = text + begin;
     size_t n = end - begin;
     const bool second = options.parse_special && !normalized_.empty();
     Position position{begin, {}, {}};
     std::vector<size_t> guards;
     if (second || !own_.empty()) guards = guards_within(p, begin, end, options.guards);
-    if (!Spans && pre_split_ && !second && guards.empty()) return encode_unnormalized(p, n, options, w);
+    if (!Spans && !cuts && pre_split_ && !second && guards.empty()) {
+      encode_unnormalized(p, n, options, w);
+      return true;
+    }
     std::string normal;
     if (!normalizer_->is_unchanged(p, n)) {
       const bool follow = Spans || pre_tokenizer_->depends_on_start();
       normalizer_->apply(p, n, normal, follow ? &position.origins : nullptr);
       p = reinterpret_cast<const uint8_t*>(normal.data());
       n = normal.size();
+      cuts = nullptr;  // cuts are places in the original text
       for (size_t i = 0, c = 0; follow && i < n; i++) position.characters.push_back(utf8_continues(p[i]) ? c - 1 : c++);
     }
+    if (cuts && !may_cut_segments(second)) cuts = nullptr;
     const auto rest = [&](size_t b, size_t e) {
-      if (guards.empty()) return pieces<Spans>(p, b, e, position, options, w);
-      own_.tear(p, b, e, guards, [&](size_t from, size_t to) { pieces<Spans>(p, from, to, position, options, w); });
+      if (guards.empty()) return pieces<Spans>(p, b, e, n, position, options, w, cuts);
+      bool goes_on = true;
+      own_.tear(p, b, e, guards, [&](size_t from, size_t to) {
+        if (goes_on) goes_on = pieces<Spans>(p, from, to, n, position, options, w, cuts);
+      });
+      return goes_on;
     };
     if (!second) return rest(0, n);
-    normalized_.split(p, n, guards, rest, [&](uint32_t id, size_t b, size_t e) {
-      match<Spans>(id, position.original(b, e), {reinterpret_cast<const char*>(p) + b, e - b}, w);
-    });
+    bool goes_on = true;
+    const auto stops_at = [&](size_t at, bool clean) {
+      if (!cuts || !clean || at == 0 || at == n || !resumes_inside(p, at, n)) return false;
+      return !(goes_on = !cuts->stops_at(begin + at, w.ids.size()));
+    };
+    normalized_.split(
+        p, 0, n, guards, [&](size_t b, size_t e) { return goes_on = rest(b, e); },
+        [&](const AddedTokenMatch& found) {
+          if (stops_at(found.begin, found.clean_begin)) return false;
+          match<Spans>(found.id, position.original(found.begin, found.end),
+                       {reinterpret_cast<const char*>(p) + found.begin, found.end - found.begin}, w);
+          return !stops_at(found.end, found.clean_end);
+        });
+    return goes_on;
   }
+
+  // -- cuts inside segments that the normalizer leaves as they are ---------------------------------------------------
+
+  // Whether a segment may have cuts. A normalizer must allow boundaries. Tokens in normalized text must not be found in
+  // text that another ending of the segment would normalize otherwise.
+  bool may_cut_segments(bool second) const {
+    return normalizer_->is_identity() || (normalizer_->splits_in_ascii() && !second && own_.empty());
+  }
+
+  // Whether the searches for added tokens, and the normalizer, may be resumed at `at` in a segment of `n` bytes. A
+  // normalizer needs ASCII on both sides, and behind it a character that does not compose with the one at `at`.
+  bool resumes_inside(const uint8_t* segment, size_t at, size_t n) const {
+    if (!raw_.resumes_at(segment, at) || !normalized_.resumes_at(segment, at)) return false;
+    if (normalizer_->is_identity()) return true;
+    const auto plain = [&](size_t i) { return segment[i] < 0x80 && segment[i] != '\r'; };
+    return at + 1 < n && plain(at - 1) && plain(at) && plain(at + 1);
+  }
+
+  // Passes pieces to a `PieceEncoder`, and tells of cuts between them: sync points of the first stage, or split points
+  // of the model where a text is one piece.
+  struct CutVisitor {
+    const Encoder& encoder;
+    PieceEncoder& encode;
+    CutRecorder& cuts;
+    const IdBuffer& ids;
+    const uint8_t *segment, *begin;  // `begin`: of the part that is split
+    size_t n, shift;                 // bytes of the segment, and its place in the text
+    bool stopped = false;
+
+    void operator()(const uint8_t* b, const uint8_t* e, const AlignedText& text) {
+      if (stopped) return;
+      if (b > begin && is_wanted(b) && encoder.pre_tokenizer_->is_sync(b) && stop_at(b)) return;
+      if (encoder.pre_tokenizer_->is_identity()) b = split_at_points(b, e, text);
+      if (!stopped) encode(b, e, text);
+    }
+
+    void operator()(const uint8_t* b, const uint32_t* ends, size_t count, const AlignedText& text) {
+      if (stopped) return;
+      if (!is_wanted(b + ends[count - 1])) return encode(b, ends, count, text);
+      uint32_t from = 0;
+      for (size_t i = 0; i < count; from = ends[i++]) (*this)(b + from, b + ends[i], text);
+    }
+
+    void flush() { encode.flush(); }
+
+   private:
+    bool is_wanted(const uint8_t* at) const { return shift + static_cast<size_t>(at - segment) >= cuts.wanted(); }
+
+    bool stop_at(const uint8_t* at) {
+      const size_t place = static_cast<size_t>(at - segment);
+      if (!encoder.resumes_inside(segment, place, n)) return false;
+      encode.flush();
+      return stopped = cuts.stops_at(shift + place, ids.size());
+    }
+
+    // Encodes a piece up to its last wanted cut, and returns that.
+    const uint8_t* split_at_points(const uint8_t* b, const uint8_t* e, const AlignedText& text) {
+      const SplitPoints* const points = encoder.model_->split_points();
+      if (!points) return b;
+      for (const uint8_t* at = b; !stopped;) {
+        const size_t wanted = cuts.wanted(), from = shift + static_cast<size_t>(at - segment);
+        if (wanted > from + 1) {
+          if (wanted - from >= static_cast<size_t>(e - at)) break;
+          at += wanted - from - 1;  // a cut is behind the character that is looked at
+          while (utf8_continues(*at)) at--;
+        }
+        at = points->next(at, e);
+        if (at == e) break;
+        encode(b, at, text);
+        b = at;
+        stop_at(at);
+      }
+      return b;
+    }
+  };
 
   // Encodes a segment without a guard, split before normalization (pre_normalization_split.h).
   void encode_unnormalized(const uint8_t* p, size_t n, const EncodeOptions& options, Workspace& w) const {
@@ -184,17 +301,23 @@ class Encoder {
     return within;
   }
 
-  // Encodes the part [begin, end) of a segment, which has no added tokens.
+  // Encodes the part [begin, end) of a segment of `n` bytes, which has no added tokens. Returns false if `cuts` stops it.
   template <bool Spans>
-  void pieces(const uint8_t* segment, size_t begin, size_t end, const Position& position, const EncodeOptions& options,
-              Workspace& w) const {
-    if (begin == end) return;
+  bool pieces(const uint8_t* segment, size_t begin, size_t end, size_t n, const Position& position,
+              const EncodeOptions& options, Workspace& w, CutRecorder* cuts) const {
+    if (begin == end) return true;
     const bool guarded = is_guarded(options);
     const size_t first = position.first(begin, end);
     const uint8_t* p = segment + begin;
     if constexpr (Spans) {
       Tracer tracer{*this, begin, position, guarded, w};
       pre_tokenizer_->split<true>(p, segment + end, first, w.pre_tokenizer, tracer);
+    } else if (cuts) {
+      PieceEncoder encode(*model_, guarded, w.caches, w.model, w.ids);
+      CutVisitor visitor{*this, encode, *cuts, w.ids, segment, p, n, position.shift};
+      pre_tokenizer_->split<false>(p, segment + end, first, w.pre_tokenizer, visitor);
+      encode.flush();
+      return !visitor.stopped;
     } else if (end - begin >= LongText::kMinBytes && options.threads != 1 &&
                LongText::can_split(*pre_tokenizer_, *model_)) {
       LongText text(*pre_tokenizer_, *model_, guarded, pool_, p, segment + end);
@@ -204,6 +327,7 @@ class Encoder {
       pre_tokenizer_->split<false>(p, segment + end, first, w.pre_tokenizer, encode);
       encode.flush();
     }
+    return true;
   }
 
   // Encodes pieces and records the span of each id.

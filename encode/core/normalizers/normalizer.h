@@ -64,6 +64,9 @@ class Normalizer {
       throw Unsupported("a normalizer that may make a text more than " + std::to_string(kMaxGrowth) + " times as long");
   }
 
+  // Whether there are no steps.
+  bool is_identity() const { return steps_.empty(); }
+
   bool splits_in_ascii() const {
     return std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->splits_in_ascii(); });
   }

@@ -20,16 +20,19 @@ namespace tokenweir {
 
 class CompiledPattern {
  public:
-  // With a context, `n_classes` is the number of its symbols.
+  // With a context, `n_classes` is the number of its symbols. `sync`: by two classes, whether a token always begins
+  // between them.
   CompiledPattern(std::vector<uint16_t> transitions, std::vector<uint16_t> class_index,
-                  std::vector<uint8_t> class_pages, size_t n_classes, std::unique_ptr<const Context> context)
+                  std::vector<uint8_t> class_pages, size_t n_classes, std::vector<uint8_t> sync,
+                  std::unique_ptr<const Context> context)
       : transitions_(std::move(transitions)),
         class_index_(std::move(class_index)),
         class_pages_(std::move(class_pages)),
+        sync_(std::move(sync)),
         context_(std::move(context)) {
     const size_t width = n_classes + 1, n_states = transitions_.size() / width;
     if (n_states == 0 || transitions_.size() % width != 0 || class_index_.size() != 0x1100 ||
-        class_pages_.size() % 256 != 0)
+        class_pages_.size() % 256 != 0 || sync_.size() != n_classes * n_classes)
       throw FileError("an automaton's tables have the wrong size");
     for (uint16_t page : class_index_)
       if ((page + 1u) * 256u > class_pages_.size()) throw FileError("an automaton's class page is out of range");
@@ -72,6 +75,17 @@ class CompiledPattern {
 
   // Whether no match can begin with a character, in any context.
   bool cannot_start_match(uint32_t c) const { return !context_ && cannot_start_[class_of(c)]; }
+
+  // Whether a token begins at `at`, inside a text, by the characters beside it alone.
+  bool is_sync(const uint8_t* at) const {
+    if (context_) return false;
+    const uint8_t* before = at;
+    do before--;
+    while (utf8_continues(*before));
+    uint32_t length;
+    const size_t left = class_of(utf8_decode(before, length)), right = class_of(utf8_decode(at, length));
+    return sync_[left * tables_.n_classes + right];
+  }
 
   // Calls `use(walk)`, where `walk(at, gap)` is `Automaton::token_end` inside [p, end), in linear time for the whole
   // text. It may return adjacent gaps as one.
@@ -142,7 +156,7 @@ class CompiledPattern {
   }
 
   std::vector<uint16_t> transitions_, class_index_, ascii_;
-  std::vector<uint8_t> class_pages_;
+  std::vector<uint8_t> class_pages_, sync_;
   std::vector<Run> runs_;
   std::vector<bool> cannot_start_;  // by class: no match begins with it
   bool may_rescan_;

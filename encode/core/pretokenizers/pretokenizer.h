@@ -47,6 +47,10 @@ class PreTokenizer {
   // Whether there are no stages: a text is one unchanged piece.
   bool is_identity() const { return stages_.empty(); }
 
+  // Whether a piece begins at `at`, inside a text of valid UTF-8, whatever stands before and behind its two neighbours.
+  // The first stage splits there, and later stages work inside its pieces.
+  bool is_sync(const uint8_t* at) const { return !stages_.empty() && stages_[0].cut && stages_[0].cut->is_sync(at); }
+
   // Calls `piece(begin, end, source)` for each piece of [p, end), in order. If `piece` accepts `(begin, ends, n,
   // source)`, it gets several adjacent pieces at once, as from `Split::scan`. Pieces may lie in `scratch` and are valid
   // until the next split; `piece.flush()` is called before the text of earlier ones is overwritten. `first`: how many

@@ -55,6 +55,11 @@ class Split : public PreTokenizerStage {
 
   const Scanner* scanner() const { return scanner_.get(); }
 
+  // Whether a piece begins at `at`, inside a text, by the characters beside it alone. Merging matches may undo that.
+  bool is_sync(const uint8_t* at) const {
+    return (behavior_ == Behavior::kIsolated || behavior_ == Behavior::kRemoved) && pattern_->is_sync(at);
+  }
+
  private:
   template <class Piece, class Walk>
   void apply_behavior(const uint8_t* p, const uint8_t* end, Piece& piece, Walk&& walk) const {

@@ -18,6 +18,7 @@ void bind_bpe(nanobind::module_& m);
 void bind_decoding(nanobind::module_& m);
 void bind_decode_batch(nanobind::module_& m);
 void bind_encoder(nanobind::module_& m);
+void bind_tape(nanobind::module_& m);
 void bind_fast_calls(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_gguf(nanobind::module_& m);

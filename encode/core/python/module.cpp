@@ -37,6 +37,7 @@ NB_MODULE(_core, m) {
   bind_decoding(m);
   bind_decode_batch(m);
   bind_encoder(m);
+  bind_tape(m);
   bind_fast_calls(m);
   bind_device(m);
   bind_gguf(m);

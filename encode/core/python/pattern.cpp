@@ -19,7 +19,7 @@ void bind_pattern(nb::module_& m) {
       .def(
           "__init__",
           [](CompiledPattern* self, const Table16& transitions, const Table16& class_index, const Table8& class_pages,
-             size_t n_classes, const std::optional<Tables>& context) {
+             size_t n_classes, const Table8& sync, const std::optional<Tables>& context) {
             std::unique_ptr<const Context> built;
             if (context) {
               const auto& [behind, steps, symbols] = *context;
@@ -27,9 +27,10 @@ void bind_pattern(nb::module_& m) {
                                                 values<uint8_t>(symbols), n_classes + 1);
             }
             new (self) CompiledPattern(values<uint16_t>(transitions), values<uint16_t>(class_index),
-                                       values<uint8_t>(class_pages), n_classes, std::move(built));
+                                       values<uint8_t>(class_pages), n_classes, values<uint8_t>(sync),
+                                       std::move(built));
           },
-          "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "context"_a.none())
+          "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "sync"_a, "context"_a.none())
       .def_prop_ro("may_rescan", &CompiledPattern::may_rescan);
 }
 

@@ -203,9 +203,9 @@ def test_the_core_trusts_no_context(place, value, message):
     automaton = build(GROUPS_OF_THREE["Tiny Aya"], "oniguruma")
     context = [automaton.context.behind, automaton.context.transitions, automaton.context.symbols]
     context[place] = value if isinstance(value, np.ndarray) else np.full_like(context[place], value)
-    tables = automaton.transitions, automaton.class_index, automaton.class_pages, automaton.n_classes
+    tables = automaton.transitions, automaton.class_index, automaton.class_pages, automaton.n_classes, automaton.sync
     with pytest.raises(TokenizerFileError, match=message):
-        _core.CompiledPattern(*tables, tuple(context))
+        _core.CompiledPattern(*tables[:4], tables[4].astype(np.uint8), tuple(context))
 
 
 @pytest.mark.parametrize(

@@ -162,4 +162,4 @@ def test_tables_that_lead_outside_themselves_are_refused(change, message):
     automaton = automaton_of("GPT-2")
     tables = {name: getattr(automaton, name) for name in ("transitions", "class_index", "class_pages")} | change
     with pytest.raises(TokenizerFileError, match=message):
-        _core.CompiledPattern(*tables.values(), automaton.n_classes, None)
+        _core.CompiledPattern(*tables.values(), automaton.n_classes, automaton.sync.astype(np.uint8), None)

@@ -1,0 +1,60 @@
+// Bindings of Tape.
+
+#include "encoder/tape.h"
+#include "python/bindings.h"
+#include "python/interop.h"
+#include "python/py_encoder.h"
+
+namespace tokenweir {
+
+namespace {
+
+// The number of characters before a byte.
+size_t character(const Tape& self, size_t byte) {
+  const std::string_view text = self.text().substr(0, byte);
+  return text.size() - static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+           return utf8_continues(static_cast<uint8_t>(c));
+         }));
+}
+
+nb::object tape_of(const PyEncoder& encoder, nb::handle source, const std::vector<size_t>& guarded,
+                   nb::handle earlier) {
+  const std::string_view text = utf8(source);
+  std::vector<size_t> guards = byte_offsets(text, guarded);
+  const Tape* const before = earlier.is_none() ? nullptr : nb::cast<const Tape*>(earlier);
+  std::unique_ptr<Tape> tape;
+  bool same = false;
+  PyEncoder::Call call(encoder, text, {});
+  unlocked(text.size(), [&] {
+    same = before && before->is_of(text, guards);
+    if (!same) tape = std::make_unique<Tape>(encoder.encoder, text, std::move(guards), before, *call.w);
+  });
+  return same ? nb::borrow(earlier) : nb::cast(tape.release(), nb::rv_policy::take_ownership);
+}
+
+}  // namespace
+
+void bind_tape(nb::module_& m) {
+  nb::class_<Tape>(m, "Tape")
+      .def_prop_ro("ids",
+                   [](nb::handle self) {
+                     const std::vector<int32_t>& ids = nb::cast<const Tape&>(self).ids();
+                     return nb::ndarray<nb::numpy, const int32_t>(ids.data(), {ids.size()}, self);
+                   })
+      .def_prop_ro("cuts",
+                   [](const Tape& self) {
+                     std::vector<std::pair<uint32_t, uint32_t>> cuts;
+                     for (const Cut& cut : self.cuts()) cuts.emplace_back(cut.byte, cut.ids);
+                     return cuts;
+                   })
+      .def_prop_ro("difference", &Tape::difference)
+      .def_prop_ro("resumed", &Tape::resumed)
+      .def_prop_ro("rejoined", &Tape::rejoined)
+      .def_prop_ro("reused_ids", &Tape::reused_ids)
+      .def_prop_ro("size", [](const Tape& self) { return self.text().size(); })
+      .def_prop_ro("memory", &Tape::memory)
+      .def("character", &character, "byte"_a);
+  m.def("tape", &tape_of, "encoder"_a, "text"_a, "guarded"_a, "earlier"_a.none());
+}
+
+}  // namespace tokenweir
