@@ -107,11 +107,11 @@ def _first_unvouched(stretches: Sequence[tuple[int, int, bool]], start: int, end
 def _sees_other_text(tokenizer: Tokenizer) -> bool:
     """Whether control tokens may be found in text that the normalizer made of other characters."""
     normalizer = tokenizer.spec.normalizer
-    if normalizer is None:
+    steps = normalizer.normalizers if isinstance(normalizer, NormalizerSequence) else (normalizer,)
+    if normalizer is None or not steps:
         return False
     if any(token.normalized for token in tokenizer.added_tokens if is_control(token)):
         return True
-    steps = normalizer.normalizers if isinstance(normalizer, NormalizerSequence) else (normalizer,)
     return not all(_only_adds_words(step) for step in steps)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from tokenweir.stream.serve.limits.ledger import Entry, Ledger
+from tokenweir.stream.prompts.ledger import Entry, Ledger
 from tokenweir.stream.serve.wire.messages import ChatMessage
 
 EMPTY = b"[]"

@@ -10,13 +10,13 @@ from typing import Any, Protocol, TypeVar
 
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import Delta
+from tokenweir.stream.prompts.ledger import Ledger
 from tokenweir.stream.serve.answers.conversations import Conversations
 from tokenweir.stream.serve.answers.generation import Generation
 from tokenweir.stream.serve.answers.job import Answer, Job
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.admission import Admission
 from tokenweir.stream.serve.limits.connections import Connections
-from tokenweir.stream.serve.limits.ledger import Ledger
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.rates import Rates
 from tokenweir.stream.serve.limits.turns import Turns

@@ -1,5 +1,5 @@
 """Bounds on what clients cost.
 
-limits.py names them; admission.py counts places, connections.py sockets, budget.py bytes on the wire, ledger.py memory between
-requests, and rates.py requests and tokens a minute. turns.py orders the parsing of long messages, fair_queue.py prompts.
+limits.py names them; admission.py counts places, connections.py sockets, budget.py bytes on the wire, and rates.py requests
+and tokens a minute; stream/prompts/ledger.py counts memory between requests. turns.py orders the parsing of long messages, fair_queue.py prompts.
 """

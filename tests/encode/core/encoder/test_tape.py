@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from real_tokenizers import real_tokenizer
 
 from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import TextError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
@@ -65,7 +66,7 @@ def check(tokenizer: Tokenizer, seed: int, steps: int, tape=_core.tape) -> tuple
     reused = total = 0
     for _ in range(steps):
         expected = tokenizer.encode(text, add_special_tokens=False, guarded=guarded)
-        found = tape(tokenizer.core.encoder, text, guarded, last)
+        found = tape(core_of(tokenizer).encoder, text, guarded, last)
         assert found.ids.tolist() == expected, (text, guarded, found.difference, found.resumed, found.rejoined)
         reused += len(expected) if found is last else found.reused_ids
         total += len(expected)
@@ -104,9 +105,9 @@ def test_a_token_that_the_next_text_completes():
     """The trap of caches that cut behind every special token: `〈|` is one, and so is `〈|EOS|〉`."""
     tokenizer = with_flags("overlapping")
     before = "x" * 2000 + "<a><b>"
-    first = _core.tape(tokenizer.core.encoder, before, [], None)
+    first = _core.tape(core_of(tokenizer).encoder, before, [], None)
     for end in ("xyz", "y", "<b>", ""):
-        found = _core.tape(tokenizer.core.encoder, before + end, [], first)
+        found = _core.tape(core_of(tokenizer).encoder, before + end, [], first)
         assert found.ids.tolist() == tokenizer.encode(before + end, add_special_tokens=False)
 
 
@@ -114,21 +115,21 @@ def test_the_same_text_with_other_guards_is_another_text():
     tokenizer = Tokenizer.default()
     token = next(iter(tokenizer.special_tokens))
     text = "some words " * 200 + token + " and more words" * 200
-    plain = _core.tape(tokenizer.core.encoder, text, [], None)
+    plain = _core.tape(core_of(tokenizer).encoder, text, [], None)
     at = text.index(token)
-    guarded = _core.tape(tokenizer.core.encoder, text, [at], plain)
+    guarded = _core.tape(core_of(tokenizer).encoder, text, [at], plain)
     assert guarded is not plain
     assert guarded.ids.tolist() == tokenizer.encode(text, add_special_tokens=False, guarded=[at]) != plain.ids.tolist()
-    assert _core.tape(tokenizer.core.encoder, text, [at], guarded) is guarded
-    later = _core.tape(tokenizer.core.encoder, text, [at + 1], guarded)
+    assert _core.tape(core_of(tokenizer).encoder, text, [at], guarded) is guarded
+    later = _core.tape(core_of(tokenizer).encoder, text, [at + 1], guarded)
     assert guarded.difference == at == later.difference
 
 
 def test_an_appended_text_costs_what_is_new(data):
     tokenizer = real_tokenizer(data("tokenizers/qwen3"))
     text = "".join(f"<|im_start|>user\nMessage {i}: " + "some words. " * 40 + "<|im_end|>\n" for i in range(200))
-    first = _core.tape(tokenizer.core.encoder, text, [], None)
-    second = _core.tape(tokenizer.core.encoder, text + "<|im_start|>assistant\nNew", [], first)
+    first = _core.tape(core_of(tokenizer).encoder, text, [], None)
+    second = _core.tape(core_of(tokenizer).encoder, text + "<|im_start|>assistant\nNew", [], first)
     assert second.size - second.resumed < 1100
     assert second.reused_ids > 0.99 * len(first.ids)
     assert second.memory < 2.5 * second.size
@@ -138,16 +139,16 @@ def test_an_edit_in_the_middle_keeps_the_ids_behind_it(data):
     for name in ("qwen3", "gpt2", "openai/o200k_base.tiktoken"):
         tokenizer = real_tokenizer(data(f"tokenizers/{name}"))
         text = "".join(f"{i} some words and a number, again; " for i in range(5000))
-        first = _core.tape(tokenizer.core.encoder, text, [], None)
+        first = _core.tape(core_of(tokenizer).encoder, text, [], None)
         changed = text[:60000] + "something else" + text[60100:]
-        second = _core.tape(tokenizer.core.encoder, changed, [], first)
+        second = _core.tape(core_of(tokenizer).encoder, changed, [], first)
         assert second.ids.tolist() == tokenizer.encode(changed, add_special_tokens=False)
         assert second.rejoined - second.resumed < 2500, name
 
 
 def test_the_ids_are_read_only_and_keep_the_tape():
     tokenizer = Tokenizer.default()
-    ids = _core.tape(tokenizer.core.encoder, "Hello there", [], None).ids
+    ids = _core.tape(core_of(tokenizer).encoder, "Hello there", [], None).ids
     assert not ids.flags.writeable
     with pytest.raises(ValueError, match="read-only"):
         ids[0] = 1
@@ -156,4 +157,4 @@ def test_the_ids_are_read_only_and_keep_the_tape():
 
 def test_a_lone_surrogate_is_refused():
     with pytest.raises(TextError, match="lone surrogate"):
-        _core.tape(Tokenizer.default().core.encoder, "a\ud800", [], None)
+        _core.tape(core_of(Tokenizer.default()).encoder, "a\ud800", [], None)

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from tokenweir.stream.prompts.ledger import ENTRY_BYTES, Ledger
 from tokenweir.stream.serve.answers.conversations import EMPTY, Conversations, decoded, encoded
-from tokenweir.stream.serve.limits.ledger import ENTRY_BYTES, Ledger
 
 ONE = [{"role": "user", "content": "a \u2028 \U0001f30a"}]
 TWO = [{"role": "assistant", "content": ""}, {"role": "user", "content": "]["}]

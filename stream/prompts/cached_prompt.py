@@ -1,0 +1,128 @@
+"""`CachedPrompt`: the ids of a rendered prompt, and what was known of them before."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode._core import Tape
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.prompts.block_keys import BlockScheme, block_keys
+from tokenweir.templates.prompt import Prompt
+
+_MESSAGE = re.compile(r"messages\[([0-9]+)\]")
+
+
+class Reused(NamedTuple):
+    """How much of a prompt was taken over from an earlier one."""
+
+    ids: int
+    chars: int
+
+
+class Difference(NamedTuple):
+    """The first place at which a prompt differs from the earlier one.
+
+    Attributes:
+        message: The first message that has text at the place or behind it; -1 if none has.
+        reason: `"new"`: no earlier prompt was found; `"appended"`: the earlier text goes on; `"text"`: the text differs, or
+            its origins do.
+
+    """
+
+    message: int
+    reason: str
+
+
+class CachedPrompt:
+    """A prompt whose ids come from a `PromptCache`. They are those of `Prompt.encode`.
+
+    Attributes:
+        prompt: The rendered prompt, with its origins.
+        tokenizer: The tokenizer of the ids.
+        tape: The ids as the core keeps them.
+
+    """
+
+    def __init__(
+        self, prompt: Prompt, tokenizer: Tokenizer, tape: Tape, earlier_bytes: int | None, *, is_same: bool
+    ) -> None:
+        """Take what a cache has found.
+
+        Args:
+            prompt: The rendered prompt.
+            tokenizer: The tokenizer.
+            tape: Its ids.
+            earlier_bytes: Bytes of the earlier prompt's text; None without one.
+            is_same: The earlier prompt is the same one.
+
+        """
+        self.prompt = prompt
+        self.tokenizer = tokenizer
+        self.tape = tape
+        self._earlier_bytes = earlier_bytes
+        self._is_same = is_same
+
+    def __repr__(self) -> str:
+        return f"CachedPrompt({len(self.ids)} ids, reused={self.reused}, differs={self.differs})"
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def text(self) -> str:
+        """The text that the template rendered."""
+        return self.prompt.text
+
+    @cached_property
+    def ids(self) -> NDArray[np.int32]:
+        """The ids, read-only."""
+        return self.tape.ids
+
+    @cached_property
+    def reused(self) -> Reused:
+        """How many ids and characters were taken over from an earlier prompt."""
+        tape = self.tape
+        if self._is_same:
+            return Reused(len(self.ids), len(self.text))
+        chars = len(self.text) - tape.character(tape.rejoined) + tape.character(tape.resumed)
+        return Reused(tape.reused_ids, chars)
+
+    @cached_property
+    def differs(self) -> Difference | None:
+        """Where it differs from the earlier prompt; None if it is the same prompt."""
+        if self._is_same:
+            return None
+        tape = self.tape
+        reason = (
+            "new" if self._earlier_bytes is None else "appended" if tape.difference == self._earlier_bytes else "text"
+        )
+        at = tape.character(tape.difference)
+        spans = (span for span in self.prompt.origins if span.end > at)
+        found = next((match for span in spans if (match := _MESSAGE.match(span.origin))), None)
+        return Difference(-1 if found is None else int(found[1]), reason)
+
+    @cached_property
+    def message_indices(self) -> list[int]:
+        """For each id the number of the message whose text is in it, or -1; see `Prompt.message_indices`."""
+        return self.prompt.message_indices(self.tokenizer)
+
+    @cached_property
+    def is_content(self) -> list[bool]:
+        """For each id whether a message wrote text of it, not the template alone."""
+        return [number >= 0 for number in self.message_indices]
+
+    def block_keys(self, size: int = 16, scheme: BlockScheme = "sha256_cbor", salt: str | None = None) -> list[bytes]:
+        """Return the keys by which an engine's prefix cache knows the prompt's whole blocks.
+
+        Args:
+            size: Ids a block.
+            scheme: The engine's way of hashing; see `BlockScheme`.
+            salt: The cache salt that goes with the request.
+
+        """
+        return block_keys(self.ids, size, scheme, salt)

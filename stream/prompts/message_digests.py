@@ -1,0 +1,40 @@
+"""Digests of messages: what proposes an earlier prompt. They never decide: the text and its guards do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def digest(value: object) -> int:
+    """Return the digest of JSON-like data, the same for equal data in one process.
+
+    Python's own hash is keyed by process, and that of a str is computed once in its life. So a message that a loop
+    holds on to costs almost nothing from its second turn on.
+    """
+    return hash(_hashable(value))
+
+
+def chain(start: int, messages: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
+    """Return the digest of each prefix of a conversation.
+
+    Args:
+        start: The digest of all that comes before the messages: template, tools, variables.
+        messages: The messages.
+
+    """
+    digests = []
+    for message in messages:
+        start = hash((start, _hashable(message)))
+        digests.append(start)
+    return tuple(digests)
+
+
+def _hashable(value: object) -> object:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return tuple([(key, item if type(item) is str else _hashable(item)) for key, item in value.items()])
+    if isinstance(value, Sequence):
+        return tuple([item if type(item) is str else _hashable(item) for item in value])
+    return type(value).__name__

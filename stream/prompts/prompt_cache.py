@@ -1,0 +1,269 @@
+"""`PromptCache`: prompts that share text with earlier ones are encoded from where they differ."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from threading import Lock
+from time import monotonic
+from typing import Any
+
+from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
+from tokenweir.encode.decode import check_tokenizer
+from tokenweir.encode.options import check_integers
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.prompts.cached_prompt import CachedPrompt
+from tokenweir.stream.prompts.ledger import Entry, Ledger
+from tokenweir.stream.prompts.message_digests import chain, digest
+from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.prompt import Prompt
+
+MAX_AGE = 600.0
+"""Seconds after its last use at which a prompt is dropped."""
+MESSAGE_BYTES = 128
+"""Bytes that a message costs in the index: its digest, and the place of it."""
+
+
+class PromptCache:
+    """Encoded prompts of the last minutes, by which later ones are encoded from where they differ.
+
+    Rendering is not cached. The rendered text and its guards are compared with those of an earlier prompt, which the
+    digests of the messages propose. Encoding resumes at the last cut before the first difference, and stops where the two
+    texts agree again; `docs/explanation/prompt-cache.md` proves that the ids are those of `Prompt.encode`.
+
+    Tenants share nothing, because a hit is faster than a miss and would tell one tenant of another's prompts. Objects may
+    be shared between threads, templates and tokenizers. They hold prompts in memory only.
+
+    Args:
+        max_bytes: Most bytes of all prompts together. Over it, the oldest prompt of the tenant that holds most is dropped.
+        max_age: Seconds without use after which a prompt is dropped.
+        ledger: Counts the bytes in place of an own bound, for prompts that share a budget with other memory.
+        clock: The time in seconds.
+
+    Raises:
+        TypeError: `max_bytes` is not an int.
+        ValueError: `max_bytes` is below 1, or `max_age` is not above 0.
+
+    """
+
+    def __init__(
+        self,
+        max_bytes: int = 64 << 20,
+        *,
+        max_age: float = MAX_AGE,
+        ledger: Ledger | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        check_integers(max_bytes=max_bytes)
+        if max_bytes < 1:
+            raise ValueError(f"max_bytes={max_bytes} is below 1")
+        if not max_age > 0:
+            raise ValueError(f"max_age={max_age} is not above 0")
+        self._ledger = Ledger(max_bytes) if ledger is None else ledger
+        self._max_age = max_age
+        self._clock = clock
+        self._lock = Lock()
+        self._shelves: dict[tuple[str, Tokenizer], _Shelf] = {}
+        self._by_use: OrderedDict[_Kept, None] = OrderedDict()  # the longest unused first
+
+    def __len__(self) -> int:
+        return len(self._by_use)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of memory that the kept prompts take."""
+        with self._lock:
+            return sum(kept.size for kept in self._by_use)
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        template: ChatTemplate,
+        tokenizer: Tokenizer,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        tenant: str = "",
+        **template_kwargs: Any,
+    ) -> CachedPrompt:
+        """Render a conversation and encode it.
+
+        Args:
+            messages: As for `ChatTemplate.render`.
+            template: The model's chat template.
+            tokenizer: The model's tokenizer.
+            tools: As for `ChatTemplate.render`.
+            tenant: Whose prompt it is. Only prompts of the same tenant are taken over.
+            template_kwargs: Further arguments of `ChatTemplate.render`, the template's variables included.
+
+        Raises:
+            TemplateError: As `ChatTemplate.render`.
+            TextError: A string has a lone surrogate.
+
+        """
+        check_tokenizer(tokenizer)
+        prompt = template.render(messages, tools=tools, **template_kwargs)
+        return self.encode(
+            prompt, messages, tokenizer=tokenizer, before=(template.source, tools, template_kwargs), tenant=tenant
+        )
+
+    def encode(
+        self,
+        prompt: Prompt,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tokenizer: Tokenizer,
+        before: object = None,
+        tenant: str = "",
+    ) -> CachedPrompt:
+        """Encode a rendered conversation.
+
+        Args:
+            prompt: The rendered messages.
+            messages: The messages, which propose an earlier prompt. No ids depend on them.
+            tokenizer: The model's tokenizer.
+            before: JSON-like data that prompts of one conversation have in common, such as its tools.
+            tenant: As for `render`.
+
+        """
+        start = digest(before)
+        digests = (start, *chain(start, messages))
+        with self._lock:
+            expired = self._expired()
+            shelf = self._shelves.get((tenant, tokenizer))
+            earlier = None if shelf is None else shelf.find(digests, messages)
+        self._leave(expired)
+        encoder, guarded = core_of(tokenizer).encoder, prompt.guarded_for(tokenizer)
+        last = None if earlier is None else earlier.tape
+        tape = _core.tape(encoder, prompt.text, guarded, last)
+        self._keep(_Kept(tenant, tokenizer, digests, digest(messages[-1]) if messages else start, tape), earlier)
+        return CachedPrompt(prompt, tokenizer, tape, None if last is None else last.size, is_same=tape is last)
+
+    def clear(self, tenant: str | None = None) -> None:
+        """Drop all prompts, or those of one tenant."""
+        with self._lock:
+            gone = [kept for kept in self._by_use if tenant is None or kept.tenant == tenant]
+            entries = [self._remove(kept) for kept in gone]
+        self._leave(entries)
+
+    def _keep(self, new: _Kept, earlier: _Kept | None) -> None:
+        """Keep a prompt in place of those that it continues, or the earlier one, if that says as much."""
+        with self._lock:
+            if earlier is not None and earlier in self._by_use and earlier.covers(new):
+                kept, entries = earlier, [earlier.entry]
+                kept.entry = None
+                self._by_use.move_to_end(kept)
+            else:
+                shelf = self._shelves.setdefault((new.tenant, new.tokenizer), _Shelf())
+                kept, entries = new, [self._remove(continued) for continued in shelf.continued_by(new)]
+                self._shelves.setdefault((new.tenant, new.tokenizer), shelf).add(new)
+                self._by_use[new] = None
+            kept.used = self._clock()
+        self._leave(entries)
+        # Without the lock, because the ledger may drop prompts of this cache, also this one.
+        entry = self._ledger.enter(kept.tenant, kept.size, partial(self._drop, kept))
+        with self._lock:
+            if kept in self._by_use and kept.entry is None:
+                kept.entry = entry
+                return
+        self._ledger.leave(entry)  # the prompt was dropped meanwhile, or another thread has counted it
+
+    def _drop(self, kept: _Kept) -> None:
+        with self._lock:
+            entry = self._remove(kept) if kept in self._by_use else None
+        self._leave([entry])
+
+    def _leave(self, entries: Iterable[Entry | None]) -> None:
+        for entry in entries:
+            if entry is not None:
+                self._ledger.leave(entry)
+
+    def _remove(self, kept: _Kept) -> Entry | None:
+        """Take a prompt out of the index; the caller holds the lock, and gives the entry back to the ledger after it."""
+        del self._by_use[kept]
+        key = kept.tenant, kept.tokenizer
+        shelf = self._shelves[key]
+        shelf.remove(kept)
+        if shelf.empty:
+            del self._shelves[key]
+        return kept.entry
+
+    def _expired(self) -> list[Entry | None]:
+        """Take out the prompts that were not used for too long."""
+        entries = []
+        oldest = self._clock() - self._max_age
+        while self._by_use and (kept := next(iter(self._by_use))).used < oldest:
+            entries.append(self._remove(kept))
+        return entries
+
+
+class _Kept:
+    """An encoded prompt, with the digests by which it is found."""
+
+    __slots__ = ("digests", "entry", "last", "size", "tape", "tenant", "tokenizer", "used")
+
+    def __init__(
+        self,
+        tenant: str,
+        tokenizer: Tokenizer,
+        digests: tuple[int, ...],
+        last: int,
+        tape: _core.Tape,
+    ) -> None:
+        self.tenant = tenant
+        self.tokenizer = tokenizer
+        self.digests = digests
+        self.last = last
+        self.tape = tape
+        self.size = tape.memory + MESSAGE_BYTES * len(digests)
+        self.used = 0.0
+        self.entry: Entry | None = None
+
+    def covers(self, new: _Kept) -> bool:
+        """Whether a new prompt need not be kept beside this one: it is the same, or a beginning of this conversation."""
+        if self.tape is new.tape:
+            return True
+        n = len(new.digests)
+        begins = n < len(self.digests) and self.digests[n - 1] == new.digests[-1]
+        return begins and 2 * new.tape.reused_ids >= len(new.tape.ids)
+
+
+class _Shelf:
+    """The prompts of one tenant and tokenizer, by digests."""
+
+    __slots__ = ("_by_chain", "_by_last")
+
+    def __init__(self) -> None:
+        self._by_chain: dict[int, _Kept] = {}  # of each beginning of a conversation the newest that begins so
+        self._by_last: dict[int, _Kept] = {}  # by the last message alone
+
+    @property
+    def empty(self) -> bool:
+        return not self._by_chain
+
+    def find(self, digests: Sequence[int], messages: Sequence[Mapping[str, Any]]) -> _Kept | None:
+        """Find a prompt that is likely to have much in common with a conversation."""
+        for one in reversed(digests[1:]):
+            if (found := self._by_chain.get(one)) is not None:
+                return found
+        for message in reversed(messages):  # another system prompt, or other tools
+            if (found := self._by_last.get(digest(message))) is not None:
+                return found
+        return self._by_chain.get(digests[0])
+
+    def continued_by(self, new: _Kept) -> list[_Kept]:
+        """Return the prompts whose conversation a new one continues or has again."""
+        found = ((one, self._by_chain.get(one)) for one in new.digests)
+        return [kept for one, kept in found if kept is not None and kept.digests[-1] == one]
+
+    def add(self, new: _Kept) -> None:
+        self._by_chain.update(dict.fromkeys(new.digests, new))
+        self._by_last[new.last] = new
+
+    def remove(self, kept: _Kept) -> None:
+        for one in kept.digests:
+            if self._by_chain.get(one) is kept:
+                del self._by_chain[one]
+        if self._by_last.get(kept.last) is kept:
+            del self._by_last[kept.last]

@@ -1,0 +1,266 @@
+"""`PromptCache`: its ids are those of a prompt without a cache, its memory has bounds, and tenants share nothing."""
+
+from __future__ import annotations
+
+import random
+import threading
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from growing_conversations import TOOLS, WRONG, random_requests, scenarios, wrong_answers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from real_tokenizers import real_tokenizer
+from template_files import template_files
+
+from tokenweir.encode.errors import TemplateError
+from tokenweir.encode.spec import AddedToken
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.prompts.ledger import ENTRY_BYTES, Ledger
+from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.templates.chat_template import ChatTemplate
+
+TOKENIZERS = (
+    "qwen3", "llama-3.1", "gpt2", "deepseek-litellm", "phi-3-mini", "llama-2", "gemma", "mistral-7b-v0.3", "t5-small",
+    "openai/o200k_base.tiktoken", "mistral-common/tekken_240911.json",
+)  # fmt: skip
+PARTS = ["x", "<|im_start|>", "〈|", "|〉", "〈|EOS|〉"][1:]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """The embedded vocabulary, with tokens that overlap."""
+    return Tokenizer.default().with_added_tokens([AddedToken(content, special=True) for content in PARTS])
+
+
+@pytest.fixture(scope="module")
+def template(tokenizer):
+    return ChatTemplate.from_tokenizer(tokenizer)
+
+
+def messages_of(*texts):
+    return [{"role": "assistant" if i % 2 else "user", "content": text} for i, text in enumerate(texts)]
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_ids_are_those_without_a_cache(name, template, tokenizer):
+    cache = PromptCache()
+    for request in scenarios()[name]:
+        found = cache.render(request["messages"], template=template, tokenizer=tokenizer, tools=request.get("tools"))
+        assert found.ids.tolist() == template.render(**request).encode(tokenizer)
+        assert found.text == template.render(**request).text
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_the_scenarios_catch_a_wrong_cache(wrong, template, tokenizer):
+    assert sum(wrong_answers(wrong(tokenizer), template, tokenizer, each) for each in scenarios().values())
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 1 << 32), of=st.integers(0, 1 << 16), by=st.sampled_from(TOKENIZERS))
+def test_random_conversations_of_real_templates(data, seed, of, by):
+    tokenizer = real_tokenizer(data(f"tokenizers/{by}"))
+    sources = sorted(template_files().items())
+    template = compiled(*sources[of % len(sources)])
+    cache = PromptCache()
+    for request in random_requests(random.Random(seed), 8):
+        try:
+            expected = template.render(**request).encode(tokenizer)
+        except TemplateError as refused:
+            with pytest.raises(TemplateError) as again:
+                cache.render(request["messages"], template=template, tokenizer=tokenizer, tools=request["tools"])
+            assert str(again.value) == str(refused)
+        else:
+            found = cache.render(request["messages"], template=template, tokenizer=tokenizer, tools=request["tools"])
+            assert found.ids.tolist() == expected
+
+
+_compiled: dict[str, ChatTemplate] = {}
+
+
+def compiled(name, source):
+    if name not in _compiled:
+        _compiled[name] = ChatTemplate(source, special_tokens={"bos_token": "<s>", "eos_token": "</s>"})
+    return _compiled[name]
+
+
+def test_a_clock_in_the_template_is_seen(tokenizer):
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    source = "{{ strftime_now('%d %B %Y') }}{% for m in messages %}{{ m.content }}{% endfor %}"
+    template = ChatTemplate(source, clock=lambda: now[0])
+    cache = PromptCache()
+    for day in (1, 1, 2):
+        now[0] = now[0].replace(day=day)
+        found = cache.render(messages_of("a"), template=template, tokenizer=tokenizer)
+        assert found.text == f"0{day} January 2026a"
+        assert found.ids.tolist() == template.render(messages_of("a")).encode(tokenizer)
+
+
+# -- what is said of a prompt ------------------------------------------------------------------------------------------
+
+
+def test_what_was_taken_over_is_said(template, tokenizer):
+    cache = PromptCache()
+    texts = [f"Message {i}: " + "some words again. " * 60 for i in range(20)]
+    first = cache.render(messages_of(*texts[:19]), template=template, tokenizer=tokenizer)
+    assert first.reused == (0, 0)
+    assert first.differs == (0, "new")
+    same = cache.render(messages_of(*texts[:19]), template=template, tokenizer=tokenizer)
+    assert same.reused == (len(first.ids), len(first.text))
+    assert same.differs is None
+    assert same.ids.ctypes.data == first.ids.ctypes.data
+    later = cache.render(messages_of(*texts, "More?"), template=template, tokenizer=tokenizer)
+    assert later.reused.ids > 0.9 * len(first.ids)
+    assert later.reused.chars <= len(later.text)
+    assert later.differs.message == 19
+    edited = cache.render(
+        messages_of(*texts[:7], "other words", *texts[8:], "More?"), template=template, tokenizer=tokenizer
+    )
+    assert edited.differs == (7, "text")
+    assert edited.reused.ids > 0.9 * (len(edited.ids) - 200)
+    assert "reused=" in repr(edited)
+
+
+def test_other_tools_and_another_system_prompt_keep_what_follows(template, tokenizer):
+    cache = PromptCache()
+    texts = messages_of(*[f"Message {i}: " + "some words again. " * 60 for i in range(9)])
+    for system in ("You help.", "You help a lot, and politely."):
+        for tools in (TOOLS[:1], TOOLS):
+            found = cache.render(
+                [{"role": "system", "content": system}, *texts], template=template, tokenizer=tokenizer, tools=tools
+            )
+    assert found.reused.ids > 0.8 * len(found.ids)
+
+
+def test_ids_are_read_only_int32(template, tokenizer):
+    found = PromptCache().render(messages_of("Hi"), template=template, tokenizer=tokenizer)
+    assert found.ids.dtype == np.int32
+    assert not found.ids.flags.writeable
+    assert len(found) == len(found.ids)
+
+
+def test_messages_of_ids(template, tokenizer):
+    found = PromptCache().render(messages_of("Hi there", "Yes", "Bye"), template=template, tokenizer=tokenizer)
+    assert found.message_indices == template.render(messages_of("Hi there", "Yes", "Bye")).message_indices(tokenizer)
+    assert found.is_content == [number >= 0 for number in found.message_indices]
+    assert set(found.message_indices) == {-1, 0, 1, 2}
+
+
+# -- bounds ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_growing_conversation_is_kept_once(template, tokenizer):
+    cache = PromptCache()
+    texts = []
+    for i in range(30):
+        texts.append(f"Message {i}: " + "some words again. " * 60)
+        found = cache.render(messages_of(*texts), template=template, tokenizer=tokenizer)
+    assert len(cache) == 1
+    assert cache.bytes < 2.5 * len(found.text.encode())
+    rewound = cache.render(messages_of(*texts[:9]), template=template, tokenizer=tokenizer)
+    assert rewound.reused.ids > 0.8 * len(rewound.ids)
+    assert len(cache) == 1
+    branch = cache.render(
+        messages_of(*texts[:9], "another answer", "and on " * 900), template=template, tokenizer=tokenizer
+    )
+    assert branch.reused.ids > 0.5 * len(rewound.ids)
+    assert len(cache) == 2
+
+
+def test_tenants_share_nothing(template, tokenizer):
+    cache = PromptCache()
+    messages = messages_of("some words again. " * 100)
+    cache.render(messages, template=template, tokenizer=tokenizer, tenant="a")
+    assert cache.render(messages, template=template, tokenizer=tokenizer, tenant="b").reused == (0, 0)
+    assert cache.render(messages, template=template, tokenizer=tokenizer, tenant="a").differs is None
+    cache.clear("a")
+    assert cache.render(messages, template=template, tokenizer=tokenizer, tenant="b").differs is None
+    assert cache.render(messages, template=template, tokenizer=tokenizer, tenant="a").reused == (0, 0)
+
+
+def test_the_oldest_prompt_of_the_tenant_that_holds_most_goes(template, tokenizer):
+    words = "some words again. " * 200
+    size = PromptCache()
+    size.render(messages_of(words), template=template, tokenizer=tokenizer)
+    cache = PromptCache(4 * (size.bytes + ENTRY_BYTES + 100))
+    cache.render(messages_of("b" + words), template=template, tokenizer=tokenizer, tenant="b")
+    for i in range(12):
+        cache.render(messages_of(f"{i}" + words), template=template, tokenizer=tokenizer, tenant="a")
+    assert len(cache) <= 4
+    assert cache.bytes <= 4 * (size.bytes + 100)
+    assert cache.render(messages_of("b" + words), template=template, tokenizer=tokenizer, tenant="b").differs is None
+    assert cache.render(messages_of("11" + words), template=template, tokenizer=tokenizer, tenant="a").differs is None
+
+
+def test_a_prompt_larger_than_the_bound_is_not_kept(template, tokenizer):
+    cache = PromptCache(2000)
+    for _ in range(2):
+        found = cache.render(messages_of("some words " * 1000), template=template, tokenizer=tokenizer)
+        assert found.reused == (0, 0)
+    assert len(cache) == cache.bytes == 0
+
+
+def test_unused_prompts_are_dropped_by_age(template, tokenizer):
+    now = [0.0]
+    ledger = Ledger(1 << 20)
+    cache = PromptCache(ledger=ledger, max_age=600, clock=lambda: now[0])
+    cache.render(messages_of("a"), template=template, tokenizer=tokenizer)
+    now[0] = 500
+    cache.render(messages_of("b"), template=template, tokenizer=tokenizer)
+    cache.render(messages_of("a"), template=template, tokenizer=tokenizer)
+    now[0] = 1099
+    assert cache.render(messages_of("a"), template=template, tokenizer=tokenizer).differs is None
+    now[0] = 1101
+    cache.render(messages_of("c"), template=template, tokenizer=tokenizer)
+    assert len(cache) == len(ledger) == 2
+    cache.clear()
+    assert len(cache) == len(ledger) == ledger.bytes == 0
+
+
+def test_a_shared_ledger_takes_the_room(template, tokenizer):
+    ledger = Ledger(1 << 20)
+    cache = PromptCache(ledger=ledger)
+    cache.render(messages_of("some words " * 1000), template=template, tokenizer=tokenizer, tenant="a")
+    assert ledger.held("a") > 11000
+    ledger.enter("b", (1 << 20) - 2000, lambda: None)
+    ledger.enter("a", 1000, lambda: None)
+    assert len(cache) == 1 - (ledger.held("a") < 11000)
+
+
+def test_threads_may_share_a_cache(template, tokenizer):
+    cache = PromptCache(200_000)
+    failures = []
+
+    def work(seed):
+        for request in random_requests(random.Random(seed), 40):
+            try:
+                found = cache.render(
+                    request["messages"],
+                    template=template,
+                    tokenizer=tokenizer,
+                    tools=request["tools"],
+                    tenant=str(seed % 2),
+                )
+                if found.ids.tolist() != template.render(**request).encode(tokenizer):
+                    failures.append(request)
+            except Exception as error:  # noqa: BLE001 - any is a failure
+                failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    cache.clear()
+    assert cache._ledger.bytes == len(cache._ledger) == 0
+
+
+@pytest.mark.parametrize(("options", "message"), [({"max_bytes": 0}, "max_bytes=0 is below 1"), ({"max_age": 0}, "max_age=0 is not above 0")])  # fmt: skip
+def test_bounds_that_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        PromptCache(**options)
