@@ -104,7 +104,7 @@ class Batch {
   };
 
   template <class T>
-  std::vector<T> joined(std::vector<T> Run::*member) const {
+  std::vector<T> joined(std::vector<T> Run::* member) const {
     std::vector<T> all;
     for (const Run& run : runs_) all.insert(all.end(), (run.*member).begin(), (run.*member).end());
     return all;

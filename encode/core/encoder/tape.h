@@ -42,7 +42,8 @@ class Tape {
                                [](const Cut& cut, size_t byte) { return cut.byte < byte; });
     }
     resumed_ = from.byte;
-    const int64_t shift = earlier ? static_cast<int64_t>(text_.size()) - static_cast<int64_t>(earlier->text_.size()) : 0;
+    const int64_t shift =
+        earlier ? static_cast<int64_t>(text_.size()) - static_cast<int64_t>(earlier->text_.size()) : 0;
     CutRecorder found(from, later, end, shift);
     w.ids.clear();
     EncodeOptions options{true, guards_};
@@ -78,7 +79,7 @@ class Tape {
 
  private:
   static constexpr size_t kMaxBytes = UINT32_MAX;  // of a text with cuts
-  static constexpr size_t kMaxCharacter = 4;  // bytes: the character before a coincidence is of the common tail
+  static constexpr size_t kMaxCharacter = 4;       // bytes: the character before a coincidence is of the common tail
 
   bool may_resume(const Encoder& encoder, const Tape& earlier) const {
     return !encoder.guards_everywhere() || guards_.empty() == earlier.guards_.empty();
@@ -105,8 +106,9 @@ class Tape {
     for (constexpr size_t kStep = 256; tail + kStep <= most; tail += kStep)
       if (std::memcmp(text_.data() + n - tail - kStep, earlier.text_.data() + m - tail - kStep, kStep) != 0) break;
     while (tail < most && text_[n - tail - 1] == earlier.text_[m - tail - 1]) tail++;
-    const auto [here, there] = std::mismatch(guards_.rbegin(), guards_.rend(), earlier.guards_.rbegin(),
-                                             earlier.guards_.rend(), [&](size_t a, size_t b) { return n - a == m - b; });
+    const auto [here, there] =
+        std::mismatch(guards_.rbegin(), guards_.rend(), earlier.guards_.rbegin(), earlier.guards_.rend(),
+                      [&](size_t a, size_t b) { return n - a == m - b; });
     if (here != guards_.rend()) tail = std::min(tail, n - *here - 1);
     if (there != earlier.guards_.rend()) tail = std::min(tail, m - *there - 1);
     return tail;
