@@ -49,7 +49,7 @@ class AddedTokenSelection:
 
     def __init__(self, core: Core, added: Collection[AddedToken]) -> None:
         """Take the compiled objects of a tokenizer and its added tokens with their ids."""
-        self._core = core
+        self._compiled = core
         self._ids = {t.content: t.id for t in added if t.id is not None}
         self._special = frozenset(t.content for t in added if t.special)
         self._encoder = lru_cache(maxsize=MAX_ENCODERS)(core.encoder_of)
@@ -77,7 +77,7 @@ class AddedTokenSelection:
             disallowed = self._special - allowed
         else:
             disallowed = self._known(disallowed_special, "disallowed_special")
-        encoder = self._core.encoder if everything else self._encoder(allowed | disallowed)
+        encoder = self._compiled.encoder if everything else self._encoder(allowed | disallowed)
         return Call(encoder, True, prefix, suffix, {self._ids[token]: token for token in disallowed})
 
     def _known(self, tokens: Collection[str], option: str) -> frozenset[str]:
