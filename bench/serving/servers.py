@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
 import selectors
 import signal
@@ -284,12 +283,11 @@ class CallCounter:
 def be_server(name: str, streams: int, tokens: int) -> None:
     """Be one of the servers, until killed; a signal has it say how often its loop has turned, or count calls."""
     from tokenweir import Tokenizer
-    from tokenweir.cli.serve import COLLECT_AFTER
+    from tokenweir.stream.serve.entry.memory import prepare_memory
 
     tokenizer = Tokenizer.default()
     engine = StepEngine(tokens, lambda text: tokenizer.encode(text))
-    gc.freeze()  # as `tokenweir serve` does; the peers have it too
-    gc.set_threshold(*COLLECT_AFTER)
+    prepare_memory()  # as `tokenweir serve` does; the peers have it too
     selector, calls = CountingSelector(), CallCounter()
 
     def count_calls() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import socket
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
 
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-COLLECT_AFTER = (3_000, 2, 2_000)
-"""Thresholds of the garbage collector, above Python's defaults. Answers leave no cycles, and each collection pauses all
-of them: by as long as it takes to follow the objects since the last one, which a long message may make."""
 
 LAST_RESORT = 5.0
 """Seconds after the drain timeout until the process exits, even if an engine still runs."""
@@ -159,6 +154,7 @@ def serve(
 
     try:
         from tokenweir.stream.serve.answers.generation import abandoned
+        from tokenweir.stream.serve.entry.memory import prepare_memory
         from tokenweir.stream.serve.entry.server import serve as start
         from tokenweir.stream.serve.entry.server import url_of
     except ModuleNotFoundError as error:
@@ -182,8 +178,7 @@ def serve(
         engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at
     gpu = load_gpu_encoder(served.tokenizer, device)
 
-    gc.freeze()  # excludes loaded objects from collections
-    gc.set_threshold(*COLLECT_AFTER)
+    prepare_memory()
 
     async def run() -> None:
         async with (

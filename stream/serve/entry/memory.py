@@ -1,0 +1,38 @@
+"""Settings of a process that is a server and nothing else: the garbage collector, and glibc's allocator.
+
+An application that mounts the server sets them itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+
+COLLECT_AFTER = (3_000, 2, 2_000)
+"""Thresholds of the garbage collector. Answers leave no cycles, and each collection pauses all of them, for as long as it
+takes to follow the objects since the last one of its generation. So the young generations are small, and whole collections
+are rare."""
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
+"""Names of glibc's `mallopt`."""
+LARGE_BLOCK = 1 << 17
+"""Bytes of a block that glibc maps by itself and so returns to the system when it is freed. By default it keeps more and
+more of them after the first large one."""
+TRIMMED = 1 << 20
+"""Free bytes at the end of the heap, above which they are returned."""
+ARENAS = 2
+"""Heaps of threads. By default each worker thread gets its own, and keeps what its last prompt took."""
+
+
+def prepare_memory() -> None:
+    """Set the garbage collector and the allocator, once everything is loaded."""
+    gc.collect()
+    gc.freeze()  # excludes loaded objects from collections
+    gc.set_threshold(*COLLECT_AFTER)
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is not None:  # glibc
+        for option, value in (
+            (M_MMAP_THRESHOLD, LARGE_BLOCK),
+            (M_TRIM_THRESHOLD, TRIMMED),
+            (M_ARENA_MAX, ARENAS),
+        ):
+            set_option(option, value)

@@ -1,0 +1,38 @@
+"""A server's process returns what large requests took, and collects garbage in short rounds."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import gc, threading
+from pathlib import Path
+from tokenweir.stream.serve.entry.memory import prepare_memory
+
+def resident():
+    return int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0])
+
+{prepare}
+before = resident()
+kept = []
+def use(number):
+    blocks = [bytes(1 + number) * (1 << 20) for _ in range(60)]
+    kept.append(bytearray(1000))  # what outlives a request, above what it took
+for number in range(8):
+    threads = [threading.Thread(target=use, args=(number,)) for _ in range(4)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+print(resident() - before, gc.get_freeze_count() > 1000, gc.get_threshold()[0])
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="Linux tells the memory")
+def test_large_blocks_go_back_to_the_system():
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(prepare="prepare_memory()")], capture_output=True, text=True, check=True
+    )
+    more, frozen, threshold = run.stdout.split()
+    assert int(more) < 8 << 10
+    assert (frozen, threshold) == ("True", "3000")
