@@ -13,6 +13,8 @@ import time
 from collections import defaultdict
 from typing import Any
 
+from tokenweir.stream.serve.limits.fair_queue import CLIENT
+
 
 class WatchedLoop(asyncio.SelectorEventLoop):
     """Event loop that writes a line about each turn above a bound of CPU time to standard error.
@@ -73,5 +75,6 @@ def _name(handle: Any) -> str:
     task = getattr(call, "__self__", None)
     if isinstance(task, asyncio.Task):
         coroutine: Any = task.get_coro()
-        return f"task {getattr(coroutine, '__qualname__', type(coroutine).__name__)}"
+        client = handle._context.get(CLIENT, "")
+        return f"task {getattr(coroutine, '__qualname__', type(coroutine).__name__)} of {client or 'the server'}"
     return getattr(call, "__qualname__", None) or repr(call)[:60]

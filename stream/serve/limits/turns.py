@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from time import thread_time
 
+from tokenweir.stream.serve.limits.fair_queue import CLIENT
+
 SHARE = 0.004
 """Seconds of CPU time of a turn of the event loop in which input is parsed and requests begin."""
 REQUEST = 0.0005
@@ -20,8 +22,8 @@ QUANTUM = 0.0005
 """Seconds of a client's work before the next client's, among those that wait: a request, or a hundred kilobytes of a body."""
 LONG = 1 << 15
 """Size in bytes from which a message waits for its turn."""
-BYTE = 1e-8
-"""Seconds that a byte of a message counts as: its JSON is parsed in one piece."""
+BYTE = 5e-8
+"""Seconds that a byte of a message counts as: its JSON is parsed and checked in one piece."""
 
 Work = Callable[[], bool | None]
 """A piece of work; true if there is more of it."""
@@ -44,7 +46,8 @@ class Turns:
         self._spent = 0.0  # in this turn of the event loop
         self._waiting: dict[str, deque[tuple[Work, float]]] = {}  # of each client, next one first
         self._scheduled = False
-        self._lock = asyncio.Lock()
+        self._long: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}  # messages of each client, next one first
+        self._pause: asyncio.TimerHandle | None = None  # between two long messages
 
     def run(self, client: str, work: Work, cost: float = 0.0) -> None:
         """Call `work` until there is no more of it: now if this turn has time left and nobody waits, else in later turns.
@@ -72,12 +75,32 @@ class Turns:
     async def take(self, size: int) -> None:
         """Wait until a message of this size may be parsed, which is to be done before anything is awaited.
 
-        Long messages are parsed one at a time, in turns of their own.
+        Long messages are parsed one at a time, round robin between clients, and after each the event loop does other work
+        for as long as it took.
         """
         if size >= LONG:
-            async with self._lock:
-                await asyncio.sleep(0)  # ready tasks run first
+            waiter = asyncio.get_running_loop().create_future()
+            self._long.setdefault(CLIENT.get(), deque()).append((waiter, size))
+            if self._pause is None:
+                self._begin_later(0.0)  # ready tasks run first
+            await waiter
         self.spend(size * BYTE)
+
+    def _begin_later(self, seconds: float) -> None:
+        self._pause = asyncio.get_running_loop().call_later(seconds, self._begin_long)
+
+    def _begin_long(self) -> None:
+        """Let the next long message be parsed."""
+        self._pause = None
+        while self._long and self._pause is None:
+            client = next(iter(self._long))
+            queue = self._long.pop(client)
+            waiter, size = queue.popleft()
+            if queue:
+                self._long[client] = queue  # behind the others
+            if not waiter.done():  # else it was cancelled
+                waiter.set_result(None)
+                self._begin_later(size * BYTE)
 
     def _wait(self, client: str, work: Work, cost: float) -> None:
         self._waiting.setdefault(client, deque()).append((work, cost))

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from tokenweir.stream.serve.limits.fair_queue import CLIENT
 from tokenweir.stream.serve.limits.turns import BYTE, LONG, QUANTUM, REQUEST, SHARE, Turns
 
 pytestmark = pytest.mark.anyio
@@ -36,6 +37,26 @@ async def test_short_messages_wait_for_none():
             *(parse(turns, LONG, order, "long") for _ in range(5)), parse(turns, LONG - 1, order, "short")
         )
     assert order[0] == "short"
+
+
+async def test_long_messages_of_clients_go_round_robin():
+    turns, order = Turns(), []
+
+    async def message(client, number):
+        CLIENT.set(client)
+        await parse(turns, LONG, order, (client, number))
+
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(message("greedy", number) for number in range(10)), message("late", 0))
+    assert order.index(("late", 0)) == 1
+
+
+async def test_after_a_long_message_the_loop_does_other_work_for_as_long(monkeypatch):
+    turns, order, pauses = Turns(), [], []
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "call_later", lambda seconds, call: pauses.append(seconds) or loop.call_soon(call))
+    await asyncio.gather(*(parse(turns, size, order, size) for size in (LONG, 10 * LONG)))
+    assert pauses == [0.0, LONG * BYTE, 10 * LONG * BYTE]
 
 
 async def test_who_leaves_gives_up_the_turn():
