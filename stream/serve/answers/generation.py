@@ -168,6 +168,14 @@ class Generation(Generic[T]):
                 await self.ended.wait()
         self._abandon()
 
+    def when_stopped(self, call: Callable[[], object]) -> None:
+        """Call a function once the engine has stopped: for an abandoned one not before its task ends."""
+        task = self._task
+        if task is not None and task in _abandoned:
+            task.add_done_callback(lambda _: call())
+        else:
+            call()
+
     def _stop(self) -> None:
         self.stopping = True
         if self._timer is not None:

@@ -12,7 +12,7 @@ from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.prompts.ledger import Ledger
 from tokenweir.stream.serve.answers.conversations import Conversations
-from tokenweir.stream.serve.answers.generation import Generation
+from tokenweir.stream.serve.answers.generation import Generation, abandoned
 from tokenweir.stream.serve.answers.job import Answer, Job
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.admission import Admission
@@ -109,6 +109,7 @@ class Service:
         self.metrics.outgoing_bytes = self.sockets.outgoing.held
         self.metrics.incoming_bytes = self.sockets.incoming.held
         self.metrics.stored_bytes = self.ledger.bytes
+        self.metrics.abandoned_engines = abandoned()
         return self.metrics.counts()
 
     def model(self, name: str | None) -> str:
@@ -174,7 +175,7 @@ class Service:
         )
 
         def end(generation: Generation[T]) -> None:
-            free()
+            generation.when_stopped(free)  # an abandoned engine keeps its place
             del self._running[generation]
             if not self._running:
                 self.pacer.stop()

@@ -81,6 +81,7 @@ class Counts(Struct):
     slowed_down: dict[str, int] = {}
     stored_bytes: int = 0
     evicted: int = 0
+    abandoned_engines: int = 0
 
 
 class Metrics:
@@ -91,7 +92,7 @@ class Metrics:
         self.aborted: dict[str, int] = {}
         self.slowed_down: dict[str, int] = {}
         self.connections = self.idle_connections = self.incoming_bytes = self.outgoing_bytes = 0
-        self.stored_bytes = self.evicted = 0
+        self.stored_bytes = self.evicted = self.abandoned_engines = 0
         self._models = {name: _Model() for name in models}
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -140,6 +141,7 @@ class Metrics:
             self.slowed_down,
             self.stored_bytes,
             self.evicted,
+            self.abandoned_engines,
         )
 
     def add(self, counts: Counts) -> None:
@@ -155,6 +157,7 @@ class Metrics:
         self.outgoing_bytes += counts.outgoing_bytes
         self.stored_bytes += counts.stored_bytes
         self.evicted += counts.evicted
+        self.abandoned_engines += counts.abandoned_engines
 
     def text(self, others: Sequence[Counts] = ()) -> bytes:
         """Return the metrics in text format, summed over all workers if the others' counters are given."""
@@ -212,6 +215,7 @@ class Metrics:
             "idle_connections": ("Sockets without a request of a client.", self.idle_connections),
             "incoming_bytes": ("Bytes of requests that are arriving.", self.incoming_bytes),
             "outgoing_bytes": ("Bytes of answers that wait for slow readers.", self.outgoing_bytes),
+            "abandoned_engines": ("Engines that go on although their answers have ended.", self.abandoned_engines),
             "stored_bytes": ("Memory of stored and live conversations, in the budget.", self.stored_bytes),
         }
         for key, (text, value) in gauges.items():

@@ -112,10 +112,25 @@ async def test_an_answer_ends_although_its_engine_does_not_let_itself_be_closed(
             whole = await client.completions.create(model="default", prompt="hi", max_tokens=3)
             assert (whole.choices[0].finish_reason, whole.usage.completion_tokens) == ("length", 3)
         assert "its engine goes on after it was stopped, and is abandoned" in caplog.text
-        assert server._app.service.admission.generations == 0
-        assert abandoned() == 1
+        service = server._app.service
+        assert abandoned() == service.counts().abandoned_engines == 1
+        assert service.admission.generations == 1  # it costs as much as one that has not ended
     engine.let_go.set()
-    await eventually(lambda: abandoned() == 0)
+    await eventually(lambda: abandoned() == service.admission.generations == 0)
+
+
+@pytest.mark.asyncio
+async def test_abandoned_engines_are_bounded():
+    engine = Clinging()
+    limits = Limits(abandon_timeout=0.2, drain_timeout=0.2, max_generations_per_client=2)
+    async with serving(engine, limits=limits) as server, client_of(server) as client:
+        for _ in range(2):
+            await client.completions.create(model="default", prompt="hi", max_tokens=3)
+        with pytest.raises(openai.RateLimitError, match="you have 2 answers at once"):
+            await client.with_options(max_retries=0).completions.create(model="default", prompt="hi", max_tokens=3)
+        engine.let_go.set()
+        await eventually(lambda: abandoned() == 0)
+        await client.completions.create(model="default", prompt="hi", max_tokens=3)
 
 
 @pytest.mark.asyncio
