@@ -286,6 +286,8 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._input.put(self._connection.client, data)
 
     async def receive(self) -> Any:
+        if self._arrived and not self._arriving:  # the message before has been read
+            self._forget_bytes()
         message = await super().receive()
         self._input.hold()  # uvicorn may have resumed reading
         return message
@@ -299,11 +301,16 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self.transport.close()
 
     def _time_message(self, size: int) -> None:
-        """Start the timeout of an incomplete message, and count its bytes."""
-        if self._over or not self._arriving:
+        """Start the timeout of an incomplete message, and count its bytes until the application has read it."""
+        if self._over:
             self._forget_message()
             return
         self._arrived += size
+        if not self._arriving:
+            self._stop_timer()
+            if not self.read_paused:  # a ping, not a message
+                self._forget_bytes()
+            return
         self._connection.arrive(self._arrived)
         if self._timer is None:
             self._timer = self.loop.call_later(self.limits.request_timeout, self._late)
@@ -319,12 +326,17 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         return bool(step.__name__ != "at_eof")  # the state between two frames
 
     def _forget_message(self) -> None:
+        self._stop_timer()
+        self._forget_bytes()
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._arrived:
-            self._arrived = 0
-            self._connection.arrive(0)
+
+    def _forget_bytes(self) -> None:
+        self._arrived = 0
+        self._connection.arrive(0)
 
     def _late(self) -> None:
         if self.read_paused:  # backpressure of this server

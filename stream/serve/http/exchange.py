@@ -14,6 +14,7 @@ from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.limits.admission import too_many
 from tokenweir.stream.serve.limits.connections import Connection
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.limits.turns import LONG
 from tokenweir.stream.serve.wire.checking import parse_object
 from tokenweir.stream.serve.wire.errors import RequestError
 
@@ -27,8 +28,8 @@ class Disconnected(Exception):
     """The client has disconnected; no answer can be sent."""
 
 
-async def read_body(request: Request, service: Service) -> bytes:
-    """Read the body of a request.
+async def read_body(request: Request, service: Service, connection: Connection | None) -> bytes:
+    """Read the body of a request, and count its bytes for the connection.
 
     Raises:
         RequestError: The body is too long or late, or too many bytes are arriving at once.
@@ -36,7 +37,6 @@ async def read_body(request: Request, service: Service) -> bytes:
 
     """
     limits, limit = service.limits, service.limits.max_message_bytes
-    connection: Connection | None = request.scope.get("extensions", {}).get("tokenweir.connection")
     too_long = RequestError(f"the body is longer than {limit} bytes", code="request_too_large", status=413)
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
@@ -63,16 +63,24 @@ async def read_body(request: Request, service: Service) -> bytes:
         raise RequestError(
             f"the body did not arrive within {limits.request_timeout:g} s", code="request_timeout", status=408
         ) from None
-    finally:
-        if connection is not None:
-            connection.arrive(0)
     return b"".join(chunks)
 
 
 async def read_object(request: Request, service: Service) -> dict[str, Any]:
-    """Read the body of a request, a JSON object; raises as `read_body` and `parse_object`."""
-    body = await read_body(request, service)
-    await service.turns.take(len(body))
+    """Read the body of a request, a JSON object; raises as `read_body` and `parse_object`.
+
+    Its bytes count as arriving until its turn has come.
+    """
+    connection: Connection | None = request.scope.get("extensions", {}).get("tokenweir.connection")
+    try:
+        body = await read_body(request, service, connection)
+        if len(body) < LONG:
+            await service.turns.take(len(body))
+        else:
+            await while_connected(request, service.turns.take(len(body)))
+    finally:
+        if connection is not None:
+            connection.arrive(0)
     return parse_object(body)
 
 

@@ -191,6 +191,34 @@ async def test_what_arrives_is_bounded_for_each_client():
     assert held.held == 0
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_a_message_counts_until_its_turn_to_be_parsed(leaves):
+    body = json.dumps({"prompt": "a"}).encode().ljust(90_000)
+    event = json.dumps({"type": "response.cancel"}).encode().ljust(90_000)
+    async with serving(Script(), limits=Limits(drain_timeout=0.2)) as server, AsyncExitStack() as stack:
+        service = server._app.service
+        held = service.sockets.incoming
+        service.turns._begin_later(1000.0)  # another long message has just been parsed
+        reader, writer = await stack.enter_async_context(raw_socket(server))
+        writer.write(b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n" + body)
+        await eventually(lambda: held.held == 90_000)
+        answers, websocket = await stack.enter_async_context(raw_socket(server))
+        websocket.write(HANDSHAKE + b"\r\n")
+        await answers.readuntil(b"\r\n\r\n")
+        websocket.write(b"\x81\xff" + (90_000).to_bytes(8, "big") + bytes(4) + event)
+        await eventually(lambda: held.held > 170_000)
+        await asyncio.sleep(0.05)
+        assert held.held > 170_000
+        if leaves:
+            writer.transport.abort()
+            websocket.transport.abort()
+        else:
+            service.turns._begin_long()
+            assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+            assert b"response_not_in_flight" in await answers.readuntil(b"}")
+        await eventually(lambda: held.held == 0)
+
+
 async def test_of_what_arrives_in_all_the_greediest_client_loses_some():
     limits = Limits(max_incoming_bytes=200_000, drain_timeout=0.2)
     head = b"POST /tokenize HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 90000\r\n\r\n"
