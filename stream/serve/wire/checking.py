@@ -22,7 +22,9 @@ MOST_CONTAINERS = 1 << 16
 """Arrays and objects of a message: the garbage collector follows each."""
 MOST_FLOATS = 1 << 15
 """Numbers with a fraction or an exponent."""
-_HALF_PAIR = re.compile(rb"\\ud[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..)\\ud[c-f]", re.IGNORECASE | re.DOTALL)
+_HALF_PAIR = re.compile(
+    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!\\u[dD][89abAB]..\\u[dD]...))", re.DOTALL
+)
 """A half of a surrogate pair without the other half, as an escape sequence."""
 
 

@@ -14,6 +14,7 @@ ATTACKS = {
     "continued": items.continued,
     "permitted items": items.permitted,
     "long texts": items.long_texts,
+    "costly JSON": items.costly_json,
     "forged states": states.forged,
     "idle conversations": stored.idle_sockets,
     "greedy storing": stored.greedy,

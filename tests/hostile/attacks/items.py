@@ -20,7 +20,7 @@ async def compaction(target: Target) -> None:
     packed = json.dumps(_turns(COMPACTED), separators=(",", ":")).encode()
     item = {"type": "compaction", "id": "cmp_1", "encrypted_content": b64encode(packed).decode()}
     request = post("/v1/responses", {"model": "quick", "input": [item, {"role": "user", "content": "y"}]})
-    await _repeat(target, request, f"a conversation of {COMPACTED} messages was answered")
+    await _repeat(target, request, wrong=f"a conversation of {COMPACTED} messages was answered")
 
 
 async def continued(target: Target) -> None:
@@ -40,9 +40,28 @@ async def continued(target: Target) -> None:
 
 
 async def permitted(target: Target) -> None:
-    """Send the dearest requests that the limits permit."""
-    messages = _turns(MOST - 1)
-    await _repeat(target, post("/v1/chat/completions", {"model": "quick", "messages": messages, "max_tokens": 1}))
+    """Send the dearest requests that the limits permit: the most messages, the most text, and both."""
+    forms = [_turns(MOST - 1), _turns(MOST - 1, "word " * 92), _turns(1, "word " * (MEGABYTE // 5 - 100))]
+    requests = [
+        post("/v1/chat/completions", {"model": "quick", "messages": messages, "max_tokens": 1}) for messages in forms
+    ]
+    await _repeat(target, *requests)
+
+
+async def costly_json(target: Target) -> None:
+    """Send JSON whose values cost much more than their bytes, in a field that nobody reads."""
+    values = [b"1e300", b"2.2250738585072011e-308", b"[]", b"{}", b'{"a":1}', b'"a"', b"5", b'"\\ud83d\\ude00"']
+    requests = []
+    for value in values:
+        many = b",".join([value] * ((MEGABYTE - 200) // (len(value) + 1)))
+        requests += [post("/tokenize", b'{"prompt": 5, "a": [%b]%b' % (many, end)) for end in (b"}", b', "\\ud83d"}')]
+    turn = iter(range(1 << 62))
+
+    async def one() -> None:
+        status, _ = await target.ask(requests[next(turn) % len(requests)])
+        target.counts[f"{WRONG}: costly JSON was taken"] += status == 200
+
+    await hold(2, one, 0.05)
 
 
 async def long_texts(target: Target) -> None:
@@ -59,13 +78,15 @@ async def long_texts(target: Target) -> None:
     await hold(4, one, 0.05)
 
 
-def _turns(count: int) -> list[dict[str, str]]:
-    return [{"role": "user" if turn % 2 == 0 else "assistant", "content": "x"} for turn in range(count)]
+def _turns(count: int, text: str = "x") -> list[dict[str, str]]:
+    return [{"role": "user" if turn % 2 == 0 else "assistant", "content": text} for turn in range(count)]
 
 
-async def _repeat(target: Target, request: bytes, wrong: str = "") -> None:
+async def _repeat(target: Target, *requests: bytes, wrong: str = "") -> None:
+    turn = iter(range(1 << 62))
+
     async def one() -> None:
-        status, _ = await target.ask(request)
+        status, _ = await target.ask(requests[next(turn) % len(requests)])
         if status == 200 and wrong:
             target.counts[f"{WRONG}: {wrong}"] += 1
         if status in (429, 503):
