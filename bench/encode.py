@@ -332,20 +332,29 @@ def families(names: Sequence[str], rounds: int) -> str:
 
 def _each_kind(names: Sequence[str], kinds: Sequence[str], rounds: int) -> str:
     jobs = [Job("throughput", who, name, kind) for name in names for kind in kinds for who in libraries()]
-    found = measure_all(jobs, rounds)
-    rows = []
+    return beside(measure_all(jobs, rounds), "throughput", names, kinds)
+
+
+def beside(found: dict[Job, Measured], section: str, names: Sequence[str], kinds: Sequence[str] = ("",)) -> str:
+    """A row for each vocabulary and kind of text, a column for each thing measured: ours / best peer = ratio."""
+    rows, heads = [], [""]
     for name in names:
         for kind in kinds:
-            some = cells(found, "throughput", name, kind)
-            rows.append([f"{name}, {kind}", *(f"{mine}/{best} {who} = {ratio}" for _, mine, best, who, ratio in some)])
-    return table(("", "cold", "unseen", "warm", "list"), rows)
+            some = cells(found, section, name, kind)
+            heads[1:] = [what for what, *_ in some]
+            rows.append(
+                [
+                    f"{name}, {kind}" if kind else name,
+                    *(f"{ours}/{best} {who} = {ratio}" for _, ours, best, who, ratio in some),
+                ]
+            )
+    return table(heads, rows)
 
 
 def messages(names: Sequence[str], rounds: int) -> str:
     """Short texts, warm: microseconds of CPU time a call; the ratio is of speeds."""
     found = measure_all([Job("messages", who, name) for name in names for who in libraries()], rounds)
-    rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "messages", name, "")]
-    return table(("", "ours", "best peer", "which", "ratio"), rows)
+    return beside(found, "messages", names)
 
 
 def runs(names: Sequence[str], rounds: int) -> str:
@@ -354,8 +363,7 @@ def runs(names: Sequence[str], rounds: int) -> str:
     """
     able = [who for who in libraries() if who != "tokie"]
     found = measure_all([Job("runs", who, name) for name in names for who in able], rounds)
-    rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "runs", name, "")]
-    return table(("", "ours", "best peer", "which", "ratio"), rows)
+    return beside(found, "runs", names)
 
 
 def batch(names: Sequence[str], rounds: int) -> str:
@@ -363,8 +371,7 @@ def batch(names: Sequence[str], rounds: int) -> str:
     kinds one after the other.
     """
     found = measure_all([Job("batch", who, name) for name in names for who in libraries()], rounds)
-    rows = [[f"{name}, {row[0]}", *row[1:]] for name in names for row in cells(found, "batch", name, "")]
-    return table(("", "ours", "best peer", "which", "ratio"), rows)
+    return beside(found, "batch", names)
 
 
 def decode(names: Sequence[str], rounds: int) -> str:
@@ -375,13 +382,7 @@ def decode(names: Sequence[str], rounds: int) -> str:
     found = measure_all(
         [Job("decode", who, name, kind) for name in names for kind in kinds for who in libraries()], rounds
     )
-    rows = [
-        [f"{name}, {kind}, {row[0]}", *row[1:]]
-        for name in names
-        for kind in kinds
-        for row in cells(found, "decode", name, kind)
-    ]
-    return table(("", "ours", "best peer", "which", "ratio"), rows)
+    return beside(found, "decode", names, kinds)
 
 
 def load(names: Sequence[str], rounds: int) -> str:

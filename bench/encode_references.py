@@ -1,10 +1,10 @@
 """Speed of encoding beside tiktoken, tokenizers and sentencepiece. Prints tables; --write puts them into bench/RESULTS.md.
 
-    python bench/encode_references.py [throughput] [chat] [batch] [long] [adversarial] [load] [--only cl100k] [--rounds 3] [--write]
+    python bench/encode_references.py [throughput] [adversarial] [load] [--only cl100k] [--rounds 3] [--write]
 
 Every number comes from a process of its own, so that cold means cold: the tokenizer is loaded, the text has not been
 seen. Warm is the better of the two passes that follow. The libraries' processes take turns and a number is the best of
-all rounds. Time is CPU time of the process, except for `batch`, which is about threads: wall time. MB are 10^6 bytes of
+all rounds. Time is CPU time of the process. MB are 10^6 bytes of
 UTF-8. A ratio is against the faster of the peer's ways; on a busy machine, take none below 1.15 for a difference.
 The run fails if two libraries' ids differ.
 """
@@ -62,63 +62,39 @@ GGUF = {
 Encode = Callable[[list[str]], Iterable[Any]]  # yields the ids of each text and keeps none, as a server would
 
 
-def ours(method: str, path: Path, _threads: int) -> Encode:
+def ours(method: str, path: Path) -> Encode:
     encode = getattr(Tokenizer.from_file(path, cache=False), method)
     return lambda texts: map(encode, texts)
 
 
-def our_batch(_: str, path: Path, threads: int) -> Encode:
-    tok = Tokenizer.from_file(path, cache=False)
-    return lambda texts: tok.encode_batch(texts, threads=threads)
-
-
-def openai(method: str, path: Path, _threads: int) -> Encode:
+def openai(method: str, path: Path) -> Encode:
     encode = getattr(OpenAI.from_file(path).encoding, method)
     return lambda texts: map(encode, texts)
 
 
-def openai_batch(_: str, path: Path, threads: int) -> Encode:
-    encoding = OpenAI.from_file(path).encoding
-    return lambda texts: encoding.encode_ordinary_batch(texts, num_threads=threads)
-
-
-def sentencepiece(_: str, path: Path, _threads: int) -> Encode:
+def sentencepiece(_: str, path: Path) -> Encode:
     model = SentencePiece(path).model
     return lambda texts: map(model.EncodeAsNumpy, texts)
 
 
-def sentencepiece_batch(_: str, path: Path, threads: int) -> Encode:
-    model = SentencePiece(path).model
-    return lambda texts: model.encode(texts, num_threads=threads)
-
-
-def mistral_common(_: str, path: Path, _threads: int) -> Encode:
+def mistral_common(_: str, path: Path) -> Encode:
     tok = Tekken(path)
     return lambda texts: (tok.encode_plain([text])[0] for text in texts)
 
 
-def hugging_face(_: str, path: Path, _threads: int) -> Encode:
+def hugging_face(_: str, path: Path) -> Encode:
     tok = tokenizers.Tokenizer.from_file(str(path))
     return lambda texts: (tok.encode_batch_fast([text])[0].ids for text in texts)  # faster than its `encode`
 
 
-def hugging_face_batch(_: str, path: Path, _threads: int) -> Encode:
-    tok = tokenizers.Tokenizer.from_file(str(path))
-    return lambda texts: (encoding.ids for encoding in tok.encode_batch_fast(texts))
-
-
-WAYS: dict[str, Callable[[str, Path, int], Encode]] = {
+WAYS: dict[str, Callable[[str, Path], Encode]] = {
     "encode_array": ours,
     "encode": ours,
-    "encode_batch": our_batch,
     "encode_ordinary": openai,
     "encode_to_numpy": openai,
-    "encode_ordinary_batch": openai_batch,
     "sentencepiece": sentencepiece,
-    "sentencepiece batch": sentencepiece_batch,
     "mistral-common": mistral_common,
     "tokenizers": hugging_face,
-    "tokenizers batch": hugging_face_batch,
 }
 
 
@@ -134,11 +110,6 @@ def peers(tokenizer: str) -> tuple[str, ...]:
     return ("tokenizers",)
 
 
-def peer_batch(tokenizer: str) -> str | None:
-    batches = {"encode_ordinary": "encode_ordinary_batch", "sentencepiece": "sentencepiece batch"}
-    return batches.get(peers(tokenizer)[0], "tokenizers batch") if peers(tokenizer) != ("mistral-common",) else None
-
-
 # -- measuring ---------------------------------------------------------------------------------------------------------
 
 
@@ -148,7 +119,6 @@ class Job(NamedTuple):
     tokenizer: str
     way: str
     text: str
-    threads: int = 1
 
 
 class Seconds(NamedTuple):
@@ -162,11 +132,11 @@ class Seconds(NamedTuple):
 
 def measure(job: Job) -> Seconds:
     """In a process of its own: load the tokenizer, encode the texts for the first time, and again."""
-    os.environ["RAYON_NUM_THREADS"] = str(job.threads)  # `tokenizers` reads it when it first encodes a batch
-    clock = time.perf_counter if job.threads > 1 or "batch" in job.way else time.process_time
+    os.environ["RAYON_NUM_THREADS"] = "1"  # `tokenizers` reads it when it first encodes a batch
+    clock = time.process_time
     texts = TEXTS[job.text]()
     start = clock()
-    encode = WAYS[job.way](job.way, DATA / "tokenizers" / TOKENIZERS[job.tokenizer], job.threads)
+    encode = WAYS[job.way](job.way, DATA / "tokenizers" / TOKENIZERS[job.tokenizer])
     deque(encode(["Hi"]), maxlen=0)  # what a library puts off until it is first used is a part of loading
     load = clock() - start
     passes = []
@@ -218,62 +188,19 @@ def one_by_one(names: Sequence[str], texts: Sequence[str], rounds: int) -> dict[
 
 
 def throughput(names: Sequence[str], rounds: int) -> str:
-    """One text at a time, in documents of 30,000 characters. MB/s of CPU time, cold / warm."""
+    """One text at a time, in documents of 30,000 characters. MB/s of CPU time of `encode_array`, ours / peer = ratio."""
     texts = ("English", "Chinese", "Japanese", "code")
     best = one_by_one(names, texts, rounds)
     rows = []
     for name in names:
+        row = [name]
         for text in texts:
             size = megabytes(text)
-            array, ids, peer = three(best, name, text)
-            rates = (f"{size / s.cold:.1f} / {size / s.warm:.1f}" for s in (array, ids, peer))
-            ratios = (f"{peer.cold / s.cold:.1f}x / {peer.warm / s.warm:.1f}x" for s in (array, ids))
-            rows.append((f"{name}, {text}", *rates, *ratios))
-    return table(("", "encode_array", "encode", "peer", "ratio of encode_array", "ratio of encode"), rows)
-
-
-def chat(names: Sequence[str], rounds: int) -> str:
-    """Short chat messages, 235 bytes on average. Microseconds of CPU time a call, cold / warm."""
-    best = one_by_one(names, ["chat"], rounds)
-    calls = len(TEXTS["chat"]())
-    rows = []
-    for name in names:
-        array, ids, peer = three(best, name, "chat")
-        times = (f"{s.cold / calls * 1e6:.2f} / {s.warm / calls * 1e6:.2f}" for s in (array, ids, peer))
-        ratios = (f"{peer.cold / s.cold:.1f}x / {peer.warm / s.warm:.1f}x" for s in (array, ids))
-        rows.append((name, *times, *ratios))
-    return table(("", "encode_array", "encode", "peer", "ratio of encode_array", "ratio of encode"), rows)
-
-
-def batch(names: Sequence[str], rounds: int) -> str:
-    """Many texts in one call, War and Peace in documents of 30,000 characters. MB/s of wall time, cold / warm; other
-    work on the machine shows.
-    """
-    peer = {name: way for name in names if (way := peer_batch(name))}
-    ways = [(name, way, n) for name in peer for way in ("encode_batch", peer[name]) for n in (1, 2)]
-    best = best_of(rounds, [Job(name, way, "English", threads) for name, way, threads in ways])
-    size = megabytes("English")
-    rows = []
-    for name, theirs in peer.items():
-        times = [best[Job(name, way, "English", n)] for way in ("encode_batch", theirs) for n in (1, 2)]
-        ratio = f"{times[3].cold / times[1].cold:.1f}x / {times[3].warm / times[1].warm:.1f}x"
-        rows.append((name, *(f"{size / s.cold:.1f} / {size / s.warm:.1f}" for s in times), ratio))
-    return table(("", "1 thread", "2 threads", "peer, 1", "peer, 2", "ratio on 2"), rows)
-
-
-def long(names: Sequence[str], rounds: int) -> str:
-    """One long text without a place to stop, cold. Milliseconds of CPU time for 1 MB, and how many times that is the time
-    for a quarter of it: 4 is linear, 16 quadratic.
-    """
-    names = [name for name in ("cl100k_base", "qwen3") if name in names]  # ranks and merges; the others are alike
-    best = one_by_one(names, [f"{kind} {size}" for kind in LONG for size in LONG_SIZES], rounds)
-    rows = []
-    for name in names:
-        for kind in LONG:
-            quarter, whole = (three(best, name, f"{kind} {size}") for size in LONG_SIZES)
-            cells = (f"{b.cold * 1e3:.1f} ({b.cold / a.cold:.1f})" for a, b in zip(quarter, whole, strict=True))
-            rows.append((f"{name}, {kind}", *cells, f"{whole[2].cold / whole[0].cold:.1f}x"))
-    return table(("", "encode_array", "encode", "peer", "ratio of encode_array"), rows)
+            ours, _, peer = three(best, name, text)
+            for mine, its in ((ours.cold, peer.cold), (ours.warm, peer.warm)):
+                row.append(f"{size / mine:.1f}/{size / its:.1f} = {its / mine:.1f}x")
+        rows.append(row)
+    return table(("", *(f"{text}, {state}" for text in texts for state in ("cold", "warm"))), rows)
 
 
 def adversarial(names: Sequence[str], rounds: int) -> str:
@@ -321,7 +248,7 @@ def load(names: Sequence[str], rounds: int) -> str:
     return table(("", "tokenweir", "peer", "ratio"), rows)
 
 
-SECTIONS = {section.__name__: section for section in (throughput, chat, batch, long, adversarial, load)}
+SECTIONS = {section.__name__: section for section in (throughput, adversarial, load)}
 
 
 def main() -> int:
