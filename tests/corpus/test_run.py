@@ -163,7 +163,7 @@ def test_killed_before_any_change_of_the_folder_it_goes_on(tok, texts, tmp_path)
     encoder = DocumentEncoder(tok, "text")
 
     def whole_run(folder):
-        return run([path], folder, encoder, part_bytes=3000 if FULL else 9000, format="npy", workers=1)
+        return run([path], folder, encoder, part_bytes=3000 if FULL else 12_000, format="npy", workers=1)
 
     whole_run(tmp_path / "whole")
     for step in range(1, 1000):
