@@ -62,7 +62,7 @@ class DecodeBatch(_core.DecodeBatch):
         return super().copy(index(slot))
 
     def step(self, slots: Sequence[int] | NDArray[Any], ids: Sequence[Any] | NDArray[Any]) -> list[str]:
-        """Take the next ids of some sequences.
+        """Decode the next ids of some sequences.
 
         Args:
             slots: The slots of the sequences. A slot may occur several times, and takes its ids in this order.

@@ -16,11 +16,11 @@ from tokenweir.templates.guard import TokenizerGuard, search_for
 
 
 class Segment(NamedTuple):
-    """A stretch of a prompt.
+    """A part of a prompt: a control token of the template, or the text between two.
 
     Attributes:
-        text: Its characters.
-        control: It is one control token, written by the template.
+        text: The characters.
+        control: Whether it is a control token that the template wrote.
 
     """
 
@@ -121,7 +121,7 @@ class Prompt:
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """The text cut at the control tokens that the template wrote; joined, they are the text again."""
+        """The text, split at the control tokens that the template wrote; joined, the segments are the text."""
         if not self.control_tokens:
             return (Segment(self.text, False),) if self.text else ()
         longest_first = sorted(self.control_tokens, key=len, reverse=True)

@@ -1,4 +1,4 @@
-"""How models mark thinking and write tool calls: tables of styles, as data.
+"""Tables of styles, as data: the marks of thinking, and the markup of tool calls.
 
 A row of a table is a style:
 

@@ -1,4 +1,4 @@
-"""What a style of tool calls is made of, by the grammar that its calls are written in; `tools.py` is the table."""
+"""Classes of styles of tool calls, one for each kind of grammar; `tools.py` is the table of styles."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from msgspec import Struct
 class ToolStyle(Struct, frozen=True, kw_only=True):
     """The markup of tool calls.
 
-    White space may stand between all parts. `stream/decode/parsers/tools.py` says what becomes of calls that are not as
-    described.
+    White space may stand between all parts. `stream/decode/parsers/tools.py` describes the treatment of malformed
+    calls.
 
     Attributes:
-        name: The name it has in `TOOL_STYLES`.
-        grammar: How calls are written within a block: "json", or another that `stream/decode/parsers/tools.py` knows.
-            The fields that only some grammar needs may stand in a subclass.
+        name: The style's name, as in `TOOL_STYLES`.
+        grammar: The grammar of calls within a block: "json", another one in `BLOCKS` of
+            `stream/decode/parsers/tools.py`, or a registered one. Fields of a single grammar may be in a subclass.
         opens: Texts that begin a block of calls.
-        doubtful: Those of them that may begin something else as well. A call after one has a name and arguments, and what
-            is none is no broken call.
+        doubtful: Opening texts that may begin something else as well. Text behind one is a call only with a name and
+            arguments, and is otherwise plain answer, not a malformed call.
         closes: The text that ends a block; empty if a block ends with its last call.
         call_opens: The text before each call in a block, if there is one.
         call_closes: The text after each call, if there is one.
-        header: A regular expression for what stands before the object of the arguments, with the function's name as
-            the group `name`; empty if calls are objects with name and arguments.
-        objects: Whether calls may be such objects.
+        header: A regular expression for the text before the object of the arguments, with the function's name as the
+            group `name`; empty if calls are objects with name and arguments.
+        objects: Whether calls may be objects with name and arguments.
         lists: Whether a block may be a list of such objects.
-        or_json: Whether a block of another grammar may have JSON in it instead.
-        bare: The characters with which an answer that is nothing but calls may begin, without an opening text.
+        or_json: Whether a block of another grammar may contain JSON instead.
+        bare: The first characters of an answer that consists of calls alone, without an opening text.
         strewn: Whether calls without an opening text may stand anywhere in the answer.
-        answers: Texts that may stand right after an opening text and say that no call follows, but text.
+        answers: Texts right after an opening text by which text follows instead of a call.
         strays: Texts that models write right behind a block and that are markup there, besides `closes` a second time.
-        separators: What may stand between two objects outside a list, the empty text for nothing.
+        separators: Texts that may stand between two objects outside a list; the empty text allows none.
         tails: Texts that may follow the arguments and are markup too.
-        name_keys: The keys of the name in an object; none where the name itself is the key of the arguments.
+        name_keys: The keys of the name in an object; empty if the name itself is the key of the arguments.
         argument_keys: The keys of the arguments in an object.
-        call_ids: What the id of a call is, with `{name}` and its `{number}` in the conversation, if a template may write it
-            in the place of the name; empty if none does.
-        tokens: Control tokens. A vocabulary that has them all, and none of `unlike`, is taken to use the style.
+        call_ids: The pattern of a call's id, with `{name}` and its `{number}` in the conversation, for templates that
+            write the id in place of the name; otherwise empty.
+        tokens: Control tokens. A vocabulary that has all of them, and none of `unlike`, uses the style.
         others: More texts of the markup that may be control tokens.
-        unlike: Texts that no template or vocabulary of the style has: another style with the same opening text has.
-        shows: Texts all of which a template has, or writes, that shows the style; where there are none, one of `opens`
-            shows it.
+        unlike: Texts that exclude the style in a template or vocabulary; they belong to a style with the same opening
+            text.
+        shows: Texts that together show the style in a template or its output; if empty, one of `opens` shows it.
 
     Raises:
         ValueError: Nothing opens a block, or the header is no regular expression or has no group `name`.
@@ -82,7 +82,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         return (*self.opens, self.closes, *calls, *self.tokens, *self.others)
 
     def __post_init__(self) -> None:
-        """Refuse a style that no text could have."""
+        """Refuse a style without an opening text or with a bad header."""
         if not self.opens or "" in self.opens:
             raise ValueError(f"tool style {self.name!r}: nothing opens a block, or the empty text does: {self.opens}")
         try:
@@ -96,38 +96,37 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
 
 
 ValueKind = Literal["schema", "string", "json"]
-"""What says of what type a value is: the tool's schema, or the tag of its key."""
+"""Source of a value's type: the tool's schema, or the tag of its key (always a string, always JSON)."""
 
 
 class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
     """Calls whose arguments are tagged one by one; `stream/decode/parsers/blocks/parameter_block.py` reads them.
 
-    A call begins with `call_opens`, or where that is empty with the block. It ends with `call_closes`, or with the block.
+    A call begins with `call_opens`, or if that is empty with the block. It ends with `call_closes`, or with the block.
 
     Attributes:
         leads: Texts that may stand before `call_opens` and are markup too.
         name_ends: Texts that end the function's name and belong to it. One in `/>` ends the call as well.
-        name_stops: Texts that end it as well and are something else.
-        name_tail: A text after the name up to which all is markup; empty if there is none.
+        name_stops: Texts that end the function's name without belonging to it.
+        name_tail: Text that ends the markup behind the name; empty if the name's end does.
         key_opens: The text before a parameter's name.
-        key_closes: The texts after it, each with what says of what type the value is.
-        type_tags: Two texts round the type that may stand between a key and its value, or none.
-        value_opens: The text before a value; empty if the key's end is.
-        joins: What stands between a parameter's name and its value where a model leaves out the tags between them, as in
-            `<arg_key>KEY=VALUE</arg_value>`; empty if none does.
+        key_closes: The texts after a parameter's name, each with the source of the value's type.
+        type_tags: A pair of texts around a type, which may stand between a key and its value; or empty.
+        value_opens: The text before a value; empty if the key's end begins the value.
+        joins: The text between a parameter's name and its value if a model omits the tags between them, as in
+            `<arg_key>KEY=VALUE</arg_value>`; empty if no model does.
         value_closes: The text after a value; `{}` in it stands for the parameter's name.
-        value_stops: Texts that end a value as well, for models that forget the closing tag: a line end, and behind it what
-            follows the value.
-        verbatim: Two texts that may stand round a value in which `value_closes` is nothing but text, or none.
-        object_opens: The text that may stand before all arguments as one JSON object, where `tails` has the one after it;
-            empty if none does. The object may stand alone in any style.
+        value_stops: Further texts that end a value, for models that omit the closing tag: a line end and the next tag.
+        verbatim: A pair of texts around a value in which `value_closes` is plain text; or empty.
+        object_opens: The text before all arguments as one JSON object; `tails` has the text after it. Empty if there is
+            no such text; the object may stand alone in any style.
         nests: The text before the tags within a value: `<KEY>` begins a member of an object that `</KEY>` ends, and
             `<item>` an element of an array. Empty if values have no tags of their own.
-        trims: A line end at the beginning of a value and one at its end are no part of it.
-        entities: In the names of functions and parameters, `&amp;` and `&quot;` stand for two characters.
+        trims: Remove one line end at the beginning of a value and one at its end.
+        entities: Decode `&amp;` and `&quot;` in the names of functions and parameters.
 
     Raises:
-        ValueError: A tag is missing that none can do without.
+        ValueError: A required tag is missing.
 
     """
 
@@ -181,14 +180,14 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
 
     Attributes:
         leads: Texts that may stand before the first call of a block and are markup too.
-        prefixes: The texts that may stand before a function's name, one of which must; none if there is no such text.
-        name_suffix: What stands behind every function's name and is markup.
-        brackets: What stands round the arguments.
-        assigns: What stands between an argument's name and its value.
-        quotes: What stands round a string; one that is the beginning of another comes after it.
-        escapes: Whether a backslash in a string is one of Python's escapes.
-        words: Whether a value that is no literal is a string, rather than an error.
-        quotes_all: Whether all values are quoted, so that what stands in quotes need not be a string.
+        prefixes: Texts one of which must precede a function's name; empty if names have no prefix.
+        name_suffix: Markup behind every function's name.
+        brackets: The two characters around the arguments.
+        assigns: The text between an argument's name and its value.
+        quotes: The quotation marks of strings; a mark that is a prefix of another comes after it.
+        escapes: Whether a backslash in a string begins one of Python's escapes.
+        words: Whether a value that is not a literal is a string, instead of an error.
+        quotes_all: Whether all values are quoted, so that a quoted value need not be a string.
 
     """
 
@@ -210,14 +209,14 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
 
 
 def json_in_tags(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:
-    """A style of JSON calls whose tags are control tokens."""
+    """Return a style of JSON calls whose tags are control tokens."""
     return ToolStyle(name=name, opens=(opener,), closes=closer, tokens=(opener, closer), **fields)
 
 
 def functions_and_parameters(
     name: str, openers: tuple[str, ...], closer: str, function: str, parameter: str, **fields: Any
 ) -> ParameterStyle:
-    """A style whose tags are `<FUNCTION=NAME>` and `<PARAMETER=KEY>`, each with its closing tag."""
+    """Return a style whose tags are `<FUNCTION=NAME>` and `<PARAMETER=KEY>`, each with its closing tag."""
     return ParameterStyle(
         name=name,
         opens=openers,
@@ -234,7 +233,7 @@ def functions_and_parameters(
 
 
 def invokes(name: str, openers: tuple[str, ...], closer: str, space: str, **fields: Any) -> ParameterStyle:
-    """A style whose tags are `<invoke name="NAME">` and `<parameter name="KEY">`, in a name space of their own."""
+    """Return a style whose tags are `<invoke name="NAME">` and `<parameter name="KEY">`, with a prefix of their own."""
     keys: tuple[tuple[str, ValueKind], ...] = (('">', "schema"),)
     return ParameterStyle(
         name=name,
@@ -251,7 +250,7 @@ def invokes(name: str, openers: tuple[str, ...], closer: str, space: str, **fiel
 
 
 def keys_and_values(name: str, opener: str, closer: str, suffix: str = "", **fields: Any) -> ParameterStyle:
-    """A style whose tags are `<arg_key>KEY</arg_key>` and `<arg_value>VALUE</arg_value>`."""
+    """Return a style whose tags are `<arg_key>KEY</arg_key>` and `<arg_value>VALUE</arg_value>`."""
     return ParameterStyle(
         name=name,
         opens=(opener,),

@@ -1,7 +1,7 @@
-"""How models mark their thinking: a table of styles, as data.
+"""Styles of thinking: a table of tags and policies, as data.
 
-A style is a pair of tags with a policy for each case in which tags do not simply pair. The tags are those that the
-models' own chat templates and vLLM 0.33, SGLang 0.5.23, mlx-lm 0.32.2, llama.cpp and Ollama use. `shown.py` searches
+A style is a pair of tags with a policy for each case in which tags do not pair. The tags are those of the models' own
+chat templates and of vLLM 0.33, SGLang 0.5.23, mlx-lm 0.32.2, llama.cpp and Ollama. `shown.py` searches
 templates for them, and `stream/decode/parsers/reasoning.py` finds them in what a model generates.
 """
 
@@ -23,42 +23,43 @@ AfterCloser = Literal["keep", "strip_newlines", "strip"]
 
 
 class ReasoningStyle(Struct, frozen=True, kw_only=True):
-    """Tags round the thinking, and what happens where they do not pair.
+    """Tags around the thinking, and the policies for tags that do not pair.
 
-    A tag that counts is cut out. Thinking that is cut short stays thinking.
+    A tag that counts is removed. Thinking that is cut short stays thinking.
     `msgspec.structs.replace(STYLES["think"], opens_at="anywhere")` makes a style with another policy.
 
     Attributes:
-        name: The name it has in `STYLES`.
+        name: The style's name, as in `STYLES`.
         openers: Texts that begin the thinking.
-        closers: Texts that end it; any of them closes any opener, wherever it stands.
-        tokens: The control tokens that the tags consist of. A vocabulary that has them all is taken to use the style,
-            and they are found even where special tokens are skipped.
-        opens_at: Where an opener in the answer counts: `line`, first on its line but for white space (a tag that is
-            mentioned in a sentence stays text); `start`, before any of the answer but white space; or `anywhere`.
-        unmatched_closer: A closer in the answer stays as text (`keep`), is cut out where only white space comes before it
-            (`drop_first`), or everywhere (`drop`). The first one after a call that has ended the thinking is cut out.
-        repeated_opener: An opener inside the thinking is cut out where only white space comes before it (`drop_first`:
-            the template has opened the thinking and the model opens it again), stays as text everywhere (`keep`), or
-            is cut out everywhere (`drop`). Thinking does not nest: the first closer ends it.
-        after_closer: White space that follows a closer stays (`keep`), or is cut out: line ends only (`strip_newlines`)
-            or all of it (`strip`).
-        after_opener: The same for white space after an opener.
-        label: A word that may follow an opener, and is cut out with it.
-        wrappers: Control tokens round the answer itself, which are cut out of it wherever they stand.
-        envelope: Two texts round the whole answer, or none. They are cut out where the first begins the answer; a
-            mention of them in the answer is text.
-        enders: Texts that end the thinking without a closer and stay: what begins a tool call or an answer. They count
-            where they are first on their line, or an object, a tag or a name before a tag follows, so that thinking may
+        closers: Texts that end the thinking; each closes any opener, anywhere.
+        tokens: The control tokens of the tags. A vocabulary that has all of them uses the style, and they are found
+            even if special tokens are skipped.
+        opens_at: The places where an opener in the answer counts. `line`: only white space precedes it on its line, so
+            a tag mentioned in a sentence stays text. `start`: only white space precedes it in the answer. `anywhere`:
+            any place.
+        unmatched_closer: The treatment of a closer in the answer. `keep`: it stays as text. `drop_first`: it is removed
+            if only white space precedes it. `drop`: it is removed. The first one after a call that has ended the
+            thinking is always removed.
+        repeated_opener: The treatment of an opener inside the thinking. `drop_first`: it is removed if only white space
+            precedes it, because template and model have both opened the thinking. `keep`: it stays as text. `drop`: it
+            is removed. Thinking does not nest: the first closer ends it.
+        after_closer: The treatment of white space after a closer: it stays (`keep`), or line ends (`strip_newlines`) or
+            all of it (`strip`) are removed.
+        after_opener: The treatment of white space after an opener, likewise.
+        label: A word that may follow an opener and is removed with it.
+        wrappers: Control tokens around the answer itself, which are removed anywhere.
+        envelope: A pair of texts around the whole answer, or empty. They are removed if the first begins the answer;
+            elsewhere they are text.
+        enders: Texts that end the thinking without a closer, and are kept: the start of a tool call or of an answer.
+            They count at the beginning of a line, or before an object, a tag or a name with a tag, so that thinking may
             mention them.
-        token_enders: The same as control tokens, which count wherever they stand.
-        framed: The answer itself stands between tags that are not control tokens alone. They are cut out of a text whose
-            thinking is left in the answer, too.
-        separate: Whether the thinking gets a channel of its own. Otherwise it is answer, without the tags and wrappers.
+        token_enders: Enders that are control tokens, which count anywhere.
+        framed: The answer stands between tags of ordinary text. They are also removed if thinking is left in the
+            answer.
+        separate: Whether the thinking has a channel of its own. Otherwise it is answer, without the tags and wrappers.
         strip: Whether the thinking is dropped.
-        shows: Texts all of which a template has, or writes, that shows the style; where there are none, its marks show
-            it.
-        unlike: Texts that no template of the style has.
+        shows: Texts that together show the style in a template or its output; if empty, its marks show it.
+        unlike: Texts that exclude the style in a template.
 
     Raises:
         ValueError: No tags, an empty tag, a tag that is the beginning of another, or an unknown policy.
@@ -87,11 +88,11 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """All texts that are cut out."""
+        """All texts that are removed."""
         return self.openers + self.closers + self.wrappers + self.envelope
 
     def __post_init__(self) -> None:
-        """Refuse a style that could not be parsed the same way however its text is cut."""
+        """Refuse a style whose result would depend on the way in which its text is cut."""
         tags = self.openers + self.closers + self.wrappers + self.envelope + self.enders + self.token_enders
         if len(self.envelope) not in (0, 2):
             raise ValueError(f"reasoning style {self.name!r}: envelope {self.envelope} is no pair of texts")

@@ -1,4 +1,4 @@
-"""Which styles of thinking and of tool calls a template shows."""
+"""Detection of the styles of thinking and of tool calls in a template."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _shows(source: str, style: ReasoningStyle) -> bool:
 
 
 def _marks(style: ReasoningStyle) -> tuple[str, ...]:
-    """What shows a style in a template: its two control tokens, which may be less than its tags, or its tags."""
+    """Return the texts that show a style in a template: its two control tokens, or its tags."""
     return style.tokens if len(style.tokens) == 2 else style.openers + style.closers
 
 

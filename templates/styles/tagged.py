@@ -1,4 +1,4 @@
-"""How models write tool calls with tagged parameters: rows of the table in `tools.py`, in its order."""
+"""Styles of tool calls with tagged parameters: rows of the table in `tools.py`, in its order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How models write tool calls: a table of styles, as data.
+"""Styles of tool calls: a table, as data.
 
 A block of calls stands in the answer. Each call is an object with the name and the arguments (`{"name": ...,
 "arguments": {...}}`), perhaps in a list; a header with the name before the object of the arguments; a name with tagged
