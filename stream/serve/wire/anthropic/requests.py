@@ -107,7 +107,7 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def choice(self) -> ToolChoice | None:
-        """The choice of tools, as `honour_tool_choice` takes it."""
+        """Return the choice of tools, as `resolve_tool_choice` takes it."""
         if self.tool_choice is None:
             return None
         if self.tool_choice.type == "tool":
