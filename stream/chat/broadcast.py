@@ -181,8 +181,13 @@ class Broadcast(Generic[T]):
             self.seal()
             items = replay.since(position)
         else:  # fast path: nobody can ask for these items again
-            items = [*self._take_waiting()] if self._waiting else []
-            replay.first = replay.next = replay.next + len(items)
+            items = []
+            if waiting := self._waiting:  # `_take_waiting` inlined: this runs for every frame
+                self._waiting, self._bytes, self._begun = [], 0, True
+                if self._emptied.event is not None:
+                    self._emptied.fire()
+                items += self._make(waiting)
+                replay.first = replay.next = replay.next + len(items)
         if replay.bytes:
             replay.trim(replay.next)
         return items
