@@ -63,7 +63,7 @@ def render(template: ChatTemplate, count: int) -> list[Prompt]:
 
 
 async def fill(queue: ObjectSendStream[Prompt], prompts: list[Prompt]) -> None:
-    """What would come from a network or a file; waits while the queue is full."""
+    """Put prompts into the queue, as from a network or a file; waits while the queue is full."""
     async with queue:
         for prompt in prompts:
             await queue.send(prompt)

@@ -1,4 +1,4 @@
-"""What a template can do with messages, as its tree shows or as it writes small ones."""
+"""Capabilities of a template, found in its syntax tree or by rendering small conversations."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class ChatTemplate:
 
     @property
     def argument_form(self) -> ArgumentForm:
-        """How the template takes the arguments of calls: as an `"object"`, only as JSON `"text"`, or as `"either"`."""
+        """The form of the arguments of calls that the template takes: `"object"`, `"text"` (JSON), or `"either"`."""
         return self._capabilities.argument_form
 
     @property
@@ -208,7 +208,7 @@ class ChatTemplate:
 
     @cached_property
     def tool_style(self) -> str | ToolStyle | None:
-        """Likewise the style of the tool calls, such as `"hermes"`."""
+        """The style of the tool calls that the template shows, such as `"hermes"`; None if it shows none."""
         if (style := tool_style_of_template(self._response_template)) is not None:
             return style if style.name == NAME else style.name
         return shown_tools(self._capabilities.shown)
@@ -238,23 +238,22 @@ class ChatTemplate:
         """Render a conversation.
 
         Args:
-            messages: Mappings or pydantic models with `role` and `content` (a string, a list of parts, or None), and what
-                else the template reads: `tool_calls`, `reasoning_content`... Fields that are None count as absent. `Messages`
-                are read once for any number of renders.
+            messages: Mappings or pydantic models with `role` and `content` (a string, a list of parts, or None), and
+                other fields that the template reads: `tool_calls`, `reasoning_content`... Fields that are None count as
+                absent. `Messages` are read once for any number of renders.
             add_generation_prompt: End with the opening of the assistant's turn; by default yes, unless the final
                 message is continued.
             tools: JSON schemas of functions.
             documents: For templates that quote from documents.
-            continue_final_message: End inside the last message so that the model goes on with it: True continues its
+            continue_final_message: End inside the last message so that the model continues it: True continues its
                 `content`, a string names another field.
-            find_generated: Also give what the template has between `{% generation %}` and `{% endgeneration %}` as
-                `Prompt.generated`.
-            mend_calls: Give calls of a history as the model knows them, whatever the client has made of them, which
-                transformers does not: a message of their own without content, where the template else leaves them out
-                (DeepSeek R1), and ids that tell the functions, where it writes those alone (Kimi K2).
-            history_thinking: `"control"`: thinking tags in an assistant's content are control tokens, for templates look for
-                them there; `"text"`: they are text, as in all other input.
-            **variables: The template's own, such as `enable_thinking`; see `ChatTemplate.variables`.
+            find_generated: Set `Prompt.generated` to the text between `{% generation %}` and `{% endgeneration %}`.
+            mend_calls: Rewrite calls of a history to the form that the template takes, which transformers does not: a
+                message of their own without content, if the template otherwise omits them (DeepSeek R1), and ids that
+                name the functions, if it writes only ids (Kimi K2).
+            history_thinking: `"control"`: thinking tags in an assistant's content are control tokens, because templates
+                search for them; `"text"`: they are text, as in all other input.
+            **variables: Variables of the template, such as `enable_thinking`; see `ChatTemplate.variables`.
 
         Raises:
             TemplateError: The messages are not as above, the template refuses them (with its own words), or it exceeds a

@@ -1,4 +1,4 @@
-"""Where chat templates are found on disk."""
+"""Search for chat templates in the files of a model."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tokenweir.encode.formats.gguf.vocabulary import GGML, read_vocabulary
 from tokenweir.encode.spec import BPE, AddedToken, TokenizerSpec
 from tokenweir.templates.guard import control_texts
 
-_OTHERS = ("tokenizer.model", "tekken.json", "*.gguf")  # that say themselves which tokens play a role
+_OTHERS = ("tokenizer.model", "tekken.json", "*.gguf")  # files that name the tokens of the roles themselves
 
 
 class TemplateFiles(Struct, frozen=True):
-    """What the files of a model say about its chat templates.
+    """Chat templates of a model, and the tokens that they need.
 
     Attributes:
-        templates: Name to Jinja source.
-        special_tokens: `bos_token` and the like to their text.
-        control_tokens: The texts of the tokens that control the model; None if no file tells.
-        response_template: How transformers parses an answer; None if no file tells.
+        templates: The Jinja sources, by name.
+        special_tokens: The texts of tokens by role, such as `bos_token`.
+        control_tokens: The texts of the tokens that control the model; None if no file lists them.
+        response_template: The description by which transformers parses an answer; None without one.
 
     """
 
@@ -40,13 +40,13 @@ class TemplateFiles(Struct, frozen=True):
 
 
 class _AddedTokens(Struct):
-    """The one field of tokenizer.json that is wanted; the decoder skips the rest without keeping it."""
+    """A tokenizer.json of which only this field is decoded."""
 
     added_tokens: list[AddedToken] = []
 
 
 def read_template_files(path: Path) -> TemplateFiles:
-    """Read a template file, or what a GGUF file or a model folder says (`encode.formats.folder` has the order).
+    """Read a template file, or the templates of a GGUF file or model folder, in the order of `encode.formats.folder`.
 
     Raises:
         TokenizerFileError: A file cannot be read or is not what its name says.
@@ -75,7 +75,7 @@ def read_template_files(path: Path) -> TemplateFiles:
 
 
 def _with_tokenizer(folder: Path, templates: Mapping[str, str]) -> TemplateFiles:
-    """What a folder says whose tokenizer is no tokenizer.json; `templates` are those beside it."""
+    """Read a folder whose tokenizer is of another format than tokenizer.json; `templates` are those beside it."""
     path = formats.find_in_folder(folder)
     if is_gguf(path):
         inside = _in_gguf(path)
@@ -89,7 +89,7 @@ def _with_tokenizer(folder: Path, templates: Mapping[str, str]) -> TemplateFiles
 
 
 def _in_gguf(path: Path) -> TemplateFiles:
-    """What a GGUF file says, also one whose tokenizer is refused."""
+    """Read a GGUF file, also one whose tokenizer is refused."""
     try:
         metadata = Metadata.from_file(path)
         if GGML + "tokens" not in metadata:

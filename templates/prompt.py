@@ -143,7 +143,7 @@ class Prompt:
 
     @cached_property
     def origins(self) -> tuple[OriginSpan, ...]:
-        """Who wrote the text, stretch by stretch and without gaps; empty for a prompt that no template made."""
+        """The origin of each span of the text, without gaps; empty for a prompt that no template made."""
         if self._rendering is None:
             return ()
         name = self._rendering.origin
@@ -157,7 +157,7 @@ class Prompt:
     def left_out(self) -> tuple[str, ...]:
         """Paths of texts in the input that the template wrote nothing of, such as a system message that it drops.
 
-        Roles, types and ids are not counted. Of reasoning that a message has under several names, one is told.
+        Roles, types and ids are not counted. Reasoning that a message has under several names is listed once.
         """
         if self._rendering is None:
             return ()

@@ -180,7 +180,7 @@ class Broadcast(Generic[T]):
         if position != replay.next or replay.keeps or len(self._subscriptions) > 1:
             self.seal()
             items = replay.since(position)
-        else:  # fast path: nobody can ask for these items again
+        else:  # fast path: no reader can ask for these items again
             items = []
             if waiting := self._waiting:  # `_take_waiting` inlined: this runs for every frame
                 self._waiting, self._bytes, self._begun = [], 0, True

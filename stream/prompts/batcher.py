@@ -38,12 +38,12 @@ Outcome = NDArray[np.int32] | Exception
 
 @dataclass(eq=False)
 class _Caller:
-    """Who waits for the ids of a prompt.
+    """A caller that waits for the ids of a prompt.
 
     Attributes:
-        prompt: What to encode.
-        since: When it came, by the event loop's clock.
-        answered: `outcome` is there.
+        prompt: The prompt.
+        since: The time of its arrival, by the event loop's clock.
+        answered: Set when `outcome` is set.
 
     """
 

@@ -78,7 +78,7 @@ def encode_files(
 ) -> None:
     """Encode FILES (Parquet, Arrow, JSONL, or text with a document a line) to shards in a folder, on all cores.
 
-    A run that was stopped or killed goes on when the same command is given again, and ends with the same shards.
+    The same command resumes a run that was stopped or killed, and ends with the same shards.
     """
     from tokenweir.corpus.documents import DocumentEncoder
     from tokenweir.corpus.inputs import kind_of
