@@ -22,7 +22,9 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import reduce
 from multiprocessing import get_context
+from operator import iadd
 from pathlib import Path
 from random import Random
 from typing import Any, Self
@@ -217,9 +219,11 @@ def main() -> int:
                 waiting.append((name, pool.submit(run, data, format, seed, min(part, count - start), small)))
         for name, future in waiting:
             outcomes[name] += future.result()
+    shown = {name: outcome for name, outcome in outcomes.items() if name not in REAL}
+    if real := [outcome for name, outcome in outcomes.items() if name in REAL]:
+        shown[f"{len(real)} real files"] = reduce(iadd, real, Outcome())
     rows = [
-        (name, f"{o.loaded:,}", f"{o.refused:,}", f"{o.slowest:.2f}", str(len(o.failures)))
-        for name, o in outcomes.items()
+        (name, f"{o.loaded:,}", f"{o.refused:,}", f"{o.slowest:.2f}", str(len(o.failures))) for name, o in shown.items()
     ]
     text = table(("file", "loaded", "refused", "slowest, s", "failures"), rows)
     publish("hostile", f"{text}\n\n{machine()}", options.write)
