@@ -74,7 +74,7 @@ class Backend:
     _lock: RLock
     _built: _Built | None
     _refused: str | None
-    _handed_out: list[tuple[str, Any, object]]
+    _handed_out: list[tuple[Any, object]]
     _truncation: dict[str, Any] | None
     _padding: dict[str, Any] | None
     _encode_special_tokens: bool
@@ -85,7 +85,7 @@ class Backend:
             original = original._original
         if type(original) is not Original:
             original = Original(original)
-        self._set(_original=original, _name=name, _lock=RLock())
+        self._set(_original=original, _name=name, _lock=RLock(), _handed_out=[])
         self._forget()
 
     @classmethod
@@ -106,7 +106,7 @@ class Backend:
             self._set(
                 _built=None,
                 _refused=None,
-                _handed_out=[],
+                _handed_out=[(component, _state_of(component)) for component, _ in self._handed_out],
                 _truncation=original.truncation,
                 _padding=original.padding,
                 _encode_special_tokens=original.encode_special_tokens,
@@ -146,13 +146,10 @@ class Backend:
 
     def _changed_in_place(self) -> bool:
         """Whether a component that a caller holds, or held until now, has changed."""
-        kept = []
-        for name, component, before in self._handed_out:
-            if _state_of(component) != before:
-                return True
-            if sys.getrefcount(component) > 4:  # besides the list, the tuple, this frame and the argument
-                kept.append((name, component, before))
-        self._set(_handed_out=kept)
+        if any(_state_of(component) != before for component, before in self._handed_out):
+            return True
+        held = [pair for pair in self._handed_out if sys.getrefcount(pair[0]) > 2]  # besides the pair and the argument
+        self._set(_handed_out=held)
         return False
 
     def __getattr__(self, name: str) -> Any:
@@ -161,7 +158,7 @@ class Backend:
         if name in COMPONENTS:
             if found is not None:
                 with self._lock:
-                    self._handed_out.append((name, found, _state_of(found)))
+                    self._handed_out.append((found, _state_of(found)))
             return found
         if name in READ_ONLY or not callable(found):
             return found
@@ -243,7 +240,7 @@ class Backend:
         return self._here_or_there("encode_batch", run, input, is_pretokenized, add_special_tokens)
 
     def encode_batch_fast(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
-        """Encode texts, and pairs of texts; all offsets are (0, 0)."""
+        """Encode texts, and pairs of texts; no token has a place, a word or a name."""
 
         def run(built: _Built) -> list[Encoding]:
             given = [sequences_of(each, is_pretokenized) for each in listed(input)]
@@ -296,7 +293,8 @@ class Backend:
                 truncate(parts, limit, truncation)
             if not offsets:
                 for each in (each for part in parts for each in part.whole_with_overflow()):
-                    each.offsets = [(0, 0)] * len(each)
+                    n = len(each)
+                    each.offsets, each.word_ids, each.tokens = [(0, 0)] * n, [None] * n, [""] * n
             return process(post_processor, parts, add_special_tokens=add_special_tokens)
 
         return make

@@ -1,0 +1,16 @@
+"""What tests of the integrations share."""
+
+import os
+
+import pytest
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+@pytest.fixture
+def patched():
+    """The patch, for one test."""
+    from tokenweir import patch_transformers
+
+    with patch_transformers():
+        yield

@@ -1,0 +1,179 @@
+"""`patch_transformers`: an unmodified program gets the same from every call, from tokenweir."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import shutil
+
+import pytest
+
+import tokenweir
+from tokenweir import integrations
+from tokenweir.integrations.backend import Backend, Original
+
+transformers = pytest.importorskip("transformers")
+
+TEXTS = ["Hello world how are you <|im_end|> [MASK]", "a", "日本語 text, naïve", ""]
+CALLS = [
+    {},
+    {"padding": True},
+    {"padding": "max_length", "max_length": 12, "truncation": True, "padding_side": "left"},
+    {"truncation": True, "max_length": 6, "return_length": True},
+    {"return_offsets_mapping": True, "return_special_tokens_mask": True, "return_token_type_ids": True},
+    {
+        "return_overflowing_tokens": True,
+        "truncation": True,
+        "max_length": 8,
+        "stride": 2,
+        "return_offsets_mapping": True,
+    },
+    {"return_tensors": "np", "padding": True, "return_attention_mask": True},
+    {"add_special_tokens": False, "pad_to_multiple_of": 8, "padding": True},
+    {"split_special_tokens": True},
+]
+FOLDERS = ["qwen3", "bert-base-uncased", "t5-small"]
+
+
+@pytest.fixture(scope="module", params=FOLDERS)
+def pair(request, data):
+    """A tokenizer under the patch, and one without."""
+    folder = data(f"tokenizers/{request.param}")
+    plain = transformers.AutoTokenizer.from_pretrained(folder)
+    with tokenweir.patch_transformers():
+        patched = transformers.AutoTokenizer.from_pretrained(folder)
+    assert type(patched._tokenizer) is Backend and type(plain._tokenizer) is Original
+    return patched, plain
+
+
+def plain_values(encoding):
+    return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in encoding.items()}
+
+
+@pytest.mark.parametrize("options", CALLS)
+def test_every_call_gives_the_same(pair, options):
+    if options.get("padding") and pair[1].pad_token is None:
+        pair = [copy.deepcopy(tokenizer) for tokenizer in pair]
+        for tokenizer in pair:
+            tokenizer.add_special_tokens({"pad_token": "[PAD]"})
+    batches = [(TEXTS,), (TEXTS, TEXTS[::-1])]
+    words = [text.split() for text in TEXTS]
+    integrations.report(reset=True)
+    for args in batches:
+        if len(args) == 2 and "stride" in options:
+            options = {**options, "truncation": "only_first", "max_length": 24}
+        found = [plain_values(tokenizer(*args, **options)) for tokenizer in pair]
+        assert found[0] == found[1]
+    found = [plain_values(tokenizer(words, is_split_into_words=True, **options)) for tokenizer in pair]
+    assert found[0] == found[1]
+    if "return_tensors" not in options:
+        found = [plain_values(tokenizer(TEXTS[0], **options)) for tokenizer in pair]
+        assert found[0] == found[1]
+    reasons = {route.reason for route in integrations.report()}
+    assert reasons == {"encode_special_tokens"} if options.get("split_special_tokens") else {None}
+
+
+def test_places_of_words_and_characters(pair):
+    found = []
+    for tokenizer in pair:
+        encoding = tokenizer([text.split() for text in TEXTS], is_split_into_words=True)
+        places = [encoding.char_to_token(0, i, sequence_index=0) for i in range(4)]
+        found.append([encoding.word_ids(i) for i in range(4)] + [encoding.tokens(i) for i in range(4)] + places)
+        encoding = tokenizer(TEXTS)
+        found[-1] += [encoding.token_to_chars(0, 1), encoding.word_to_tokens(0, 1), encoding.sequence_ids(0)]
+    assert found[0] == found[1]
+
+
+def test_decoding_and_tokens(pair):
+    ids = [tokenizer(TEXTS)["input_ids"] for tokenizer in pair]
+    assert ids[0] == ids[1]
+    for skip in (True, False):
+        texts = [tokenizer.batch_decode(ids[0], skip_special_tokens=skip) for tokenizer in pair]
+        assert texts[0] == texts[1]
+    tokens = [[tokenizer.convert_ids_to_tokens(ids[0][0]), tokenizer.tokenize(TEXTS[2])] for tokenizer in pair]
+    assert tokens[0] == tokens[1]
+    assert pair[0].convert_tokens_to_string(tokens[0][1]) == pair[1].convert_tokens_to_string(tokens[0][1])
+
+
+def test_added_tokens_copies_pickles_and_saved_folders(pair, tmp_path):
+    copies = [copy.deepcopy(tokenizer) for tokenizer in pair]
+    for made in copies:
+        made.add_tokens(["Hello w"])
+        made.add_special_tokens({"additional_special_tokens": ["<new>"]})
+    text = "Hello world <new>"
+    assert copies[0](text)["input_ids"] == copies[1](text)["input_ids"] != pair[0](text)["input_ids"]
+    unpickled = pickle.loads(pickle.dumps(copies[0]))
+    assert type(unpickled._tokenizer) is Backend
+    assert unpickled(text)["input_ids"] == copies[1](text)["input_ids"]
+    for number, made in enumerate(copies):
+        made.save_pretrained(tmp_path / str(number))
+    names = sorted(path.name for path in (tmp_path / "0").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "1").iterdir())
+    for name in names:
+        assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "1" / name).read_bytes()
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "0")(text) == copies[1](text)
+
+
+def test_a_config_adds_tokens_and_the_post_processor_changes(data, tmp_path, patched):
+    """Tokens that only the config has, such as those of Qwen 3.5, are in the object and not in tokenizer.json."""
+    shutil.copytree(data("tokenizers/qwen3"), tmp_path / "x")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "x", extra_special_tokens=["<tts>", "<audio>"])
+    ids = tokenizer("a<tts>b")["input_ids"]
+    assert tokenizer.convert_tokens_to_ids("<tts>") in ids
+    tokenizer.add_bos_token, tokenizer.bos_token = False, "<|endoftext|>"
+    tokenizer.add_eos_token = True
+    assert tokenizer("a")["input_ids"][-1] == tokenizer.eos_token_id
+    assert {route.reason for route in integrations.report() if route.name == "Qwen2Tokenizer"} == {None}
+
+
+def test_tokenizers_from_before_the_patch_are_faster_too(data):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(data("tokenizers/qwen3"))
+    ids = tokenizer(TEXTS)["input_ids"]
+    assert type(tokenizer._tokenizer) is Original
+    with tokenweir.patch_transformers():
+        assert type(tokenizer._tokenizer) is Backend
+        assert tokenizer(TEXTS)["input_ids"] == ids
+    assert tokenizer(TEXTS)["input_ids"] == ids
+
+
+def test_the_patch_is_undone():
+    import tokenizers
+    import tokenizers.decoders
+    from transformers.tokenization_utils_tokenizers import TokenizersBackend
+    from transformers.utils import chat_template_utils
+
+    owners = [
+        (tokenizers, "Tokenizer"),
+        (tokenizers.decoders, "DecodeStream"),
+        (chat_template_utils, "_compile_jinja_template"),
+        (chat_template_utils, "_render_with_assistant_indices"),
+        (TokenizersBackend, "_tokenizer"),
+    ]
+    before = [vars(owner)[name] for owner, name in owners]
+    tokenweir.patch_transformers()
+    tokenweir.patch_transformers()  # changes nothing
+    assert all(vars(owner)[name] is not value for (owner, name), value in zip(owners, before, strict=True))
+    tokenweir.unpatch_transformers()
+    tokenweir.unpatch_transformers()
+    assert [vars(owner)[name] for owner, name in owners] == before
+    with tokenweir.patch_transformers(chat_templates=False):
+        assert vars(chat_template_utils)["_compile_jinja_template"] is before[2]
+    assert [vars(owner)[name] for owner, name in owners] == before
+
+
+def test_tokenizers_own_classes_under_the_patch(data, patched):
+    from tokenizers import Tokenizer, models
+    from tokenizers.decoders import DecodeStream
+
+    path = data("tokenizers/qwen3/tokenizer.json")
+    for made in (
+        Tokenizer.from_file(str(path)),
+        Tokenizer.from_str(path.read_text("utf-8")),
+        Tokenizer.from_buffer(path.read_bytes()),
+    ):
+        assert type(made) is Backend and isinstance(made, Tokenizer)
+    assert isinstance(Original(models.BPE()), Tokenizer) and not isinstance("x", Tokenizer)
+    assert Tokenizer(models.BPE()).get_vocab_size() == 0
+    ids = made.encode("naïve 日本語").ids
+    stream = DecodeStream(skip_special_tokens=True)
+    assert "".join(stream.step(made, i) or "" for i in ids) == "naïve 日本語"
