@@ -29,12 +29,11 @@ def folder(request, data):
 
 def test_llguidance_has_the_masks_of_its_own_adapter(folder):
     llguidance = pytest.importorskip("llguidance")
-    import llguidance.hf
-    import llguidance.numpy as bits
-
+    adapter = pytest.importorskip("llguidance.hf")
+    bits = pytest.importorskip("llguidance.numpy")
     tokenizer = real_tokenizer(folder)
     ends = sorted(tokenizer.eos_ids)
-    theirs = llguidance.hf.from_tokenizer(transformers.AutoTokenizer.from_pretrained(folder), eos_token=ends)
+    theirs = adapter.from_tokenizer(transformers.AutoTokenizer.from_pretrained(folder), eos_token=ends)
     ours = to_llguidance(tokenizer)
     assert (ours.vocab_size, ours.eos_tokens) == (theirs.vocab_size, theirs.eos_tokens)
     for i in range(ours.vocab_size):
