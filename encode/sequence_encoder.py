@@ -135,4 +135,5 @@ def _rejoined(parts: Sequence[Encoding], whole: Encoding, shift: int) -> Encodin
 
 def pairs(spans: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Return the rows of an array as tuples."""
-    return [(start, end) for start, end in spans.tolist()]
+    starts, ends = spans.T.tolist()
+    return list(zip(starts, ends, strict=True))

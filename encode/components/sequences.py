@@ -32,9 +32,13 @@ def process(
         add_special_tokens: Add the tokens of the post-processor.
 
     """
+    made = type(encodings[0])
     if post_processor is None and len(encodings) == 1:
         return encodings[0]
-    made = type(encodings[0])
+    if post_processor is None:
+        for i, encoding in enumerate(encodings):
+            encoding.set_sequence_id(i)
+        return made.joined(encodings)
     found = list(encodings)
     for i, encoding in enumerate(found):
         for part in encoding.whole_with_overflow():
@@ -129,6 +133,7 @@ class Layout(NamedTuple):
         type_ids: The type id of each item.
         special: 1 for each item that was added.
         sequence_ids: The number of each item's sequence; None for those that belong to none.
+        n_sequences: The number of sequences that the result has.
 
     """
 
@@ -136,6 +141,7 @@ class Layout(NamedTuple):
     type_ids: tuple[int, ...]
     special: tuple[int, ...]
     sequence_ids: tuple[int | None, ...]
+    n_sequences: int
 
     @property
     def n_added(self) -> int:
@@ -191,6 +197,13 @@ FIRST, SECOND = -1, -2
 
 def layout(post_processor: PostProcessor | None, *, pair: bool, add_special_tokens: bool) -> Layout:
     """Return what a post-processor makes of sequences of one token each, and so of any sequences."""
-    sequences = [Encoding([item], [""], [(0, 0)], [0]) for item in ((FIRST, SECOND) if pair else (FIRST,))]
+    items = (FIRST, SECOND) if pair else (FIRST,)
+    sequences = [Encoding([item], [""], [(0, 0)], [0], type_ids=[i]) for i, item in enumerate(items)]
     whole = process(post_processor, sequences, add_special_tokens=add_special_tokens)
-    return Layout(tuple(whole.ids), tuple(whole.type_ids), tuple(whole.special_tokens_mask), tuple(whole.sequence_ids))
+    return Layout(
+        tuple(whole.ids),
+        tuple(whole.type_ids),
+        tuple(whole.special_tokens_mask),
+        tuple(whole.sequence_ids),
+        whole.n_sequences,
+    )

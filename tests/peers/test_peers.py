@@ -20,7 +20,7 @@ import pytest
 
 HERE = Path(__file__).parent
 PEERS = os.environ.get("TOKENWEIR_PEERS")
-TIMEOUT = 900
+TIMEOUT = 1800
 DRIVER = "transformers_suite.py"
 
 

@@ -37,26 +37,6 @@ class BertTest(Common, unittest.TestCase):
     from_pretrained_id = str(DATA / "bert-base-uncased")
 
 
-class GPT2Test(Common, unittest.TestCase):
-    tokenizer_class = transformers.GPT2Tokenizer
-    from_pretrained_id = str(DATA / "gpt2")
-
-
 class T5Test(Common, unittest.TestCase):
     tokenizer_class = transformers.T5Tokenizer
     from_pretrained_id = str(DATA / "t5-small")
-
-
-class LlamaTest(Common, unittest.TestCase):
-    tokenizer_class = transformers.LlamaTokenizer
-    from_pretrained_id = str(DATA / "llama-2")
-
-
-class GemmaTest(Common, unittest.TestCase):
-    tokenizer_class = transformers.GemmaTokenizer
-    from_pretrained_id = str(DATA / "gemma")
-
-
-class FastTest(Common, unittest.TestCase):
-    tokenizer_class = transformers.PreTrainedTokenizerFast
-    from_pretrained_id = str(DATA / "llama-3.1")

@@ -269,8 +269,10 @@ class Backend:
                 part = [item] if item >= 0 else ids[FIRST - item]
                 whole += part
                 types += [type_id] * len(part)
+            if not offsets and built.tokenizer.spec.post_processor is None:
+                types = [0] * len(whole)
             make = self._maker(built, given, add_special_tokens, limit, offsets)
-            found.append(Encoding(whole, types, make))
+            found.append(Encoding(whole, types, make, n_sequences=layout.n_sequences))
         return found
 
     def _limit(self, n_added: int) -> int | None:
@@ -288,7 +290,8 @@ class Backend:
         truncation, post_processor = self._truncation or {}, built.tokenizer.spec.post_processor
 
         def make() -> Columns:
-            parts = [built.sequences.sequence(each, built.call, i) for i, each in enumerate(given)]
+            numbers = range(2) if offsets else (0, 0)  # the original's fast calls number no sequence
+            parts = [built.sequences.sequence(e, built.call, i) for e, i in zip(given, numbers, strict=False)]
             if limit is not None:
                 truncate(parts, limit, truncation)
             if not offsets:
@@ -367,7 +370,9 @@ class Backend:
 
     @property
     def _label(self) -> str:
-        return self._name or f"{type(self._original.model).__name__} of {self._original.get_vocab_size()} tokens"
+        if not self._name:
+            self._set(_name=f"{type(self._original.model).__name__} of {self._original.get_vocab_size()} tokens")
+        return self._name
 
     # -- asynchronous calls --------------------------------------------------------------------------------------------
 

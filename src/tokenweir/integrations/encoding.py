@@ -21,7 +21,7 @@ class Encoding:
     function, when one of them is first read.
     """
 
-    __slots__ = ("_columns", "_ids", "_make", "_padding", "_spans", "_type_ids")
+    __slots__ = ("_columns", "_ids", "_make", "_n_sequences", "_padding", "_spans", "_type_ids")
 
     def __init__(
         self,
@@ -29,8 +29,11 @@ class Encoding:
         type_ids: list[int] | int,
         make: Callable[[], Columns] | None,
         columns: Columns | None = None,
+        *,
+        n_sequences: int = 1,
     ) -> None:
         """Take the ids, their type ids or the one of all, and the function that makes all columns, or these."""
+        self._n_sequences = n_sequences
         self._ids = ids
         self._type_ids = type_ids
         self._make = make
@@ -116,7 +119,7 @@ class Encoding:
     @property
     def n_sequences(self) -> int:
         """The number of sequences."""
-        return self.columns.n_sequences
+        return self._n_sequences if self._columns is None else self.columns.n_sequences
 
     @property
     def overflowing(self) -> list[Encoding]:
