@@ -96,8 +96,8 @@ def small_model():
 
 @pytest.fixture(scope="session")
 def small_engine(small_model):
-    """The small model's engine."""
-    return small_model.load_engine()
+    """The small model in CTranslate2."""
+    return small_model.load_engine().plain
 
 
 @pytest.fixture(scope="session")

