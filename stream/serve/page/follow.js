@@ -14,13 +14,17 @@ export function followEnd(view, content) {
   view.addEventListener("scroll", () => {
     const seen = view.scrollTop + view.clientHeight;
     const known = performance.now() - grown < LATE ? before : end; // who scrolled to an end may not have seen the next
-    if (view.scrollTop < last) following = seen > view.scrollHeight - NEAR; // growth alone moves nothing up
+    // Content that shrinks moves the view up, too. This event may come when it has grown again, so what counts is the
+    // end at the last drawing.
+    if (view.scrollTop < last) following = seen > Math.min(end, view.scrollHeight) - NEAR;
     else if (seen > known - NEAR) toEnd();
     last = view.scrollTop;
   });
-  new ResizeObserver(() => {
+  const sizes = new ResizeObserver(() => {
     if (view.scrollHeight !== end) [before, end, grown] = [end, view.scrollHeight, performance.now()];
     if (following) toEnd();
-  }).observe(content);
+  });
+  sizes.observe(content);
+  sizes.observe(view);
   return toEnd;
 }

@@ -236,3 +236,51 @@ async def test_who_scrolls_to_the_end_as_it_moves_on_has_reached_it(browser):
         }""")
         await distance(main, lambda pixels: pixels < 5)
         end.set()
+
+
+SHRINK_AND_GROW = """async (times) => {
+    const { followEnd } = await import("./page/follow.js");
+    const view = document.createElement("div"), content = document.createElement("div");
+    view.append(content);
+    document.body.append(view);
+    view.style.cssText = "position: fixed; inset: 0 auto auto 0; width: 100px; height: 200px; overflow: auto";
+    const frame = () => new Promise(requestAnimationFrame);
+    const size = (pixels) => { content.style.height = `${pixels}px`; };
+    const drawn = () => new Promise((done) => {
+        const seen = new ResizeObserver(() => { seen.disconnect(); setTimeout(done); });
+        seen.observe(content);
+    });
+    size(1000);
+    followEnd(view, content)();
+    const distances = [];
+    for (let time = 0; time < times; time++) {
+        size(1000); await frame(); await frame(); await frame();
+        size(700); await drawn();  // laid out and drawn; what tells of the scrolling comes with the next frame
+        size(1200); await frame(); await frame(); await frame();
+        distances.push(view.scrollHeight - view.scrollTop - view.clientHeight);
+    }
+    view.remove();
+    return distances;
+}"""
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_end_stays_in_sight_if_text_shrinks_before_it_grows(browser):
+    """The browser moves the view up, and what tells of it comes when the text has grown again."""
+    async with chatting(browser, Script("<|im_end|>")) as page:
+        await connected(page)
+        assert max(await page.evaluate(SHRINK_AND_GROW, 5)) < 5
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_end_stays_in_sight_if_the_view_gets_smaller(browser):
+    end = asyncio.Event()
+    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
+    async with chatting(browser, Script(lines, end, "<|im_end|>")) as page:
+        await send(page, "hi")
+        await page.get_by_text("paragraph 99").wait_for()
+        main = page.locator("main")
+        await distance(main, lambda pixels: pixels < 5)
+        await page.get_by_label("Message", exact=True).fill("line\n" * 10)
+        await distance(main, lambda pixels: pixels < 5)
+        end.set()
