@@ -230,3 +230,36 @@ def test_a_template_that_marks_nothing_gives_no_mask(tmp_path):
     assert found.exit_code == 1
     assert "chats.jsonl: line 1:" in found.output
     assert "has no {% generation %}" in found.output
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "jsonl"])
+@pytest.mark.parametrize("chat", [False, True])
+def test_nulls_may_be_left_out_and_are_counted(tok, tmp_path, kind, chat):
+    talk = [{"role": "user", "content": "a b"}]
+    values = [None, talk, None, talk, None] if chat else [None, "a b", None, "", None]
+    path = tmp_path / f"a.{kind}"
+    match kind:
+        case "parquet":
+            pq.write_table(pa.table({"row": values}), path)
+        case "arrow":
+            table = pa.table({"row": values})
+            with pa.ipc.new_file(path, table.schema) as file:
+                file.write_table(table)
+        case _:
+            rows = [{"row": value} if value is not None else {} for value in values]
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = ["--column", "row", "--workers", 1]
+    if chat:
+        (tmp_path / "t.jinja").write_text("{{ messages[0].content }}")
+        given += ["--chat", "--template", tmp_path / "t.jinja"]
+    refused = command(path, "-o", tmp_path / "refused", *given)
+    assert refused.exit_code == 1
+    found = command(path, "-o", tmp_path / "out", *given, "--skip-null")
+    assert found.exit_code == 0, found.output
+    rows, _ = read_parquet(tmp_path / "out")
+    assert rows == [tok.encode("a b"), tok.encode("a b" if chat else "")]
+    assert found.stdout.endswith("\n3 rows without a value left out\n")
+    again = command(path, "-o", tmp_path / "out", *given, "--skip-null", "--json")
+    assert json.loads(again.stdout)["skipped"] == 3
+    other = command(path, "-o", tmp_path / "out", *given)
+    assert "another skip_null" in other.output

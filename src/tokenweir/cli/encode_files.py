@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 )
 @no_parse_special_option
 @no_add_special_tokens_option
+@click.option("--skip-null", is_flag=True, help="Leave out rows that are missing or null, and count them.")
 @click.option("--add-eos", is_flag=True, help="End every document with the end token.")
 @click.option(
     "--part-size", metavar="MB", type=click.IntRange(1), default=64, show_default=True, help="MB of input a shard."
@@ -71,6 +72,7 @@ def encode_files(
     loss_mask: bool,
     no_parse_special: bool,
     no_add_special_tokens: bool,
+    skip_null: bool,
     add_eos: bool,
     part_size: int,
     workers: int | None,
@@ -109,6 +111,7 @@ def encode_files(
         options,
         load_template(template, tok) if chat else None,
         loss_mask,
+        skip_null,
     )
     bar = _Bar()
     try:
@@ -128,10 +131,13 @@ def encode_files(
     bar.end()
     made = {"document": found.documents, "token": found.tokens, "shard": found.shards}
     if as_json:
-        sys.stdout.write(json.dumps({f"{name}s": number for name, number in made.items()}) + "\n")
+        counts = {f"{name}s": number for name, number in made.items()}
+        sys.stdout.write(json.dumps(counts | ({"skipped": found.skipped} if skip_null else {})) + "\n")
     else:
         told = ", ".join(f"{number:,} {name}{'s' * (number != 1)}" for name, number in made.items())
         click.echo(f"{told} in {visible(str(output))}")
+        if found.skipped:
+            click.echo(f"{found.skipped:,} row{'s' * (found.skipped != 1)} without a value left out")
 
 
 class _Bar:

@@ -27,11 +27,13 @@ class Batch(NamedTuple):
     Attributes:
         ids: Their ids.
         mask: uint8, 1 for every id that a model learns to generate; None if not requested.
+        skipped: Number of rows that were left out because they are missing or null.
 
     """
 
     ids: Ragged
     mask: NDArray[np.uint8] | None
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class DocumentEncoder:
         options: How texts are encoded.
         template: Renders the messages; None if there are texts.
         loss_mask: Also return the loss mask.
+        skip_null: Leave out rows that are missing or null, instead of raising.
 
     """
 
@@ -52,6 +55,7 @@ class DocumentEncoder:
     options: EncodeOptions = field(default_factory=EncodeOptions)
     template: ChatTemplate | None = None
     loss_mask: bool = False
+    skip_null: bool = False
 
     def encode(self, part: Part) -> Iterator[Batch]:
         """Encode a part, batch by batch.
@@ -62,12 +66,16 @@ class DocumentEncoder:
         """
         columns = [self.column] if self.template is None else [self.column, "tools"]
         for values, numbers in read_columns(part, columns):
-            texts = values[self.column]
+            rows = len(numbers)
+            if self.skip_null:
+                values, numbers = _without_null_rows(values, self.column, numbers)  # noqa: PLW2901
+            texts, skipped = values[self.column], rows - len(numbers)
             if self.template is not None:
-                yield self._conversations(texts, values.get("tools"), part, numbers)
+                batch = self._conversations(texts, values.get("tools"), part, numbers)
+                yield batch._replace(skipped=skipped)
                 continue
             try:
-                yield Batch(self.tokenizer.encode_batch(texts, threads=1, **self.options), None)
+                yield Batch(self.tokenizer.encode_batch(texts, threads=1, **self.options), None, skipped)
             except (TypeError, ValueError) as error:
                 place_in_batch, why = self._culprit(texts)
                 if why is None:
@@ -113,6 +121,23 @@ class DocumentEncoder:
             messages, tools=tools or None, add_generation_prompt=False, find_generated=self.loss_mask
         )
         return prompt.encode_with_mask(self.tokenizer) if self.loss_mask else (prompt.encode(self.tokenizer), [])
+
+
+def _without_null_rows(
+    values: Mapping[str, Any], column: str, numbers: Sequence[int]
+) -> tuple[Mapping[str, Any], Sequence[int]]:
+    """Return the rows, and their numbers, whose value of a column is there."""
+    array = values[column]
+    is_arrow = hasattr(array, "is_valid")
+    if (array.null_count if is_arrow else array.count(None)) == 0:
+        return values, numbers
+    valid = array.is_valid().to_pylist() if is_arrow else [value is not None for value in array]
+    there = [number for number, is_there in enumerate(valid) if is_there]
+    kept = {
+        name: rows.filter(array.is_valid()) if is_arrow else [rows[number] for number in there]
+        for name, rows in values.items()
+    }
+    return kept, [numbers[number] for number in there]
 
 
 def _plain(values: Any) -> list[Any]:

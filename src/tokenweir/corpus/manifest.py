@@ -46,6 +46,7 @@ class Shard(msgspec.Struct, frozen=True):
         files: Names and sizes.
         documents: Number of documents.
         tokens: Number of ids.
+        skipped: Number of rows that were left out because they are missing or null.
 
     """
 
@@ -53,6 +54,7 @@ class Shard(msgspec.Struct, frozen=True):
     files: dict[str, int]
     documents: int
     tokens: int
+    skipped: int = 0
 
 
 class Manifest:

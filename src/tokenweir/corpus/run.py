@@ -42,6 +42,7 @@ class Progress(NamedTuple):
         documents: Number of documents in shards.
         tokens: Number of their ids.
         shards: Number of complete shards.
+        skipped: Number of rows that were left out because they are missing or null.
 
     """
 
@@ -51,6 +52,7 @@ class Progress(NamedTuple):
     documents: int
     tokens: int
     shards: int
+    skipped: int = 0
 
 
 def encode_files(
@@ -94,6 +96,8 @@ def encode_files(
         "part_bytes": part_bytes,
         "template": None if encoder.template is None else hashlib.sha256(encoder.template.source.encode()).hexdigest(),
     }
+    if encoder.skip_null:  # left out otherwise, so that older manifests are the same
+        settings["skip_null"] = True
     manifest = Manifest(folder, RunHeader(VERSION, inputs, _fingerprint(encoder), settings))
     finished = False
     try:
@@ -105,7 +109,8 @@ def encode_files(
         def progress() -> Progress:
             shards = manifest.shards.values()
             documents, tokens = sum(shard.documents for shard in shards), sum(shard.tokens for shard in shards)
-            return Progress(done, total, resumed, documents, tokens, len(shards))
+            skipped = sum(shard.skipped for shard in shards)
+            return Progress(done, total, resumed, documents, tokens, len(shards), skipped)
 
         report(progress())
         workers = min(len(left), workers or _cores())
@@ -151,7 +156,7 @@ def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: Pa
         for batch in _batches(encoder, part):
             writer.write(batch)
         part.input.check()
-        return Shard(part.number, writer.close(), writer.documents, writer.tokens)
+        return Shard(part.number, writer.close(), writer.documents, writer.tokens, writer.skipped)
 
 
 def _batches(encoder: DocumentEncoder, part: Part) -> Iterator[Batch]:

@@ -34,6 +34,7 @@ class ShardWriter(ABC):
     Attributes:
         documents: Number of written documents.
         tokens: Number of their ids.
+        skipped: Number of rows that were left out.
 
     """
 
@@ -50,7 +51,7 @@ class ShardWriter(ABC):
         self._folder, self._name = folder, name
         self._type, self._masks = id_type(vocab_size), masks
         self._files: list[str] = []
-        self.documents = self.tokens = 0
+        self.documents = self.tokens = self.skipped = 0
         self._begin()
 
     def __enter__(self) -> Self:
@@ -64,6 +65,7 @@ class ShardWriter(ABC):
         """Add documents."""
         self.documents += len(batch.ids)
         self.tokens += len(batch.ids.ids)
+        self.skipped += batch.skipped
         self._write(batch.ids, batch.mask)
 
     def close(self) -> dict[str, int]:

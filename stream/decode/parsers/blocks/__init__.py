@@ -13,7 +13,8 @@ To add another form of calls:
    a piece with the name: `Piece(source, TOOL_CALL, "", name, call)`. Then pieces with JSON text of the arguments, in any
    parts: `Piece(source, TOOL_CALL, json_text, call=call)`; the text need not be the source. Last
    `Piece("", TOOL_CALL, "", call=call, complete=True)`. Markup is `markup(source)`. Text that proves not to be a call
-   is `Piece(source, ANSWER, source, malformed=reason)`. The joined sources must be the text that was fed, and pieces
+   is `Piece(source, ANSWER, source, malformed=reason)`. A call that breaks off after its name is ended by `_spoil`: the
+   state "rest" then emits its text as it is written, on the channel of calls. The joined sources must be the text that was fed, and pieces
    must not depend on how it was cut: hold (`held`) a possible prefix of markup. Text that is scanned again with each
    part has at most `MAX_HEADER` characters.
 3. List the mutable attributes in `SAVED`, the table of `state`, `restore` and `copy` in `base.Saved`. Their types must
