@@ -177,7 +177,7 @@ class _OpenCall:
         if not isinstance(delta, ToolCallDelta) or delta.call != self._call:
             return None
         self._complete = delta.complete
-        self.whole = delta.complete or delta.malformed is not None
+        self.whole = delta.complete
         if not delta.arguments:
             return []
         self._pieces.append(delta.arguments)

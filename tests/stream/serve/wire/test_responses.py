@@ -181,13 +181,14 @@ def test_calls_follow_each_other_and_what_is_not_whole_says_so():
     deltas = [
         ToolCallDelta("f", "{}", complete=True),
         ToolCallDelta("g", "{", call=1, malformed="no JSON"),
+        ToolCallDelta("", "'a'}", call=1, malformed="no JSON"),
         ToolCallDelta("h", '{"a', call=2),
         Finish(FinishReason.LENGTH),
     ]
     output = play(deltas)[-1]["response"]["output"]
     assert [(item["name"], item["arguments"], item["status"]) for item in output] == [
         ("f", "{}", "completed"),
-        ("g", "{", "incomplete"),
+        ("g", "{'a'}", "incomplete"),
         ("h", '{"a', "incomplete"),
     ]
     assert len({item["call_id"] for item in output} | {item["id"] for item in output}) == 6
