@@ -68,7 +68,7 @@ class DocumentEncoder:
         for values, numbers in read_columns(part, columns):
             rows = len(numbers)
             if self.skip_null:
-                values, numbers = _without_null_rows(values, self.column, numbers)  # noqa: PLW2901
+                values, numbers = _without_null_rows(values, self.column, numbers)
             texts, skipped = values[self.column], rows - len(numbers)
             if self.template is not None:
                 batch = self._conversations(texts, values.get("tools"), part, numbers)

@@ -124,6 +124,13 @@ class Harmony(MessageParser):
         """Raise, because the passages of this splitter name no tags."""
         raise ValueError(f"no passage names {tag!r}")
 
+    def finish(self) -> list[Piece]:
+        """Flush the held text at the end of the answer; behind a call, the beginning of a mark is markup."""
+        if self._state != "called" or not self._ahead:
+            return super().finish()
+        ahead, self._ahead = self._ahead, ""
+        return [markup(ahead)]
+
     def _end(self, out: list[Piece]) -> None:
         """Flush the held text at the end of the answer."""
         if self._state == "call":
