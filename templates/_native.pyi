@@ -247,6 +247,10 @@ class Rendering:
     def left_out(self) -> list[str]:
         """Paths of the strings of the input, empty ones not counted, that the output has nothing of."""
 
+    @property
+    def places(self) -> list[tuple[int, int, int, int]]:
+        """(start, end, message, part) of what the template wrote for media parts of contents, in characters."""
+
     def guarded(self, tokens: ControlTokens) -> tuple[int, ...]:
         """Offsets in characters, ascending, over which no control token may match.
 

@@ -46,6 +46,23 @@ class OriginSpan(NamedTuple):
     changed: bool
 
 
+class MediaPlace(NamedTuple):
+    """A stretch of a prompt that the template wrote for an image, a video or sound.
+
+    Attributes:
+        start: Its first character.
+        end: The character behind it.
+        message: The number of the message.
+        part: The number of the part in the message's content.
+
+    """
+
+    start: int
+    end: int
+    message: int
+    part: int
+
+
 class Prompt:
     """The text of a prompt, and who wrote it.
 
@@ -152,6 +169,14 @@ class Prompt:
             OriginSpan(start, end, paths[origin], changed)
             for start, end, origin, changed in self._rendering.character_spans
         )
+
+    @cached_property
+    def places(self) -> tuple[MediaPlace, ...]:
+        """The placeholders of media parts: what a template writes in the turn of a loop over a content at such a part.
+
+        A media part has `image`, `video` or `audio` in its type or in a key.
+        """
+        return () if self._rendering is None else tuple(MediaPlace(*place) for place in self._rendering.places)
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:

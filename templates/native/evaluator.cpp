@@ -73,7 +73,7 @@ Evaluator::Flow Evaluator::exec(const Node& node, Frame& frame) {
   workspace.spend(1);
   line_ = node.line;
   switch (node.kind) {
-    case NodeKind::Data: workspace.emit(static_cast<const Data&>(node).text); return Flow::Next;
+    case NodeKind::Data: put(static_cast<const Data&>(node).text); return Flow::Next;
     case NodeKind::Output: emit(*static_cast<const Output&>(node).value, frame); return Flow::Next;
     case NodeKind::If: {
       const auto& branching = static_cast<const If&>(node);
@@ -118,14 +118,14 @@ __attribute__((noinline)) Evaluator::Flow Evaluator::exec_rare(const Node& node,
       const auto& block = static_cast<const CallBlock&>(node);
       Value caller = Value::of(Kind::Macro);
       caller.macro = workspace.arena.make<MacroValue>(MacroValue{block.caller, &frame});
-      workspace.emit(to_text(workspace, eval_call(*block.call, frame, &caller)));
+      put(to_text(workspace, eval_call(*block.call, frame, &caller)));
       return Flow::Next;
     }
     case NodeKind::FilterBlock: {
       const auto& block = static_cast<const FilterBlock&>(node);
       clear(frame, block.slots);
       Text* const text = capture(block.body, frame);
-      workspace.emit(to_text(workspace, filtered(block.filter, text, frame)));
+      put(to_text(workspace, filtered(block.filter, text, frame)));
       return Flow::Next;
     }
     case NodeKind::With: {
@@ -160,20 +160,29 @@ Text* Evaluator::capture(Nodes statements, Frame& frame) {
 }
 
 // The sums of an output are written part by part, without being made.
+void Evaluator::put_in_place(Text* text) {
+  workspace.leaves(text, [&](Text* leaf) {
+    if (leaf->origin != kFromTemplate || !leaf->size) return workspace.emit(leaf);
+    const auto [found, is_new] = places_.try_emplace(media_);
+    if (is_new) found->second = origins_.add_place(media_);
+    workspace.emit(workspace.leaf({leaf->bytes, leaf->size}, found->second, 0, leaf->ascii, true));
+  });
+}
+
 void Evaluator::emit(const Node& node, Frame& frame) {
   if (node.kind == NodeKind::Binary && static_cast<const Binary&>(node).op == Arithmetic::Add) {
     const auto& sum = static_cast<const Binary&>(node);
     const Value left = eval(*sum.left, frame), right = eval(*sum.right, frame);
     if (left.is_text() && right.is_text() && !left.detail && !right.detail) {
-      workspace.emit(left.text);
-      workspace.emit(right.text);
+      put(left.text);
+      put(right.text);
       return;
     }
-    workspace.emit(to_text(workspace, arithmetic(Arithmetic::Add, left, right)));
+    put(to_text(workspace, arithmetic(Arithmetic::Add, left, right)));
     return;
   }
   const Value value = eval(node, frame);
-  workspace.emit(value.is_text() ? value.text : to_text(workspace, value));
+  put(value.is_text() ? value.text : to_text(workspace, value));
 }
 
 Value Evaluator::filtered(const Node* chain, Text* text, Frame& frame) {

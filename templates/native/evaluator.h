@@ -3,9 +3,11 @@
 
 #include <ctime>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "arguments.h"
+#include "origin.h"
 #include "tree.h"
 
 namespace tokenweir::templates {
@@ -61,8 +63,8 @@ struct Clock {
 
 class Evaluator {
  public:
-  Evaluator(Workspace& workspace, const Dict& inputs, const Clock& clock)
-      : workspace(workspace), clock(clock), inputs_(inputs) {}
+  Evaluator(Workspace& workspace, Origins& origins, const Dict& inputs, const Clock& clock)
+      : workspace(workspace), clock(clock), origins_(origins), inputs_(inputs) {}
 
   Workspace& workspace;
   const Clock clock;
@@ -108,11 +110,21 @@ class Evaluator {
   Value call_macro(const MacroValue& macro, const Arguments& arguments);
   Value filtered(const Node* chain, Text* text, Frame& frame);
   void emit(const Node& node, Frame& frame);
+  // Adds to the output; in a loop's turn over a media part, the template's text gets the place of the part as its origin.
+  void put(Text* text) {
+    if (media_) [[unlikely]] put_in_place(text);
+    else workspace.emit(text);
+  }
+  void put_in_place(Text* text);
+  bool is_media(const Value& item) const;
   void clear(Frame& frame, SlotRange range) {
     for (uint16_t i = range.begin; i < range.end; i++) frame.slots[i] = Value();
   }
 
+  Origins& origins_;
   const Dict& inputs_;
+  uint32_t media_ = 0;  // the origin of the media part that a loop is at
+  std::unordered_map<uint32_t, uint32_t> places_;  // of parts that were written
   uint32_t line_ = 1, calls_ = 0;
   const char* stack_base_ = nullptr;
 };

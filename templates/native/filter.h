@@ -33,7 +33,9 @@ struct Function {
 
 // Null if there is none.
 const Filter* find_filter(std::string_view name);
-// The message for a filter that there is none of: Jinja may have it.
+// Whether Jinja has a filter that the engine leaves out.
+bool is_known_to_jinja(std::string_view name);
+// The message for a filter that the engine does not have.
 std::string missing_filter(std::string_view name);
 const Test* find_test(std::string_view name);
 const Function* find_function(std::string_view name);

@@ -113,13 +113,32 @@ Evaluator::Flow Evaluator::loop(const For& node, Frame& frame, const Value& item
     const Value& item = state->items->items[state->at];
     if (node.target->kind == Target::Kind::Variable) frame.slots[node.target->slot] = item;
     else assign(*node.target, item, frame);
+    const uint32_t media = media_;
+    if (item.kind == Kind::Dict && is_media(item)) media_ = item.origin;
     const Flow flow = run(node.body, frame);
+    media_ = media;
     if (flow == Flow::Next) ended = true;
     if (flow == Flow::Break) break;
   }
   if (ended || !node.otherwise.size) return Flow::Next;
   clear(frame, node.else_slots);
   return run(node.otherwise, frame);
+}
+
+// Whether an item is a part of a message's content that stands for an image, a video or sound.
+bool Evaluator::is_media(const Value& item) const {
+  if (!origins_.is_part(item.origin)) return false;
+  const auto names_media = [](std::string_view name) {
+    for (const std::string_view kind : {"image", "video", "audio"})
+      if (name.find(kind) != name.npos) return true;
+    return false;
+  };
+  for (uint32_t i = 0; i < item.dict->size; i++) {
+    const Entry& entry = item.dict->entries[i];
+    if (names_media(entry.symbol->text)) return true;
+    if (entry.symbol->text == "type" && entry.value.is_text() && names_media(workspace.flat(entry.value.text))) return true;
+  }
+  return false;
 }
 
 Value Evaluator::call_loop(LoopState& state, const Value& items) {

@@ -34,6 +34,7 @@ std::string Origins::path(uint32_t origin) const {
       case Origin::Step::Variable: out += step.key->text; break;
       case Origin::Step::Item: out += "[" + std::to_string(step.index) + "]"; break;
       case Origin::Step::Value: out += step_text(step.key->text); break;
+      case Origin::Step::Place: break;  // goes by its part
       case Origin::Step::Key: out += step_text(step.key->text) + " (key)"; break;
     }
   }

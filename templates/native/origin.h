@@ -11,7 +11,8 @@ namespace tokenweir::templates {
 
 // A place in the input: an item of another place, or a variable.
 struct Origin {
-  enum class Step : uint8_t { Variable, Key, Value, Item };  // `Key` is the key itself, `Value` what stands under it
+  // `Key` is the key itself, `Value` what stands under it. `Place` is the template's text for a media part of a content.
+  enum class Step : uint8_t { Variable, Key, Value, Item, Place };
 
   uint32_t parent;
   Step step;
@@ -32,6 +33,20 @@ class Origins {
     return static_cast<uint32_t>(inputs_.size() - 1 + kFirst);
   }
   uint32_t add_variable(const Symbol* name) { return add(0, Origin::Step::Variable, name); }
+  // The place of a media part.
+  uint32_t add_place(uint32_t part) {
+    inputs_.push_back({part, Origin::Step::Place, true, false, false, nullptr, 0});
+    return static_cast<uint32_t>(inputs_.size() - 1 + kFirst);
+  }
+  // Whether an origin is `messages[i].content[j]`.
+  bool is_part(uint32_t origin) const {
+    if (origin < kFirst || at(origin).step != Origin::Step::Item) return false;
+    const Origin& content = at(at(origin).parent);
+    if (content.step != Origin::Step::Value || content.key->text != "content") return false;
+    const Origin& message = at(content.parent);
+    return message.step == Origin::Step::Item && at(message.parent).step == Origin::Step::Variable &&
+           at(message.parent).key->text == "messages";
+  }
   Origin& at(uint32_t origin) { return inputs_[origin - kFirst]; }
   const Origin& at(uint32_t origin) const { return inputs_[origin - kFirst]; }
   uint32_t size() const { return static_cast<uint32_t>(inputs_.size()) + kFirst; }

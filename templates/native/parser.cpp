@@ -55,8 +55,9 @@ Text* Parser::constant_text(std::string_view text) {
   return leaf;
 }
 
-Node* Parser::broken(const std::string& message) {
+Node* Parser::broken(const std::string& message, bool is_unknown) {
   Broken* const node = make<Broken>(NodeKind::Broken);
+  node->is_unknown = is_unknown;
   char* const copy = workspace_.arena.array<char>(message.size() + 1);
   message.copy(copy, message.size());
   copy[message.size()] = '\0';
@@ -427,7 +428,7 @@ Node* Parser::filter(Node* subject) {
   const bool plain = !at_op("(") || arguments(node->arguments);
   node->subject = subject;
   node->filter = find_filter(called);
-  if (!node->filter) return broken(missing_filter(called));
+  if (!node->filter) return broken(missing_filter(called), !is_known_to_jinja(called));
   if (!plain) return broken("calls with * or ** arguments are not supported");
   return node;
 }
@@ -450,7 +451,7 @@ Node* Parser::test(Node* subject) {
   }
   node->subject = subject;
   node->test = find_test(called);
-  if (!node->test) return broken("No test named '" + called + "' found.");
+  if (!node->test) return broken("No test named '" + called + "' found.", true);
   if (!plain) return broken("calls with * or ** arguments are not supported");
   return node;
 }

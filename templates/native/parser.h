@@ -47,7 +47,7 @@ class Parser {
     return Slice<T>::copy(workspace_.arena, items);
   }
   Text* constant_text(std::string_view text);
-  Node* broken(const std::string& message);
+  Node* broken(const std::string& message, bool is_unknown = false);
 
   // Expressions
   Node* expression() { return conditional(); }

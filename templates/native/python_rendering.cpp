@@ -43,7 +43,42 @@ nb::list left_out(const PyRendering& self) {
   return list;
 }
 
-// The same in characters.
+// (start, end, message, part) of what the template wrote for media parts, in characters. What it wrote around a text of the
+// part, or around digits, is one place.
+nb::list places(const PyRendering& self) {
+  const Origins& origins = self.rendering->origins();
+  const auto belongs_to = [&](uint32_t origin, uint32_t part) {
+    while (origin > part && origin >= Origins::kFirst) origin = origins.at(origin).parent;  // parents come first
+    return origin == part;
+  };
+  struct Found {
+    uint64_t start, end;
+    uint32_t part;
+  };
+  std::vector<Found> found;
+  uint64_t at = 0;
+  bool open = false;  // whether all since the last place belongs to its part
+  for (const Span& span : self.rendering->spans()) {
+    const bool is_place = span.origin >= Origins::kFirst && origins.at(span.origin).step == Origin::Step::Place;
+    if (is_place && open && found.back().part == origins.at(span.origin).parent) {
+      found.back().end = at + span.characters;
+    } else if (is_place) {
+      found.push_back({at, at + span.characters, origins.at(span.origin).parent});
+      open = true;
+    } else {
+      open = open && (span.origin == kFromEngine || belongs_to(span.origin, found.back().part));
+    }
+    at += span.characters;
+  }
+  nb::list list;
+  for (const Found& place : found) {
+    const Origin& part = origins.at(place.part);
+    list.append(nb::make_tuple(place.start, place.end, origins.at(origins.at(part.parent).parent).index, part.index));
+  }
+  return list;
+}
+
+// Generation blocks in characters.
 nb::list character_generation(const PyRendering& self) {
   const std::string_view text = utf8(self.text);
   nb::list list;
@@ -143,6 +178,7 @@ void bind_rendering(nb::module_& m) {
       .def_prop_ro("generation", &generation)
       .def_prop_ro("character_generation", &character_generation)
       .def_prop_ro("left_out", &left_out)
+      .def_prop_ro("places", &places)
       .def_prop_ro("steps", [](const PyRendering& self) { return self.rendering->steps(); })
       .def_prop_ro("unvouched", &unvouched)
       .def("origin", &origin, nb::arg("index"))

@@ -41,7 +41,7 @@ void Rendering::run(const Clock& clock) {
   note_answers();
   workspace.steps = 0;
   workspace.max_steps = most_steps();
-  Evaluator evaluator(workspace, *inputs_, clock);
+  Evaluator evaluator(workspace, origins_, *inputs_, clock);
   try {
     Rope rope(workspace);
     evaluator.run(source_->statements(), source_->slots());

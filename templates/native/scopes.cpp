@@ -1,6 +1,7 @@
 #include "scopes.h"
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "method.h"
@@ -94,6 +95,7 @@ class Resolver {
 
   // A scope within `outer`; declares what its statements set, and says which slots to clear at its beginning.
   SlotRange inner(Nodes statements, StaticScope& scope) {
+    const Branching apart(*this, false);
     const uint16_t begin = scope.function->slots;
     declare(statements, scope);
     const SlotRange range{begin, scope.function->slots};
@@ -115,6 +117,7 @@ class Resolver {
         auto* const block = static_cast<SetBlock*>(node);
         StaticScope in{&scope, scope.function};
         block->slots = inner(block->body, in);
+        const Branching apart(*this, false);
         if (block->filter) expression(block->filter, in);
         return assign(block->target, scope);
       }
@@ -133,6 +136,7 @@ class Resolver {
         auto* const block = static_cast<FilterBlock*>(node);
         StaticScope in{&scope, scope.function};
         block->slots = inner(block->body, in);
+        const Branching apart(*this, false);
         return expression(block->filter, in);
       }
       case NodeKind::With: {
@@ -157,6 +161,7 @@ class Resolver {
   }
 
   void branches(If& node, StaticScope& scope) {
+    const Branching within(*this, true);
     const std::set<const Symbol*> before = scope.assigned;
     std::set<const Symbol*> always;
     bool first = true;
@@ -182,6 +187,7 @@ class Resolver {
       StaticScope in{&scope, scope.function};
       declare(node.test_target, in);
       assign(node.test_target, in);
+      const Branching apart(*this, false);
       expression(node.test, in);
     }
     StaticScope in{&scope, scope.function};
@@ -199,6 +205,7 @@ class Resolver {
   }
 
   void macro(Macro& node, StaticScope& scope) {
+    const Branching apart(*this, false);
     Function function{0, &node};
     node.caller_slot = node.varargs_slot = node.kwargs_slot = kNoSlot;
     StaticScope in{&scope, &function, true};
@@ -246,6 +253,7 @@ class Resolver {
         return expression(static_cast<Binary*>(node)->right, scope);
       case NodeKind::Conditional: {
         auto* const choice = static_cast<Conditional*>(node);
+        const Branching within(*this, true);
         for (Node* const each : {choice->test, choice->then, choice->otherwise}) expression(each, scope);
         return;
       }
@@ -265,6 +273,10 @@ class Resolver {
       case NodeKind::Test:
         expression(static_cast<TestNode*>(node)->subject, scope);
         return arguments(static_cast<TestNode*>(node)->arguments, scope);
+      case NodeKind::Broken:
+        if (const auto* const broken = static_cast<Broken*>(node); broken->is_unknown && !in_branch_)
+          throw Failure(broken->message, broken->line);
+        return;
       default: return;
     }
   }
@@ -323,6 +335,15 @@ class Resolver {
     return true;
   }
 
+  // Jinja refuses unknown filters and tests at load, but not in the branches of an `if` of the same scope.
+  struct Branching {
+    Branching(Resolver& resolver, bool inside) : resolver(resolver), before(std::exchange(resolver.in_branch_, inside)) {}
+    ~Branching() { resolver.in_branch_ = before; }
+    Resolver& resolver;
+    const bool before;
+  };
+
+  bool in_branch_ = false;
   Workspace& workspace_;
   Symbol *const loop_, *const caller_, *const varargs_, *const kwargs_;
   std::set<std::string_view> variables_;

@@ -320,9 +320,14 @@ const std::vector<Filter>& sequence_filters() {
   return filters;
 }
 
-std::string missing_filter(std::string_view name) {
+bool is_known_to_jinja(std::string_view name) {
   for (const std::string_view other : {"filesizeformat", "pprint", "random", "striptags", "urlencode", "urlize", "wordwrap", "xmlattr"})
-    if (name == other) return "the filter '" + std::string(name) + "' is not supported";
+    if (name == other) return true;
+  return false;
+}
+
+std::string missing_filter(std::string_view name) {
+  if (is_known_to_jinja(name)) return "the filter '" + std::string(name) + "' is not supported";
   return "No filter named '" + std::string(name) + "' found.";
 }
 

@@ -114,6 +114,7 @@ struct TestNode : Node {
 
 // What fails when it is reached.
 struct Broken : Node {
+  bool is_unknown;  // the name of a filter or test that Jinja does not know: refused at load but in the branch of an `if`
   const char* message;
 };
 

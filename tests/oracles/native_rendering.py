@@ -77,6 +77,7 @@ def places(variables: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, str):
             found[path] = value
         elif isinstance(value, Mapping):
+            found[path] = ""  # the place of a media part
             for key, item in value.items():
                 found[f"{path}{_step(key)} (key)"] = key
                 visit(path + _step(key), item)
