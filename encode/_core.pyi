@@ -802,6 +802,12 @@ class Tape:
     def character(self, byte: int) -> int:
         """Return the number of characters before a byte."""
 
+def ids_before(encoder: Encoder, tape: Tape, byte: int) -> int | None:
+    """Return how many ids of a tape come before a byte, if encoding may be resumed there; None if not.
+
+    At the end of the text, that is all ids.
+    """
+
 def tape(encoder: Encoder, text: str, guarded: Sequence[int], earlier: Tape | None) -> Tape:
     """Encode a text, added tokens matched and nothing added around it, and take over what an earlier tape has in common.
 

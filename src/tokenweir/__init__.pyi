@@ -75,6 +75,7 @@ from tokenweir.stream.events.sampling import Sampling as Sampling
 from tokenweir.stream.events.step import EngineStep as EngineStep
 from tokenweir.stream.prompts.batcher import PromptBatcher as PromptBatcher
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt as CachedPrompt
+from tokenweir.stream.prompts.conversation import Conversation as Conversation
 from tokenweir.stream.prompts.prompt_cache import PromptCache as PromptCache
 from tokenweir.stream.serve.entry.application import Application as Application
 from tokenweir.stream.serve.entry.application import asgi_app as asgi_app

@@ -24,9 +24,11 @@ from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.events.deltas import Delta, FinishReason
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
+from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
+from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.tool_choice import ToolChoice
 
 
@@ -38,6 +40,8 @@ async def chat(
     tokenizer: Tokenizer,
     template: ChatTemplate | None = None,
     encoder: Encoder | None = None,
+    prompts: PromptCache | None = None,
+    tenant: str = "",
     sampling: Sampling | None = None,
     tools: Sequence[Mapping[str, Any]] | None = None,
     tool_choice: ToolChoice | None = None,
@@ -65,6 +69,8 @@ async def chat(
         tokenizer: The tokenizer of the engine's model.
         template: The model's chat template; None means the one that came with the tokenizer.
         encoder: What encodes the prompt in the tokenizer's place, such as a `PromptBatcher` that many chats share.
+        prompts: Earlier prompts, from which this one is encoded where they agree. An `encoder` has no use for it.
+        tenant: Whose prompts are taken over; see `PromptCache`.
         sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) is given to the engine and enforced here as well.
         tools: The functions that the model may call, as JSON schemas for the template.
@@ -91,6 +97,8 @@ async def chat(
     """
     sampling = Sampling() if sampling is None else sampling
     _check(engine, tokenizer, template, sampling, parallel_tool_calls, template_kwargs, options)
+    if not isinstance(prompts, PromptCache | None):
+        raise TypeError(f"prompts is a {type(prompts).__name__}, not a PromptCache")
     request = AnswerRequest(
         messages=messages,
         sampling=sampling,
@@ -102,7 +110,7 @@ async def chat(
     )
     template = template or own_template(tokenizer)
     plan = plan_answer(request, template, engine=engine, history_thinking=history_thinking)
-    prompt_ids = await encode_plan(plan, tokenizer, encoder)
+    prompt_ids = await encode_plan(plan, tokenizer, encoder, prompts, tenant)
     plan.check_prompt(tokenizer, prompt_ids)
     sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))
     async with answer(
@@ -156,7 +164,13 @@ _OF_SAMPLING = {name: f"write sampling=Sampling({name}=...)" for name in Samplin
 """Options of another place, and what to write for them."""
 
 
-async def encode_plan(plan: AnswerPlan, tokenizer: Tokenizer, encoder: Encoder | None = None) -> Sequence[int]:
+async def encode_plan(
+    plan: AnswerPlan,
+    tokenizer: Tokenizer,
+    encoder: Encoder | None = None,
+    prompts: PromptCache | None = None,
+    tenant: str = "",
+) -> Sequence[int]:
     """Render the messages of a plan and encode them.
 
     Long prompts go to a thread: rendering a megabyte takes long enough to hold up all other streams. A short prompt takes less
@@ -166,6 +180,8 @@ async def encode_plan(plan: AnswerPlan, tokenizer: Tokenizer, encoder: Encoder |
         plan: The plan, of messages.
         tokenizer: The tokenizer of the engine's model.
         encoder: Encodes in the tokenizer's place, as for `chat()`.
+        prompts: Earlier prompts, as for `chat()`.
+        tenant: As for `chat()`.
 
     Raises:
         TemplateError: As `AnswerPlan.render`.
@@ -176,8 +192,18 @@ async def encode_plan(plan: AnswerPlan, tokenizer: Tokenizer, encoder: Encoder |
     prompt = plan.render() if short else await run_in_thread(plan.render)
     if encoder is None or isinstance(encoder, Tokenizer):
         own = encoder or tokenizer
-        return prompt.encode(own) if short else await run_in_thread(partial(prompt.encode, own))
+        encode = (
+            partial(prompt.encode, own) if prompts is None else partial(_resume, prompts, prompt, plan, own, tenant)
+        )
+        return encode() if short else await run_in_thread(encode)
     ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
+    return ids
+
+
+def _resume(prompts: PromptCache, prompt: Prompt, plan: AnswerPlan, tokenizer: Tokenizer, tenant: str) -> list[int]:
+    before = plan.template.source, plan.tools, plan.template_kwargs
+    found = prompts.encode(prompt, plan.messages, tokenizer=tokenizer, before=before, tenant=tenant)
+    ids: list[int] = found.ids.tolist()
     return ids
 
 

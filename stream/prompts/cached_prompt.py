@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tokenweir.encode._core import Tape
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.block_keys import BlockScheme, block_keys
+from tokenweir.stream.prompts.sampled_turns import Kept, KeptIds
 from tokenweir.templates.prompt import Prompt
 
 _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
@@ -49,7 +50,15 @@ class CachedPrompt:
     """
 
     def __init__(
-        self, prompt: Prompt, tokenizer: Tokenizer, tape: Tape, earlier_bytes: int | None, *, is_same: bool
+        self,
+        prompt: Prompt,
+        tokenizer: Tokenizer,
+        tape: Tape,
+        earlier_bytes: int | None,
+        *,
+        is_same: bool,
+        kept: KeptIds | None,
+        source: tuple[str, tuple[int, ...], int],
     ) -> None:
         """Take what a cache has found.
 
@@ -59,6 +68,8 @@ class CachedPrompt:
             tape: Its ids.
             earlier_bytes: Bytes of the earlier prompt's text; None without one.
             is_same: The earlier prompt is the same one.
+            kept: The ids, if they keep those of answers.
+            source: Tenant, digests and number of the messages.
 
         """
         self.prompt = prompt
@@ -66,6 +77,8 @@ class CachedPrompt:
         self.tape = tape
         self._earlier_bytes = earlier_bytes
         self._is_same = is_same
+        self.kept_ids = kept
+        self.source = source
 
     def __repr__(self) -> str:
         return f"CachedPrompt({len(self.ids)} ids, reused={self.reused}, differs={self.differs})"
@@ -81,7 +94,17 @@ class CachedPrompt:
     @cached_property
     def ids(self) -> NDArray[np.int32]:
         """The ids, read-only."""
-        return self.tape.ids
+        return self.tape.ids if self.kept_ids is None else self.kept_ids.ids
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        """Which ids are those that an engine gave: (start, end, message)."""
+        return () if self.kept_ids is None else self.kept_ids.kept
+
+    @cached_property
+    def sampled(self) -> NDArray[np.uint8]:
+        """For each id 0 (template or client), 1 (an engine sampled it) or 2 (inferred from an engine's text)."""
+        return np.zeros(len(self.ids), np.uint8) if self.kept_ids is None else self.kept_ids.sampled
 
     @cached_property
     def reused(self) -> Reused:

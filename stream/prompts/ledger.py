@@ -37,17 +37,18 @@ class Ledger:
 
     Args:
         max_bytes: The bound.
-        on_evict: Called with each evicted entry, after its `drop`.
+        on_evict: See the attribute.
 
     Attributes:
         bytes: Bytes of all entries.
+        on_evict: Called with each evicted entry, after its `drop`.
 
     """
 
     def __init__(self, max_bytes: int, on_evict: Callable[[Entry], object] = lambda _: None) -> None:
         self.bytes = 0
         self._max_bytes = max_bytes
-        self._on_evict = on_evict
+        self.on_evict = on_evict
         self._entries: dict[str, dict[Entry, None]] = {}  # of each client, the oldest first
         self._held: dict[str, int] = {}
         self._heap: list[tuple[int, str]] = []  # (-bytes, client); outdated pairs stay until they come to the top
@@ -85,7 +86,7 @@ class Ledger:
             if (free := one._drop) is not None:
                 one._drop = None
                 free()
-                self._on_evict(one)
+                self.on_evict(one)
         return entry
 
     def leave(self, entry: Entry) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from time import monotonic
-from typing import Any
+from typing import Any, Literal, get_args
+
+import numpy as np
+from msgspec import Struct
 
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
@@ -17,13 +21,39 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt
 from tokenweir.stream.prompts.ledger import Entry, Ledger
 from tokenweir.stream.prompts.message_digests import chain, digest
+from tokenweir.stream.prompts.sampled_turns import KeptIds, SampledTurn, keep_turn, sampled_turn
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt
+
+logger = logging.getLogger("tokenweir.prompts")
+
+History = Literal["canonical", "exact", "sampled"]
+"""Which ids a prompt has: those of the text; also those that an engine sampled, where the text is the same; or the engine's
+for the whole last answer, also where the template writes other text."""
 
 MAX_AGE = 600.0
 """Seconds after its last use at which a prompt is dropped."""
 MESSAGE_BYTES = 128
 """Bytes that a message costs in the index: its digest, and the place of it."""
+
+
+class CacheCounts(Struct):
+    """What a cache has done.
+
+    Attributes:
+        reused_ids: Ids of prompts that were taken over from earlier ones.
+        encoded_ids: Ids of prompts that were encoded.
+        kept_ids: Ids of prompts that are an engine's.
+        declined: Prompts that keep less than all of an earlier answer, by the reason that `CachedPrompt.differs` has.
+        wrong: Prompts that a check found to have other ids than without the cache. There are none unless a bug makes them.
+
+    """
+
+    reused_ids: int = 0
+    encoded_ids: int = 0
+    kept_ids: int = 0
+    declined: dict[str, int] = {}
+    wrong: int = 0
 
 
 class PromptCache:
@@ -39,12 +69,17 @@ class PromptCache:
     Args:
         max_bytes: Most bytes of all prompts together. Over it, the oldest prompt of the tenant that holds most is dropped.
         max_age: Seconds without use after which a prompt is dropped.
+        check_every: How many prompts pass until one is encoded again, without the cache; 0 checks none. A difference is
+            logged, without any text, and empties the cache.
         ledger: Counts the bytes in place of an own bound, for prompts that share a budget with other memory.
         clock: The time in seconds.
 
+    Attributes:
+        counts: What it has done.
+
     Raises:
-        TypeError: `max_bytes` is not an int.
-        ValueError: `max_bytes` is below 1, or `max_age` is not above 0.
+        TypeError: `max_bytes` or `check_every` is not an int.
+        ValueError: `max_bytes` is below 1, `check_every` below 0, or `max_age` is not above 0.
 
     """
 
@@ -53,19 +88,25 @@ class PromptCache:
         max_bytes: int = 64 << 20,
         *,
         max_age: float = MAX_AGE,
+        check_every: int = 0,
         ledger: Ledger | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        check_integers(max_bytes=max_bytes)
+        check_integers(max_bytes=max_bytes, check_every=check_every)
         if max_bytes < 1:
             raise ValueError(f"max_bytes={max_bytes} is below 1")
+        if check_every < 0:
+            raise ValueError(f"check_every={check_every} is below 0")
         if not max_age > 0:
             raise ValueError(f"max_age={max_age} is not above 0")
+        self.counts = CacheCounts()
+        self._check_every = check_every
+        self._unchecked = 0
         self._ledger = Ledger(max_bytes) if ledger is None else ledger
         self._max_age = max_age
         self._clock = clock
         self._lock = Lock()
-        self._shelves: dict[tuple[str, Tokenizer], _Shelf] = {}
+        self._shelves: dict[tuple[str, Tokenizer, bool], _Shelf] = {}
         self._by_use: OrderedDict[_Kept, None] = OrderedDict()  # the longest unused first
 
     def __len__(self) -> int:
@@ -85,6 +126,7 @@ class PromptCache:
         tokenizer: Tokenizer,
         tools: Sequence[Mapping[str, Any]] | None = None,
         tenant: str = "",
+        history: History = "canonical",
         **template_kwargs: Any,
     ) -> CachedPrompt:
         """Render a conversation and encode it.
@@ -95,6 +137,7 @@ class PromptCache:
             tokenizer: The model's tokenizer.
             tools: As for `ChatTemplate.render`.
             tenant: Whose prompt it is. Only prompts of the same tenant are taken over.
+            history: Whether to keep the ids of answers that `answered` was told of; see `History`.
             template_kwargs: Further arguments of `ChatTemplate.render`, the template's variables included.
 
         Raises:
@@ -105,7 +148,12 @@ class PromptCache:
         check_tokenizer(tokenizer)
         prompt = template.render(messages, tools=tools, **template_kwargs)
         return self.encode(
-            prompt, messages, tokenizer=tokenizer, before=(template.source, tools, template_kwargs), tenant=tenant
+            prompt,
+            messages,
+            tokenizer=tokenizer,
+            before=(template.source, tools, template_kwargs),
+            tenant=tenant,
+            history=history,
         )
 
     def encode(
@@ -116,6 +164,7 @@ class PromptCache:
         tokenizer: Tokenizer,
         before: object = None,
         tenant: str = "",
+        history: History = "canonical",
     ) -> CachedPrompt:
         """Encode a rendered conversation.
 
@@ -125,20 +174,85 @@ class PromptCache:
             tokenizer: The model's tokenizer.
             before: JSON-like data that prompts of one conversation have in common, such as its tools.
             tenant: As for `render`.
+            history: As for `render`.
+
+        Raises:
+            ValueError: `history` is none of its values.
 
         """
+        if history not in get_args(History):
+            raise ValueError(f"history must be one of {', '.join(get_args(History))}, not {history!r}")
         start = digest(before)
         digests = (start, *chain(start, messages))
         with self._lock:
             expired = self._expired()
-            shelf = self._shelves.get((tenant, tokenizer))
+            shelf = self._shelves.get((tenant, tokenizer, False))
             earlier = None if shelf is None else shelf.find(digests, messages)
+            answers = None if history == "canonical" else self._shelves.get((tenant, tokenizer, True))
+            answer = None if answers is None else answers.find(digests, messages)
         self._leave(expired)
         encoder, guarded = core_of(tokenizer).encoder, prompt.guarded_for(tokenizer)
         last = None if earlier is None else earlier.tape
         tape = _core.tape(encoder, prompt.text, guarded, last)
+        if self._is_due():
+            checked = _core.tape(encoder, prompt.text, guarded, None)
+            if not np.array_equal(tape.ids, checked.ids):
+                self._report(tape)
+                tape, last, earlier = checked, None, None
+        reused = len(tape.ids) if tape is last else tape.reused_ids
+        with self._lock:
+            self.counts.reused_ids += reused
+            self.counts.encoded_ids += len(tape.ids) - reused
         self._keep(_Kept(tenant, tokenizer, digests, digest(messages[-1]) if messages else start, tape), earlier)
-        return CachedPrompt(prompt, tokenizer, tape, None if last is None else last.size, is_same=tape is last)
+        kept = None
+        if answer is not None and answer.turn is not None:
+            kept = keep_turn(answer.turn, messages, prompt, tape, tokenizer, as_sampled=history == "sampled")
+            self._count(kept)
+        return CachedPrompt(
+            prompt,
+            tokenizer,
+            tape,
+            None if last is None else last.size,
+            is_same=tape is last,
+            kept=kept,
+            source=(tenant, digests, len(messages)),
+        )
+
+    def answered(
+        self,
+        prompt: CachedPrompt,
+        ids: Sequence[int],
+        message: Mapping[str, Any],
+        *,
+        inferred: Sequence[int] | None = None,
+    ) -> None:
+        """Keep the ids of an answer with the message that was made of it.
+
+        When the message comes back in a later conversation, `history="exact"` and `"sampled"` keep these ids. A message that
+        was not delivered to the same tenant gets canonical ids.
+
+        Args:
+            prompt: The prompt that the engine was given, of this cache.
+            ids: All ids of the answer, the one that ended it included.
+            message: The message as it was delivered.
+            inferred: Places in `ids` that the engine did not tell and that were inferred from its text.
+
+        Raises:
+            TokenIdError: An id is outside the vocabulary.
+
+        """
+        tenant, digests, number = prompt.source
+        turn = sampled_turn(prompt, ids, message, number, inferred or ())
+        self._keep(_Kept(tenant, prompt.tokenizer, digests, 0, prompt.tape, turn), None)
+
+    def _count(self, kept: KeptIds | None) -> None:
+        """Count what was kept of an earlier answer."""
+        with self._lock:
+            if kept is not None:
+                self.counts.kept_ids += int(np.count_nonzero(kept.sampled))
+            reason = "nothing" if kept is None else kept.reason
+            if reason:
+                self.counts.declined[reason] = self.counts.declined.get(reason, 0) + 1
 
     def clear(self, tenant: str | None = None) -> None:
         """Drop all prompts, or those of one tenant."""
@@ -146,6 +260,25 @@ class PromptCache:
             gone = [kept for kept in self._by_use if tenant is None or kept.tenant == tenant]
             entries = [self._remove(kept) for kept in gone]
         self._leave(entries)
+
+    def _is_due(self) -> bool:
+        """Whether a prompt is to be checked."""
+        with self._lock:
+            self._unchecked += 1
+            if self._check_every == 0 or self._unchecked < self._check_every:
+                return False
+            self._unchecked = 0
+            return True
+
+    def _report(self, tape: _core.Tape) -> None:
+        """Empty the cache, and log where a prompt with wrong ids was cut."""
+        self.clear()
+        with self._lock:
+            self.counts.wrong += 1
+        logger.error(
+            "a cached prompt of %d bytes had wrong ids: it differed at byte %d, resumed at %d and rejoined at %d",
+            tape.size, tape.difference, tape.resumed, tape.rejoined,
+        )  # fmt: skip
 
     def _keep(self, new: _Kept, earlier: _Kept | None) -> None:
         """Keep a prompt in place of those that it continues, or the earlier one, if that says as much."""
@@ -155,9 +288,9 @@ class PromptCache:
                 kept.entry = None
                 self._by_use.move_to_end(kept)
             else:
-                shelf = self._shelves.setdefault((new.tenant, new.tokenizer), _Shelf())
+                shelf = self._shelves.setdefault(new.shelf, _Shelf())
                 kept, entries = new, [self._remove(continued) for continued in shelf.continued_by(new)]
-                self._shelves.setdefault((new.tenant, new.tokenizer), shelf).add(new)
+                self._shelves.setdefault(new.shelf, shelf).add(new)
                 self._by_use[new] = None
             kept.used = self._clock()
         self._leave(entries)
@@ -182,11 +315,10 @@ class PromptCache:
     def _remove(self, kept: _Kept) -> Entry | None:
         """Take a prompt out of the index; the caller holds the lock, and gives the entry back to the ledger after it."""
         del self._by_use[kept]
-        key = kept.tenant, kept.tokenizer
-        shelf = self._shelves[key]
+        shelf = self._shelves[kept.shelf]
         shelf.remove(kept)
         if shelf.empty:
-            del self._shelves[key]
+            del self._shelves[kept.shelf]
         return kept.entry
 
     def _expired(self) -> list[Entry | None]:
@@ -199,9 +331,9 @@ class PromptCache:
 
 
 class _Kept:
-    """An encoded prompt, with the digests by which it is found."""
+    """An encoded prompt, or an engine's answer to one, with the digests by which it is found."""
 
-    __slots__ = ("digests", "entry", "last", "size", "tape", "tenant", "tokenizer", "used")
+    __slots__ = ("digests", "entry", "last", "shelf", "size", "tape", "tenant", "tokenizer", "turn", "used")
 
     def __init__(
         self,
@@ -210,13 +342,16 @@ class _Kept:
         digests: tuple[int, ...],
         last: int,
         tape: _core.Tape,
+        turn: SampledTurn | None = None,
     ) -> None:
         self.tenant = tenant
         self.tokenizer = tokenizer
         self.digests = digests
         self.last = last
         self.tape = tape
-        self.size = tape.memory + MESSAGE_BYTES * len(digests)
+        self.turn = turn
+        self.shelf = tenant, tokenizer, turn is not None
+        self.size = (tape.memory if turn is None else turn.memory) + MESSAGE_BYTES * len(digests)
         self.used = 0.0
         self.entry: Entry | None = None
 

@@ -23,6 +23,10 @@ class CutRecorder {
   CutRecorder(Cut base, const Cut* earlier, const Cut* earlier_end, int64_t shift)
       : base_(base), last_(base.byte), earlier_(earlier), earlier_end_(earlier_end), shift_(shift) {}
 
+  // Asks about one place: the encoder stops there, if it is a cut, or at a cut behind it.
+  CutRecorder(Cut base, const Cut& place)
+      : base_(base), last_(base.byte), earlier_(&place), earlier_end_(&place + 1), shift_(0), asks_(true) {}
+
   // The first place whose cut is of interest.
   size_t wanted() const { return earlier_ < earlier_end_ && target() < next() ? target() : next(); }
 
@@ -30,6 +34,7 @@ class CutRecorder {
   bool stops_at(size_t byte, size_t ids) {
     while (earlier_ < earlier_end_ && target() < byte) earlier_++;
     if (earlier_ < earlier_end_ && target() == byte) return stopped_ = true;
+    if (asks_ && earlier_ == earlier_end_) return true;
     if (byte < next()) return false;
     kept_.push_back({static_cast<uint32_t>(byte), static_cast<uint32_t>(base_.ids + ids)});
     last_ = byte;
@@ -50,7 +55,7 @@ class CutRecorder {
   const Cut *earlier_, *const earlier_end_;
   const int64_t shift_;
   std::vector<Cut> kept_;
-  bool stopped_ = false;
+  bool stopped_ = false, asks_ = false;
 };
 
 }  // namespace tokenweir

@@ -71,6 +71,20 @@ class Tape {
     return text == text_ && guards == guards_;
   }
 
+  // How many ids come before a byte, if that is a cut; SIZE_MAX if not.
+  size_t ids_before(const Encoder& encoder, size_t byte, Workspace& w) const {
+    const Cut from = last_cut(byte, 0);
+    if (from.byte == byte) return from.ids;
+    if (byte >= text_.size() || text_.size() > kMaxBytes) return byte == text_.size() ? ids_.size() : SIZE_MAX;
+    const Cut place{static_cast<uint32_t>(byte), 0};
+    CutRecorder found(from, place);
+    EncodeOptions options{true, guards_};
+    options.threads = 1;
+    w.ids.clear();
+    encoder.encode_from(text_, from.byte, options, w, found);
+    return found.coincidence() ? from.ids + w.ids.size() : SIZE_MAX;
+  }
+
   // Bytes of memory.
   size_t memory() const {
     return sizeof *this + text_.capacity() + guards_.capacity() * sizeof(size_t) + ids_.capacity() * sizeof(int32_t) +

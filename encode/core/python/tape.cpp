@@ -32,6 +32,13 @@ nb::object tape_of(const PyEncoder& encoder, nb::handle source, const std::vecto
   return same ? nb::borrow(earlier) : nb::cast(tape.release(), nb::rv_policy::take_ownership);
 }
 
+std::optional<size_t> ids_before(const PyEncoder& encoder, const Tape& tape, size_t byte) {
+  PyEncoder::Call call(encoder, {}, {});
+  const size_t count = tape.ids_before(encoder.encoder, byte, *call.w);
+  if (count == SIZE_MAX) return {};
+  return count;
+}
+
 }  // namespace
 
 void bind_tape(nb::module_& m) {
@@ -54,6 +61,7 @@ void bind_tape(nb::module_& m) {
       .def_prop_ro("size", [](const Tape& self) { return self.text().size(); })
       .def_prop_ro("memory", &Tape::memory)
       .def("character", &character, "byte"_a);
+  m.def("ids_before", &ids_before, "encoder"_a, "tape"_a, "byte"_a);
   m.def("tape", &tape_of, "encoder"_a, "text"_a, "guarded"_a, "earlier"_a.none());
 }
 

@@ -108,6 +108,12 @@ class _Serve(click.Command):
     is_flag=True,
     help="Show the model the billing header of Claude Code, which changes with its requests and is else left out.",
 )
+@click.option(
+    "--prompt-cache/--no-prompt-cache",
+    default=True,
+    help="Keep the prompts of the last ten minutes in memory, so that the next turn of a conversation is cheap.",
+    show_default=True,
+)
 @click.option("--access-log", is_flag=True, help="Write a line of JSON a request to standard error, without content.")
 @click.option(
     "--workers",
@@ -134,6 +140,7 @@ def serve(
     reasoning_events: ReasoningEvents,
     history_thinking: HistoryThinking,
     keep_billing_header: bool,
+    prompt_cache: bool,
     access_log: bool,
     workers: int,
 ) -> None:
@@ -197,6 +204,7 @@ def serve(
                 reasoning_events=reasoning_events,
                 history_thinking=history_thinking,
                 keep_billing_header=keep_billing_header,
+                prompt_cache=prompt_cache,
                 place=None if given is None else given.place,
             ) as server,
         ):

@@ -16,6 +16,7 @@ from tokenweir.stream.chat.chat import answer, encode_plan
 from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, plan_answer
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.render_cost import render_cost
@@ -49,6 +50,8 @@ class Job(AnswerRequest, frozen=True, kw_only=True):
         alignment: Whether deltas have an `Alignment`.
         names: The request's names of fields of `Sampling`, where they differ.
         generate: False makes the prompt only and skips the engine.
+        caches: Whether its prompt may be kept, and be encoded from kept ones.
+        tenant: The client whose prompts are taken over.
 
     """
 
@@ -57,6 +60,8 @@ class Job(AnswerRequest, frozen=True, kw_only=True):
     alignment: bool = False
     names: dict[str, str] = field(default_factory=dict)
     generate: bool = True
+    caches: bool = True
+    tenant: str = ""
 
 
 def chat_job(asked: ChatRequest, model: str) -> Job:
@@ -144,6 +149,7 @@ class Engines:
         template: Messages to prompt.
         history_thinking: Meaning of thinking tags in an assistant's content, as for `chat()`.
         encoder: Encoder of prompts in place of the tokenizer.
+        prompts: Cache of prompts, or None.
         limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes` and `queue_timeout`.
         keep_billing_header: Show Claude Code's billing header to the model.
 
@@ -159,12 +165,14 @@ class Engines:
         encoder: Encoder | None,
         limits: Limits,
         keep_billing_header: bool = False,
+        prompts: PromptCache | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.template = template
         self._history_thinking = history_thinking
         self._engines = engines
         self._encoder = encoder
+        self._prompts = prompts
         self._limits = limits
         self._keep_billing_header = keep_billing_header
         self._queue = FairQueue(
@@ -184,7 +192,7 @@ class Engines:
             except EngineError as error:
                 field = job.names.get(error.option or "", error.option)
                 raise RequestError(str(error), code="unsupported_parameter", param=field) from error
-        prompt_ids = await self.prompt_ids(plan)
+        prompt_ids = await self.prompt_ids(plan, tenant=job.tenant if job.caches else None)
         if not prompt_ids:
             raise RequestError("the prompt has no tokens", code="invalid_prompt")
         sampling = self.fit(job, plan, len(prompt_ids))
@@ -238,8 +246,15 @@ class Engines:
                 raise RequestError(f"{name}: token id {bad} is outside the vocabulary (0 to {size - 1})", param=name)
         return sampling
 
-    async def prompt_ids(self, plan: AnswerPlan, *, add_special_tokens: bool = True) -> list[int]:
+    async def prompt_ids(
+        self, plan: AnswerPlan, *, add_special_tokens: bool = True, tenant: str | None = None
+    ) -> list[int]:
         """Render and encode a plan's prompt, when its turn has come; see `FairQueue`.
+
+        Args:
+            plan: The plan.
+            add_special_tokens: As for `Tokenizer.encode`, for a prompt that is a text.
+            tenant: The client whose cached prompts are taken over; None uses no cache.
 
         Raises:
             RequestError: Too many wait already, it waited for too long, or the prompt opens thinking where the answer
@@ -258,7 +273,8 @@ class Engines:
             async with self._queue.place(len(plan.prompt)):
                 return await run_in_thread(encode)
         async with self._queue.place(render_cost(plan.messages, plan.tools, plan.template_kwargs)):
-            ids = await encode_plan(plan, self.tokenizer, self._encoder)
+            prompts = None if tenant is None else self._prompts
+            ids = await encode_plan(plan, self.tokenizer, self._encoder, prompts, tenant or "")
             try:
                 plan.check_prompt(self.tokenizer, ids)
             except TemplateError as error:

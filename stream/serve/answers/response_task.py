@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
+from msgspec.structs import replace
+
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.chat.broadcast import Subscription
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
@@ -48,6 +50,7 @@ class ResponseTask:
         data: bytes,
         client: str,
         kept: bool,
+        caches: bool,
     ) -> None:
         limits = service.limits
         self.stream = ResponseStream(
@@ -66,7 +69,7 @@ class ResponseTask:
         self._kept = kept
         self.generation = generation = service.generate(
             self.stream.id,
-            response_job(request, model, conversation),
+            replace(response_job(request, model, conversation), caches=caches),
             client,
             replay=ReplayBuffer(limits.max_replay_bytes if self.background else 0, merge_events, event_size),
             make=self._events,
@@ -159,7 +162,13 @@ class Responses:
         return bool(self._background)
 
     async def create(
-        self, request: ResponseCreate, client: str, *, last: str | None = None, lasting: bool = False
+        self,
+        request: ResponseCreate,
+        client: str,
+        *,
+        last: str | None = None,
+        lasting: bool = False,
+        caches: bool = True,
     ) -> ResponseTask:
         """Start a response; it ends by itself after its readers have left.
 
@@ -168,6 +177,7 @@ class Responses:
             client: The client.
             last: The id of the connection's last response.
             lasting: The connection may continue the response even if it is not stored.
+            caches: The prompt may be kept in the cache of prompts, and be encoded from kept ones.
 
         Raises:
             RequestError: It cannot be answered; gives the reason.
@@ -183,7 +193,14 @@ class Responses:
             data = encoded(conversation[before:], data)
             self._check_bytes(len(data))
         task = ResponseTask(
-            service, request, model=model, conversation=conversation, data=data, client=client, kept=kept
+            service,
+            request,
+            model=model,
+            conversation=conversation,
+            data=data,
+            client=client,
+            kept=kept,
+            caches=caches,
         )
         if task.background:
             self._make_room()

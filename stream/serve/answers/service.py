@@ -8,9 +8,12 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.prompts.ledger import Ledger
+from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.serve.answers.conversations import Conversations
 from tokenweir.stream.serve.answers.generation import Generation, abandoned
 from tokenweir.stream.serve.answers.job import Answer, Job
@@ -56,6 +59,8 @@ class Service:
         answer: Callable that answers jobs.
         models: The names of the models; the first is the default.
         limits: Bounds on what clients cost.
+        ledger: Counts the memory that clients hold; by default a new one of `max_stored_bytes`.
+        prompts: Cache of prompts, for its counts; None without one.
         reasoning_events: `reasoning_text` names the events of thinking as OpenAI does, `reasoning` as Open Responses.
 
     Attributes:
@@ -78,6 +83,8 @@ class Service:
         limits: Limits | None = None,
         *,
         reasoning_events: str = "reasoning_text",
+        ledger: Ledger | None = None,
+        prompts: PromptCache | None = None,
     ) -> None:
         if reasoning_events not in ("reasoning_text", "reasoning"):
             raise ValueError(f"reasoning_events is reasoning_text or reasoning, not {reasoning_events!r}")
@@ -88,7 +95,9 @@ class Service:
         self.admission = Admission(self.limits)
         self.sockets = Connections(self.limits, self.admission, self.metrics.abort)
         self.rates = Rates(self.limits, refused=self.metrics.slow_down)
-        self.ledger = Ledger(self.limits.max_stored_bytes, lambda _: self.metrics.evict())
+        self.ledger = Ledger(self.limits.max_stored_bytes) if ledger is None else ledger
+        self.ledger.on_evict = lambda _: self.metrics.evict()
+        self.prompts = prompts
         self.conversations = Conversations(self.ledger, self.limits.max_message_bytes)
         self.worker = ""
         self.peers: PeerLinks | None = None
@@ -110,6 +119,8 @@ class Service:
         self.metrics.incoming_bytes = self.sockets.incoming.held
         self.metrics.stored_bytes = self.ledger.bytes
         self.metrics.abandoned_engines = abandoned()
+        if self.prompts is not None:
+            self.metrics.prompts = self.prompts.counts
         return self.metrics.counts()
 
     def model(self, name: str | None) -> str:
@@ -182,7 +193,7 @@ class Service:
 
         generation = Generation(
             answer_id,
-            self._answer(job, meter),
+            self._answer(replace(job, tenant=client), meter),
             replay=replay,
             make=make,
             limits=self.limits,

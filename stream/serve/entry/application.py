@@ -29,6 +29,8 @@ from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 
 from tokenweir.encode.options import check_options
+from tokenweir.stream.prompts.ledger import Ledger
+from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.serve.answers.job import Engines
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
@@ -49,6 +51,9 @@ from tokenweir.stream.serve.wire.errors import RequestError, error_body
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
 
 logger = logging.getLogger("tokenweir.serve")
+
+CHECK_EVERY = 1000
+"""Cached prompts until one is encoded again as a check."""
 
 
 def asgi_app(
@@ -91,6 +96,8 @@ class Application:
         self, settings: ServerSettings, *, middleware: Sequence[Middleware] = (), lifespan: Lifespan | None = None
     ) -> None:
         limits = settings.limits
+        ledger = Ledger(limits.max_stored_bytes)
+        prompts = PromptCache(ledger=ledger, check_every=CHECK_EVERY) if settings.prompt_cache else None
         answering = Engines(
             settings.engines,
             tokenizer=settings.tokenizer,
@@ -99,9 +106,10 @@ class Application:
             encoder=settings.encoder,
             limits=limits,
             keep_billing_header=settings.keep_billing_header,
+            prompts=prompts,
         )
         names, events = list(settings.engines), settings.reasoning_events
-        self.service = Service(answering.answer, names, limits, reasoning_events=events)
+        self.service = Service(answering.answer, names, limits, reasoning_events=events, ledger=ledger, prompts=prompts)
         self.responses = Responses(self.service)
         self._sessions: set[Session] = set()
         self._own_lifespan = lifespan

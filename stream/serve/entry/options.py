@@ -38,6 +38,8 @@ class ServerOptions(_RequiredOptions, total=False):
         history_thinking: `"control"`: thinking tags in an assistant's messages are control tokens, as models know them;
             `"text"` makes them text, since clients can forge a history.
         encoder: Encodes prompts in place of the tokenizer, such as a `PromptBatcher`.
+        prompt_cache: Keep the prompts of the last ten minutes in memory, within `Limits.max_stored_bytes`, so that a
+            conversation's next turn is encoded from where it differs. Clients share nothing.
         api_key: The key that clients must send, or several keys: as `Authorization: Bearer KEY`, as `x-api-key: KEY`, or in a
             browser's websocket as the subprotocol `openai-insecure-api-key.KEY` beside another one. ASCII.
         origins: Origins of web pages that may connect besides the server's own page, such as
@@ -55,6 +57,7 @@ class ServerOptions(_RequiredOptions, total=False):
     template: ChatTemplate | None
     history_thinking: HistoryThinking
     encoder: Encoder | None
+    prompt_cache: bool
     api_key: str | Sequence[str] | None
     origins: Collection[str]
     hosts: Collection[str]
@@ -79,6 +82,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     template: ChatTemplate
     history_thinking: HistoryThinking
     encoder: Encoder | None
+    prompt_cache: bool
     gate: Gate
     limits: Limits
     reasoning_events: ReasoningEvents
@@ -117,7 +121,8 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
     encoder = options.get("encoder")
     check_encoder(encoder)
     keep_billing_header = options.get("keep_billing_header", False)
-    check_flags(keep_billing_header=keep_billing_header)
+    prompt_cache = options.get("prompt_cache", True)
+    check_flags(keep_billing_header=keep_billing_header, prompt_cache=prompt_cache)
     api_key = options.get("api_key")
     if api_key is None or (isinstance(api_key, Iterable) and not isinstance(api_key, str | bytes)):
         keys = list(api_key or ())
@@ -129,6 +134,7 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
         template=template or own_template(tokenizer),
         history_thinking=history_thinking,
         encoder=encoder,
+        prompt_cache=bool(prompt_cache),
         gate=Gate(keys=keys, origins=options.get("origins", ()), hosts=options.get("hosts", ()), own_name=own_name),
         limits=limits,
         reasoning_events=options.get("reasoning_events", "reasoning_text"),

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -96,7 +97,11 @@ class Api:
     def generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
         """Return a new answer, started; raises as `Service.generate`."""
         generation = self._service.generate(
-            answer_id, job, request.scope["tokenweir.client"], replay=ReplayBuffer(0, merge, size_of), make=merge
+            answer_id,
+            replace(job, caches=_caches(request)),
+            request.scope["tokenweir.client"],
+            replay=ReplayBuffer(0, merge, size_of),
+            make=merge,
         )
         generation.start()
         return generation
@@ -164,7 +169,8 @@ class Api:
     async def responses(self, request: Request) -> Response:
         """`POST /v1/responses`."""
         asked = parse_create(await read_object(request, self._service), max_items=self._limits.max_items)
-        task = await self._responses.create(asked, request.scope["tokenweir.client"])
+        client = request.scope["tokenweir.client"]
+        task = await self._responses.create(asked, client, caches=_caches(request))
         subscription = task.subscribe()
         try:
             await while_connected(request, _started(task.generation))
@@ -227,6 +233,11 @@ class Face(Protocol):
     def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]: ...
     def add(self, deltas: Iterable[Delta], place: int) -> None: ...
     def whole(self) -> bytes: ...
+
+
+def _caches(request: Request) -> bool:
+    """Whether a request leaves its prompt to the cache; `Cache-Control: no-store` keeps it out."""
+    return "no-store" not in request.headers.get("cache-control", "").lower()
 
 
 class _ChatFace:

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from tokenweir.stream.events.deltas import Finish
+from tokenweir.stream.prompts.prompt_cache import CacheCounts
 from tokenweir.stream.serve.monitoring.tracing import AnswerSpan
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -82,6 +83,7 @@ class Counts(Struct):
     stored_bytes: int = 0
     evicted: int = 0
     abandoned_engines: int = 0
+    prompts: CacheCounts = msgspec.field(default_factory=CacheCounts)
 
 
 class Metrics:
@@ -93,6 +95,7 @@ class Metrics:
         self.slowed_down: dict[str, int] = {}
         self.connections = self.idle_connections = self.incoming_bytes = self.outgoing_bytes = 0
         self.stored_bytes = self.evicted = self.abandoned_engines = 0
+        self.prompts = CacheCounts()
         self._models = {name: _Model() for name in models}
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -142,6 +145,7 @@ class Metrics:
             self.stored_bytes,
             self.evicted,
             self.abandoned_engines,
+            self.prompts,
         )
 
     def add(self, counts: Counts) -> None:
@@ -158,6 +162,9 @@ class Metrics:
         self.stored_bytes += counts.stored_bytes
         self.evicted += counts.evicted
         self.abandoned_engines += counts.abandoned_engines
+        self.prompts = CacheCounts(
+            *(getattr(self.prompts, name) + getattr(counts.prompts, name) for name in CacheCounts.__struct_fields__)
+        )
 
     def text(self, others: Sequence[Counts] = ()) -> bytes:
         """Return the metrics in text format, summed over all workers if the others' counters are given."""
@@ -217,12 +224,18 @@ class Metrics:
             "outgoing_bytes": ("Bytes of answers that wait for slow readers.", self.outgoing_bytes),
             "abandoned_engines": ("Engines that go on although their answers have ended.", self.abandoned_engines),
             "stored_bytes": ("Memory of stored and live conversations, in the budget.", self.stored_bytes),
+            "stored_bytes": ("Memory of conversations and cached prompts, in the budget.", self.stored_bytes),
         }
         for key, (text, value) in gauges.items():
             yield GaugeMetricFamily(name + key, text, value)
-        yield CounterMetricFamily(
-            name + "stored_evicted", "Conversations dropped, since the budget was full.", self.evicted
-        )
+        totals = {
+            "stored_evicted": ("Conversations and prompts dropped, since the budget was full.", self.evicted),
+            "prompt_ids_reused": ("Ids of prompts taken over from earlier prompts.", self.prompts.reused_ids),
+            "prompt_ids_encoded": ("Ids of prompts encoded beside the cache of prompts.", self.prompts.encoded_ids),
+            "prompts_wrong": ("Cached prompts that a check found wrong; any is a bug.", self.prompts.wrong),
+        }
+        for key, (text, value) in totals.items():
+            yield CounterMetricFamily(name + key, text, value)
         causes = {
             "requests_refused": ("Requests refused, by error code.", "code", self.refused),
             "rate_limited": ("Requests above a rate of their client, by its unit.", "unit", self.slowed_down),

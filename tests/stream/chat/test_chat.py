@@ -10,6 +10,7 @@ from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta,
 from tokenweir.stream.events.merge import merge
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
+from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
 TEMPLATE = (
@@ -738,3 +739,19 @@ async def test_a_forged_thinking_tag_in_an_assistants_history(tok):
         await answer(Engine(), tok, history_thinking="no")
     with pytest.raises(TemplateError, match="cannot be called history_thinking"):
         await answer(Engine(), tok, template_kwargs={"history_thinking": "control"})
+
+
+async def test_earlier_prompts_are_taken_over_and_change_nothing(tok):
+    prompts, engine, plain = PromptCache(), Engine(), Engine()
+    texts = ["some words again. " * 200, "yes", "and then?"]
+    for n in (1, 3):
+        messages = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts[:n])]
+        async with chat(messages, engine=engine, tokenizer=tok, prompts=prompts, tenant="a") as deltas:
+            assert [delta async for delta in deltas]
+        async with chat(messages, engine=plain, tokenizer=tok) as deltas:
+            assert [delta async for delta in deltas]
+        assert engine.prompt_ids == plain.prompt_ids
+    assert prompts.counts.reused_ids > 500
+    with pytest.raises(TypeError, match="prompts is a dict, not a PromptCache"):
+        async with chat(HI, engine=engine, tokenizer=tok, prompts={}):
+            pass

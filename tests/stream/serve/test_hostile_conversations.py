@@ -3,10 +3,12 @@
 import asyncio
 import gc
 import tracemalloc
+from functools import partial
 
 import httpx
 import pytest
-from serving import TOK, Script, eventually, fetch, say, serving, socket_to, until
+import serving as servers
+from serving import TOK, Script, eventually, fetch, say, socket_to, until
 
 from tokenweir.stream.prompts.ledger import ENTRY_BYTES
 from tokenweir.stream.serve.limits.limits import Limits
@@ -24,6 +26,9 @@ UNPACKED = [{"type": "compaction", "encrypted_content": pack([Said("user", "a")]
 
 def http_to(server, **options):
     return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60, **options)
+
+
+serving = partial(servers.serving, prompt_cache=False)  # conversations have the budget for themselves
 
 
 def limited(**limits):

@@ -146,6 +146,37 @@ def test_an_edit_in_the_middle_keeps_the_ids_behind_it(data):
         assert second.rejoined - second.resumed < 2500, name
 
 
+@pytest.mark.parametrize("name", ["qwen3", "llama-2", "phi-3-mini", "gpt2"])
+def test_ids_before_a_byte(name, data):
+    """Where encoding may be resumed, the ids before and behind are those of the text; the kept cuts are among the places."""
+    tokenizer = real_tokenizer(data(f"tokenizers/{name}"))
+    encoder = core_of(tokenizer).encoder
+    tokens = [token.content for token in tokenizer.added_tokens][:6]
+    found = 0
+    for seed in range(4):
+        text = drawn(random.Random(seed), tokens, 120)
+        whole = _core.tape(encoder, text, [], None)
+        assert (
+            dict(whole.cuts).items() <= {byte: _core.ids_before(encoder, whole, byte) for byte, _ in whole.cuts}.items()
+        )
+        data_ = text.encode()
+        for byte in range(0, len(data_) + 1, 3):
+            count = _core.ids_before(encoder, whole, byte)
+            if count is None:
+                continue
+            found += 1
+            before = data_[:byte].decode()
+            assert (
+                tokenizer.encode(before, add_special_tokens=False)[: max(0, count - 12)]
+                == whole.ids.tolist()[: max(0, count - 12)]
+            )
+            longer = _core.tape(encoder, before + data_[byte:].decode() + " and more", [], whole)
+            assert longer.ids.tolist()[:count] == whole.ids.tolist()[:count] or byte + 80 > len(data_)
+    assert found > 20
+    assert _core.ids_before(encoder, whole, 0) == 0
+    assert _core.ids_before(encoder, whole, len(data_)) == len(whole.ids)
+
+
 def test_the_ids_are_read_only_and_keep_the_tape():
     tokenizer = Tokenizer.default()
     ids = _core.tape(core_of(tokenizer).encoder, "Hello there", [], None).ids

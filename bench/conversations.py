@@ -1,0 +1,241 @@
+"""Cost of the next prompt of a conversation, with `PromptCache` and without, and wrong ids, of which there are none.
+
+    python bench/conversations.py [--turns 200] [--write]
+
+An agent's conversations: a system prompt, four tools, and a call with thinking and a result of 4 kB each turn; a user speaks
+every 25 turns. Two conversations are interleaved, so that each turn finds the other's prompt kept as well. Every prompt of every
+turn is compared with `template.render(messages).encode(tokenizer)`.
+
+The second table is toktier's F2 protocol, for the encoding alone: sessions whose first text has 2K to 256K characters
+and that get 30 texts of 16 to 4,096 characters appended, both log-uniform. gigatoken and toktier are measured where they are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+from shared.report import DATA, machine, publish, table
+from templates import code
+
+from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.templates.chat_template import ChatTemplate
+
+PAIRS = (
+    ("templates/Qwen-Qwen3-0.6B", "qwen3"),
+    ("templates-more/Qwen3-Coder", "qwen3"),
+    ("templates/GLM-4.6", "qwen3"),
+    ("templates/meta-llama-Llama-3.3-70B-Instruct", "llama-3.1"),
+    ("templates/openai-gpt-oss-120b", "openai/o200k_base.tiktoken"),
+    ("templates-more/deepseek-ai-DeepSeek-V3.2", "deepseek-litellm"),
+    ("templates/ByteDance-Seed-OSS", "qwen3"),
+    ("templates-more/google-gemma-4-31B-it-interleaved", "gemma"),
+    ("templates-more/MiniMax-M2", "openai/o200k_base.tiktoken"),
+    ("templates/Mistral-Small-3.2-24B-Instruct-2506", "mistral-common/tekken_240911.json"),
+)
+NOTE = """Milliseconds of CPU time. "render" and "encode" are those of a whole prompt without a cache at the last turn. "turn" is
+`PromptCache.render`, from messages to ids, as the median of the ten turns up to the one named; "body" begins with the JSON of the
+request. "all turns" is in seconds, of one conversation. "bytes" is all memory that the cache keeps by byte of the prompt's UTF-8.
+"wrong" counts prompts of all turns of both conversations whose ids differ from those without a cache."""
+F2_NOTE = """Milliseconds of CPU time of one appended text, encoding alone. "wrong" counts final texts with other ids than `encode`."""
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": f"{name} a file of the project, by its path.",
+            "parameters": {
+                "type": "object",
+                "properties": {"path": {"type": "string"}, "from": {"type": "integer"}, "to": {"type": "integer"}},
+                "required": ["path"],
+            },
+        },
+    }
+    for name in ("read", "write", "search", "run")
+]
+
+
+def turn(number: int, source: str) -> list[dict[str, Any]]:
+    """Messages of one turn."""
+    at = number * 1237 % (len(source) - 4000)
+    function = {"name": "read", "arguments": {"path": f"src/module_{number}.py", "from": number, "to": number + 90}}
+    call = {"id": f"call{number:05d}", "type": "function", "function": function}
+    thinking = f"Step {number}: the last result looks right, so the next file to read is module {number}."
+    asked = [{"role": "user", "content": f"Go on with part {number // 25}."}] if number % 25 == 0 else []
+    return [
+        *asked,
+        {"role": "assistant", "content": "", "reasoning_content": thinking, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "name": "read", "content": source[at : at + 4000]},
+    ]
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    """Return a result and the milliseconds of CPU time that it took this thread."""
+    start = time.thread_time()
+    result = work()
+    return result, (time.thread_time() - start) * 1e3
+
+
+def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:
+    """A row of the first table."""
+    tokenizer = Tokenizer.from_file(DATA / "tokenizers" / tokenizer_name)
+    template = ChatTemplate(
+        (DATA / f"{template_name}.jinja").read_text("utf-8"), special_tokens={"bos_token": "<s>", "eos_token": "</s>"}
+    )
+    cache, source = PromptCache(256 << 20), code(400_000)
+    system = "You are a coding agent. " * 40
+    conversations = [[{"role": "system", "content": f"{system}{which}"}] for which in "AB"]
+    spent: list[float] = []
+    bodies: list[float] = []
+    wrong = 0
+    for number in range(turns):
+        for which, messages in enumerate(conversations):
+            messages += turn(number + 7000 * which, source) if number or not which else turn(0, source)
+            arguments = {"template": template, "tokenizer": tokenizer, "tools": TOOLS}
+            body = msgspec.json.encode(messages) if which else b""
+            if which:
+                found, milliseconds = timed(lambda body=body: cache.render(msgspec.json.decode(body), **arguments))
+                bodies.append(milliseconds)
+            else:
+                found, milliseconds = timed(lambda messages=messages: cache.render(messages, **arguments))
+                spent.append(milliseconds)
+            prompt, render = timed(lambda messages=messages: template.render(messages, tools=TOOLS))
+            expected, encode = timed(lambda prompt=prompt: prompt.encode(tokenizer))
+            wrong += found.ids.tolist() != expected
+    size = sum(len(kept.tape.ids) and kept.tape.size for kept in cache._by_use)
+    return [
+        Path(template_name).name,
+        f"{len(found.text.encode()) / 1e3:.0f}",
+        f"{len(found.ids) / 1e3:.0f}",
+        f"{render:.1f}",
+        f"{encode:.1f}",
+        f"{median(spent[max(0, 10 - 5) : 15]):.2f}",
+        f"{median(spent[-10:]):.2f}",
+        f"{median(bodies[-10:]):.2f}",
+        f"{sum(spent) / 1e3:.2f}",
+        f"{cache.bytes / size:.2f}",
+        str(wrong),
+    ]
+
+
+def log_uniform(pick: random.Random, least: int, most: int) -> int:
+    """A length whose logarithm is uniform."""
+    return round(math.exp(pick.uniform(math.log(least), math.log(most))))
+
+
+def sessions(count: int) -> list[list[str]]:
+    """Texts of sessions: the first one, and those that are appended."""
+    pick = random.Random(11)
+    text = code(400_000) + (DATA / "corpora" / "war-and-peace.txt").read_text("utf-8")[:400_000]
+
+    def piece(length: int) -> str:
+        at = pick.randrange(len(text) - length)
+        return text[at : at + length]
+
+    return [
+        [piece(log_uniform(pick, 2000, 256_000)), *(piece(log_uniform(pick, 16, 4096)) for _ in range(30))]
+        for _ in range(count)
+    ]
+
+
+def resuming(tokenizer: Tokenizer) -> Callable[[], Callable[[str], Any]]:
+    """Ours: a tape for each session."""
+    encoder = core_of(tokenizer).encoder
+
+    def start() -> Callable[[str], Any]:
+        last = None
+
+        def encode(text: str) -> Any:
+            nonlocal last
+            last = _core.tape(encoder, text, (), last)
+            return last.ids
+
+        return encode
+
+    return start
+
+
+def peers(tokenizer: Tokenizer, file: Path) -> dict[str, Callable[[], Callable[[str], Any]]]:
+    """What encodes the sessions: each makes a function for one session."""
+    found: dict[str, Callable[[], Callable[[str], Any]]] = {
+        "tokenweir, tapes": resuming(tokenizer),
+        "tokenweir, plain": lambda: lambda text: tokenizer.encode_array(text, add_special_tokens=False),
+    }
+    try:
+        gigatoken = importlib.import_module("gigatoken").Tokenizer(str(file))
+        found["gigatoken, plain"] = lambda: lambda text: gigatoken.encode(text)
+    except Exception as error:  # noqa: BLE001 - a peer may be absent or refuse the file
+        print(f"gigatoken: {type(error).__name__}: {error}", file=sys.stderr)
+    return found
+
+
+def f2(count: int) -> list[list[str]]:
+    """Rows of the second table: the encoders take turns at every text."""
+    file = DATA / "tokenizers" / "qwen3" / "tokenizer.json"
+    tokenizer = Tokenizer.from_file(file)
+    encoders = peers(tokenizer, file)
+    times: dict[str, list[float]] = {name: [] for name in encoders}
+    wrong = dict.fromkeys(encoders, 0)
+    for first, *appended in sessions(count):
+        begun = {name: start() for name, start in encoders.items()}
+        text = first
+        for encode in begun.values():
+            encode(text)
+        for piece in appended:
+            text += piece
+            for name, encode in begun.items():
+                ids, milliseconds = timed(lambda encode=encode, text=text: encode(text))
+                times[name].append(milliseconds)
+                last = ids if piece is appended[-1] else None
+                if last is not None:
+                    wrong[name] += list(last) != tokenizer.encode(text, add_special_tokens=False)
+    rows = []
+    for name, spent in times.items():
+        spent.sort()
+        quantiles = (spent[int(len(spent) * share)] for share in (0.5, 0.9, 0.99))
+        rows.append([name, *(f"{each:.3f}" for each in quantiles), str(wrong[name])])
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--sessions", type=int, default=200)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    rows = []
+    for names in PAIRS:
+        rows.append(measure(*names, options.turns))
+        print(rows[-1], file=sys.stderr, flush=True)
+    header = [
+        "template",
+        "kB",
+        "k ids",
+        "render",
+        "encode",
+        "turn 10",
+        f"turn {options.turns}",
+        f"body {options.turns}",
+        "all turns, s",
+        "bytes",
+        "wrong",
+    ]
+    f2_table = table(["F2, Qwen3's vocabulary", "p50", "p90", "p99", "wrong"], f2(options.sessions))
+    publish("conversations", "\n\n".join((NOTE, table(header, rows), F2_NOTE, f2_table, machine())), options.write)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,306 @@
+"""Answers as an engine gave them, and the prompts that keep their ids.
+
+A prompt keeps the ids of an answer if its text begins with the text of the engine's prompt, control tokens included, and goes
+on with the bytes of the answer's ids. Behind the last id that is kept, encoding is resumed at a cut of the text, so what
+follows is canonical. In mode "sampled" a turn is kept even where the template writes other text for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode import _core
+from tokenweir.encode.build import core_of
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.templates.messages import REASONING_FIELDS
+from tokenweir.templates.prompt import Prompt
+
+MAX_TRIES = 64
+"""The most places at the end of an answer at which a cut is looked for."""
+
+
+class Kept(NamedTuple):
+    """Ids of a prompt that are those of an engine: `[start, end)`, in the message of this number."""
+
+    start: int
+    end: int
+    message: int
+
+
+class EnginePrompt(Protocol):
+    """A prompt as an engine was given it: a `CachedPrompt`."""
+
+    @property
+    def prompt(self) -> Prompt: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def ids(self) -> NDArray[np.int32]: ...
+    @property
+    def sampled(self) -> NDArray[np.uint8]: ...
+    @property
+    def kept_ids(self) -> KeptIds | None: ...
+
+
+class KeptIds(NamedTuple):
+    """The ids of a prompt that keeps those of answers.
+
+    Attributes:
+        ids: All ids.
+        sampled: For each id 0, 1 (an engine sampled it) or 2 (it was inferred from an engine's text).
+        kept: Which ids are those of an engine.
+        identities: The messages of `kept` as they were delivered.
+        reason: Why the last answer is not kept as a whole; empty if it is.
+
+    """
+
+    ids: NDArray[np.int32]
+    sampled: NDArray[np.uint8]
+    kept: tuple[Kept, ...]
+    identities: tuple[object, ...]
+    reason: str
+
+
+class SampledTurn(NamedTuple):
+    """An engine's prompt and its answer.
+
+    Attributes:
+        data: The bytes of the prompt's text and of the answer's ids.
+        guarded: The guards of the prompt, in characters.
+        ids: The ids of the prompt and of the answer.
+        sampled: As in `KeptIds`.
+        kept: As in `KeptIds`, the answer included.
+        identities: The messages of `kept` as they were delivered, as `identity` gives them.
+
+    """
+
+    data: bytes
+    guarded: tuple[int, ...]
+    ids: NDArray[np.int32]
+    sampled: NDArray[np.uint8]
+    kept: tuple[Kept, ...]
+    identities: tuple[object, ...]
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes."""
+        return len(self.data) + 5 * len(self.ids) + 8 * len(self.guarded) + 256 * len(self.kept)
+
+
+def identity(message: Mapping[str, Any]) -> object:
+    """Return what tells whether a client sends back a message that was delivered to it.
+
+    That is its content and reasoning as strings, and its calls by name and JSON value; clients rename the ids of calls.
+    """
+    reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name)), "")
+    calls = []
+    for call in message.get("tool_calls") or ():
+        function = call.get("function", call) if isinstance(call, Mapping) else {}
+        arguments = function.get("arguments") if isinstance(function, Mapping) else None
+        if isinstance(arguments, str):
+            try:
+                arguments = json.loads(arguments)
+            except (ValueError, RecursionError):
+                pass
+        name = function.get("name") if isinstance(function, Mapping) else None
+        calls.append((name, msgspec.json.encode(arguments, order="sorted")))
+    return message.get("role"), _text(message.get("content")), _text(reasoning), tuple(calls)
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        return ""
+    parts = (part if isinstance(part, str) else part.get("text", "") for part in content)
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def sampled_turn(
+    prompt: EnginePrompt, ids: Sequence[int], message: Mapping[str, Any], number: int, inferred: Sequence[int]
+) -> SampledTurn:
+    """Return the turn of an answer.
+
+    Args:
+        prompt: The prompt that the engine was given.
+        ids: All ids of the answer.
+        message: The message as it was delivered.
+        number: The message's number in the next prompt.
+        inferred: Places in `ids` that were inferred.
+
+    Raises:
+        TokenIdError: An id is outside the vocabulary.
+
+    """
+    answer = np.asarray(ids, np.int32)
+    data = b"".join([prompt.text.encode(), *map(prompt.tokenizer.token_bytes, answer.tolist())])
+    flags = np.ones(len(answer), np.uint8)
+    flags[list(inferred)] = 2
+    start = len(prompt.ids)
+    before = prompt.kept_ids
+    return SampledTurn(
+        data,
+        prompt.prompt.guarded_for(prompt.tokenizer),
+        np.concatenate([prompt.ids, answer]),
+        np.concatenate([prompt.sampled, flags]),
+        (*(() if before is None else before.kept), Kept(start, start + len(answer), number)),
+        (*(() if before is None else before.identities), identity(message)),
+    )
+
+
+def keep_turn(
+    turn: SampledTurn,
+    messages: Sequence[Mapping[str, Any]],
+    prompt: Prompt,
+    tape: _core.Tape,
+    tokenizer: Tokenizer,
+    *,
+    as_sampled: bool,
+) -> KeptIds | None:
+    """Return the ids of a prompt that keep those of an engine's prompt and answer, as far as the two agree.
+
+    Args:
+        turn: The engine's prompt and answer.
+        messages: The messages of the prompt.
+        prompt: The rendered prompt.
+        tape: Its canonical ids.
+        tokenizer: The tokenizer.
+        as_sampled: Keep the last answer as a whole, also where the template writes other text.
+
+    Returns:
+        None if nothing of an answer can be kept.
+
+    """
+    reading = _Reading(turn, messages, prompt, tape, tokenizer)
+    found = reading.whole_turn() if as_sampled else None
+    if found is None:
+        found = reading.common()
+    count, behind, reason = found
+    kept = tuple(each if each.end <= count else each._replace(end=count) for each in turn.kept if each.start < count)
+    if not kept:
+        return None
+    canonical = tape.ids[behind:]
+    ids = np.concatenate([turn.ids[:count], canonical])
+    ids.flags.writeable = False
+    sampled = np.concatenate([turn.sampled[:count], np.zeros(len(canonical), np.uint8)])
+    return KeptIds(ids, sampled, kept, turn.identities[: len(kept)], reason)
+
+
+class _Reading:
+    """An engine's ids beside the text of a later prompt."""
+
+    def __init__(
+        self,
+        turn: SampledTurn,
+        messages: Sequence[Mapping[str, Any]],
+        prompt: Prompt,
+        tape: _core.Tape,
+        tokenizer: Tokenizer,
+    ) -> None:
+        self._turn = turn
+        self._prompt = prompt
+        self._tape = tape
+        self._tokenizer = tokenizer
+        self._lengths = id_lengths(tokenizer)
+        self._ends = np.cumsum(self._lengths[turn.ids])
+        self._bytes = prompt.text.encode()
+        self._common = self._agreement()
+        # Messages that are not those that were delivered keep nothing.
+        known = [
+            number < len(messages) and identity(messages[number]) == delivered
+            for (_, _, number), delivered in zip(turn.kept, turn.identities, strict=True)
+        ]
+        self._most = next((turn.kept[i].start for i, each in enumerate(known) if not each), len(turn.ids))
+        self._is_spelled = bool(len(turn.ids)) and int(self._ends[-1]) == len(turn.data)
+
+    def _agreement(self) -> int:
+        """The number of bytes at the start that the two have in common, guards of the engine's prompt included."""
+        size = min(len(self._bytes), len(self._turn.data))
+        own, other = (np.frombuffer(each, np.uint8, size) for each in (self._bytes, self._turn.data))
+        different = np.flatnonzero(own != other)
+        common = int(different[0]) if len(different) else size
+        prompt_ids = self._turn.kept[-1].start if self._turn.kept else len(self._turn.ids)
+        prompt_bytes = int(self._ends[prompt_ids - 1]) if prompt_ids else 0
+        here, there = set(self._prompt.guarded_for(self._tokenizer)), set(self._turn.guarded)
+        for offset in sorted(here ^ there):
+            byte = len(self._prompt.text[:offset].encode())
+            if byte < min(common, prompt_bytes) or offset in there:
+                return min(common, byte)
+        return common
+
+    def common(self) -> tuple[int, int, str]:
+        """Return how many ids can be kept, how many canonical ids come before what follows, and why no more are kept."""
+        if not self._is_spelled:
+            return 0, 0, "spelling"
+        turn = self._turn
+        last = min(int(np.searchsorted(self._ends, self._common, "right")), self._most)
+        reason = "" if last == len(turn.ids) else "message" if last == self._most else "text"
+        for count in range(last, max(0, last - MAX_TRIES), -1):
+            before = _core.ids_before(core_of(self._tokenizer).encoder, self._tape, int(self._ends[count - 1]))
+            if before is None:
+                reason = reason or "cut"
+            elif self._has_same_controls(count, before):
+                return count, before, reason
+            else:
+                reason = "control"
+        return 0, 0, reason
+
+    def whole_turn(self) -> tuple[int, int, str] | None:
+        """Return the same for the whole last answer: what follows is what the template writes from its end on."""
+        turn, tokenizer, text = self._turn, self._tokenizer, self._prompt.text
+        start, end, number = turn.kept[-1]
+        if not self._is_spelled or self._most < len(turn.ids) or self._common < int(self._ends[start - 1]):
+            return None
+        answer = len(self._bytes[: int(self._ends[start - 1])].decode())
+        spans = [each.end for each in self._prompt.origins if each.origin.startswith(f"messages[{number}].")]
+        place = max([answer, *spans])
+        found = [
+            (at, token_id)
+            for token_id in tokenizer.eos_ids
+            if (token := tokenizer.id_to_token(token_id)) and (at := text.find(token, place)) >= 0
+        ]
+        if not found:
+            return None
+        at, token_id = min(found)
+        before = _core.ids_before(core_of(tokenizer).encoder, self._tape, len(text[:at].encode()))
+        if before is None or int(self._tape.ids[before]) != token_id:
+            return None
+        last = int(turn.ids[end - 1]) if end > start else -1
+        if last == token_id:
+            return end, before + 1, ""
+        return end - (last in tokenizer.eos_ids), before, ""
+
+    def _has_same_controls(self, count: int, before: int) -> bool:
+        """Whether the engine's first ids have the control ids of the canonical ones, at the same bytes."""
+        controls = control_ids(self._tokenizer)
+        found = []
+        for ids in (self._turn.ids[:count], self._tape.ids[:before]):
+            places = np.flatnonzero(controls[ids])
+            found.append((np.cumsum(self._lengths[ids])[places], ids[places]))
+        (own, own_ids), (other, other_ids) = found
+        return np.array_equal(own, other) and np.array_equal(own_ids, other_ids)
+
+
+@lru_cache(maxsize=16)
+def id_lengths(tokenizer: Tokenizer) -> NDArray[np.int64]:
+    """Return the number of bytes of each id."""
+    return np.array([len(tokenizer.token_bytes(token_id)) for token_id in range(tokenizer.vocab_size)], np.int64)
+
+
+@lru_cache(maxsize=16)
+def control_ids(tokenizer: Tokenizer) -> NDArray[np.bool_]:
+    """Return for each id whether user text must not become it."""
+    controls = np.zeros(tokenizer.vocab_size, np.bool_)
+    for text in tokenizer.control_texts:
+        if (token_id := tokenizer.token_to_id(text)) is not None:
+            controls[token_id] = True
+    return controls

@@ -1,0 +1,55 @@
+"""`Conversation`: its prompts are those of its messages, and forks share what they have in common."""
+
+import pytest
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.prompts.conversation import Conversation
+from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.templates.chat_template import ChatTemplate
+
+TOKENIZER = Tokenizer.default()
+TEMPLATE = ChatTemplate.from_tokenizer(TOKENIZER)
+TOOLS = [{"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}}]
+LONG = "some words again. " * 100
+
+
+def test_turns_cost_what_is_new():
+    conversation = Conversation(TEMPLATE, TOKENIZER, TOOLS, enable_thinking=False)
+    for turn in range(5):
+        conversation.add({"role": "user", "content": f"{turn}: {LONG}"})
+        found = conversation.prompt()
+        expected = TEMPLATE.render(conversation.messages, tools=TOOLS, enable_thinking=False)
+        assert found.text == expected.text
+        assert found.ids.tolist() == expected.encode(TOKENIZER)
+        conversation.add({"role": "assistant", "content": "Yes."})
+    assert found.reused.ids > 0.7 * len(found.ids)
+    assert repr(conversation) == "Conversation(10 messages)"
+
+
+def test_forks_go_their_own_way():
+    prompts = PromptCache()
+    conversation = Conversation(TEMPLATE, TOKENIZER, prompts=prompts, tenant="a")
+    conversation.add({"role": "user", "content": LONG})
+    conversation.prompt()
+    forks = [conversation.fork() for _ in range(3)]
+    for number, fork in enumerate(forks):
+        fork.add({"role": "assistant", "content": f"Answer {number}"}, {"role": "user", "content": "Go on"})
+        found = fork.prompt()
+        assert found.ids.tolist() == TEMPLATE.render(fork.messages).encode(TOKENIZER)
+        assert found.reused.ids > 300
+    assert [len(each.messages) for each in (conversation, *forks)] == [1, 3, 3, 3]
+
+
+def test_changed_messages_are_seen():
+    conversation = Conversation(TEMPLATE, TOKENIZER)
+    conversation.add({"role": "user", "content": "Hi"})
+    conversation.prompt()
+    conversation.messages[0] = {"role": "user", "content": "Bye"}
+    assert "Bye" in conversation.prompt().text
+
+
+def test_what_is_no_message_or_template_is_refused():
+    with pytest.raises(TypeError, match="a message is a mapping, not str"):
+        Conversation(TEMPLATE, TOKENIZER).add("Hi")
+    with pytest.raises(TypeError, match="template is a str, not a ChatTemplate"):
+        Conversation("{{ messages }}", TOKENIZER)

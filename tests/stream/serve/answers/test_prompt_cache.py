@@ -1,0 +1,105 @@
+"""The server's cache of prompts: it changes no ids, counts in the budget, and can be kept out."""
+
+import json
+
+import httpx
+import pytest
+from serving import TOK, Script, serving, socket_to, until
+
+from tokenweir.stream.serve.entry import application
+
+pytestmark = pytest.mark.asyncio
+
+LONG = "some words again. " * 200
+
+
+class Recording(Script):
+    """An engine that keeps the ids of its prompts."""
+
+    async def generate(self, prompt_ids, sampling):
+        self.ids = [*getattr(self, "ids", []), list(prompt_ids)]
+        async for step in super().generate(prompt_ids, sampling):
+            yield step
+
+
+def messages(*texts):
+    return [{"role": "assistant" if i % 2 else "user", "content": text} for i, text in enumerate(texts)]
+
+
+async def ask(server, *texts, path="/v1/chat/completions", **headers):
+    body = {"messages": messages(*texts)} if "chat" in path else {"input": messages(*texts)}
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+        reply = await client.post(path, json=body, headers=headers)
+    assert reply.status_code == 200, reply.text
+
+
+async def metric(server, name):
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+        lines = (await client.get("/metrics")).text.splitlines()
+    return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(f"tokenweir:{name} ")))
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+async def test_the_next_turn_takes_over_the_ids_of_the_last_one(path):
+    engine, plain = Recording("ok"), Recording("ok")
+    async with serving(engine) as server, serving(plain, prompt_cache=False) as without:
+        for each in (server, without):
+            await ask(each, LONG, path=path)
+            await ask(each, LONG, "ok", "And then?", path=path)
+        assert await metric(server, "prompt_ids_reused_total") > 0.7 * len(engine.ids[0])
+        assert await metric(without, "prompt_ids_reused_total") == 0
+        assert await metric(server, "stored_bytes") > await metric(without, "stored_bytes")
+    assert engine.ids == plain.ids
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+async def test_no_store_keeps_a_request_out(path):
+    async with serving(Script("ok")) as server:
+        await ask(server, LONG, path=path, **{"Cache-Control": "no-store"})
+        await ask(server, LONG, path=path)
+        assert await metric(server, "prompt_ids_reused_total") == 0
+        await ask(server, LONG, path=path, **{"Cache-Control": "no-store, private"})
+        assert await metric(server, "prompt_ids_reused_total") == 0
+        await ask(server, LONG, path=path)
+        assert await metric(server, "prompt_ids_reused_total") > 500
+
+
+async def test_clients_share_nothing():
+    async with serving(Script("ok"), api_key=["one", "two"]) as server:
+        await ask(server, LONG, Authorization="Bearer one")
+        await ask(server, LONG, Authorization="Bearer two")
+        assert server._app.service.prompts.counts.reused_ids == 0
+        await ask(server, LONG, Authorization="Bearer two")
+        assert server._app.service.prompts.counts.reused_ids > 500
+
+
+async def test_a_socket_takes_part():
+    async with serving(Script("ok")) as server, socket_to(server) as websocket:
+        for _ in range(2):
+            await websocket.send(json.dumps({"type": "response.create", "input": LONG, "store": False}))
+            await until(websocket, "response.completed")
+        assert await metric(server, "prompt_ids_reused_total") > 500
+
+
+async def test_a_wrong_prompt_is_found_logged_and_forgotten(monkeypatch, caplog):
+    monkeypatch.setattr(application, "CHECK_EVERY", 1)
+    engine = Recording("ok")
+    async with serving(engine) as server:
+        await ask(server, LONG)
+        (kept,) = server._app.service.prompts._by_use
+        kept.tape = other_tape(engine.ids[0])
+        await ask(server, LONG, "ok", "And then?")
+        assert await metric(server, "prompts_wrong_total") == 1
+    assert TOK.decode(engine.ids[1], skip_special_tokens=False).count("again.") == 200
+    (record,) = [record for record in caplog.records if record.name == "tokenweir.prompts"]
+    assert "had wrong ids" in record.getMessage()
+    assert "some words" not in record.getMessage()
+
+
+def other_tape(ids):
+    """A tape of the prompt's text by a tokenizer that has other ids for it."""
+    from tokenweir.encode import _core
+    from tokenweir.encode.build import core_of
+
+    other = TOK.with_added_tokens(["again"])
+    return _core.tape(core_of(other).encoder, TOK.decode(ids, skip_special_tokens=False), [], None)
