@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from io import FileIO
 from pathlib import Path
+
+from tokenweir.encode.platform import is_own_file, open_unfollowed
 
 
 def cache_folder() -> Path:
@@ -46,12 +47,9 @@ def open_own(path: Path) -> FileIO:
         OSError: There is no such file, or it is not to be trusted.
 
     """
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe waits for its writer
+    descriptor = open_unfollowed(path)
     try:
-        state = os.fstat(descriptor)
-        own = not hasattr(os, "geteuid") or (state.st_uid == os.geteuid() and not state.st_mode & 0o022)
-        if not (own and stat.S_ISREG(state.st_mode)):
+        if not is_own_file(os.fstat(descriptor)):
             raise OSError(f"{path} is not to be trusted")
         return open(descriptor, "rb", buffering=0)
     except BaseException:

@@ -18,6 +18,7 @@ MAY_IMPORT = {
 
 ROOMS = {
     "encode": [
+        ["platform"],
         ["_core", "cache", "errors", "options", "renamed", "spec", "texts", "unicode", "visible_text"],
         ["encoded", "pattern", "vocabulary"],
         ["encoding"],

@@ -32,9 +32,20 @@ def slow(tmp_path_factory):
     return f"--engine=replay:{path}"
 
 
+ONE_SOCKET = """\
+import sys
+from tokenweir.encode import platform
+platform.SPREADS_CONNECTIONS = False
+from tokenweir.cli import main
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+"""The program on a system that does not spread connections over the sockets of a port."""
+
+
 @contextmanager
-def server(*args):
-    command = [sys.executable, "-m", "tokenweir", "serve", "--port=0", "--workers=2", *args]
+def server(*args, program=("-m", "tokenweir")):
+    command = [sys.executable, *program, "serve", "--port=0", "--workers=2", *args]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TOKENWEIR")}
     with subprocess.Popen(command, env=kept, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
@@ -88,10 +99,14 @@ def start(websocket, **fields):
     return until(websocket, "response.created")["response"]["id"]
 
 
-@pytest.fixture(scope="module")
-def running(slow):
+@pytest.fixture(scope="module", params=["sockets", "one-socket"])
+def running(request, slow, tmp_path_factory):
     """A server that several tests ask, and that ends well after all of them."""
-    with server(slow) as (process, address):
+    program = ["-m", "tokenweir"]
+    if request.param == "one-socket":
+        program = [tmp_path_factory.mktemp("program") / "program.py"]
+        program[0].write_text(ONE_SOCKET)
+    with server(slow, program=program) as (process, address):
         yield process, address
         with_group(process, signal.SIGTERM)  # as a service manager does it; the parent sends word to all as well
         assert process.wait(30) == 0
@@ -193,3 +208,10 @@ def test_a_worker_that_dies_before_it_answers_ends_the_server(tmp_path):
     command = [sys.executable, str(program), "serve", "--port=0", "--workers=2", "--engine=ngram"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "if __name__ == '__main__':" in done.stderr
+
+
+def test_a_system_without_unix_sockets_refuses_workers_by_name(monkeypatch):
+    monkeypatch.setattr("tokenweir.cli.serve.HAS_WORKERS", False)
+    found = CliRunner().invoke(main, ["serve", "--port=0", "--workers=2", "--engine=ngram"])
+    assert found.exit_code == 2
+    assert "--workers 2 needs POSIX signals and unix sockets" in found.stderr

@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import termios
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokenweir.cli.terminal import controllable
+from tokenweir.encode.platform import keys_unseen
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
@@ -134,19 +134,12 @@ def _history(path: Path | None) -> History:
 @contextlib.contextmanager
 def keys_wait() -> Iterator[None]:
     """Keep what is typed during an answer for the next prompt, and off the screen; Ctrl-C and Ctrl-Z still act."""
-    try:
-        before = termios.tcgetattr(sys.stdin)
-    except (termios.error, ValueError, OSError):  # not a terminal
-        yield
-        return
-    quiet = [*before[:3], before[3] & ~(termios.ECHO | termios.ICANON), *before[4:]]
-    marks = controllable(sys.stdout)
-    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
-    if marks:
-        sys.stdout.write(_BRACKET_PASTES)
-    try:
-        yield
-    finally:
+    with keys_unseen() as unseen:
+        marks = unseen and controllable(sys.stdout)
         if marks:
-            sys.stdout.write(_DO_NOT)
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+            sys.stdout.write(_BRACKET_PASTES)
+        try:
+            yield
+        finally:
+            if marks:
+                sys.stdout.write(_DO_NOT)

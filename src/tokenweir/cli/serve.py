@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 import threading
 from contextlib import nullcontext
@@ -23,6 +22,7 @@ from tokenweir.cli.options import (
     template_option,
     tokenizer_option,
 )
+from tokenweir.encode.platform import END_SIGNALS, HAS_WORKERS
 from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
@@ -172,8 +172,10 @@ def serve(
     limits = _limits(limit)
     given = context.obj  # in a worker process: its place
     if workers > 1 and given is None:
-        if not hasattr(socket, "SO_REUSEPORT"):
-            raise click.UsageError("--workers: this system cannot share a port among processes")
+        if not HAS_WORKERS:
+            raise click.UsageError(
+                f"--workers {workers} needs POSIX signals and unix sockets; this system runs one worker"
+            )
         from tokenweir.cli.workers import run as run_workers
 
         sys.exit(run_workers(context.meta[ARGUMENTS], host=host, port=port, count=workers))
@@ -237,14 +239,13 @@ def serve(
 
 def _call_by_signal(end: Callable[[], None]) -> None:
     """Install handlers: the first SIGTERM or SIGINT calls a function, the second ends the process."""
-    signals = (signal.SIGTERM, signal.SIGINT)
 
     def stop(number: int, frame: FrameType | None) -> None:
-        for each in signals:  # the next signal ends the process without waiting for answers
+        for each in END_SIGNALS:  # the next signal ends the process without waiting for answers
             signal.signal(each, signal.SIG_DFL)
         end()
 
-    for number in signals:  # not the loop's handlers, which an engine that never awaits would block
+    for number in END_SIGNALS:  # not the loop's handlers, which an engine that never awaits would block
         signal.signal(number, stop)
 
 

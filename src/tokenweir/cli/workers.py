@@ -1,7 +1,8 @@
 """`tokenweir serve --workers N`: processes that serve at one address, kept running and replaced without a lost stream.
 
-Each worker has a listening socket of its own at the address, over which the system spreads new connections. The sockets
-belong to this process, so a connection that comes while a worker is being replaced waits for the next one.
+Each worker has a listening socket of its own at the address, over which the system spreads new connections; where it does
+not, all workers accept from one. The sockets belong to this process, so a connection that comes while a worker is being
+replaced waits for the next one.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokenweir.encode.platform import END_SIGNALS, SPREADS_CONNECTIONS
 from tokenweir.stream.serve.entry.server import listener_at
 from tokenweir.stream.serve.workers.peers import Place
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SIGNALS = (*END_SIGNALS, signal.SIGHUP)
 PAUSE = 1.0
 """Seconds before a worker that died is started again."""
 
@@ -93,7 +95,10 @@ def run(arguments: Sequence[str], *, host: str, port: int, count: int) -> int:
 
     """
     listeners = [listener_at(host, port, shared=True)]
-    listeners += [listener_at(host, listeners[0].getsockname()[1], shared=True) for _ in range(count - 1)]
+    if SPREADS_CONNECTIONS:
+        listeners += [listener_at(host, listeners[0].getsockname()[1], shared=True) for _ in range(count - 1)]
+    else:
+        listeners *= count
     with tempfile.TemporaryDirectory(prefix="tokenweir-") as folder:
         try:
             return asyncio.run(_Workers(arguments, listeners, Path(folder)).run())
@@ -167,7 +172,7 @@ class _Workers:
     async def run(self) -> int:
         """Start all processes, wait until all have ended, and return the exit code."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in END_SIGNALS:
             loop.add_signal_handler(number, self._stop)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to replace, and for Python's own helper
         about = None

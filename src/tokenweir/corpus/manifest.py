@@ -6,7 +6,6 @@ are renamed. A truncated line is ignored. A lock keeps other runs out of the fol
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 from tokenweir.corpus.inputs import Input, naming
 from tokenweir.corpus.shards import NAMES, TEMPORARY
 from tokenweir.encode.errors import CorpusError
+from tokenweir.encode.platform import lock_file
 
 NAME = "manifest.jsonl"
 
@@ -79,7 +79,7 @@ class Manifest:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock: IO[str] = open(folder / ".lock", "w")  # noqa: SIM115 - held as long as the run
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._lock)
         except OSError as error:
             self._lock.close()
             raise CorpusError(f"{folder}: another run is writing into it") from error

@@ -25,6 +25,7 @@ from tokenweir.corpus.shards import NAMES, WRITERS, Format
 from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import CorpusError
 from tokenweir.encode.options import EncodeOptions
+from tokenweir.encode.platform import usable_cores
 
 VERSION = 2
 """Version to increment with any change of the shards' bytes or of the cutting of inputs."""
@@ -113,7 +114,7 @@ def encode_files(
             return Progress(done, total, resumed, documents, tokens, len(shards), skipped)
 
         report(progress())
-        workers = min(len(left), workers or _cores())
+        workers = min(len(left), workers or usable_cores())
         with _shards(left, folder, encoder, format, workers) as shards:
             for part, shard in shards:
                 manifest.add(shard)
@@ -134,11 +135,6 @@ def _check_installed(paths: Sequence[Path], format: Format) -> None:
     if arrow_files:
         raise CorpusError("Parquet and Arrow files need pyarrow: pip install '.[arrow]'")
     raise CorpusError("the format parquet needs pyarrow: pip install '.[arrow]', or choose npy or megatron")
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _fingerprint(encoder: DocumentEncoder) -> str:

@@ -17,6 +17,7 @@ from typing import Unpack
 import uvicorn
 
 from tokenweir.encode.options import check_integers, check_options, check_texts
+from tokenweir.encode.platform import claim_port
 from tokenweir.stream.serve.entry.application import Application
 from tokenweir.stream.serve.entry.options import ServerOptions, resolve_options
 from tokenweir.stream.serve.entry.protocols import HttpProtocol, protocols
@@ -95,9 +96,7 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        claim_port(listener, shared=shared)
         listener.bind(address)
         listener.listen(BACKLOG)
     except UnicodeError as error:  # a name that IDNA cannot encode

@@ -1,0 +1,102 @@
+"""Differences between operating systems; no other module asks for the system.
+
+Linux has everything. macOS spreads no connections over the sockets of one port. Windows has neither `fork` nor unix
+sockets nor a terminal by `termios`, and locks files in another way.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+    import termios
+
+HAS_WORKERS = sys.platform != "win32"
+"""Whether several processes can serve one port: by signals, unix sockets and sockets that processes share."""
+
+SPREADS_CONNECTIONS = sys.platform.startswith("linux")
+"""Whether the system spreads connections over the sockets of one port. With SO_REUSEPORT on macOS, one gets all."""
+
+END_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""Signals that end a server. Windows sends SIGINT alone."""
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def open_unfollowed(path: str | os.PathLike[str]) -> int:
+    """Open a file for reading, neither through a link nor waiting for the writer of a pipe, and return its descriptor."""
+    names = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_BINARY")  # Windows has the last one alone
+    return os.open(path, sum((getattr(os, name, 0) for name in names), os.O_RDONLY))
+
+
+def is_own_file(state: os.stat_result) -> bool:
+    """Return whether this user owns a regular file that no other user may write.
+
+    Windows has access lists instead of these bits: there, a file in the user's own folder counts as the user's.
+    """
+    if not stat.S_ISREG(state.st_mode):
+        return False
+    return sys.platform == "win32" or (state.st_uid == os.geteuid() and not state.st_mode & 0o022)
+
+
+def lock_file(file: IO[str]) -> None:
+    """Lock a file until it is closed, and do not wait.
+
+    Raises:
+        OSError: Another process has it locked.
+
+    """
+    if sys.platform == "win32":
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def claim_port(listener: socket.socket, *, shared: bool) -> None:
+    """Set the options of a socket that is about to be bound to a port.
+
+    Args:
+        listener: The socket.
+        shared: Whether other sockets of this user may have the same port.
+
+    """
+    if sys.platform == "win32":  # SO_REUSEADDR would let other programs take the port over
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        return
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared and SPREADS_CONNECTIONS:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+@contextmanager
+def keys_unseen() -> Iterator[bool]:
+    """Keep typed keys for the next reader and off the screen; Ctrl-C and Ctrl-Z still act. Yields False if it cannot be."""
+    if sys.platform == "win32":
+        yield False
+        return
+    try:
+        before = termios.tcgetattr(sys.stdin)
+    except (termios.error, ValueError, OSError):  # not a terminal
+        yield False
+        return
+    quiet = [*before[:3], before[3] & ~(termios.ECHO | termios.ICANON), *before[4:]]
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
+    try:
+        yield True
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

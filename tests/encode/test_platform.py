@@ -1,0 +1,75 @@
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from tokenweir.encode import platform
+
+
+def test_cores_are_those_that_the_process_may_use():
+    assert 1 <= platform.usable_cores() <= os.cpu_count()
+
+
+def test_systems_without_affinity_count_all_cores(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert platform.usable_cores() == os.cpu_count()
+
+
+def test_a_link_is_not_followed(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with pytest.raises(OSError):
+        platform.open_unfollowed(tmp_path / "link")
+
+
+def test_a_pipe_without_a_writer_opens_at_once_and_is_no_own_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    descriptor = platform.open_unfollowed(tmp_path / "pipe")
+    try:
+        assert not platform.is_own_file(os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize(("mode", "own"), [(0o600, True), (0o644, True), (0o664, False), (0o646, False)])
+def test_a_file_that_others_may_write_is_not_ones_own(tmp_path, mode, own):
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(mode)
+    assert platform.is_own_file(path.stat()) is own
+
+
+def test_a_locked_file_is_locked_for_other_processes_until_it_is_closed(tmp_path):
+    def try_elsewhere():
+        program = "import sys; from tokenweir.encode.platform import lock_file; lock_file(open(sys.argv[1], 'w'))"
+        command = [sys.executable, "-c", program, tmp_path / "lock"]
+        return subprocess.run(command, capture_output=True, check=False).returncode
+
+    with open(tmp_path / "lock", "w") as file:
+        platform.lock_file(file)
+        assert try_elsewhere() == 1
+    assert try_elsewhere() == 0
+
+
+@pytest.mark.parametrize("spreads", [True, False])
+def test_a_port_is_shared_only_where_connections_are_spread(monkeypatch, spreads):
+    monkeypatch.setattr(platform, "SPREADS_CONNECTIONS", spreads)
+    with socket.socket() as first, socket.socket() as second:
+        for listener in (first, second):
+            platform.claim_port(listener, shared=True)
+        first.bind(("127.0.0.1", 0))
+        first.listen()
+        if spreads:
+            second.bind(first.getsockname())
+        else:
+            with pytest.raises(OSError):
+                second.bind(first.getsockname())
+
+
+def test_keys_are_seen_where_there_is_no_terminal(monkeypatch, tmp_path):
+    with open(tmp_path / "input", "w+") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        with platform.keys_unseen() as unseen:
+            assert unseen is False
