@@ -223,7 +223,6 @@ class Metrics:
             "incoming_bytes": ("Bytes of requests that are arriving.", self.incoming_bytes),
             "outgoing_bytes": ("Bytes of answers that wait for slow readers.", self.outgoing_bytes),
             "abandoned_engines": ("Engines that go on although their answers have ended.", self.abandoned_engines),
-            "stored_bytes": ("Memory of stored and live conversations, in the budget.", self.stored_bytes),
             "stored_bytes": ("Memory of conversations and cached prompts, in the budget.", self.stored_bytes),
         }
         for key, (text, value) in gauges.items():
