@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from splitting import cut, run, told
 
+from tokenweir import ChatDecoder, ReasoningDelta, TextDelta, Tokenizer
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.tools import tool_style_of
 
+TOK = Tokenizer.default()
 PARAMETERS = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "tags": {"type": "array"}, "d": {"type": "object"}},
@@ -208,6 +210,34 @@ def test_a_block_of_code_hides_tags_of_thinking():
 def test_blocks_of_code_do_not_depend_on_the_cutting(parts):
     text = "".join(parts)
     assert run(splitter("hermes", "think"), list(text)) == run(splitter("hermes", "think"), [text])
+
+
+FENCED = [
+    "`",
+    "```",
+    "```py\n",
+    "\n",
+    "\n```\n",
+    " ",
+    "\u3000",
+    "words in a row ",
+    "<think>",
+    "\n<think>",
+    "</think>",
+    "<tool_call>",
+]
+
+
+@given(st.lists(st.sampled_from(FENCED), max_size=14), st.sampled_from([None, "hermes"]))
+def test_blocks_of_code_are_the_same_on_the_fast_path(parts, calls):
+    """The core passes text without markup by itself, and must stop where a code block may begin or end."""
+    text = "".join(parts)
+    decoder = ChatDecoder(TOK, reasoning="think", tool_style=calls, tools=TOOLS)
+    deltas = [delta for token_id in TOK.encode(text) for delta in decoder.feed([token_id])] + decoder.finish()
+    styles = Styles(style_of("think"), tool_style_of(calls) if calls else None)
+    expected = told(run(make_splitter(styles, TOOLS), [text]))
+    assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == expected["answer"]
+    assert "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta)) == expected["thinking"]
 
 
 def test_code_in_brackets_is_no_call_unless_it_names_a_tool():
