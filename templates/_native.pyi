@@ -127,6 +127,20 @@ class Messages:
 
         """
 
+    @staticmethod
+    def from_chat_json(json: bytes, most_items: int) -> Messages | None:
+        """Read the messages of a Chat Completions request, as `chat_messages` of the server gives them to templates.
+
+        Args:
+            json: The JSON of the list.
+            most_items: Most messages, content parts and calls.
+
+        Returns:
+            The messages; None if they are not plain: not as they should be, too many, or with parts that are not text. The
+            server's own reader looks at them then.
+
+        """
+
     def check(self, roles: AbstractSet[str]) -> None:
         """Check the roles, contents and calls.
 

@@ -18,7 +18,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates._native import MessageForm, Template
 from tokenweir.templates.capabilities import ArgumentForm, TemplateCapabilities
 from tokenweir.templates.continuation import TAG, cut_at_tag
-from tokenweir.templates.files import read_template_files
+from tokenweir.templates.files import prompt_program, read_template_files
 from tokenweir.templates.messages import ROLES, Messages
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.grammars import ToolStyle
@@ -153,6 +153,10 @@ class ChatTemplate:
 
         """
         files = read_template_files(Path(path))
+        if not files.templates and (program := prompt_program(Path(path))) is not None:
+            raise TemplateError(
+                f"{path} has no chat template: its prompts are written by the program {program}, and no code of models is run"
+            )
         return cls(
             _choose(files.templates, name, str(path)),
             name=name,

@@ -20,6 +20,7 @@ from tokenweir.stream.decode.parsers.detection import read_prompt
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
+from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.shown import style_of_answer
@@ -89,6 +90,8 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
     def is_short(self) -> bool:
         """Whether rendering and encoding take less time than handing them to a thread."""
         messages = self.messages
+        if isinstance(messages, Messages) and messages.text_size > SHORT_PROMPT:
+            return False
         return not self.tools and isinstance(messages, Sequence) and sum(map(_length, messages)) <= SHORT_PROMPT
 
     def render(self) -> Prompt:

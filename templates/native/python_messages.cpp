@@ -1,4 +1,5 @@
 // The classes Messages and MessageForm of the compiled module, and `Template.render_chat`.
+#include "chat_messages.h"
 #include "message_checks.h"
 #include "message_forms.h"
 #include "messages.h"
@@ -29,6 +30,20 @@ PyMessages from_json(const nb::bytes& json) {
     read->read_json({json.c_str(), json.size()});
   });
   return {std::move(read), nullptr, json, nb::object()};
+}
+
+// None if the server's own reader must look at the messages.
+nb::object from_chat_json(const nb::bytes& json, uint64_t most_items) {
+  auto read = std::make_shared<Messages>();
+  try {
+    nb::gil_scoped_release unlocked;
+    read->read_json({json.c_str(), json.size()});
+    if (!read->size() || count_chat_items(*read) > most_items || !shape_chat_messages(*read)) read.reset();
+  } catch (const Error&) {
+    return nb::none();
+  }
+  if (!read) return nb::none();
+  return nb::cast(PyMessages{std::move(read), nullptr, json, nb::object()});
 }
 
 nb::object object_of(const Value& value) {
@@ -144,6 +159,7 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
   nb::class_<PyMessages>(m, "Messages")
       .def("__init__", [](PyMessages* self, nb::handle messages) { read_objects(*self, messages); }, nb::arg("messages"))
       .def_static("from_json", &from_json, nb::arg("json"))
+      .def_static("from_chat_json", &from_chat_json, nb::arg("json"), nb::arg("most_items"))
       .def("__len__", [](const PyMessages& self) { return self.messages->size(); })
       .def("__getitem__", &item, nb::arg("index"))
       .def("__iter__", [](const nb::object& self) { return nb::steal(PySeqIter_New(self.ptr())); })

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from chat_program import environment
@@ -90,6 +91,22 @@ def test_what_is_not_the_templates_own_variable(name):
 
 ODD = "a\x1b[2J\nb"
 ODD_MESSAGES = [{"role": "user", "content": ODD}, {"role": "user", "content": "\u202ec", "\x1b[1m": "key"}]
+
+
+def test_history_thinking():
+    messages = [*MESSAGES, {"role": "assistant", "content": "<think>hm</think>Hi"}, *MESSAGES]
+    source = "{% for m in messages %}{{ m.content }}{% endfor %}<think>"
+    with CliRunner().isolated_filesystem():
+        Path("t.jinja").write_text(source)
+        segments = [
+            [part["text"] for part in json.loads(run("--json", "--template", "t.jinja", *flag, stdin=messages).stdout)["segments"]]
+            for flag in ((), ("--history-thinking", "control"), ("--history-thinking", "text"))
+        ]
+    assert segments[0] == segments[1]
+    assert "<think>" in segments[0][:-1]
+    assert "<think>" not in segments[2][:-1]
+    assert run("--history-thinking", "no", stdin=messages).exit_code == 2
+    assert "history_thinking is not a variable" in run("--template-kwarg", "history_thinking=text", stdin=messages).stderr
 
 
 def test_origins_in_lines():

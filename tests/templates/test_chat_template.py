@@ -578,6 +578,17 @@ def test_from_a_folder_whose_tokenizer_is_a_gguf_file(tmp_path, gguf):
     assert template.control_tokens == ("<unk>", "<s>", "</s>")
 
 
+@pytest.mark.parametrize("program", ["encoding/encoding_dsv32.py", "encoding_k3.py"])
+def test_a_folder_whose_prompts_a_program_writes(tmp_path, program):
+    (tmp_path / "encoding").mkdir()
+    (tmp_path / program).write_text("raise SystemExit")
+    (tmp_path / "encoding" / "test_encoding.py").write_text("")
+    with pytest.raises(TemplateError, match=f"has no chat template: its prompts are written by the program {program}, and no"):
+        ChatTemplate.from_file(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text("x")
+    assert ChatTemplate.from_file(tmp_path).render(HI).text == "x"
+
+
 def test_what_cannot_be_loaded(tmp_path):
     with pytest.raises(TemplateError, match="has no chat template$"):
         ChatTemplate.from_file(tmp_path)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tokenweir.stream.serve.wire.messages import ChatMessage
+from tokenweir.templates.messages import Messages
 
 MESSAGE_COST = 256
 """Fixed cost of a message or a call: a step of the template's loop."""
@@ -27,6 +28,8 @@ def render_cost(
 
     """
     cost = VARIABLE_COST * sum(len(msgspec.json.encode(given)) for given in (tools, variables) if given)
+    if isinstance(messages, Messages):
+        return cost + MESSAGE_COST * len(messages) + messages.text_size
     for message in messages:
         cost += MESSAGE_COST + len(message["content"]) + len(message.get("reasoning_content", ""))
         for call in message.get("tool_calls", ()):

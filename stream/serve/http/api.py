@@ -21,9 +21,9 @@ from tokenweir.stream.events.merge import merge, size_of
 from tokenweir.stream.serve.answers.generation import Generation
 from tokenweir.stream.serve.answers.job import Job, chat_job, compact_job, completion_job
 from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
-from tokenweir.stream.serve.http.exchange import DONE, EventStream, read_object, while_connected
+from tokenweir.stream.serve.http.exchange import DONE, EventStream, read_json, read_object, while_connected
 from tokenweir.stream.serve.http.replies import check_copies, reply_with
-from tokenweir.stream.serve.wire.chat import parse_chat
+from tokenweir.stream.serve.wire.chat import parse_chat_json
 from tokenweir.stream.serve.wire.chat_answers import ChatAnswer, sse
 from tokenweir.stream.serve.wire.compaction import compacted
 from tokenweir.stream.serve.wire.completions import CompletionAnswer, parse_completion
@@ -61,7 +61,7 @@ class Api:
     async def chat_completions(self, request: Request) -> Response:
         """`POST /v1/chat/completions`."""
         service = self._service
-        asked = parse_chat(await read_object(request, self._service), max_items=self._limits.max_items)
+        asked = parse_chat_json(await read_json(request, self._service), max_items=self._limits.max_items)
         model = service.model(asked.model)
         field, limit = asked.limit
         service.check_max_tokens(limit, field)

@@ -66,10 +66,10 @@ async def read_body(request: Request, service: Service, connection: Connection |
     return b"".join(chunks)
 
 
-async def read_object(request: Request, service: Service) -> dict[str, Any]:
-    """Read the body of a request, a JSON object; raises as `read_body` and `parse_object`.
+async def read_json(request: Request, service: Service) -> bytes:
+    """Read the body of a request when its turn to be parsed has come; raises as `read_body`.
 
-    Its bytes count as arriving until its turn has come.
+    Its bytes count as arriving until then.
     """
     connection: Connection | None = request.scope.get("extensions", {}).get("tokenweir.connection")
     try:
@@ -78,10 +78,15 @@ async def read_object(request: Request, service: Service) -> dict[str, Any]:
             await service.turns.take(len(body))
         else:
             await while_connected(request, service.turns.take(len(body)))
+        return body
     finally:
         if connection is not None:
             connection.arrive(0)
-    return parse_object(body)
+
+
+async def read_object(request: Request, service: Service) -> dict[str, Any]:
+    """Read the body of a request, a JSON object; raises as `read_body` and `parse_object`."""
+    return parse_object(await read_json(request, service))
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:

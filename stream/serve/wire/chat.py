@@ -8,24 +8,31 @@ have for sampling are known under the same names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from tokenweir.stream.decode.options import OutputOptions
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.chat_messages import chat_messages
-from tokenweir.stream.serve.wire.checking import convert, count_items, offered_fields
+from tokenweir.stream.serve.wire.checking import LONG, convert, count_items, offered_fields, parse_object
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.stream.serve.wire.requests import Stop, effort_kwargs
+from tokenweir.templates.messages import Messages
 
 _ID = re.compile("[0-9]{1,10}")
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 MOST_BIASES = 1024
 """Entries of `logit_bias`: as many as vLLM's sampler has room for. One for each token of a vocabulary would keep the event
 loop for a tenth of a second."""
+
+
+UNREAD = msgspec.Raw(b'[{"role":"user","content":""}]')
+"""Messages in place of those that are not read."""
 
 
 class StreamOptions(Struct, frozen=True):
@@ -171,9 +178,9 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
         """Return the engine's parameters; raises as `common_sampling`."""
         return self.common_sampling(self.limit[1], self.response_format.schema() if self.response_format else None)
 
-    def conversation(self) -> list[ChatMessage]:
+    def conversation(self) -> Sequence[ChatMessage]:
         """Return the messages for a template; raises as `chat_messages`."""
-        return chat_messages(self.messages)
+        return self.messages if isinstance(self.messages, Messages) else chat_messages(self.messages)
 
     def definitions(self) -> list[dict[str, Any]] | None:
         """Return the tools as chat templates take them; None without tools."""
@@ -228,6 +235,37 @@ def parse_body(body: dict[str, Any], struct: type[Any], *, max_items: int, count
     count_items(body, counted, max_items)
     kept = offered_fields(body, struct, ignored=IGNORED, neutral=NEUTRAL)
     return convert(kept, struct)
+
+
+def parse_chat_json(data: bytes, *, max_items: int = 2048) -> ChatRequest:
+    """Return the body of `POST /v1/chat/completions`, checked.
+
+    The messages of a long body are read without an object of Python for each value, if nothing about them is special.
+
+    Raises:
+        RequestError: As `parse_object` and `parse_body`.
+
+    """
+    if len(data) < LONG or (read := _read_messages(data, max_items)) is None:
+        return parse_chat(parse_object(data), max_items=max_items)
+    rest, messages = read
+    request = parse_chat(parse_object(rest), max_items=max_items)
+    return replace(request, messages=messages)
+
+
+def _read_messages(data: bytes, max_items: int) -> tuple[bytes, Messages] | None:
+    """Return a body with a short conversation in place of its messages, and these; None if they are not plain."""
+    try:
+        fields = _fields.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if (given := fields.get("messages")) is None or (messages := Messages.from_chat_json(bytes(given), max_items)) is None:
+        return None
+    fields["messages"] = UNREAD
+    return msgspec.json.encode(fields), messages
+
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def parse_chat(body: dict[str, Any], *, max_items: int = 2048) -> ChatRequest:

@@ -1,4 +1,4 @@
-"""Filters and tests that nobody has: refused at load where transformers refuses them, else where they are reached."""
+"""Unknown filters and tests: refused at load where transformers refuses them, otherwise where they are reached."""
 
 from __future__ import annotations
 
