@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 from chat_program import environment
@@ -93,20 +92,23 @@ ODD = "a\x1b[2J\nb"
 ODD_MESSAGES = [{"role": "user", "content": ODD}, {"role": "user", "content": "\u202ec", "\x1b[1m": "key"}]
 
 
-def test_history_thinking():
+def test_history_thinking(tmp_path):
     messages = [*MESSAGES, {"role": "assistant", "content": "<think>hm</think>Hi"}, *MESSAGES]
-    source = "{% for m in messages %}{{ m.content }}{% endfor %}<think>"
-    with CliRunner().isolated_filesystem():
-        Path("t.jinja").write_text(source)
-        segments = [
-            [part["text"] for part in json.loads(run("--json", "--template", "t.jinja", *flag, stdin=messages).stdout)["segments"]]
-            for flag in ((), ("--history-thinking", "control"), ("--history-thinking", "text"))
-        ]
+    path = tmp_path / "t.jinja"
+    path.write_text("{% for m in messages %}{{ m.content }}{% endfor %}<think>")
+
+    def shown(*flags):
+        prompt = json.loads(run("--json", "--template", str(path), *flags, stdin=messages).stdout)
+        return [part["text"] for part in prompt["segments"]]
+
+    segments = [shown(), shown("--history-thinking", "control"), shown("--history-thinking", "text")]
     assert segments[0] == segments[1]
     assert "<think>" in segments[0][:-1]
     assert "<think>" not in segments[2][:-1]
     assert run("--history-thinking", "no", stdin=messages).exit_code == 2
-    assert "history_thinking is not a variable" in run("--template-kwarg", "history_thinking=text", stdin=messages).stderr
+    assert (
+        "history_thinking is not a variable" in run("--template-kwarg", "history_thinking=text", stdin=messages).stderr
+    )
 
 
 def test_origins_in_lines():
@@ -149,5 +151,5 @@ def test_what_the_template_left_out_is_told(tmp_path):
     assert many.endswith('messages[4]["x␛[2J"] and 2 more\n')
     thinking = {"role": "assistant", "content": "x", "reasoning": "hm"}
     told = run("--template", str(path), stdin=[thinking, *MESSAGES]).stderr
-    assert told == "tokenweir: the template left out messages[0].content, messages[0].reasoning_content\n"
+    assert told == "tokenweir: the template left out messages[0].content, messages[0].reasoning\n"
     assert run(stdin=MESSAGES).stderr == ""

@@ -583,7 +583,9 @@ def test_a_folder_whose_prompts_a_program_writes(tmp_path, program):
     (tmp_path / "encoding").mkdir()
     (tmp_path / program).write_text("raise SystemExit")
     (tmp_path / "encoding" / "test_encoding.py").write_text("")
-    with pytest.raises(TemplateError, match=f"has no chat template: its prompts are written by the program {program}, and no"):
+    with pytest.raises(
+        TemplateError, match=f"has no chat template: its prompts are written by the program {program}, and no"
+    ):
         ChatTemplate.from_file(tmp_path)
     (tmp_path / "chat_template.jinja").write_text("x")
     assert ChatTemplate.from_file(tmp_path).render(HI).text == "x"

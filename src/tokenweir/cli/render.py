@@ -25,7 +25,17 @@ from tokenweir.cli.token_view import one_line
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.visible_text import visible
 
-RENDER_ARGUMENTS = ("messages", "tools", "documents", "add_generation_prompt", "continue_final_message")
+if TYPE_CHECKING:
+    from tokenweir.templates.chat_template import HistoryThinking
+
+RENDER_ARGUMENTS = (
+    "messages",
+    "tools",
+    "documents",
+    "add_generation_prompt",
+    "continue_final_message",
+    "history_thinking",
+)
 """Names of arguments of `ChatTemplate.render`."""
 MOST_PATHS = 10
 """Paths in a warning."""

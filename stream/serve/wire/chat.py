@@ -259,7 +259,9 @@ def _read_messages(data: bytes, max_items: int) -> tuple[bytes, Messages] | None
         fields = _fields.decode(data)
     except (msgspec.DecodeError, RecursionError):
         return None
-    if (given := fields.get("messages")) is None or (messages := Messages.from_chat_json(bytes(given), max_items)) is None:
+    if (given := fields.get("messages")) is None or (
+        messages := Messages.from_chat_json(bytes(given), max_items)
+    ) is None:
         return None
     fields["messages"] = UNREAD
     return msgspec.json.encode(fields), messages

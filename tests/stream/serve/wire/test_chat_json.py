@@ -82,10 +82,26 @@ def test_plain_messages_are_those_of_chat_messages(conversation):
     assert (None if read is None else list(read)) == wanted
 
 
-FIELDS = (
-    "role content name tool_calls tool_call_id reasoning_content reasoning refusal annotations audio function_call other "
-    "id function type index arguments text"
-).split()
+FIELDS = [
+    "role",
+    "content",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "annotations",
+    "audio",
+    "function_call",
+    "other",
+    "id",
+    "function",
+    "type",
+    "index",
+    "arguments",
+    "text",
+]
 
 
 @st.composite
@@ -130,7 +146,10 @@ def test_a_long_body():
     plain = parse_chat(parse_object(body(max_tokens=5, tools=[], temperature=0.5)))
     assert list(asked.conversation()) == plain.conversation()
     assert (asked.model, asked.max_tokens, asked.temperature) == ("m", 5, 0.5)
-    assert ChatTemplate("{{ messages }}").render(asked.conversation()).text == ChatTemplate("{{ messages }}").render(plain.conversation()).text
+    assert (
+        ChatTemplate("{{ messages }}").render(asked.conversation()).text
+        == ChatTemplate("{{ messages }}").render(plain.conversation()).text
+    )
 
 
 def test_a_short_body_is_read_as_ever():
