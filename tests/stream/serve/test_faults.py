@@ -124,12 +124,15 @@ async def test_abandoned_engines_are_bounded():
     engine = Clinging()
     limits = Limits(abandon_timeout=0.2, drain_timeout=0.2, max_generations_per_client=2)
     async with serving(engine, limits=limits) as server, client_of(server) as client:
-        for _ in range(2):
-            await client.completions.create(model="default", prompt="hi", max_tokens=3)
-        with pytest.raises(openai.RateLimitError, match="you have 2 answers at once"):
-            await client.with_options(max_retries=0).completions.create(model="default", prompt="hi", max_tokens=3)
-        engine.let_go.set()
-        await eventually(lambda: abandoned() == 0)
+        try:
+            for _ in range(2):
+                await client.completions.create(model="default", prompt="hi", max_tokens=3)
+            await eventually(lambda: abandoned() == 2)
+            with pytest.raises(openai.RateLimitError, match="you have 2 answers at once"):
+                await client.with_options(max_retries=0).completions.create(model="default", prompt="hi", max_tokens=3)
+        finally:
+            engine.let_go.set()
+        await eventually(lambda: server._app.service.admission.generations == 0)
         await client.completions.create(model="default", prompt="hi", max_tokens=3)
 
 
