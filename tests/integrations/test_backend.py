@@ -150,6 +150,8 @@ def test_the_rest_of_the_interface_is_the_original(both):
     for pair in (True, False):
         assert ours.num_special_tokens_to_add(pair) == theirs.num_special_tokens_to_add(pair)
     assert set(dir(theirs)) <= set(dir(ours))
+    assert (repr(ours), str(ours)) == (repr(theirs), str(theirs))
+    assert isinstance(ours.encode("a"), tokenizers.Encoding)
     assert type(ours.model) is type(theirs.model)
 
 

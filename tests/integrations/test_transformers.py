@@ -10,7 +10,7 @@ import pytest
 
 import tokenweir
 from tokenweir import integrations
-from tokenweir.integrations.backend import Backend, Original
+from tokenweir.integrations.backend import Backend, Original, is_backend
 
 transformers = pytest.importorskip("transformers")
 
@@ -136,6 +136,20 @@ def test_tokenizers_from_before_the_patch_are_faster_too(data):
     assert tokenizer(TEXTS)["input_ids"] == ids
 
 
+def test_pickles_under_the_patch_are_read_with_and_without_it(pair, data):
+    from tokenizers import Tokenizer
+
+    original = Tokenizer.from_file(str(data("tokenizers/bert-base-uncased/tokenizer.json")))
+    ids = pair[1](TEXTS)["input_ids"]
+    with tokenweir.patch_transformers():
+        pickles = [pickle.dumps(each) for each in (pair[0], original, Tokenizer.from_str(original.to_str()))]
+        within = [pickle.loads(each) for each in pickles]
+    for one, raw, made in (within, [pickle.loads(each) for each in pickles]):
+        assert one(TEXTS)["input_ids"] == ids
+        assert type(raw) is Original and is_backend(made)
+        assert raw.encode("a b").ids == made.encode("a b").ids == original.encode("a b").ids
+
+
 def test_the_patch_is_undone():
     import tokenizers
     import tokenizers.decoders
@@ -171,7 +185,7 @@ def test_tokenizers_own_classes_under_the_patch(data, patched):
         Tokenizer.from_str(path.read_text("utf-8")),
         Tokenizer.from_buffer(path.read_bytes()),
     ):
-        assert type(made) is Backend and isinstance(made, Tokenizer)
+        assert type(made) is Tokenizer and isinstance(made, Tokenizer) and is_backend(made)
     assert isinstance(Original(models.BPE()), Tokenizer) and not isinstance("x", Tokenizer)
     assert Tokenizer(models.BPE()).get_vocab_size() == 0
     ids = made.encode("naïve 日本語").ids

@@ -27,8 +27,10 @@ def folder(name: str) -> str:
     return str(DATA / FOLDERS[name]) if name in FOLDERS else name
 
 
-def hub_file(made: Path, filename: str) -> str:
-    """A stand-in for a file of HuggingFace's repository of test data."""
+def hub_file(made: Path, repository: str, filename: str) -> str:
+    """A stand-in for a model's tokenizer.json, or for a file of HuggingFace's repository of test data."""
+    if filename == "tokenizer.json":
+        return str(DATA / FOLDERS[repository] / filename)
     path = made / filename
     if not path.exists():
         model = {"bert": "bert-base-uncased", "roberta": "gpt2"}[filename.partition("-")[0]]
@@ -71,7 +73,7 @@ def pytest_configure(config: Any) -> None:
     import transformers
 
     made = Path(os.environ["TOKENWEIR_PEERS_TMP"])
-    huggingface_hub.hf_hub_download = lambda repo_id, filename, **options: hub_file(made, filename)
+    huggingface_hub.hf_hub_download = lambda repo_id, filename, **options: hub_file(made, repo_id, filename)
     from_pretrained = transformers.AutoTokenizer.from_pretrained
     transformers.AutoTokenizer.from_pretrained = lambda name, *args, **options: from_pretrained(
         folder(str(name)), *args, **options

@@ -51,7 +51,14 @@ SUITES = {
     "transformers": Suite("transformers", ".", (DRIVER,)),
 }
 
-LISTED: dict[str, str] = {}
+LISTED = {
+    "tests.bindings.test_tokenizer.TestTokenizer::test_decode_stream_fallback": (
+        "the first step repeats a character that the prompt's ids have begun; ours gives the new character only"
+    ),
+    "tests.bindings.test_tokenizer.TestTokenizer::test_multiprocessing_with_parallelism": (
+        "expects that a fork hangs with parallelism; ours does not"
+    ),
+}
 """Tests that pass without the patch and fail with it, and why that is right."""
 
 

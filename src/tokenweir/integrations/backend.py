@@ -10,7 +10,6 @@ import asyncio
 import copy
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
 import tokenizers
@@ -71,9 +70,8 @@ class Backend:
 
     _original: Any
     _name: str
-    _lock: RLock
-    _built: _Built | None
-    _refused: str | None
+    _version: object
+    _made: tuple[object, _Built | str]
     _handed_out: list[tuple[Any, object]]
     _truncation: dict[str, Any] | None
     _padding: dict[str, Any] | None
@@ -81,11 +79,11 @@ class Backend:
 
     def __init__(self, original: Any, *, name: str = "") -> None:
         """Take a `tokenizers.Tokenizer`, or a model to make one of; `name` is for `report()`."""
-        if isinstance(original, Backend):
+        if is_backend(original):
             original = original._original
         if type(original) is not Original:
             original = Original(original)
-        self._set(_original=original, _name=name, _lock=RLock(), _handed_out=[])
+        self._set(_original=original, _name=name, _handed_out=[], _made=(None, ""))
         self._forget()
 
     @classmethod
@@ -100,49 +98,50 @@ class Backend:
     # -- the state of the original -------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
-        """Drop what was built, because the original has changed."""
+        """Invalidate what was built, because the original has changed."""
         original = self._original
-        with self._lock:
-            self._set(
-                _built=None,
-                _refused=None,
-                _handed_out=[(component, _state_of(component)) for component, _ in self._handed_out],
-                _truncation=original.truncation,
-                _padding=original.padding,
-                _encode_special_tokens=original.encode_special_tokens,
-            )
+        self._set(
+            _version=object(),
+            _handed_out=[(component, _state_of(component)) for component, _ in self._handed_out],
+            _truncation=original.truncation,
+            _padding=original.padding,
+            _encode_special_tokens=original.encode_special_tokens,
+        )
 
     def _state(self) -> _Built:
         """Return tokenweir's tokenizer of the original as it is now.
+
+        Threads that come at once may build it twice. What a thread builds counts only for the version that it began with, so
+        there is no lock, which a fork could leave locked.
 
         Raises:
             Elsewhere: tokenweir does not reproduce this tokenizer, or this setting of it.
 
         """
-        with self._lock:
-            if self._handed_out and self._changed_in_place():
-                self._forget()
-            if self._refused is None and self._built is None:
-                self._build()
-            if self._encode_special_tokens:
-                raise Elsewhere("encode_special_tokens")
-            if self._refused is not None:
-                raise Elsewhere(self._refused)
-            assert self._built is not None
-            return self._built
+        if self._handed_out and self._changed_in_place():
+            self._forget()
+        if self._encode_special_tokens:
+            raise Elsewhere("encode_special_tokens")
+        version, built = self._made
+        if version is not self._version:
+            version = self._version
+            built = self._build()
+            self._set(_made=(version, built))
+        if isinstance(built, str):
+            raise Elsewhere(built)
+        return built
 
-    def _build(self) -> None:
+    def _build(self) -> _Built | str:
+        """Build tokenweir's tokenizer of the original; return the reason if it is not reproduced exactly."""
         try:
             tokenizer = Tokenizer.from_bytes(self._original.to_str().encode(), "huggingface")
         except (UnsupportedTokenizerError, TokenizerFileError) as error:
-            self._set(_refused=str(error))
-            return
+            return str(error)
         # The original may have ids that its JSON does not lead to.
         live = {token.content: i for i, token in self._original.get_added_tokens_decoder().items()}
         if live != {token.content: token.id for token in tokenizer.added_tokens}:
-            self._set(_refused="added tokens with ids that its JSON does not give")
-            return
-        self._set(_built=_Built(tokenizer, *sequence_encoder_of(tokenizer)))
+            return "added tokens with ids that its JSON does not give"
+        return _Built(tokenizer, *sequence_encoder_of(tokenizer))
 
     def _changed_in_place(self) -> bool:
         """Whether a component that a caller holds, or held until now, has changed."""
@@ -157,8 +156,7 @@ class Backend:
         found = getattr(original, name)
         if name in COMPONENTS:
             if found is not None:
-                with self._lock:
-                    self._handed_out.append((found, _state_of(found)))
+                self._handed_out.append((found, _state_of(found)))
             return found
         if name in READ_ONLY or not callable(found):
             return found
@@ -327,7 +325,7 @@ class Backend:
             self._pad([found])
             return found
 
-        if isinstance(encoding, Encoding):
+        if type(encoding) is Encoding:
             return run(self._state())
         return self._original.post_process(encoding, pair, add_special_tokens)
 
@@ -406,18 +404,23 @@ class Backend:
         return self.__deepcopy__({})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Backend:
-        copied = Backend(copy.deepcopy(self._original, memo), name=self._name)
+        copied = type(self)(copy.deepcopy(self._original, memo), name=self._name)
         copied._original.encode_special_tokens = self._encode_special_tokens
         copied._set(_encode_special_tokens=self._encode_special_tokens)
         if not self._handed_out:
-            copied._set(_built=self._built, _refused=self._refused)
+            version, built = self._made
+            if version is self._version:
+                copied._set(_made=(copied._version, built))
         return copied
 
     def __reduce__(self) -> tuple[Callable[..., Backend], tuple[Any, ...]]:
-        return _restored, (self._original, self._name)
+        return _restored, (type(self), self._original.__getstate__(), self._name)
 
     def __repr__(self) -> str:
         return repr(self._original)
+
+    def __str__(self) -> str:
+        return str(self._original)
 
 
 class _FaceType(type):
@@ -430,35 +433,49 @@ class _FaceType(type):
         return issubclass(subclass, Original | Backend)
 
 
-class TokenizerFace(metaclass=_FaceType):
-    """`tokenizers.Tokenizer` under the patch: the same constructors, which give a `Backend`."""
+class TokenizerFace(Backend, metaclass=_FaceType):
+    """`tokenizers.Tokenizer` under the patch: backends with its constructors."""
 
-    def __new__(cls, model: Any) -> Any:
-        return Backend(Original(model))
-
-    @staticmethod
-    def from_file(path: Any) -> Backend:
+    @classmethod
+    def from_file(cls, path: Any) -> TokenizerFace:
         """Read a tokenizer.json."""
-        return Backend(Original.from_file(path))
+        return cls(Original.from_file(path))
 
-    @staticmethod
-    def from_str(json: Any) -> Backend:
+    @classmethod
+    def from_str(cls, json: Any) -> TokenizerFace:
         """Read the text of a tokenizer.json."""
-        return Backend(Original.from_str(json))
+        return cls(Original.from_str(json))
 
-    @staticmethod
-    def from_buffer(buffer: Any) -> Backend:
+    @classmethod
+    def from_buffer(cls, buffer: Any) -> TokenizerFace:
         """Read the bytes of a tokenizer.json."""
-        return Backend(Original.from_buffer(buffer))
+        return cls(Original.from_buffer(buffer))
 
-    @staticmethod
-    def from_pretrained(*args: Any, **kwargs: Any) -> Backend:
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> TokenizerFace:
         """Read a tokenizer from the hub, as `tokenizers` does."""
-        return Backend(Original.from_pretrained(*args, **kwargs))
+        return cls(Original.from_pretrained(*args, **kwargs))
 
 
-def _restored(original: Any, name: str) -> Backend:
-    return Backend(original, name=name)
+def is_backend(value: Any) -> bool:
+    """Whether a value is a backend, whose `__class__` is the original's."""
+    return issubclass(type(value), Backend)
+
+
+def original_of(state: bytes) -> Any:
+    """Return the `tokenizers.Tokenizer` of a pickled state."""
+    original = Original(tokenizers.models.BPE())
+    original.__setstate__(state)
+    return original
+
+
+def reduced(original: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+    """Reduce a `tokenizers.Tokenizer` for a pickle, which finds no class by its name under the patch."""
+    return original_of, (original.__getstate__(),)
+
+
+def _restored(kind: type[Backend], state: bytes, name: str) -> Backend:
+    return kind(original_of(state), name=name)
 
 
 def _state_of(component: Any) -> object:

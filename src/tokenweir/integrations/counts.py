@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from threading import Lock
 from typing import NamedTuple
@@ -27,6 +28,14 @@ class Route(NamedTuple):
 
 _counts: Counter[Route] = Counter()
 _lock = Lock()
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)  # another thread may have held it
 
 
 def count(name: str, call: str, reason: str | None = None, n: int = 1) -> None:

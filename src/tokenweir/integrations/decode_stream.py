@@ -9,7 +9,7 @@ from typing import Any
 from tokenizers.decoders import DecodeStream as Original
 
 from tokenweir.encode.decode import DecodeStream as Stream
-from tokenweir.integrations.backend import Backend
+from tokenweir.integrations.backend import is_backend
 from tokenweir.integrations.counts import count
 
 
@@ -42,7 +42,7 @@ class DecodeStream:
         return text or None
 
     def _begin(self, tokenizer: Any) -> None:
-        found = tokenizer.tokenizer if type(tokenizer) is Backend else None
+        found = tokenizer.tokenizer if is_backend(tokenizer) else None
         if found is None:
             count("", "DecodeStream", "not a tokenizer of tokenweir")
             self._stream = Original(self._ids, self._skip_special_tokens)

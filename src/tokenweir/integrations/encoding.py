@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import tokenizers
 from numpy.typing import NDArray
 
 from tokenweir.encode.encoded import Side
@@ -108,7 +110,8 @@ class Encoding:
 
     @property
     def words(self) -> list[int | None]:
-        """The same as `word_ids`."""
+        """The same as `word_ids`; deprecated there, too."""
+        warnings.warn("Encoding.words is deprecated: use Encoding.word_ids", DeprecationWarning, stacklevel=2)
         return self.word_ids
 
     @property
@@ -239,6 +242,11 @@ class Encoding:
         """Return the number of the word that covers a character."""
         token = self.char_to_token(char_pos, sequence_index)
         return None if token is None else self.token_to_word(token)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The original's class, so that `isinstance` takes this object for one."""
+        return tokenizers.Encoding
 
     def __reduce__(self) -> tuple[Callable[[Columns], Encoding], tuple[Columns]]:
         return Encoding.of, (self.columns,)

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import copyreg
 from contextlib import AbstractContextManager
 from importlib import import_module
 from threading import RLock
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from tokenweir.integrations.backend import Backend, Original, TokenizerFace
+from tokenweir.integrations.backend import Backend, Original, TokenizerFace, reduced
 from tokenweir.integrations.chat_templates import compiler, indices_renderer
 from tokenweir.integrations.decode_stream import DecodeStream
 
@@ -83,12 +84,15 @@ def patch_transformers(*, chat_templates: bool = True) -> Patch:
             except BaseException:
                 unpatch_transformers()
                 raise
+            copyreg.pickle(Original, reduced)
     return Patch()
 
 
 def unpatch_transformers() -> None:
     """Undo `patch_transformers()`. Tokenizers that were used under the patch keep their backend, with the same results."""
     with _lock:
+        if _undo:
+            copyreg.dispatch_table.pop(Original, None)
         while _undo:
             owner, name, before = _undo.pop()
             if before is _ABSENT:
