@@ -21,6 +21,7 @@ from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
 from tokenweir.stream.decode.transforms import DecodeChat, PassOn, StageRunner
 from tokenweir.stream.engines.protocol import Engine, check_engine
+from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Delta, FinishReason
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
@@ -80,7 +81,7 @@ async def chat(
         template_kwargs: Variables for the template, such as `enable_thinking`.
         history_thinking: "text" makes thinking tags in an assistant's content text; see `ChatTemplate.render`.
         options: What becomes of the ids: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,
-            `byte_fallback`, `alignment`, `thinking_budget` and `on_thinking_spent`; see `OutputOptions`. The logprobs of
+            `byte_fallback`, `alignment`, `thinking_budget`, `call_ids` and `on_thinking_spent`; see `OutputOptions`. The logprobs of
             an alignment are those of each `EngineStep` of the engine. `on_thinking_spent` runs in the task that reads
             the deltas.
 
@@ -229,7 +230,9 @@ async def answer(
     decoders = [
         DecodeChat(
             ChatDecoder(
-                tokenizer, prompt_ids=prompt_ids, **(options | {"max_tokens": sampling.max_tokens, "index": index})
+                tokenizer,
+                prompt_ids=prompt_ids,
+                **({"call_ids": new_call_id} | options | {"max_tokens": sampling.max_tokens, "index": index}),
             )
         )
         for index in range(sampling.n)

@@ -217,6 +217,8 @@ def _decoder_options(request: AnswerRequest, choice: ResolvedToolChoice, templat
         "min_tokens": sampling.min_tokens,
         "ignore_eos": sampling.ignore_eos,
     }
+    if sampling.logprobs:
+        options["alignment"] = True
     if request.prompt is not None:
         options.setdefault("reasoning", None)
         return options

@@ -104,7 +104,15 @@ class ChatDecoder:
         scope = SCOPES[settings.stop_scope] if settings.stop else frozenset()
         one_call = not settings.parallel_tool_calls
         self._answer = self._detok.answer
-        self._router = Router(self._answer, scope, settings.strip, settings.index, self.channel, one_call=one_call)
+        self._router = Router(
+            self._answer,
+            scope,
+            settings.strip,
+            settings.index,
+            self.channel,
+            one_call=one_call,
+            call_ids=settings.call_ids,
+        )
         self._limits = Limits(settings.max_tokens, settings.thinking_budget)
         self._aligner = Aligner(tokenizer) if settings.alignment else None
         self._prompt_tokens = len(prompt_ids)
@@ -161,7 +169,7 @@ class ChatDecoder:
         Args:
             tokenizer: The tokenizer of the other decoder.
             state: The result of its `state`. It is not trusted: its values are bounded and checked for consistency.
-            options: The options of the other decoder; only `on_thinking_spent` may differ.
+            options: The options of the other decoder; only `call_ids` and `on_thinking_spent` may differ.
 
         Raises:
             StateError: The state is damaged, or has another version, tokenizer or other options.

@@ -56,6 +56,8 @@ class OutputOptions(TypedDict, total=False):
         alignment: Add an `Alignment` of ids and text to every delta.
         thinking_budget: Number of ids of thinking, tags included, after which unfinished thinking counts as spent.
             Nothing is cut off: the engine has to close the thinking.
+        call_ids: Makes the id of each tool call. `chat()` has ids of nine random letters and digits by default; a decoder has
+            none, so that equal ids give equal deltas.
         on_thinking_spent: Called once with `index` at that point, before the deltas of that id are returned.
 
     """
@@ -68,6 +70,7 @@ class OutputOptions(TypedDict, total=False):
     byte_fallback: ByteFallback
     alignment: bool
     thinking_budget: int | None
+    call_ids: Callable[[], str] | None
     on_thinking_spent: Callable[[int], object] | None
 
 
@@ -130,11 +133,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     index: int = 0
     alignment: bool = False
     thinking_budget: int | None = None
+    call_ids: Callable[[], str] | None = None
     on_thinking_spent: Callable[[int], object] | None = None
 
     def digest(self, tokenizer: Tokenizer) -> bytes:
         """Return a 16-byte digest of these settings and a tokenizer."""
-        said = structs.asdict(self) | {"ends": sorted(self.ends.items()), "on_thinking_spent": None}
+        functions = {"call_ids": None, "on_thinking_spent": None}
+        said = structs.asdict(self) | {"ends": sorted(self.ends.items())} | functions
         data = msgspec.json.encode([_digest(tokenizer), said], order="deterministic")
         return blake2b(data, digest_size=16).digest()
 
@@ -180,8 +185,9 @@ def settings_of(tokenizer: Tokenizer, **options: Unpack[DecoderOptions]) -> Sett
         alignment=settings.alignment,
     )
     check_byte_fallback(settings.byte_fallback)
-    if settings.on_thinking_spent is not None and not callable(settings.on_thinking_spent):
-        raise TypeError(f"on_thinking_spent is a {type(settings.on_thinking_spent).__name__}, not a function")
+    for name in ("call_ids", "on_thinking_spent"):
+        if (function := getattr(settings, name)) is not None and not callable(function):
+            raise TypeError(f"{name} is a {type(function).__name__}, not a function")
     return settings
 
 

@@ -31,7 +31,7 @@ class Router(Saved):
     """
 
     __slots__ = (
-        "_answer", "_at", "_call", "_index", "_one_call", "_scope", "_searches", "_strip",
+        "_answer", "_at", "_call", "_call_ids", "_index", "_one_call", "_scope", "_searches", "_strip",
         "called", "channel", "make", "malformed", "out", "stopped",
     )  # fmt: skip
 
@@ -54,6 +54,7 @@ class Router(Saved):
         channel: Channel,
         *,
         one_call: bool = False,
+        call_ids: Callable[[], str] | None = None,
     ) -> None:
         """Start on a channel.
 
@@ -64,10 +65,12 @@ class Router(Saved):
             index: The index of the deltas.
             channel: The answer's first channel.
             one_call: The first complete call ends the answer.
+            call_ids: Makes the id of each call; without it calls have none.
 
         """
         self._answer = answer
         self._one_call = one_call
+        self._call_ids = call_ids
         self._scope = scope
         self._strip = strip
         self._index = index
@@ -154,7 +157,9 @@ class Router(Saved):
     def _tell(self, piece: Piece) -> None:
         """Emit a tool call's events other than text: name, completion, failure."""
         said = piece.call, piece.complete, piece.malformed
-        self.out.append(ToolCallDelta(piece.name, piece.text, self._answer.take(piece.source), self._index, *said))
+        call_id = self._call_ids() if piece.name and self._call_ids is not None else ""
+        ids = self._answer.take(piece.source)
+        self.out.append(ToolCallDelta(piece.name, piece.text, ids, self._index, *said, id=call_id))
 
     def emit(self, text: str, ids: list[int]) -> None:
         """Make a delta from final text."""

@@ -41,7 +41,7 @@ class CTranslate2Engine:
     next token yet; the engine is free again when that is done.
     """
 
-    supports = frozenset({"temperature", "top_p", "top_k", "seed", "repetition_penalty"})
+    supports = frozenset({"temperature", "top_p", "top_k", "seed", "repetition_penalty", "logprobs"})
 
     context_size: int | None
     """Most ids of prompt and answer together, if `config.json` has them; CTranslate2 itself has no limit."""
@@ -107,7 +107,9 @@ class CTranslate2Engine:
                     reason = None
                     if result.is_last:
                         reason = "stop" if result.token_id in end_ids else "length"
-                    yield EngineStep([result.token_id], [result.log_prob] if self._logprobs else None, reason)
+                    yield EngineStep(
+                        [result.token_id], [result.log_prob] if options["return_log_prob"] else None, reason
+                    )
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"CTranslate2 failed: {error}") from error
         finally:
@@ -162,7 +164,7 @@ class CTranslate2Engine:
             "end_token": [token_id for token_id in end_ids if 0 <= token_id < len(self.tokens)],
             "sampling_topk": 1,
             "repetition_penalty": repetition_penalty,
-            "return_log_prob": self._logprobs,
+            "return_log_prob": self._logprobs or sampling.logprobs,
         }
         if not greedy:
             options["sampling_topk"] = 0 if top_k is None else min(top_k, len(self.tokens))  # 0 means all

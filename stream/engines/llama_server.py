@@ -86,7 +86,7 @@ class LlamaServerEngine:
 
     """
 
-    supports = frozenset({*NAMES, "extra"})
+    supports = frozenset({*NAMES, "logprobs", "extra"})
     context_size: int | None = None
 
     def __init__(self, url: str, tokenizer: Tokenizer, *, logprobs: bool = False, **options: Any) -> None:
@@ -120,7 +120,7 @@ class LlamaServerEngine:
             refuse_several(NAME, sampling)
             return
         body = completion_body(prompt_ids, sampling)
-        if self._logprobs:
+        if self._logprobs or sampling.logprobs:
             body["n_probs"] = 1
         given = 0
         async with aclosing(self._server.events("/completion", body, CompletionEvent)) as events:

@@ -67,7 +67,7 @@ class SglangEngine(ModelCardEngine):
 
     """
 
-    supports = frozenset({*NAMES, "extra"})
+    supports = frozenset({*NAMES, "logprobs", "extra"})
 
     def __init__(self, url: str, *, logprobs: bool = False, **options: Any) -> None:
         """Configure the client; nothing is sent yet.
@@ -103,7 +103,7 @@ class SglangEngine(ModelCardEngine):
             fields["json_schema"] = msgspec.json.encode(fields["json_schema"]).decode()
         body = {name: fields.pop(name) for name in REQUEST_EXTRA & set(fields)}
         body |= {"input_ids": list(prompt_ids), "sampling_params": fields, "stream": True}
-        if self._logprobs:
+        if self._logprobs or sampling.logprobs:
             body["return_logprob"] = True
         given = 0
         async with aclosing(self._server.events("/generate", body, _Chunk)) as events:

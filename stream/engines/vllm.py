@@ -94,7 +94,7 @@ class VllmEngine(ModelCardEngine):
     """
 
     parallel = True
-    supports = frozenset({*NAMES, "extra"})
+    supports = frozenset({*NAMES, "logprobs", "extra"})
 
     def __init__(self, url: str, *, logprobs: bool = False, stream: bool = True, **options: Any) -> None:
         """Configure the client; nothing is sent yet.
@@ -127,7 +127,7 @@ class VllmEngine(ModelCardEngine):
         if sampling.max_tokens == 0:
             return
         request = {name: fields.pop(name) for name in REQUEST_EXTRA & set(fields)} | {"stream": self._stream}
-        if self._logprobs:
+        if self._logprobs or sampling.logprobs:
             fields["logprobs"] = 0
         ends: set[int] = set()
         if self._has_generate is not False:

@@ -96,7 +96,7 @@ class XllamacppEngine:
 
     """
 
-    supports = frozenset({*NAMES, "extra"})
+    supports = frozenset({*NAMES, "logprobs", "extra"})
 
     def __init__(self, path: Path, tokenizer: Tokenizer, *, context_size: int, threads: int = 1) -> None:
         """Configure the engine.

@@ -109,6 +109,8 @@ class ToolCallDelta(Struct, frozen=True, gc=False, tag="tool_call"):
         malformed: Why the call broke off after its name had gone out. `arguments` of this delta and of those after it
             are what the model wrote, up to the call's end.
         alignment: As in `TextDelta`.
+        id: The call's id for the result's message, in the first delta of a call; empty in those after it, and without
+            `call_ids` of `OutputOptions`.
 
     """
 
@@ -120,6 +122,7 @@ class ToolCallDelta(Struct, frozen=True, gc=False, tag="tool_call"):
     complete: bool = False
     malformed: str | None = None
     alignment: Alignment | None = None
+    id: str = ""
 
 
 class Finish(Struct, frozen=True, gc=False, tag="finish"):

@@ -86,7 +86,9 @@ def _join(pieces: list[Delta]) -> Delta:
     alignment = _join_alignments([piece.alignment for piece in pieces if piece.alignment is not None])
     if isinstance(first, ToolCallDelta) and isinstance(last, ToolCallDelta):
         arguments = "".join(piece.arguments for piece in pieces if isinstance(piece, ToolCallDelta))
-        return replace(last, name=first.name, arguments=arguments, token_ids=token_ids, alignment=alignment)
+        return replace(
+            last, name=first.name, id=first.id, arguments=arguments, token_ids=token_ids, alignment=alignment
+        )
     text = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta | ReasoningDelta))
     return replace(first, text=text, token_ids=token_ids, alignment=alignment)
 

@@ -33,6 +33,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
         logit_bias: Values to add to logits, by id.
         json_schema: The answer is JSON that fits this schema.
         grammar: The answer follows this grammar, in the engine's own notation.
+        logprobs: Give the logarithm of each id's probability; the deltas then have an `Alignment`.
         extra: The engine's own options, under its own names: LoRA adapters, `cache_salt`, `priority`.
 
     """
@@ -54,6 +55,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
     logit_bias: dict[int, float] = {}
     json_schema: dict[str, Any] | None = None
     grammar: str | None = None
+    logprobs: bool = False
     extra: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
@@ -73,7 +75,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
                 force_setattr(self, name, tuple(plain) if isinstance(plain, list) else plain)
             elif isinstance(value, Iterator) and name in ("stop", "stop_token_ids"):
                 force_setattr(self, name, tuple(value))
-        check_flags(ignore_eos=self.ignore_eos)
+        check_flags(ignore_eos=self.ignore_eos, logprobs=self.logprobs)
         check_integers(n=self.n, min_tokens=self.min_tokens)
         for name, check in _CHECKED.items():
             if (value := getattr(self, name)) is not None:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from msgspec import field, to_builtins
+from msgspec.structs import replace
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
@@ -196,6 +197,8 @@ class Engines:
         if not prompt_ids:
             raise RequestError("the prompt has no tokens", code="invalid_prompt")
         sampling = self.fit(job, plan, len(prompt_ids))
+        if job.alignment and supports is not None and "logprobs" in supports:
+            sampling = replace(sampling, logprobs=True)
         meter.start(len(prompt_ids))
         options = plan.decoder_options | {"alignment": job.alignment}
         engine = engine if job.generate else _Silent()

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Alignment, Delta, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.events import Logprob
-from tokenweir.stream.serve.wire.items import ItemDelta, new_call_id, new_id, token_logprobs
+from tokenweir.stream.serve.wire.items import ItemDelta, new_id, token_logprobs
 
 Thinking = Literal["reasoning_content", "reasoning"]
 """Field names of thinking: that of llama.cpp, SGLang and this server, and vLLM's."""
@@ -231,7 +232,7 @@ def chat_delta(delta: ItemDelta, thinking: Thinking = "reasoning_content") -> Ch
         return ChatDelta(reasoning_content=delta.text)
     if delta.name:
         function = CallFunction(delta.name, delta.arguments)
-        return ChatDelta(tool_calls=[CallDelta(function, delta.call, new_call_id(), "function")])
+        return ChatDelta(tool_calls=[CallDelta(function, delta.call, delta.id or new_call_id(), "function")])
     if delta.arguments:
         return ChatDelta(tool_calls=[CallDelta(CallFunction(arguments=delta.arguments), delta.call)])
     return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import string
 from collections.abc import Callable
 from typing import Literal, Protocol
 
+from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Alignment, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.serve.wire import events as ev
 
@@ -39,11 +39,6 @@ def worker_of(response_id: str) -> str | None:
             return worker
         case _:
             return None
-
-
-def new_call_id() -> str:
-    """Return an id of nine letters and digits, which Mistral's chat templates require; others take any id."""
-    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(9))
 
 
 class OpenItem(Protocol):
@@ -163,7 +158,7 @@ class _OpenCall:
         self._call = delta.call
         self._name = delta.name
         self._id = new_id("fc")
-        self._call_id = new_call_id()
+        self._call_id = delta.id or new_call_id()
         self._index = index
         self._number = number
         self._complete = False

@@ -77,11 +77,11 @@ def test_a_copy_reads_again_what_came_as_an_iterator(tok):
         assert copied.state() == decoder.state()
 
 
-def test_only_the_callback_may_differ(tok):
+def test_only_the_functions_may_differ(tok):
     spent = []
     options = SHORT | {"thinking_budget": 9}
     state = saved(tok, "<think>", **options)
-    restored = ChatDecoder.from_state(tok, state, **options, on_thinking_spent=spent.append)
+    restored = ChatDecoder.from_state(tok, state, **options, on_thinking_spent=spent.append, call_ids=str)
     restored.feed(list(b"abc"))
     assert spent == [0]
 

@@ -326,9 +326,12 @@ async def test_logprobs_and_the_key(case, tok, request):
     name = request.node.callspec.params["case"]
     case.engine = connect(name, case.double.url, tok, logprobs=True, api_key="secret")
     steps = await case.steps(max_tokens=3)
-    assert [pair for step in steps for pair in zip(step.ids, step.logprobs or (), strict=False)] == [
-        (token_id, -token_id / 8) for token_id in (91, 92, 93)
-    ]
+    case.engine = connect(name, case.double.url, tok, api_key="secret")
+    asked = await case.steps(max_tokens=3, logprobs=True)
+    for given in (steps, asked):
+        assert [pair for step in given for pair in zip(step.ids, step.logprobs or (), strict=False)] == [
+            (token_id, -token_id / 8) for token_id in (91, 92, 93)
+        ]
     assert {headers.get("authorization") for headers in case.double.headers} == {"Bearer secret"}
 
 

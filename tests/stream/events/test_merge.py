@@ -22,7 +22,7 @@ def test_answers_are_kept_apart_and_come_whole():
 
 def test_calls_are_kept_apart_and_end_where_they_ended():
     deltas = [
-        ToolCallDelta("f", "", [1]),
+        ToolCallDelta("f", "", [1], id="1"),
         ToolCallDelta("", '{"a":', [2]),
         ToolCallDelta("", "1}", [3]),
         ToolCallDelta("", "", [4], complete=True),
@@ -30,7 +30,7 @@ def test_calls_are_kept_apart_and_end_where_they_ended():
         ToolCallDelta("", "x", call=1, malformed="no JSON"),
     ]
     assert merge(deltas) == [
-        ToolCallDelta("f", '{"a":1}', [1, 2, 3, 4], complete=True),
+        ToolCallDelta("f", '{"a":1}', [1, 2, 3, 4], complete=True, id="1"),
         ToolCallDelta("g", "x", [5], call=1, malformed="no JSON"),
     ]
 

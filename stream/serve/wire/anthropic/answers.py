@@ -15,9 +15,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from tokenweir.stream.serve.wire.errors import RequestError, messages_error
-from tokenweir.stream.serve.wire.items import new_call_id, new_id
+from tokenweir.stream.serve.wire.items import new_id
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "model_context_window_exceeded"]
 
@@ -257,7 +258,7 @@ def _empty_block(delta: TextDelta | ReasoningDelta | ToolCallDelta) -> dict[str,
         case ReasoningDelta():
             return {"type": "thinking", "thinking": "", "signature": ""}
         case ToolCallDelta():
-            return {"type": "tool_use", "id": new_call_id(), "name": delta.name, "input": {}}
+            return {"type": "tool_use", "id": delta.id or new_call_id(), "name": delta.name, "input": {}}
 
 
 class _WholeMessage:
