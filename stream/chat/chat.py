@@ -81,9 +81,9 @@ async def chat(
         template_kwargs: Variables for the template, such as `enable_thinking`.
         history_thinking: "text" makes thinking tags in an assistant's content text; see `ChatTemplate.render`.
         options: What becomes of the ids: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,
-            `byte_fallback`, `alignment`, `thinking_budget`, `call_ids` and `on_thinking_spent`; see `OutputOptions`. The logprobs of
-            an alignment are those of each `EngineStep` of the engine. `on_thinking_spent` runs in the task that reads
-            the deltas.
+            `byte_fallback`, `alignment`, `thinking_budget`, `call_ids` and `on_thinking_spent`; see `OutputOptions`. The
+            logprobs of an alignment are those of each `EngineStep` of the engine. `on_thinking_spent` runs in the task
+            that reads the deltas.
 
     Raises:
         ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.

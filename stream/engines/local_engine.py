@@ -1,4 +1,4 @@
-"""Engine of the small model: CTranslate2, which gives every id, and llama.cpp for what CTranslate2 cannot be held to."""
+"""Engine of the small model: CTranslate2, which gives every id, and llama.cpp for what CTranslate2 cannot honour."""
 
 from __future__ import annotations
 

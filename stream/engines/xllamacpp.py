@@ -1,10 +1,11 @@
 """llama.cpp in this process: a GGUF file by the package xllamacpp.
 
-The package runs llama.cpp's server in threads of its own. Requests are handed to it by a call, so no connection is made; its HTTP port,
-which it always opens on the loopback address, answers no one, since nobody has its key.
+The package runs llama.cpp's server in threads of its own. Requests are handed to it by a call, so no connection is
+made; its HTTP port, which it always opens on the loopback address, answers no one, since nobody has its key.
 
-The stream omits ids of characters that are split over tokens, as the server's does; they are inferred. JSON schemas are enforced by
-llguidance. Where that cannot read a schema, llama.cpp goes on without it, so each new schema is tried out first.
+The stream omits ids of characters that are split over tokens, as the server's does; they are inferred. JSON schemas are
+enforced by llguidance. Where that cannot read a schema, llama.cpp goes on without it, so each new schema is tried out
+first.
 
 Verified with xllamacpp 2026.10.
 """
@@ -86,8 +87,8 @@ class _Chunk(Struct, frozen=True):
 class XllamacppEngine:
     """Engine over a GGUF file in this process.
 
-    Sampling: as for `LlamaServerEngine`; unset fields ask for nothing, and an unset temperature for llama.cpp's 0.8. One
-    generation runs at a time; more wait in a queue.
+    Sampling: as for `LlamaServerEngine`; unset fields ask for nothing, and an unset temperature for llama.cpp's 0.8.
+    One generation runs at a time; more wait in a queue.
 
     The model is loaded by the first generation.
 

@@ -1,7 +1,7 @@
 """Errors of requests, in OpenAI's form and, below `/v1/messages`, in Anthropic's.
 
-OpenAI has `{"error": {"message", "type", "param", "code"}}`, Anthropic `{"type": "error", "error": {"type", "message"}}`, where
-`details.error_code` is the word that programs compare.
+OpenAI has `{"error": {"message", "type", "param", "code"}}`, Anthropic `{"type": "error", "error": {"type",
+"message"}}`, where `details.error_code` is the word that programs compare.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Anthropic's messages as they go out: deltas as events, or as one message. No I/O.
 
-Each stretch of thinking, of text, and each call is a content block. Thinking ends with a signature: an HMAC by the server's
-secret, equal for equal texts. A call that was cut off is part of a stream, whose `stop_reason` tells, but not of a message,
-whose `input` is an object.
+Each stretch of thinking, of text, and each call is a content block. Thinking ends with a signature: an HMAC by the
+server's secret, equal for equal texts. A call that was cut off is part of a stream, whose `stop_reason` tells, but not
+of a message, whose `input` is an object.
 """
 
 from __future__ import annotations

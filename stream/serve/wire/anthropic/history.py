@@ -1,8 +1,8 @@
 """Anthropic's messages as messages for a chat template.
 
-Nothing is put between the blocks of a message. Neighbouring messages of one role are one turn, with an empty line between
-them. A system message further down stays in its place if the template can write it there; otherwise its text joins
-the turn before it, so that the prompt of each request still begins with that of the one before.
+Nothing is put between the blocks of a message. Neighbouring messages of one role are one turn, with an empty line
+between them. A system message further down stays in its place if the template can write it there; otherwise its text
+joins the turn before it, so that the prompt of each request still begins with that of the one before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The body of a request to Anthropic's Messages API, checked.
 
-A field that changes no output is accepted; one that this server cannot honour is refused by name and value. Of blocks and
-tools unknown fields are not read, `cache_control` among them. Edits of the context are not applied, and the answer says so.
+A field that changes no output is accepted; one that this server cannot honour is refused by name and value. Of blocks
+and tools unknown fields are not read, `cache_control` among them. Edits of the context are not applied, and the answer
+says so.
 """
 
 from __future__ import annotations
