@@ -106,10 +106,18 @@ def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:
             messages += turn(number + 7000 * which, source) if number or not which else turn(0, source)
             body = msgspec.json.encode(messages) if which else b""
             if which:
-                found, milliseconds = timed(lambda body=body: cache.render(msgspec.json.decode(body), **arguments))
+                found, milliseconds = timed(
+                    lambda body=body: cache.render(
+                        msgspec.json.decode(body), template=template, tokenizer=tokenizer, tools=TOOLS
+                    )
+                )
                 bodies.append(milliseconds)
             else:
-                found, milliseconds = timed(lambda messages=messages: cache.render(messages, **arguments))
+                found, milliseconds = timed(
+                    lambda messages=messages: cache.render(
+                        messages, template=template, tokenizer=tokenizer, tools=TOOLS
+                    )
+                )
                 spent.append(milliseconds)
             prompt, render = timed(lambda messages=messages: template.render(messages, tools=TOOLS))
             expected, encode = timed(lambda prompt=prompt: prompt.encode(tokenizer))

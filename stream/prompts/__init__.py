@@ -2,6 +2,7 @@
 
 prompt_encoding.py has the protocols of encoders, batcher.py and calibrate.py batches of many callers. prompt_cache.py keeps
 the prompts of the last minutes: message_digests.py proposes an earlier one, the core's tapes compare and encode, and
-cached_prompt.py is what comes out, with the engines' keys of it (block_keys.py). ledger.py counts what clients hold, and
+cached_prompt.py is what comes out, with the engines' keys of it (block_keys.py). sampled_turns.py has the ids of answers,
+conversation.py is the cache for loops of one's own. ledger.py counts what clients hold, and
 worker_thread.py calls in threads.
 """

@@ -98,7 +98,7 @@ class CachedPrompt:
 
     @property
     def kept(self) -> tuple[Kept, ...]:
-        """Which ids are those that an engine gave: (start, end, message)."""
+        """Stretches of ids that an engine gave: (start, end, message)."""
         return () if self.kept_ids is None else self.kept_ids.kept
 
     @cached_property

@@ -7,9 +7,13 @@ from typing import Any
 
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.prompt_cache import History, PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.styles.reasoning import style_of
+from tokenweir.templates.styles.shown import style_of_answer
 
 
 class Conversation:
@@ -18,6 +22,7 @@ class Conversation:
         conversation = Conversation(template, tokenizer, tools)
         conversation.add({"role": "user", "content": "Hi"})
         ids = conversation.prompt().ids
+        conversation.answered(sampled_ids)
 
     Args:
         template: The model's chat template.
@@ -25,6 +30,7 @@ class Conversation:
         tools: JSON schemas of functions.
         prompts: The cache of prompts; by default one of its own.
         tenant: As for `PromptCache.render`.
+        history: As for `PromptCache.render`: which ids of answers a prompt keeps. "sampled" suits training.
         template_kwargs: Further arguments of `ChatTemplate.render`.
 
     Attributes:
@@ -43,6 +49,7 @@ class Conversation:
         *,
         prompts: PromptCache | None = None,
         tenant: str = "",
+        history: History = "sampled",
         **template_kwargs: Any,
     ) -> None:
         if not isinstance(template, ChatTemplate):
@@ -54,6 +61,8 @@ class Conversation:
         self._tools = tools
         self._prompts = PromptCache() if prompts is None else prompts
         self._tenant = tenant
+        self._history = history
+        self._last: CachedPrompt | None = None
         self._template_kwargs = template_kwargs
 
     def __repr__(self) -> str:
@@ -71,22 +80,75 @@ class Conversation:
                 raise TypeError(f"a message is a mapping, not {type(message).__name__}")
         self.messages += messages
 
-    def prompt(self) -> CachedPrompt:
+    def prompt(self, **template_kwargs: Any) -> CachedPrompt:
         """Render the messages and encode what is new.
+
+        Args:
+            template_kwargs: Further arguments of `ChatTemplate.render` for this prompt, such as
+                `add_generation_prompt=False` for a finished conversation.
 
         Raises:
             TemplateError: As `ChatTemplate.render`.
             TextError: A string has a lone surrogate.
 
         """
-        return self._prompts.render(
+        self._last = self._prompts.render(
             self.messages,
             template=self._template,
             tokenizer=self._tokenizer,
             tools=self._tools,
             tenant=self._tenant,
-            **self._template_kwargs,
+            history=self._history,
+            **self._template_kwargs | template_kwargs,
         )
+        return self._last
+
+    def answered(
+        self, ids: Sequence[int], message: Mapping[str, Any] | None = None, *, inferred: Sequence[int] | None = None
+    ) -> Mapping[str, Any]:
+        """Append an engine's answer to the last prompt, and keep its ids.
+
+        Args:
+            ids: All ids that the engine gave, the one that ended the answer included.
+            message: The message that was made of them; None decodes them, which tells content from thinking.
+            inferred: As for `PromptCache.answered`.
+
+        Returns:
+            The message.
+
+        Raises:
+            TokenIdError: An id is outside the vocabulary.
+            ValueError: There was no prompt, or the answer has calls and no message is given.
+
+        """
+        if self._last is None:
+            raise ValueError("there was no prompt to answer: call prompt() first")
+        if message is None:
+            message = self._decoded(self._last, ids)
+        self._prompts.answered(self._last, ids, message, inferred=inferred)
+        self.add(message)
+        return message
+
+    def _decoded(self, prompt: CachedPrompt, ids: Sequence[int]) -> Mapping[str, Any]:
+        """Return the message of an answer without calls."""
+        reasoning = None if self._template.reasoning is None else style_of(self._template.reasoning)
+        decoder = ChatDecoder(
+            self._tokenizer,
+            prompt_ids=prompt.ids.tolist(),
+            reasoning=reasoning,
+            tool_style=style_of_answer(self._template.tool_style, self._tools),
+            tools=self._tools,
+        )
+        content = thinking = ""
+        deltas = [*decoder.feed(list(ids)), *decoder.finish()]
+        if any(isinstance(delta, ToolCallDelta) for delta in deltas):
+            raise ValueError("the answer has calls: pass the message that was made of it")
+        for delta in deltas:
+            if isinstance(delta, TextDelta):
+                content += delta.text
+            elif isinstance(delta, ReasoningDelta):
+                thinking += delta.text
+        return {"role": "assistant", "content": content} | ({"reasoning_content": thinking} if thinking else {})
 
     def fork(self) -> Conversation:
         """Return a conversation with the same messages so far, which goes its own way and shares the cache."""
@@ -96,6 +158,7 @@ class Conversation:
             self._tools,
             prompts=self._prompts,
             tenant=self._tenant,
+            history=self._history,
             **self._template_kwargs,
         )
         other.messages += self.messages

@@ -28,7 +28,7 @@ from tokenweir.templates.prompt import Prompt
 logger = logging.getLogger("tokenweir.prompts")
 
 History = Literal["canonical", "exact", "sampled"]
-"""Which ids a prompt has: those of the text; also those that an engine sampled, where the text is the same; or the engine's
+"""Kinds of ids: those of the text; with those that an engine sampled, where the text is the same; or with the engine's
 for the whole last answer, also where the template writes other text."""
 
 MAX_AGE = 600.0
@@ -38,14 +38,14 @@ MESSAGE_BYTES = 128
 
 
 class CacheCounts(Struct):
-    """What a cache has done.
+    """Counts of a cache since it was made.
 
     Attributes:
         reused_ids: Ids of prompts that were taken over from earlier ones.
         encoded_ids: Ids of prompts that were encoded.
         kept_ids: Ids of prompts that are an engine's.
         declined: Prompts that keep less than all of an earlier answer, by the reason that `CachedPrompt.differs` has.
-        wrong: Prompts that a check found to have other ids than without the cache. There are none unless a bug makes them.
+        wrong: Prompts that a check found to have other ids than without the cache. 0 unless there is a bug.
 
     """
 
@@ -75,7 +75,7 @@ class PromptCache:
         clock: The time in seconds.
 
     Attributes:
-        counts: What it has done.
+        counts: Its counts.
 
     Raises:
         TypeError: `max_bytes` or `check_every` is not an int.
@@ -147,11 +147,12 @@ class PromptCache:
         """
         check_tokenizer(tokenizer)
         prompt = template.render(messages, tools=tools, **template_kwargs)
+        variables = {name: value for name, value in template_kwargs.items() if name != "add_generation_prompt"}
         return self.encode(
             prompt,
             messages,
             tokenizer=tokenizer,
-            before=(template.source, tools, template_kwargs),
+            before=(template.source, tools, variables),
             tenant=tenant,
             history=history,
         )
@@ -177,7 +178,7 @@ class PromptCache:
             history: As for `render`.
 
         Raises:
-            ValueError: `history` is none of its values.
+            ValueError: `history` has another value.
 
         """
         if history not in get_args(History):

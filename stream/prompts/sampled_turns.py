@@ -75,6 +75,7 @@ class SampledTurn(NamedTuple):
 
     Attributes:
         data: The bytes of the prompt's text and of the answer's ids.
+        prompt_bytes: How many of them are the prompt's.
         guarded: The guards of the prompt, in characters.
         ids: The ids of the prompt and of the answer.
         sampled: As in `KeptIds`.
@@ -84,6 +85,7 @@ class SampledTurn(NamedTuple):
     """
 
     data: bytes
+    prompt_bytes: int
     guarded: tuple[int, ...]
     ids: NDArray[np.int32]
     sampled: NDArray[np.uint8]
@@ -149,6 +151,7 @@ def sampled_turn(
     before = prompt.kept_ids
     return SampledTurn(
         data,
+        len(data) - sum(len(prompt.tokenizer.token_bytes(token_id)) for token_id in answer.tolist()),
         prompt.prompt.guarded_for(prompt.tokenizer),
         np.concatenate([prompt.ids, answer]),
         np.concatenate([prompt.sampled, flags]),
@@ -228,12 +231,10 @@ class _Reading:
         own, other = (np.frombuffer(each, np.uint8, size) for each in (self._bytes, self._turn.data))
         different = np.flatnonzero(own != other)
         common = int(different[0]) if len(different) else size
-        prompt_ids = self._turn.kept[-1].start if self._turn.kept else len(self._turn.ids)
-        prompt_bytes = int(self._ends[prompt_ids - 1]) if prompt_ids else 0
         here, there = set(self._prompt.guarded_for(self._tokenizer)), set(self._turn.guarded)
         for offset in sorted(here ^ there):
             byte = len(self._prompt.text[:offset].encode())
-            if byte < min(common, prompt_bytes) or offset in there:
+            if byte < min(common, self._turn.prompt_bytes) or offset in there:
                 return min(common, byte)
         return common
 
@@ -258,9 +259,9 @@ class _Reading:
         """Return the same for the whole last answer: what follows is what the template writes from its end on."""
         turn, tokenizer, text = self._turn, self._tokenizer, self._prompt.text
         start, end, number = turn.kept[-1]
-        if not self._is_spelled or self._most < len(turn.ids) or self._common < int(self._ends[start - 1]):
+        if self._most < len(turn.ids) or self._common < turn.prompt_bytes:
             return None
-        answer = len(self._bytes[: int(self._ends[start - 1])].decode())
+        answer = len(self._bytes[: turn.prompt_bytes].decode())
         spans = [each.end for each in self._prompt.origins if each.origin.startswith(f"messages[{number}].")]
         place = max([answer, *spans])
         found = [

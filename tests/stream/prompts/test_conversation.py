@@ -40,6 +40,37 @@ def test_forks_go_their_own_way():
     assert [len(each.messages) for each in (conversation, *forks)] == [1, 3, 3, 3]
 
 
+def test_answers_keep_their_ids():
+    conversation = Conversation(TEMPLATE, TOKENIZER)
+    end = TOKENIZER.token_to_id("<|im_end|>")
+    answers = []
+    for turn in range(3):
+        conversation.add({"role": "user", "content": f"Question {turn}"})
+        prompt = conversation.prompt()
+        ids = [
+            *TOKENIZER.encode("Yes", add_special_tokens=False),
+            *TOKENIZER.encode("terday", add_special_tokens=False),
+            end,
+        ]
+        assert conversation.answered(ids) == {"role": "assistant", "content": "Yesterday"}
+        answers.append(ids)
+    final = conversation.prompt(add_generation_prompt=False)
+    assert [final.ids[start:end].tolist() for start, end, _ in final.kept] == answers
+    assert final.text == TEMPLATE.render(conversation.messages, add_generation_prompt=False).text
+    assert len(prompt) < len(final)
+
+
+def test_an_answer_needs_a_prompt_and_calls_a_message():
+    conversation = Conversation(TEMPLATE, TOKENIZER, TOOLS)
+    with pytest.raises(ValueError, match="there was no prompt to answer"):
+        conversation.answered([1])
+    conversation.add({"role": "user", "content": "Hi"})
+    conversation.prompt()
+    call = '<tool_call>\n{"name": "read", "arguments": {}}\n</tool_call><|im_end|>'
+    with pytest.raises(ValueError, match="pass the message"):
+        conversation.answered(TOKENIZER.encode(call, add_special_tokens=False))
+
+
 def test_changed_messages_are_seen():
     conversation = Conversation(TEMPLATE, TOKENIZER)
     conversation.add({"role": "user", "content": "Hi"})

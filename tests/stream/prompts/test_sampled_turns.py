@@ -160,6 +160,28 @@ def test_as_sampled_keeps_what_the_template_writes_otherwise():
     assert rest == TEMPLATE.render(messages).text.rpartition("</tool_call><|im_end|>")[2]
 
 
+def test_several_turns_as_sampled():
+    """Each turn has text that the template writes otherwise: all of them are kept."""
+    cache, messages, answers = PromptCache(), [USER], []
+    for turn in range(4):
+        found = render(cache, messages, "sampled")
+        assert [found.ids[start:end].tolist() for start, end, _ in found.kept] == answers
+        ids = [
+            *spelled(
+                f'<tool_call>\n{{"name":"read","arguments":{{"path":{turn}}}}}\n</tool_call>', random.Random(turn)
+            ),
+            END,
+        ]
+        call = {"id": f"c{turn}", "type": "function", "function": {"name": "read", "arguments": {"path": turn}}}
+        cache.answered(found, ids, answer("", tool_calls=[call]))
+        answers.append(ids)
+        messages = [
+            *messages,
+            answer("", tool_calls=[call]),
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": "x"},
+        ]
+
+
 def test_the_identity_of_messages():
     call = {"id": "1", "function": {"name": "f", "arguments": '{"b": 1, "a": [true]}'}}
     same = {"id": "2", "type": "function", "function": {"name": "f", "arguments": {"a": [True], "b": 1}}}

@@ -148,7 +148,7 @@ def test_an_edit_in_the_middle_keeps_the_ids_behind_it(data):
 
 @pytest.mark.parametrize("name", ["qwen3", "llama-2", "phi-3-mini", "gpt2"])
 def test_ids_before_a_byte(name, data):
-    """Where encoding may be resumed, the ids before and behind are those of the text; the kept cuts are among the places."""
+    """At a place where encoding may be resumed, the ids before and behind are those of the text; the kept cuts are among the places."""
     tokenizer = real_tokenizer(data(f"tokenizers/{name}"))
     encoder = core_of(tokenizer).encoder
     tokens = [token.content for token in tokenizer.added_tokens][:6]
