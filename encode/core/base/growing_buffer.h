@@ -14,11 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
-#include "base/huge_pages.h"
+#include "base/platform.h"
 
 namespace tokenweir {
 
@@ -71,23 +67,17 @@ class GrowingBuffer {
 
   // Grows memory from `from` to `to` bytes, and may move it. `from` 0 allocates; `to` 0 frees.
   static void* resize(void* items, size_t from, size_t to) {
-#if defined(__linux__)
-    const bool was_own = from >= kOwnPages;
-    if (was_own && to == 0) {
-      munmap(items, from);
-      return nullptr;
-    }
-    if (to >= kOwnPages) {
-      void* const pages = was_own ? mremap(items, from, to, MREMAP_MAYMOVE)
-                                  : mmap(nullptr, to, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (pages == MAP_FAILED) throw std::bad_alloc();
+    const bool was_own = kHasResizablePages && from >= kOwnPages;
+    if (was_own && to == 0) return resize_pages(items, from, 0);
+    if (kHasResizablePages && to >= kOwnPages) {
+      void* const pages = resize_pages(items, was_own ? from : 0, to);
+      if (!pages) throw std::bad_alloc();
       if (to >= 2 * kHugePage) prefer_huge_pages(pages, to);
       if (was_own || from == 0) return pages;
       std::memcpy(pages, items, from);
       std::free(items);
       return pages;
     }
-#endif
     if (to == 0) {
       std::free(items);
       return nullptr;

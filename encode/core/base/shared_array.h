@@ -29,7 +29,7 @@ class SharedArray {
 
   // Makes `size` equal values, in memory for tables with random access.
   SharedArray(size_t size, const T& value) : size_(size) {
-    const std::shared_ptr<void> memory(table_memory(size * sizeof(T)), std::free);
+    const std::shared_ptr<void> memory(table_memory(size * sizeof(T)), free_aligned);
     data_ = static_cast<T*>(memory.get());
     std::uninitialized_fill_n(data_, size, value);
     owner_ = memory;

@@ -131,7 +131,7 @@ class TableWriter {
 // The memory of a block, on huge pages where possible.
 class TableBlock {
  public:
-  explicit TableBlock(size_t size) : memory_(table_memory(size), std::free), size_(size) {}
+  explicit TableBlock(size_t size) : memory_(table_memory(size), free_aligned), size_(size) {}
 
   uint8_t* data() const { return static_cast<uint8_t*>(memory_.get()); }
   size_t size() const { return size_; }

@@ -2,20 +2,19 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
 
-#include "base/huge_pages.h"
+#include "base/platform.h"
 
 namespace tokenweir {
 
-// Allocates at least `bytes`, aligned to a cache line. Free it by `std::free`.
+// Allocates at least `bytes`, aligned to a cache line. Free it by `free_aligned`.
 inline void* table_memory(size_t bytes) {
   const size_t unit = bytes >= kHugePage ? kHugePage : 64;
   const size_t rounded = (bytes + unit - 1) / unit * unit;
-  void* memory = std::aligned_alloc(unit, rounded ? rounded : unit);
+  void* memory = allocate_aligned(unit, rounded ? rounded : unit);
   if (!memory) throw std::bad_alloc();
   if (unit == kHugePage) prefer_huge_pages(memory, rounded);
   return memory;
@@ -27,7 +26,7 @@ struct TableAllocator {
   using value_type = T;
 
   T* allocate(size_t n) { return static_cast<T*>(table_memory(n * sizeof(T))); }
-  void deallocate(T* items, size_t) { std::free(items); }
+  void deallocate(T* items, size_t) { free_aligned(items); }
 
   bool operator==(const TableAllocator&) const { return true; }
   bool operator!=(const TableAllocator&) const { return false; }
@@ -56,7 +55,7 @@ class TableMemory {
     swap(other);
     return *this;
   }
-  ~TableMemory() { std::free(entries_); }
+  ~TableMemory() { free_aligned(entries_); }
 
   size_t size() const { return entries_ ? mask_ + 1 : 0; }
   Entry& at(size_t hash) const { return entries_[hash & mask_]; }

@@ -14,9 +14,7 @@
 #include <mutex>
 #include <thread>
 
-#if defined(__unix__) || defined(__APPLE__)
-#include <pthread.h>
-#endif
+#include "base/platform.h"
 
 namespace tokenweir {
 
@@ -99,9 +97,7 @@ class ThreadPool {
   }
 
   inline static std::atomic<ThreadPool*> current_{nullptr};
-#if defined(__unix__) || defined(__APPLE__)
-  inline static const int after_fork_ = pthread_atfork(nullptr, nullptr, [] { current_.store(nullptr); });
-#endif
+  inline static const int after_fork_ = call_in_forked_child([] { current_.store(nullptr); });
 
   std::mutex mutex_;
   std::condition_variable ready_, done_;

@@ -15,6 +15,9 @@
 #define TW_X86_TARGETS 1
 #define TW_AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt")))
 #define TW_AVX512 __attribute__((target("avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi,bmi2,lzcnt")))
+#elif defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#include <arm_neon.h>
+#define TW_NEON 1
 #endif
 
 // For functions that are compiled once per instruction set: they are inlined, and so get that of their caller.
@@ -231,13 +234,63 @@ struct Avx512Bytes {
 
 #endif
 
-enum class Instructions : uint8_t { kPortable, kAvx2, kAvx512 };
+#ifdef TW_NEON
+
+struct NeonBytes {
+  static constexpr bool kHasLookup = false;
+
+  // Returns a mask of the bytes of which `test` makes 0xFF; it makes 0 of all others.
+  template <class Test>
+  static TW_INLINE uint64_t where(const uint8_t* p, Test&& test) {
+    const uint8x16_t bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const auto bits = [&](int at) { return vandq_u8(test(vld1q_u8(p + at)), bit); };
+    const uint8x16_t low = vpaddq_u8(bits(0), bits(16)), high = vpaddq_u8(bits(32), bits(48));
+    const uint8x16_t all = vpaddq_u8(low, high);  // a byte for four; the next sum has one for eight
+    return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(all, all)), 0);
+  }
+  static TW_INLINE uint8x16_t is(uint8x16_t v, char c) { return vceqq_u8(v, vdupq_n_u8(static_cast<uint8_t>(c))); }
+  static TW_INLINE uint8x16_t between(uint8x16_t v, uint8_t from, uint8_t to) {
+    return vcleq_u8(vsubq_u8(v, vdupq_n_u8(from)), vdupq_n_u8(static_cast<uint8_t>(to - from)));
+  }
+
+  static inline ByteMasks masks(const uint8_t* p) {
+    ByteMasks m;
+    m.upper = where(p, [](uint8x16_t v) { return between(v, 'A', 'Z'); });
+    m.lower = where(p, [](uint8x16_t v) { return between(v, 'a', 'z'); });
+    m.digit = where(p, [](uint8x16_t v) { return between(v, '0', '9'); });
+    m.space = where(p, [](uint8x16_t v) { return is(v, ' '); });
+    m.newline = where(p, [](uint8x16_t v) { return vorrq_u8(is(v, '\n'), is(v, '\r')); });
+    m.blank = where(p, [](uint8x16_t v) { return between(v, '\t', '\r'); }) & ~m.newline;
+    m.apostrophe = where(p, [](uint8x16_t v) { return is(v, '\''); });
+    m.slash = where(p, [](uint8x16_t v) { return is(v, '/'); });
+    m.high = where(p, [](uint8x16_t v) { return vcltzq_s8(vreinterpretq_s8_u8(v)); });
+    m.letter = m.upper | m.lower;
+    return m;
+  }
+
+  static inline void write_bits(uint64_t mask, uint32_t base, uint32_t* out) {
+    PortableBytes::write_bits(mask, base, out);
+  }
+
+  static inline uint64_t range(const uint8_t* p, uint8_t first, uint8_t last) {
+    return where(p, [=](uint8x16_t v) { return between(v, first, last); });
+  }
+};
+
+#endif
+
+enum class Instructions : uint8_t { kPortable, kNeon, kAvx2, kAvx512 };
 
 // Returns the best instruction set of this machine. The environment variable TOKENWEIR_SCANNER (avx512, avx2 or
-// portable) caps it.
+// portable) caps it; on arm64, whose processors all have NEON, every value but `portable` means NEON.
 inline Instructions best_instructions() {
-#ifdef TW_X86_TARGETS
+#if defined(TW_X86_TARGETS) || defined(TW_NEON)
   const char* asked = std::getenv("TOKENWEIR_SCANNER");
+#endif
+#ifdef TW_NEON
+  if (!asked || std::strcmp(asked, "portable") != 0) return Instructions::kNeon;
+#endif
+#ifdef TW_X86_TARGETS
   const auto may_be = [&](const char* one) {
     return !asked || std::strcmp(asked, one) == 0 || std::strcmp(asked, "avx512") == 0;
   };

@@ -44,6 +44,7 @@ class Scanner {
   const char* instructions() const {
     return instructions_ == Instructions::kAvx512 ? "avx512"
            : instructions_ == Instructions::kAvx2 ? "avx2"
+           : instructions_ == Instructions::kNeon ? "neon"
                                                   : "portable";
   }
 
@@ -69,6 +70,9 @@ class Scanner {
     if (instructions_ == Instructions::kAvx512) return &run_avx512<Rules>;
     if (instructions_ == Instructions::kAvx2) return &run_avx2<Rules>;
 #endif
+#ifdef TW_NEON
+    if (instructions_ == Instructions::kNeon) return &run_neon<Rules>;
+#endif
     return &run_portable<Rules>;
   }
 
@@ -81,6 +85,12 @@ class Scanner {
   template <class Rules>
   TW_AVX2 static size_t run_avx2(const Scanner& self, const uint8_t* text, const uint8_t* end, uint32_t* ends) {
     return self.run<Rules, Avx2Bytes>(text, end, ends);
+  }
+#endif
+#ifdef TW_NEON
+  template <class Rules>
+  static size_t run_neon(const Scanner& self, const uint8_t* text, const uint8_t* end, uint32_t* ends) {
+    return self.run<Rules, NeonBytes>(text, end, ends);
   }
 #endif
   template <class Rules>

@@ -66,8 +66,10 @@ class WordTable {
   void record_merge(const WordKey& key, bool mergeable) const {
     Line& line = lines().at(key.hash());
     for (size_t i = 0; i < 3; i++)
-      if (line.keys[i] == key)
-        __atomic_store_n(&line.ids[i], (line.ids[i] & kId) | (mergeable ? kMergeable : kUnmergeable), __ATOMIC_RELAXED);
+      if (line.keys[i] == key) {
+        const uint32_t id = __atomic_load_n(&line.ids[i], __ATOMIC_RELAXED) & kId;
+        __atomic_store_n(&line.ids[i], id | (mergeable ? kMergeable : kUnmergeable), __ATOMIC_RELAXED);
+      }
   }
 
   template <class Visit>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import platform
 import random
 
 import numpy as np
@@ -30,7 +31,11 @@ LETTERS = "aAsStLvrReEdm 1\t\n\r!'/-" + "éÉ漢あー\u0301ſ\xa0\u3000\u2028٣
 """One character at least of each class that any of them tells apart."""
 
 
-@pytest.fixture(params=["avx512", "avx2", "portable"])
+INSTRUCTIONS = ["portable", "neon"] if platform.machine() in ("aarch64", "arm64") else ["portable", "avx2", "avx512"]
+"""Those of this kind of machine, the best one last."""
+
+
+@pytest.fixture(params=INSTRUCTIONS)
 def instructions(request, monkeypatch):
     monkeypatch.setenv("TOKENWEIR_SCANNER", request.param)
     return request.param
@@ -115,8 +120,8 @@ def test_every_end(name):
 
 def test_instructions_can_be_chosen(instructions):
     *_, used = scanned_and_walked("cl100k")
-    order = ["portable", "avx2", "avx512"]
-    assert order.index(used) <= order.index(instructions)  # the best that the machine has and may use
+    assert INSTRUCTIONS.index(used) <= INSTRUCTIONS.index(instructions)  # the best that the machine has and may use
+    assert used == instructions or instructions.startswith("avx")  # every arm64 has NEON
 
 
 @pytest.mark.parametrize(
