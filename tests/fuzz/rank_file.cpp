@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   RankFile ranks(file);
   std::string token;
   int64_t rank;
-  for (std::string_view rest = file; !ranks.ended() && ranks.line(token, rank);) {
+  for (std::string_view rest = file; !ranks.ended() && ranks.line(token, rank); token.clear()) {
     promised(!token.empty() && rank >= 0, "a token and its rank");
     const std::string_view line = rest.substr(0, rest.find('\n'));
     const size_t space = line.find(' ');
