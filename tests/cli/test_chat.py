@@ -137,7 +137,7 @@ def test_an_engine_needs_the_tokenizer_whose_ids_it_speaks(data, args, message):
 
 
 def test_the_small_model_answers_by_default(small_model):
-    result = piped("--max-tokens=16", stdin="What is the capital of France?\n")
+    result = piped("--max-tokens=16", "--temperature=0", stdin="What is the capital of France?\n")
     assert "Paris" in result.stdout
     assert result.stderr.startswith("SmolLM2-135M-Instruct answers, a small model in this process")
 

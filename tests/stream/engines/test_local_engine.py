@@ -79,6 +79,7 @@ class Noted:
         ({}, True),
         ({"temperature": 0, "seed": 3}, True),
         ({"top_k": 1, "seed": 3}, True),
+        ({"seed": 3, "temperature": 0.4}, False),
         ({"seed": 3}, False),
         ({"temperature": 1.0, "min_p": 0}, True),
         ({"min_p": 0.1}, False),
@@ -87,7 +88,8 @@ class Noted:
     ],
 )
 def test_requests_go_to_the_first_that_honours_them(sampling, plain):
-    first, second = Noted("temperature", "top_k", "seed"), Noted("temperature", "top_k", "seed", "min_p", "json_schema")
+    plainly = ("temperature", "top_p", "top_k", "seed")
+    first, second = Noted(*plainly), Noted(*plainly, "min_p", "json_schema")
     LocalEngine(first, second).generate([1], Sampling(**sampling))
     LocalEngine(first).generate([1], Sampling(**sampling))
     assert (len(first.asked), len(second.asked)) == ((2, 0) if plain else (1, 1))
@@ -97,7 +99,7 @@ def test_there_is_a_default_temperature():
     first = Noted("temperature", "top_p")
     for sampling in (Sampling(), Sampling(temperature=0), Sampling(top_p=0.5)):
         LocalEngine(first).generate([1], sampling)
-    assert [sampling.temperature for sampling in first.asked] == [0.7, 0, None]
+    assert [(sampling.temperature, sampling.top_p) for sampling in first.asked] == [(0.4, 0.9), (0, None), (None, 0.5)]
 
 
 @pytest.mark.anyio

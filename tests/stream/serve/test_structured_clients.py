@@ -29,7 +29,9 @@ TOOL = {
 
 
 class Weather(BaseModel):
-    """The weather."""
+    """The weather; without other fields, of which a small model would find no end."""
+
+    model_config = {"extra": "forbid"}
 
     sky: Literal["sunny", "cloudy"]
     degrees: int = Field(ge=0, le=40)
