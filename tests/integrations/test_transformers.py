@@ -10,7 +10,7 @@ import pytest
 
 import tokenweir
 from tokenweir import integrations
-from tokenweir.integrations.backend import Backend, Original, is_backend
+from tokenweir.integrations.backend import Original, TokenizerFace, is_backend
 
 transformers = pytest.importorskip("transformers")
 
@@ -42,7 +42,7 @@ def pair(request, data):
     plain = transformers.AutoTokenizer.from_pretrained(folder)
     with tokenweir.patch_transformers():
         patched = transformers.AutoTokenizer.from_pretrained(folder)
-    assert type(patched._tokenizer) is Backend and type(plain._tokenizer) is Original
+    assert is_backend(patched._tokenizer) and type(plain._tokenizer) is Original
     return patched, plain
 
 
@@ -103,7 +103,7 @@ def test_added_tokens_copies_pickles_and_saved_folders(pair, tmp_path):
     text = "Hello world <new>"
     assert copies[0](text)["input_ids"] == copies[1](text)["input_ids"] != pair[0](text)["input_ids"]
     unpickled = pickle.loads(pickle.dumps(copies[0]))
-    assert type(unpickled._tokenizer) is Backend
+    assert is_backend(unpickled._tokenizer)
     assert unpickled(text)["input_ids"] == copies[1](text)["input_ids"]
     for number, made in enumerate(copies):
         made.save_pretrained(tmp_path / str(number))
@@ -131,17 +131,17 @@ def test_tokenizers_from_before_the_patch_are_faster_too(data):
     ids = tokenizer(TEXTS)["input_ids"]
     assert type(tokenizer._tokenizer) is Original
     with tokenweir.patch_transformers():
-        assert type(tokenizer._tokenizer) is Backend
+        assert is_backend(tokenizer._tokenizer)
         assert tokenizer(TEXTS)["input_ids"] == ids
     assert tokenizer(TEXTS)["input_ids"] == ids
 
 
 def test_pickles_under_the_patch_are_read_with_and_without_it(pair, data):
-    from tokenizers import Tokenizer
-
-    original = Tokenizer.from_file(str(data("tokenizers/bert-base-uncased/tokenizer.json")))
+    original = Original.from_file(str(data("tokenizers/bert-base-uncased/tokenizer.json")))
     ids = pair[1](TEXTS)["input_ids"]
     with tokenweir.patch_transformers():
+        from tokenizers import Tokenizer
+
         pickles = [pickle.dumps(each) for each in (pair[0], original, Tokenizer.from_str(original.to_str()))]
         within = [pickle.loads(each) for each in pickles]
     for one, raw, made in (within, [pickle.loads(each) for each in pickles]):
@@ -153,6 +153,7 @@ def test_pickles_under_the_patch_are_read_with_and_without_it(pair, data):
 def test_the_patch_is_undone():
     import tokenizers
     import tokenizers.decoders
+    from tokenizers import models
     from transformers.tokenization_utils_tokenizers import TokenizersBackend
     from transformers.utils import chat_template_utils
 
@@ -170,6 +171,7 @@ def test_the_patch_is_undone():
     tokenweir.unpatch_transformers()
     tokenweir.unpatch_transformers()
     assert [vars(owner)[name] for owner, name in owners] == before
+    assert type(TokenizerFace(models.BPE())) is Original  # for modules that were imported under the patch
     with tokenweir.patch_transformers(chat_templates=False):
         assert vars(chat_template_utils)["_compile_jinja_template"] is before[2]
     assert [vars(owner)[name] for owner, name in owners] == before

@@ -46,7 +46,7 @@ SUITES = {
     "tokenizers": Suite(
         "tokenizers",
         "bindings/python",
-        ("tests/bindings", "tests/documentation", "tests/implementations", "tests/test_serialization.py"),
+        ("tests", "--ignore-glob=*benchmarks*", "--ignore-glob=*freethreaded*"),
     ),
     "transformers": Suite("transformers", ".", (DRIVER,)),
 }

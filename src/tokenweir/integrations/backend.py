@@ -88,7 +88,9 @@ class Backend:
 
     @classmethod
     def of(cls, value: Any, name: str = "") -> Any:
-        """Return a backend of a `tokenizers.Tokenizer`; any other value unchanged."""
+        """Return a backend of a `tokenizers.Tokenizer`, by this name unless it has one; any other value unchanged."""
+        if is_backend(value) and not value._name:
+            value._set(_name=name)
         return cls(value, name=name) if type(value) is Original else value
 
     def _set(self, **attributes: Any) -> None:
@@ -404,7 +406,7 @@ class Backend:
         return self.__deepcopy__({})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Backend:
-        copied = type(self)(copy.deepcopy(self._original, memo), name=self._name)
+        copied: Backend = type.__call__(type(self), copy.deepcopy(self._original, memo), name=self._name)
         copied._original.encode_special_tokens = self._encode_special_tokens
         copied._set(_encode_special_tokens=self._encode_special_tokens)
         if not self._handed_out:
@@ -424,7 +426,21 @@ class Backend:
 
 
 class _FaceType(type):
-    """The type of `TokenizerFace`: its instances are backends and original tokenizers."""
+    """The type of `TokenizerFace`: its instances are backends and original tokenizers.
+
+    Modules that are imported under the patch keep the class. So without the patch it makes original tokenizers.
+
+    Attributes:
+        in_force: Whether the patch is.
+
+    """
+
+    in_force = False
+
+    def __call__(cls, original: Any, **options: Any) -> Any:
+        if not _FaceType.in_force:
+            return original if type(original) is Original else Original(original)
+        return super().__call__(original, **options)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Original)
@@ -457,6 +473,11 @@ class TokenizerFace(Backend, metaclass=_FaceType):
         return cls(Original.from_pretrained(*args, **kwargs))
 
 
+def set_in_force(in_force: bool) -> None:
+    """Say whether the patch is in force."""
+    _FaceType.in_force = in_force
+
+
 def is_backend(value: Any) -> bool:
     """Whether a value is a backend, whose `__class__` is the original's."""
     return issubclass(type(value), Backend)
@@ -475,7 +496,8 @@ def reduced(original: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
 
 
 def _restored(kind: type[Backend], state: bytes, name: str) -> Backend:
-    return kind(original_of(state), name=name)
+    made: Backend = type.__call__(kind, original_of(state), name=name)
+    return made
 
 
 def _state_of(component: Any) -> object:

@@ -15,6 +15,7 @@ MAX_TEMPLATES = 128
 """The most compiled templates that are cached; as many as transformers caches."""
 
 NAME_LENGTH = 40
+"""The characters of a template that stand for it in `report()`."""
 
 
 class CompiledTemplate:
@@ -27,7 +28,7 @@ class CompiledTemplate:
         """Take the source, and the function by which transformers compiles it."""
         self._source = source
         self._compile = original
-        self._name = source[:NAME_LENGTH]
+        self._name = " ".join(source[: 4 * NAME_LENGTH].split())[:NAME_LENGTH]
         self._refused = ""
         self._template: Template | None = None
         try:

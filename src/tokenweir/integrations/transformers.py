@@ -10,7 +10,7 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from tokenweir.integrations.backend import Backend, Original, TokenizerFace, reduced
+from tokenweir.integrations.backend import Backend, Original, TokenizerFace, reduced, set_in_force
 from tokenweir.integrations.chat_templates import compiler, indices_renderer
 from tokenweir.integrations.decode_stream import DecodeStream
 
@@ -85,6 +85,7 @@ def patch_transformers(*, chat_templates: bool = True) -> Patch:
                 unpatch_transformers()
                 raise
             copyreg.pickle(Original, reduced)
+            set_in_force(True)
     return Patch()
 
 
@@ -93,6 +94,7 @@ def unpatch_transformers() -> None:
     with _lock:
         if _undo:
             copyreg.dispatch_table.pop(Original, None)
+            set_in_force(False)
         while _undo:
             owner, name, before = _undo.pop()
             if before is _ABSENT:
