@@ -24,6 +24,7 @@ from statistics import median
 from typing import Any
 
 import msgspec
+import numpy as np
 from shared.report import DATA, machine, publish, table
 from templates import code
 
@@ -120,8 +121,13 @@ def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:
                 )
                 spent.append(milliseconds)
             prompt, render = timed(lambda messages=messages: template.render(messages, tools=TOOLS))
-            expected, encode = timed(lambda prompt=prompt: prompt.encode(tokenizer))
-            wrong += found.ids.tolist() != expected
+            guarded = prompt.guarded_for(tokenizer)
+            expected, encode = timed(
+                lambda text=prompt.text, guarded=guarded: tokenizer.encode_array(
+                    text, add_special_tokens=False, guarded=guarded
+                )
+            )
+            wrong += not np.array_equal(found.ids, expected)
     size = sum(len(kept.tape.ids) and kept.tape.size for kept in cache._by_use)
     return [
         Path(template_name).name,

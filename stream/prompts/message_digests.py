@@ -31,10 +31,15 @@ def chain(start: int, messages: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
 
 
 def _hashable(value: object) -> object:
+    kind = type(value)
+    if kind is dict:  # the exact types first: most values have them, and other checks cost more than the hash
+        return tuple([(key, item if type(item) is str else _hashable(item)) for key, item in value.items()])  # type: ignore[attr-defined]
+    if kind is list:
+        return tuple([item if type(item) is str else _hashable(item) for item in value])  # type: ignore[attr-defined]
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
-        return tuple([(key, item if type(item) is str else _hashable(item)) for key, item in value.items()])
+        return tuple([(key, _hashable(item)) for key, item in value.items()])
     if isinstance(value, Sequence):
-        return tuple([item if type(item) is str else _hashable(item) for item in value])
-    return type(value).__name__
+        return tuple([_hashable(item) for item in value])
+    return kind.__name__

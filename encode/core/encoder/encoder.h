@@ -225,11 +225,21 @@ class Encoder {
       if (!stopped) encode(b, e, text);
     }
 
+    // Passes on at once the pieces that begin before the next wanted place.
     void operator()(const uint8_t* b, const uint32_t* ends, size_t count, const AlignedText& text) {
-      if (stopped) return;
-      if (!is_wanted(b + ends[count - 1])) return encode(b, ends, count, text);
-      uint32_t from = 0;
-      for (size_t i = 0; i < count; from = ends[i++]) (*this)(b + from, b + ends[i], text);
+      uint32_t run[Scanner::kMaxEnds], from = 0;
+      for (size_t i = 0; i < count && !stopped;) {
+        const uint8_t* const start = b + from;
+        size_t n = 0;
+        for (; i + n < count && !is_wanted(b + from); n++) run[n] = static_cast<uint32_t>(b + (from = ends[i + n]) - start);
+        if (n > 0) {
+          encode(start, run, n, text);
+          i += n;
+        } else {
+          (*this)(start, b + ends[i], text);
+          from = ends[i++];
+        }
+      }
     }
 
     void flush() { encode.flush(); }
