@@ -44,12 +44,13 @@ PAIRS = (
     ("templates/ByteDance-Seed-OSS", "qwen3"),
     ("templates-more/google-gemma-4-31B-it-interleaved", "gemma"),
     ("templates-more/MiniMax-M2", "openai/o200k_base.tiktoken"),
-    ("templates/Mistral-Small-3.2-24B-Instruct-2506", "mistral-common/tekken_240911.json"),
+    ("templates-more/tencent-Hy3", "qwen3"),
 )
-NOTE = """Milliseconds of CPU time. "render" and "encode" are those of a whole prompt without a cache at the last turn. "turn" is
-`PromptCache.render`, from messages to ids, as the median of the ten turns up to the one named; "body" begins with the JSON of the
-request. "all turns" is in seconds, of one conversation. "bytes" is all memory that the cache keeps by byte of the prompt's UTF-8.
-"wrong" counts prompts of all turns of both conversations whose ids differ from those without a cache."""
+NOTE = """Milliseconds of CPU time. "render" and "encode" are those of a whole prompt without a cache at the last turn; "render"
+is also the most that a replay of the rendering could save of a turn. "turn" is `PromptCache.render`, from messages to ids, as the
+median of the ten turns up to the one named; "body" begins with the JSON of the request. "all turns" is in seconds, of one
+conversation. "bytes" is all memory that the cache keeps by byte of the prompt's UTF-8. "wrong" counts prompts of all turns of
+both conversations whose ids differ from those without a cache."""
 F2_NOTE = """Milliseconds of CPU time of one appended text, encoding alone. "wrong" counts final texts with other ids than `encode`."""
 TOOLS = [
     {
@@ -135,7 +136,7 @@ def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:
         f"{len(found.ids) / 1e3:.0f}",
         f"{render:.1f}",
         f"{encode:.1f}",
-        f"{median(spent[max(0, 10 - 5) : 15]):.2f}",
+        f"{median(spent[5:15]):.2f}",
         f"{median(spent[-10:]):.2f}",
         f"{median(bodies[-10:]):.2f}",
         f"{sum(spent) / 1e3:.2f}",
