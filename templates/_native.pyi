@@ -72,6 +72,7 @@ class Template:
         continued: str | None = None,
         tag: str = "",
         source: str = "",
+        tokens: ControlTokens | None = None,
     ) -> Rendering:
         """Render a conversation. The GIL is released but for reading objects of Python.
 
@@ -88,6 +89,7 @@ class Template:
             continued: A field of the last message, to which `tag` is appended.
             tag: The tag.
             source: The template's source, which must read that field.
+            tokens: Control tokens to search for at once, so that `guarded` with them need not search the text again.
 
         Raises:
             TemplateError: As `render`; or the messages, tools or documents are not as `ChatTemplate.render` takes them.

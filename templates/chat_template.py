@@ -19,6 +19,7 @@ from tokenweir.templates._native import MessageForm, Template
 from tokenweir.templates.capabilities import ArgumentForm, TemplateCapabilities
 from tokenweir.templates.continuation import TAG, cut_at_tag
 from tokenweir.templates.files import prompt_program, read_template_files
+from tokenweir.templates.guard import search_for
 from tokenweir.templates.messages import ROLES, Messages
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.grammars import ToolStyle
@@ -116,7 +117,6 @@ class ChatTemplate:
             control_tokens = dict.fromkeys((*roles, *_TOKEN_FORMS.findall(source)))
         self.control_tokens = tuple(control_tokens)
         self._guards = guard
-        self._thinking_tags = content_tags(source)
         self._roles = ROLES | frozenset(extra_roles)
         self._clock = clock
         self._response_template = response_template
@@ -218,6 +218,10 @@ class ChatTemplate:
         return shown_tools(self._capabilities.shown)
 
     @cached_property
+    def _thinking_tags(self) -> tuple[str, ...]:
+        return content_tags(self.source)
+
+    @cached_property
     def _form(self) -> MessageForm:
         return MessageForm(
             roles=self._roles,
@@ -282,6 +286,7 @@ class ChatTemplate:
             raise TemplateError(f"history_thinking must be 'control' or 'text', not {history_thinking!r}")
 
         capabilities = self._capabilities
+        exempt = self._thinking_tags if history_thinking == "control" else ()
         rendering = self._template.render_chat(
             messages,
             self._form,
@@ -295,6 +300,7 @@ class ChatTemplate:
             field,
             TAG,
             self.source,
+            search_for(self.control_tokens, exempt) if self._guards else None,
         )
         if field is not None:
             rendering.cut(len(cut_at_tag(rendering.text, rendering.continued)))
@@ -304,7 +310,7 @@ class ChatTemplate:
             self.control_tokens,
             tuple(rendering.character_generation) if find_generated else (),
             rendering=rendering,
-            exempt=self._thinking_tags if history_thinking == "control" else (),
+            exempt=exempt,
         )
 
 

@@ -63,6 +63,8 @@ struct PyRendering {
   std::shared_ptr<Rendering> rendering;
   nb::str text;
   std::string continued = {};  // the text of the field that is continued
+  nb::object searched = {};    // the ControlTokens that the output was searched for when it was made, and what was found
+  std::vector<uint64_t> found = {};
 };
 
 // The time of a datetime.

@@ -114,11 +114,13 @@ Value mappings_or_none(PythonInput& input, Rendering& rendering, const char* nam
 PyRendering render_chat(const PyTemplate& self, nb::handle messages, const MessageForm& form, const nb::dict& variables,
                         nb::handle tools, nb::handle documents, bool add_generation_prompt, const nb::callable& clock,
                         const std::string& call_ids, bool part_calls, nb::handle continued, const std::string& tag,
-                        std::string_view source) {
+                        std::string_view source, const nb::object& tokens) {
   auto rendering = std::make_shared<Rendering>(self.parsed);
   Workspace& workspace = rendering->workspace();
   Origins& origins = rendering->origins();
-  std::string end;
+  const ControlTokens* const search = tokens.is_none() ? nullptr : nb::cast<const ControlTokens*>(tokens);
+  std::string end, text;
+  std::vector<uint64_t> found;
   translated(self.name, [&] {
     PythonInput input(workspace, origins);
     List* list;
@@ -148,9 +150,10 @@ PyRendering render_chat(const PyTemplate& self, nb::handle messages, const Messa
     if (!continued.is_none()) end = workspace.flat(shaper.mark_end(*list, {field, tag, source}));
     rendering->set_input("messages", Value::of_list(list));
     rendering->run(now);
+    text = rendering->take_text();
+    if (search) found = search->guarded(*rendering, text);
   });
-  const std::string text = rendering->take_text();
-  return {rendering, new_str(text), end};
+  return {rendering, new_str(text), end, search ? tokens : nb::object(), std::move(found)};
 }
 
 }  // namespace
@@ -176,7 +179,7 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
 
   templates.def("render_chat", &render_chat, nb::arg("messages"), nb::arg("form"), nb::arg("variables"), nb::arg("tools").none(),
                 nb::arg("documents").none(), nb::arg("add_generation_prompt"), nb::arg("clock"), nb::arg("call_ids") = "",
-                nb::arg("part_calls") = false, nb::arg("continued") = nb::none(), nb::arg("tag") = "", nb::arg("source") = "");
+                nb::arg("part_calls") = false, nb::arg("continued") = nb::none(), nb::arg("tag") = "", nb::arg("source") = "", nb::arg("tokens") = nb::none());
   m.def("read_tools", &read_tools, nb::arg("tools"));
 }
 

@@ -95,12 +95,15 @@ nb::list character_generation(const PyRendering& self) {
   return list;
 }
 
-nb::tuple guarded(const PyRendering& self, const ControlTokens& tokens) {
-  const std::string_view text = utf8(self.text);
+nb::tuple guarded(const PyRendering& self, const nb::object& tokens) {
   std::vector<uint64_t> offsets;
-  {
+  if (self.searched.is_valid() && self.searched.is(tokens)) {
+    offsets = self.found;
+  } else {
+    const auto& wanted = nb::cast<const ControlTokens&>(tokens);
+    const std::string_view text = utf8(self.text);
     nb::gil_scoped_release unlocked;
-    offsets = tokens.guarded(*self.rendering, text);
+    offsets = wanted.guarded(*self.rendering, text);
   }
   nb::list list;
   for (const uint64_t offset : offsets) list.append(offset);
@@ -120,7 +123,10 @@ nb::list unvouched(const PyRendering& self) {
   return list;
 }
 
-void cut(PyRendering& self, uint64_t characters) { self.text = new_str(self.rendering->cut(utf8(self.text), characters)); }
+void cut(PyRendering& self, uint64_t characters) {
+  self.searched = nb::object();
+  self.text = new_str(self.rendering->cut(utf8(self.text), characters));
+}
 
 nb::tuple roles(const PyRendering& self) {
   nb::list list;
@@ -182,7 +188,7 @@ void bind_rendering(nb::module_& m) {
       .def_prop_ro("steps", [](const PyRendering& self) { return self.rendering->steps(); })
       .def_prop_ro("unvouched", &unvouched)
       .def("origin", &origin, nb::arg("index"))
-      .def("guarded", &guarded, nb::arg("tokens"))
+      .def("guarded", [](const PyRendering& self, const nb::object& tokens) { return guarded(self, tokens); }, nb::arg("tokens"))
       .def("cut", &cut, nb::arg("characters"))
       .def("__getstate__", &state)
       .def("__setstate__", &restore);
