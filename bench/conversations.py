@@ -102,7 +102,6 @@ def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:
     spent: list[float] = []
     bodies: list[float] = []
     wrong = 0
-    arguments = {"template": template, "tokenizer": tokenizer, "tools": TOOLS}
     for number in range(turns):
         for which, messages in enumerate(conversations):
             messages += turn(number + 7000 * which, source) if number or not which else turn(0, source)

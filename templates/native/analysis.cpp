@@ -30,12 +30,12 @@ NodeList below(const Node& node) {
       out = {part.object, part.start, part.stop, part.step};
       break;
     }
-    case NodeKind::Not: case NodeKind::Negative: case NodeKind::Positive:
-      out = {static_cast<const Unary&>(node).operand};
-      break;
-    case NodeKind::And: case NodeKind::Or: case NodeKind::Binary:
-      out = {static_cast<const Binary&>(node).left, static_cast<const Binary&>(node).right};
-      break;
+    case NodeKind::Not:
+    case NodeKind::Negative:
+    case NodeKind::Positive: out = {static_cast<const Unary&>(node).operand}; break;
+    case NodeKind::And:
+    case NodeKind::Or:
+    case NodeKind::Binary: out = {static_cast<const Binary&>(node).left, static_cast<const Binary&>(node).right}; break;
     case NodeKind::Conditional: {
       const auto& choice = static_cast<const Conditional&>(node);
       out = {choice.test, choice.then, choice.otherwise};
@@ -45,9 +45,10 @@ NodeList below(const Node& node) {
       out = {static_cast<const Compare&>(node).first};
       add_all(static_cast<const Compare&>(node).others, out);
       break;
-    case NodeKind::Concat: case NodeKind::List: case NodeKind::Tuple: case NodeKind::Dict:
-      add_all(static_cast<const Sequence&>(node).items, out);
-      break;
+    case NodeKind::Concat:
+    case NodeKind::List:
+    case NodeKind::Tuple:
+    case NodeKind::Dict: add_all(static_cast<const Sequence&>(node).items, out); break;
     case NodeKind::Call:
       out = {static_cast<const Call&>(node).callee};
       add_arguments(static_cast<const Call&>(node).arguments, out);
@@ -95,7 +96,8 @@ NodeList below(const Node& node) {
       add_all(static_cast<const With&>(node).values, out);
       add_all(static_cast<const With&>(node).body, out);
       break;
-    case NodeKind::Scope: case NodeKind::Generation: add_all(static_cast<const Scope&>(node).body, out); break;
+    case NodeKind::Scope:
+    case NodeKind::Generation: add_all(static_cast<const Scope&>(node).body, out); break;
     default: break;
   }
   std::erase(out, nullptr);
@@ -125,7 +127,8 @@ const T* as(const Node* node, NodeKind kind) {
 
 bool is_text(const Node* node, std::string_view text) {
   const auto* const constant = as<Constant>(node, NodeKind::Constant);
-  return constant && constant->value.is_text() && std::string_view(constant->value.text->bytes, constant->value.text->size) == text;
+  return constant && constant->value.is_text() &&
+         std::string_view(constant->value.text->bytes, constant->value.text->size) == text;
 }
 
 // The method call `object.name(...)`, or null.
@@ -169,7 +172,8 @@ class FieldValues {
         return false;
       }
       case NodeKind::Conditional:
-        return includes(static_cast<const Conditional*>(node)->then) || includes(static_cast<const Conditional*>(node)->otherwise);
+        return includes(static_cast<const Conditional*>(node)->then) ||
+               includes(static_cast<const Conditional*>(node)->otherwise);
       case NodeKind::Or:
         return includes(static_cast<const Binary*>(node)->left) || includes(static_cast<const Binary*>(node)->right);
       default: return false;

@@ -44,7 +44,8 @@ class SpareBlocks {
     size_t size;
     std::unique_ptr<char[]> block;
   };
-  static thread_local inline Spare spares_[5] = {{1 << 14, {}}, {1 << 14, {}}, {1 << 16, {}}, {1 << 18, {}}, {1 << 20, {}}};
+  static thread_local inline Spare spares_[5] = {
+      {1 << 14, {}}, {1 << 14, {}}, {1 << 16, {}}, {1 << 18, {}}, {1 << 20, {}}};
 };
 
 class Arena {

@@ -16,8 +16,15 @@ PyTemplate::PyTemplate(std::string_view source, std::string given) : name(std::m
 Clock clock_of(const nb::object& moment) {
   const auto field = [&](const char* name) { return nb::cast<int>(moment.attr(name)); };
   const nb::object date = moment.attr("timetuple")();
-  return {field("year"), field("month"), field("day"), field("hour"), field("minute"), field("second"), field("microsecond"),
-          nb::cast<int>(date.attr("tm_wday")), nb::cast<int>(date.attr("tm_yday"))};
+  return {field("year"),
+          field("month"),
+          field("day"),
+          field("hour"),
+          field("minute"),
+          field("second"),
+          field("microsecond"),
+          nb::cast<int>(date.attr("tm_wday")),
+          nb::cast<int>(date.attr("tm_yday"))};
 }
 
 }  // namespace tokenweir::templates
@@ -31,7 +38,8 @@ PyRendering render(const PyTemplate& self, nb::handle variables, nb::handle now,
     input.read_variables(variables.ptr(), *rendering, vouched);
     Clock clock{};
     if (self.parsed->reads_clock())
-      clock = clock_of(now.is_none() ? nb::module_::import_("datetime").attr("datetime").attr("now")() : nb::borrow(now));
+      clock =
+          clock_of(now.is_none() ? nb::module_::import_("datetime").attr("datetime").attr("now")() : nb::borrow(now));
     nb::gil_scoped_release unlocked;
     rendering->run(clock);
   });
@@ -52,13 +60,18 @@ NB_MODULE(_native, m) {
                      for (const std::string_view name : self.parsed->variables()) names.add(new_str(name));
                      return nb::frozenset(names);
                    })
-      .def_prop_ro("iterates_over_content", [](const PyTemplate& self) { return iterates_over_content(self.parsed->statements()); })
-      .def_prop_ro("argument_form", [](const PyTemplate& self) { return new_str(argument_form(self.parsed->statements())); })
-      .def_prop_ro("marks_generation", [](const PyTemplate& self) { return marks_generation(self.parsed->statements()); })
-      .def("render", &render, nb::arg("variables"), nb::kw_only(), nb::arg("now") = nb::none(), nb::arg("vouched") = std::set<std::string>());
+      .def_prop_ro("iterates_over_content",
+                   [](const PyTemplate& self) { return iterates_over_content(self.parsed->statements()); })
+      .def_prop_ro("argument_form",
+                   [](const PyTemplate& self) { return new_str(argument_form(self.parsed->statements())); })
+      .def_prop_ro("marks_generation",
+                   [](const PyTemplate& self) { return marks_generation(self.parsed->statements()); })
+      .def("render", &render, nb::arg("variables"), nb::kw_only(), nb::arg("now") = nb::none(),
+           nb::arg("vouched") = std::set<std::string>());
 
   nb::class_<ControlTokens>(m, "ControlTokens")
-      .def(nb::init<const std::vector<std::string>&, const std::vector<std::string>&>(), nb::arg("tokens"), nb::arg("exempt"));
+      .def(nb::init<const std::vector<std::string>&, const std::vector<std::string>&>(), nb::arg("tokens"),
+           nb::arg("exempt"));
 
   bind_rendering(m);
   bind_messages(m, templates);

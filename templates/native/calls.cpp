@@ -7,7 +7,7 @@
 
 namespace tokenweir::templates {
 
-static constexpr uint32_t kMostCalls = 200;             // of macros within each other
+static constexpr uint32_t kMostCalls = 200;  // of macros within each other
 
 Value Evaluator::call(const Value& callee, const Arguments& arguments) {
   switch (callee.kind) {
@@ -28,7 +28,9 @@ Value Evaluator::call(const Value& callee, const Arguments& arguments) {
 
 Value Evaluator::call_macro(const MacroValue& macro, const Arguments& arguments) {
   const Macro& node = *macro.node;
-  const auto fail = [&](const std::string& what) { type_error("macro '" + std::string(node.name->text) + "' " + what); };
+  const auto fail = [&](const std::string& what) {
+    type_error("macro '" + std::string(node.name->text) + "' " + what);
+  };
   check_stack("macros");
   workspace.spend(1 + node.slots / 4);
   Frame* const frame = workspace.arena.make<Frame>(Frame{workspace.arena.array<Value>(node.slots + 1u), macro.frame});
@@ -61,7 +63,8 @@ Value Evaluator::call_macro(const MacroValue& macro, const Arguments& arguments)
   }
   if (node.caller_slot != kNoSlot && frame->slots[node.caller_slot].is_missing())
     frame->slots[node.caller_slot] = Value::undefined_hint("No caller defined");
-  if (node.kwargs_slot != kNoSlot) frame->slots[node.kwargs_slot] = Value::of_dict(others ? others : Dict::make(workspace, 0));
+  if (node.kwargs_slot != kNoSlot)
+    frame->slots[node.kwargs_slot] = Value::of_dict(others ? others : Dict::make(workspace, 0));
   if (node.varargs_slot != kNoSlot) {
     List* const rest = List::make(workspace, 1);
     for (uint32_t i = parameters; i < arguments.count; i++) rest->add(workspace, arguments.positional[i]);

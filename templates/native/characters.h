@@ -105,7 +105,9 @@ inline bool is_upper(uint32_t c) { return c < 0x80 ? is_ascii_upper(c) : in_rang
 inline bool is_lower(uint32_t c) { return c < 0x80 ? is_ascii_lower(c) : in_ranges(kLowerCase, c); }
 inline bool is_title(uint32_t c) { return c >= 0x80 && in_ranges(kTitleCase, c); }
 inline bool is_cased(uint32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
-inline bool is_word(uint32_t c) { return c == '_' || is_alphabetic(c) || is_decimal(c) || is_digit(c) || is_numeric(c); }
+inline bool is_word(uint32_t c) {
+  return c == '_' || is_alphabetic(c) || is_decimal(c) || is_digit(c) || is_numeric(c);
+}
 inline bool starts_identifier(uint32_t c) {
   return c < 0x80 ? c == '_' || is_ascii_letter(c) : in_ranges(kIdentifierStart, c);
 }
@@ -137,18 +139,24 @@ void append_mapped(const CaseMove (&moves)[M], const CaseExpansion (&expansions)
 }
 
 inline void append_upper(uint32_t c, std::string& out) {
-  if (c < 0x80) out += static_cast<char>(is_ascii_lower(c) ? c - 32 : c);
-  else append_mapped(kUpperMoves, kUpperExpansions, c, out);
+  if (c < 0x80)
+    out += static_cast<char>(is_ascii_lower(c) ? c - 32 : c);
+  else
+    append_mapped(kUpperMoves, kUpperExpansions, c, out);
 }
 
 inline void append_title(uint32_t c, std::string& out) {
-  if (c < 0x80) out += static_cast<char>(is_ascii_lower(c) ? c - 32 : c);
-  else append_mapped(kTitleMoves, kTitleExpansions, c, out);
+  if (c < 0x80)
+    out += static_cast<char>(is_ascii_lower(c) ? c - 32 : c);
+  else
+    append_mapped(kTitleMoves, kTitleExpansions, c, out);
 }
 
 inline void append_folded(uint32_t c, std::string& out) {
-  if (c < 0x80) out += static_cast<char>(is_ascii_upper(c) ? c + 32 : c);
-  else append_mapped(kFoldedMoves, kFoldedExpansions, c, out);
+  if (c < 0x80)
+    out += static_cast<char>(is_ascii_upper(c) ? c + 32 : c);
+  else
+    append_mapped(kFoldedMoves, kFoldedExpansions, c, out);
 }
 
 // The character of `text` that begins at `at`, in lower case: a capital sigma at the end of a word is a final one.

@@ -55,7 +55,8 @@ class ChatShaper {
 
   void add(const Dict& message, uint32_t origin) {
     for (uint32_t i = 0; i < message.size; i++)
-      if (const Entry& entry = message.entries[i]; !entry.value.is_none() &&
+      if (const Entry& entry = message.entries[i];
+          !entry.value.is_none() &&
           !is_one_of(entry.symbol->text, {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content",
                                           "reasoning", "refusal", "annotations"}))
         throw NotPlain{};
@@ -82,7 +83,9 @@ class ChatShaper {
       if (calls && calls->list->size) throw NotPlain{};
       return;
     }
-    Text* thinking = reasoning_content && reasoning_content->size ? reasoning_content : reasoning && reasoning->size ? reasoning : nullptr;
+    Text* thinking = reasoning_content && reasoning_content->size ? reasoning_content
+                     : reasoning && reasoning->size               ? reasoning
+                                                                  : nullptr;
     const bool calls_only = calls && calls->list->size && !content->size;
     if (!calls_only) {
       open(role, content, thinking, origin);
@@ -144,8 +147,10 @@ class ChatShaper {
     const Value* const function = field(*call.dict, "function");
     if (!function || function->kind != Kind::Dict) throw NotPlain{};
     if (workspace_.length(required_text(*function->dict, "name")) > kLongestName) throw NotPlain{};
-    if (const Value* const arguments = any(*function->dict, "arguments"); arguments && !arguments->is_text()) throw NotPlain{};
-    if (const Value* const type = any(*call.dict, "type"); type && !(type->is_text() && workspace_.flat(type->text) == "function"))
+    if (const Value* const arguments = any(*function->dict, "arguments"); arguments && !arguments->is_text())
+      throw NotPlain{};
+    if (const Value* const type = any(*call.dict, "type");
+        type && !(type->is_text() && workspace_.flat(type->text) == "function"))
       throw NotPlain{};
     if (const Value* const index = field(*call.dict, "index"); index && index->kind != Kind::Int) throw NotPlain{};
   }
@@ -174,7 +179,8 @@ class ChatShaper {
     Text* const arguments = text_field(function, "arguments");
     Dict* const called = Dict::make(workspace_, 2);
     set(*called, "name", Value::of_text(name));
-    set(*called, "arguments", Value::of_text(arguments ? arguments : workspace_.leaf("{}", field(call, "function")->origin, 0, 1, true)));
+    set(*called, "arguments",
+        Value::of_text(arguments ? arguments : workspace_.leaf("{}", field(call, "function")->origin, 0, 1, true)));
     Dict* const made = Dict::make(workspace_, 3);
     set(*made, "id", Value::of_text(id));
     set(*made, "type", Value::of_text(workspace_.engine("function")));
@@ -196,7 +202,7 @@ class ChatShaper {
 
   Workspace& workspace_;
   List* list_ = nullptr;
-  bool speaks_ = false;  // the last message is an assistant's
+  bool speaks_ = false;                           // the last message is an assistant's
   std::unordered_map<std::string, Text*> names_;  // of called functions, by the id of the call
 };
 
@@ -217,7 +223,8 @@ uint64_t count_chat_items(const Messages& messages) {
     const Dict& message = *messages[i].dict;
     for (uint32_t k = 0; k < message.size; k++) {
       const Entry& entry = message.entries[k];
-      if (entry.value.kind == Kind::List && is_one_of(entry.symbol->text, {"content", "tool_calls"})) count += entry.value.list->size;
+      if (entry.value.kind == Kind::List && is_one_of(entry.symbol->text, {"content", "tool_calls"}))
+        count += entry.value.list->size;
     }
   }
   return count;

@@ -33,8 +33,10 @@ class SpanCursor {
 
   // The character that begins at a byte. Calls lie close to each other.
   uint64_t character_of(size_t byte) {
-    if (byte >= byte_) character_ += count_characters(text_.substr(byte_, byte - byte_));
-    else character_ -= count_characters(text_.substr(byte, byte_ - byte));
+    if (byte >= byte_)
+      character_ += count_characters(text_.substr(byte_, byte - byte_));
+    else
+      character_ -= count_characters(text_.substr(byte, byte_ - byte));
     byte_ = byte;
     return character_;
   }
@@ -53,8 +55,10 @@ ControlTokens::ControlTokens(const std::vector<std::string>& tokens, const std::
   for (const std::string& token : tokens) {
     if (token.empty()) continue;
     begins_[static_cast<uint8_t>(token[0])] = true;
-    if (token.size() > 1) seconds_[static_cast<uint8_t>(token[1])] = true;
-    else has_short_ = true;
+    if (token.size() > 1)
+      seconds_[static_cast<uint8_t>(token[1])] = true;
+    else
+      has_short_ = true;
     uint32_t node = 0;
     for (const char byte : token) {
       const auto [found, is_new] = edges_.try_emplace(edge(node, byte), static_cast<uint32_t>(ends_.size()));

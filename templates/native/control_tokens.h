@@ -23,9 +23,9 @@ class ControlTokens {
  private:
   enum class End : uint8_t { None, Token, Exempt };  // whether a token ends at a node
 
-  std::string firsts_;                       // bytes that tokens begin with
+  std::string firsts_;                         // bytes that tokens begin with
   bool begins_[256] = {}, seconds_[256] = {};  // whether a token has this byte first, or second
-  bool has_short_ = false;                   // whether some token is a single byte
+  bool has_short_ = false;                     // whether some token is a single byte
   // A trie: the node behind another one and a byte, and what ends at each node. The root is 0.
   std::unordered_map<uint64_t, uint32_t> edges_;
   std::vector<End> ends_{End::None};

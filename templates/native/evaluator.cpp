@@ -10,12 +10,13 @@
 namespace tokenweir::templates {
 
 namespace {
-constexpr ptrdiff_t kMostStack = 384 << 10;      // bytes of the machine's stack, of which threads may have 512 KiB
+constexpr ptrdiff_t kMostStack = 384 << 10;  // bytes of the machine's stack, of which threads may have 512 KiB
 }  // namespace
 
 void Evaluator::check_stack(const char* what) const {
   const char here = 0;
-  if (stack_base_ - &here > kMostStack) throw Failure(std::string("RecursionError: ") + what + " are nested too deeply");
+  if (stack_base_ - &here > kMostStack)
+    throw Failure(std::string("RecursionError: ") + what + " are nested too deeply");
 }
 
 // Evaluated arguments of a call; few ones need no memory of the arena.
@@ -83,8 +84,10 @@ Evaluator::Flow Evaluator::exec(const Node& node, Frame& frame) {
     }
     case NodeKind::Set: {
       const auto& set = static_cast<const Set&>(node);
-      if (set.target->kind == Target::Kind::Variable) frame.slots[set.target->slot] = eval(*set.value, frame);
-      else assign(*set.target, eval(*set.value, frame), frame);
+      if (set.target->kind == Target::Kind::Variable)
+        frame.slots[set.target->slot] = eval(*set.value, frame);
+      else
+        assign(*set.target, eval(*set.value, frame), frame);
       return Flow::Next;
     }
     case NodeKind::Break: return Flow::Break;
@@ -199,8 +202,9 @@ void Evaluator::assign(const Target& target, const Value& value, Frame& frame) {
       const Value object = eval(*target.object, frame);
       if (object.kind != Kind::Namespace) throw Failure("cannot assign attribute on non-namespace object");
       if (!target.symbol->text.empty() && target.symbol->text[0] == '_')
-        throw Failure("SecurityError: Chat templates cannot store underscore-prefixed attributes on a namespace, but got '" +
-                      std::string(target.symbol->text) + "'");
+        throw Failure(
+            "SecurityError: Chat templates cannot store underscore-prefixed attributes on a namespace, but got '" +
+            std::string(target.symbol->text) + "'");
       object.dict->set(workspace, target.symbol, Value::of_text(shown(workspace, target.symbol)), value);
       return;
     }
@@ -346,7 +350,8 @@ __attribute__((noinline)) Value Evaluator::eval_rare(const Node& node, Frame& fr
       const Value left = eval(*made.left, frame);
       return arithmetic(made.op, left, eval(*made.right, frame));
     }
-    case NodeKind::Negative: case NodeKind::Positive: {
+    case NodeKind::Negative:
+    case NodeKind::Positive: {
       const Value value = eval(*static_cast<const Unary&>(node).operand, frame);
       if (value.is_undefined()) fail_undefined(value);
       const bool minus = node.kind == NodeKind::Negative;
@@ -355,7 +360,8 @@ __attribute__((noinline)) Value Evaluator::eval_rare(const Node& node, Frame& fr
       if (minus) return negated(workspace, value);
       return value.kind == Kind::Bool ? Value::of_int(value.integer) : value;
     }
-    case NodeKind::List: case NodeKind::Tuple: {
+    case NodeKind::List:
+    case NodeKind::Tuple: {
       const Nodes items = static_cast<const Sequence&>(node).items;
       List* const list = List::make(workspace, items.size);
       for (const Node* const item : items) list->add(workspace, eval(*item, frame));

@@ -42,14 +42,16 @@ struct LoopState {
   const For* node;
   Frame* frame;
   Iterator source;
-  List* items;     // those fetched so far
-  bool complete;   // there are no others
+  List* items;    // those fetched so far
+  bool complete;  // there are no others
   uint32_t at;
   uint32_t depth;  // of recursion, from 0
   Value changed;   // the last arguments of loop.changed()
 
   // Whether there is an item `index`.
-  bool has(Evaluator& evaluator, uint32_t index) { return index < items->size || (!complete && fetch(evaluator, index)); }
+  bool has(Evaluator& evaluator, uint32_t index) {
+    return index < items->size || (!complete && fetch(evaluator, index));
+  }
   Value field(Evaluator& evaluator, LoopField field);
 
  private:
@@ -112,8 +114,10 @@ class Evaluator {
   void emit(const Node& node, Frame& frame);
   // Adds to the output; in a loop's turn over a media part, the template's text gets the place of the part as its origin.
   void put(Text* text) {
-    if (media_) [[unlikely]] put_in_place(text);
-    else workspace.emit(text);
+    if (media_) [[unlikely]]
+      put_in_place(text);
+    else
+      workspace.emit(text);
   }
   void put_in_place(Text* text);
   bool is_media(const Value& item) const;
@@ -123,7 +127,7 @@ class Evaluator {
 
   Origins& origins_;
   const Dict& inputs_;
-  uint32_t media_ = 0;  // the origin of the media part that a loop is at
+  uint32_t media_ = 0;                             // the origin of the media part that a loop is at
   std::unordered_map<uint32_t, uint32_t> places_;  // of parts that were written
   uint32_t line_ = 1, calls_ = 0;
   const char* stack_base_ = nullptr;

@@ -12,7 +12,8 @@ struct Filter {
   Value (*apply_any)(Evaluator&, const Value& subject, const Arguments&) = nullptr;  // takes any arguments, instead
 
   Value operator()(Evaluator& evaluator, const Value& subject, const Arguments& arguments) const {
-    return apply ? apply(evaluator, subject, bind(name, signature, arguments)) : apply_any(evaluator, subject, arguments);
+    return apply ? apply(evaluator, subject, bind(name, signature, arguments))
+                 : apply_any(evaluator, subject, arguments);
   }
 };
 

@@ -47,15 +47,18 @@ Value indented(Evaluator& evaluator, const Value& subject, const Bound& bound) {
     if (subject.is_undefined()) fail_undefined(subject);
     type_error(std::string("unsupported operand type(s) for +=: '") + type_name(subject) + "' and 'str'");
   }
-  Text* const indention = bound[0].is_text() ? bound[0].text : spaces(evaluator.workspace, integer_or(bound[0], 4, "width"));
-  return Value::of_text(indent(evaluator.workspace, subject.text, indention, truth_or(bound[1], false), truth_or(bound[2], false)),
-                        subject.detail);
+  Text* const indention =
+      bound[0].is_text() ? bound[0].text : spaces(evaluator.workspace, integer_or(bound[0], 4, "width"));
+  return Value::of_text(
+      indent(evaluator.workspace, subject.text, indention, truth_or(bound[1], false), truth_or(bound[2], false)),
+      subject.detail);
 }
 
 Value centered(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   Workspace& workspace = evaluator.workspace;
   const Value text = soft_text(evaluator, subject);
-  return Value::of_text(pad(workspace, text.text, integer_or(bound[0], 80, "width"), workspace.engine(" "), Side::Both), text.detail);
+  return Value::of_text(pad(workspace, text.text, integer_or(bound[0], 80, "width"), workspace.engine(" "), Side::Both),
+                        text.detail);
 }
 
 Value truncated(Evaluator& evaluator, const Value& subject, const Bound& bound) {
@@ -64,13 +67,15 @@ Value truncated(Evaluator& evaluator, const Value& subject, const Bound& bound) 
   Text* const end = bound[2].is_missing() ? workspace.engine("...") : text_argument(bound[2], "end");
   const int64_t most = integer_or(bound[0], 255, "length"), end_size = length(workspace, Value::of_text(end));
   const int64_t leeway = bound[3].is_none() ? 5 : integer_or(bound[3], 5, "leeway");
-  if (most < end_size) throw Failure("AssertionError: expected length >= " + std::to_string(end_size) + ", got " + std::to_string(most));
+  if (most < end_size)
+    throw Failure("AssertionError: expected length >= " + std::to_string(end_size) + ", got " + std::to_string(most));
   if (leeway < 0) throw Failure("AssertionError: expected leeway >= 0, got " + std::to_string(leeway));
   if (length(workspace, subject) <= most + leeway) return subject;
   Text* kept = workspace.slice(text, 0, workspace.byte_of(text, static_cast<size_t>(most - end_size)));
   if (!truth_or(bound[1], false)) {
     const std::string_view flat = workspace.flat(kept);
-    if (const size_t space = find_last(workspace, flat, " ", 0, flat.size()); space != kNowhere) kept = workspace.slice(kept, 0, space);
+    if (const size_t space = find_last(workspace, flat, " ", 0, flat.size()); space != kNowhere)
+      kept = workspace.slice(kept, 0, space);
   }
   return Value::of_text(workspace.concat(kept, end));
 }
@@ -123,8 +128,10 @@ std::string number_source(Workspace& workspace, Text* text) {
       const size_t start = i;
       const uint32_t c = next_character(flat, i);
       i--;
-      if (is_decimal(c)) out += static_cast<char>('0' + decimal_value(c));
-      else out.append(flat, start, i + 1 - start);
+      if (is_decimal(c))
+        out += static_cast<char>('0' + decimal_value(c));
+      else
+        out.append(flat, start, i + 1 - start);
       continue;
     }
     if (flat[i] == '_' && i > 0 && i + 1 < flat.size() && flat[i - 1] != '_' && flat[i + 1] != '_') continue;
@@ -139,15 +146,19 @@ bool float_from(const std::string& source, double& out) {
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
   std::string lower;
   for (const char c : text) lower += static_cast<char>(is_ascii_upper(static_cast<uint8_t>(c)) ? c + 32 : c);
-  if (lower == "inf" || lower == "infinity") out = HUGE_VAL;
-  else if (lower == "nan") out = std::nan("");
+  if (lower == "inf" || lower == "infinity")
+    out = HUGE_VAL;
+  else if (lower == "nan")
+    out = std::nan("");
   else {
     if (lower.empty() || lower.find_first_not_of("0123456789.e+-") != lower.npos) return false;
     if (!is_ascii_digit(static_cast<uint8_t>(lower[0])) && lower[0] != '.') return false;
     const auto result = std::from_chars(lower.data(), lower.data() + lower.size(), out);
     if (result.ptr != lower.data() + lower.size()) return false;
-    if (result.ec == std::errc::result_out_of_range) out = std::strtod(lower.c_str(), nullptr);
-    else if (result.ec != std::errc()) return false;
+    if (result.ec == std::errc::result_out_of_range)
+      out = std::strtod(lower.c_str(), nullptr);
+    else if (result.ec != std::errc())
+      return false;
   }
   if (negative) out = -out;
   return true;
@@ -197,8 +208,10 @@ Value to_int(Evaluator& evaluator, const Value& subject, const Bound& bound) {
 Value to_float(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   double number;
   if (subject.is_undefined()) fail_undefined(subject);
-  if (subject.is_text() && float_from(number_source(evaluator.workspace, subject.text), number)) return Value::of_float(number);
-  if (subject.is_number()) return Value::of_float(subject.kind == Kind::BigInt ? big_to_float(subject) : subject.as_float());
+  if (subject.is_text() && float_from(number_source(evaluator.workspace, subject.text), number))
+    return Value::of_float(number);
+  if (subject.is_number())
+    return Value::of_float(subject.kind == Kind::BigInt ? big_to_float(subject) : subject.as_float());
   return bound[0].is_missing() ? Value::of_float(0) : bound[0];
 }
 
@@ -207,7 +220,9 @@ Value absolute(Evaluator& evaluator, const Value& subject, const Bound&) {
   if (!subject.is_number()) type_error(std::string("bad operand type for abs(): '") + type_name(subject) + "'");
   if (subject.kind == Kind::Float) return Value::of_float(std::fabs(subject.number));
   const bool negative = subject.kind == Kind::BigInt ? subject.big->negative : subject.integer < 0;
-  return negative ? negated(evaluator.workspace, subject) : subject.kind == Kind::Bool ? Value::of_int(subject.integer) : subject;
+  return negative                     ? negated(evaluator.workspace, subject)
+         : subject.kind == Kind::Bool ? Value::of_int(subject.integer)
+                                      : subject;
 }
 
 double rounded_float(double number, int64_t digits) {
@@ -215,7 +230,8 @@ double rounded_float(double number, int64_t digits) {
   if (digits < -308) return std::copysign(0.0, number);
   if (digits >= 0) {  // the exact decimal value is rounded, half to even
     char buffer[700];
-    const auto end = std::to_chars(buffer, buffer + sizeof buffer, number, std::chars_format::fixed, static_cast<int>(digits)).ptr;
+    const auto end =
+        std::to_chars(buffer, buffer + sizeof buffer, number, std::chars_format::fixed, static_cast<int>(digits)).ptr;
     double out = number;
     std::from_chars(buffer, end, out);
     return out;
@@ -228,7 +244,8 @@ Value round(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   Workspace& workspace = evaluator.workspace;
   const int64_t digits = integer_or(bound[0], 0, "precision");
   const std::string method(bound[1].is_missing() ? "common" : workspace.flat(text_argument(bound[1], "method")));
-  if (method != "common" && method != "ceil" && method != "floor") throw Failure("method must be common, ceil or floor");
+  if (method != "common" && method != "ceil" && method != "floor")
+    throw Failure("method must be common, ceil or floor");
   if (subject.is_undefined()) fail_undefined(subject);
   if (!subject.is_number()) type_error(std::string("type ") + type_name(subject) + " doesn't define __round__ method");
   const bool whole = subject.kind != Kind::Float;
@@ -239,13 +256,15 @@ Value round(Evaluator& evaluator, const Value& subject, const Bound& bound) {
     const Value rest = evaluator.arithmetic(Arithmetic::Modulo, subject, power);
     const Value down = evaluator.arithmetic(Arithmetic::Subtract, subject, rest);
     const int order = compare(workspace, evaluator.arithmetic(Arithmetic::Multiply, rest, Value::of_int(2)), power);
-    const bool odd = truth(evaluator.arithmetic(Arithmetic::Modulo, evaluator.arithmetic(Arithmetic::FloorDivide, down, power), Value::of_int(2)));
+    const bool odd = truth(evaluator.arithmetic(
+        Arithmetic::Modulo, evaluator.arithmetic(Arithmetic::FloorDivide, down, power), Value::of_int(2)));
     return order > 0 || (order == 0 && odd) ? evaluator.arithmetic(Arithmetic::Add, down, power) : down;
   }
   const Value power = evaluator.arithmetic(Arithmetic::Power, Value::of_int(10), Value::of_int(digits));
   const Value scaled = evaluator.arithmetic(Arithmetic::Multiply, subject, power);
   Value whole_part = scaled;
-  if (scaled.kind == Kind::Float) whole_part = integer_of(workspace, method == "ceil" ? std::ceil(scaled.number) : std::floor(scaled.number));
+  if (scaled.kind == Kind::Float)
+    whole_part = integer_of(workspace, method == "ceil" ? std::ceil(scaled.number) : std::floor(scaled.number));
   return evaluator.arithmetic(Arithmetic::Divide, whole_part, power);
 }
 
@@ -275,8 +294,10 @@ Value json(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   JsonStyle style;
   style.ascii = truth_or(bound[0], false);
   style.sorted = truth_or(bound[3], false);
-  if (bound[1].is_text()) style.indent = bound[1].text;
-  else if (!bound[1].is_missing() && !bound[1].is_none()) style.indent = spaces(workspace, integer_argument(bound[1], "indent"));
+  if (bound[1].is_text())
+    style.indent = bound[1].text;
+  else if (!bound[1].is_missing() && !bound[1].is_none())
+    style.indent = spaces(workspace, integer_argument(bound[1], "indent"));
   style.between_items = workspace.engine(style.indent ? "," : ", ");
   style.after_key = workspace.engine(": ");
   if (bound[2].is_sequence()) {
@@ -290,7 +311,8 @@ Value json(Evaluator& evaluator, const Value& subject, const Bound& bound) {
 }
 
 Value from_json(Evaluator& evaluator, const Value& subject, const Bound&) {
-  if (!subject.is_text()) type_error(std::string("the JSON object must be str, bytes or bytearray, not ") + type_name(subject));
+  if (!subject.is_text())
+    type_error(std::string("the JSON object must be str, bytes or bytearray, not ") + type_name(subject));
   return parse_json(evaluator.workspace, subject.text);
 }
 

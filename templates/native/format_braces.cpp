@@ -46,8 +46,10 @@ class Braces {
     std::string_view rest = field.substr(name_end);
     if (!rest.empty() && rest[0] == '!') {
       const char conversion = rest.size() > 1 ? rest[1] : '\0';
-      if (conversion == 's') value = Value::of_text(to_text(workspace_, value));
-      else if (conversion != 'r') value_error("Unknown conversion specifier in a format");
+      if (conversion == 's')
+        value = Value::of_text(to_text(workspace_, value));
+      else if (conversion != 'r')
+        value_error("Unknown conversion specifier in a format");
       else {
         Rope rope(workspace_);
         add_repr(workspace_, value, rope);
@@ -60,7 +62,8 @@ class Braces {
     for (size_t open; (open = spec.find('{')) != spec.npos;) {
       const size_t close = spec.find('}', open);
       if (close == spec.npos) value_error("expected '}' before end of string");
-      const std::string_view inner = workspace_.flat(to_text(workspace_, named(std::string_view(spec).substr(open + 1, close - open - 1))));
+      const std::string_view inner =
+          workspace_.flat(to_text(workspace_, named(std::string_view(spec).substr(open + 1, close - open - 1))));
       spec.replace(open, close - open + 1, inner);
       if (inner.find('{') != inner.npos) value_error("Max string recursion exceeded");
     }
@@ -80,7 +83,8 @@ class Braces {
       manual_ = !first.empty();
       const int64_t index = first.empty() ? next_++ : number_at(first, at);
       if (index >= arguments_.count)
-        throw Failure("IndexError: Replacement index " + std::to_string(index) + " out of range for positional args tuple");
+        throw Failure("IndexError: Replacement index " + std::to_string(index) +
+                      " out of range for positional args tuple");
       value = arguments_.positional[index];
     } else {
       for (uint32_t i = 0; i < arguments_.named_count; i++)
@@ -94,9 +98,12 @@ class Braces {
       if (stop == rest.npos) value_error("Missing ']' in format string");
       const std::string_view key = rest.substr(1, stop - 1);
       size_t at = 0;
-      if (dot) value = evaluator_.attribute(value, workspace_.symbols.intern(key));
-      else if (!key.empty() && is_ascii_digit(static_cast<uint8_t>(key[0]))) value = evaluator_.item(value, Value::of_int(number_at(key, at)), nullptr);
-      else value = evaluator_.item(value, Value::of_text(workspace_.copy(key)), nullptr);
+      if (dot)
+        value = evaluator_.attribute(value, workspace_.symbols.intern(key));
+      else if (!key.empty() && is_ascii_digit(static_cast<uint8_t>(key[0])))
+        value = evaluator_.item(value, Value::of_int(number_at(key, at)), nullptr);
+      else
+        value = evaluator_.item(value, Value::of_text(workspace_.copy(key)), nullptr);
       rest.remove_prefix(dot ? stop : stop + 1);
     }
     return value;
@@ -108,25 +115,31 @@ class Braces {
       type_error(std::string("unsupported format string passed to ") + type_name(value) + ".__format__");
     const Layout layout = parsed(spec);
     if (value.is_text()) {
-      if (layout.type && layout.type != 's') value_error(std::string("Unknown format code '") + layout.type + "' for object of type 'str'");
+      if (layout.type && layout.type != 's')
+        value_error(std::string("Unknown format code '") + layout.type + "' for object of type 'str'");
       Text* text = value.text;
-      if (layout.precision >= 0) text = workspace_.slice(text, 0, workspace_.byte_of(text, static_cast<size_t>(layout.precision)));
+      if (layout.precision >= 0)
+        text = workspace_.slice(text, 0, workspace_.byte_of(text, static_cast<size_t>(layout.precision)));
       if (layout.align == '=') value_error("'=' alignment not allowed in string format specifier");
       Layout filled = layout;
       if (layout.zeros && layout.fill == " ") filled.fill = "0";
       return pad_text(workspace_, text, filled, layout.align ? layout.align : '<');
     }
-    if (value.kind == Kind::Bool && !layout.type) return pad_text(workspace_, number_text(workspace_, value), layout, layout.align ? layout.align : '<');
+    if (value.kind == Kind::Bool && !layout.type)
+      return pad_text(workspace_, number_text(workspace_, value), layout, layout.align ? layout.align : '<');
     if (layout.type && std::string_view("dboxXnceEfFgG%").find(layout.type) == std::string_view::npos)
-      value_error(std::string("Unknown format code '") + layout.type + "' for object of type '" + type_name(value) + "'");
-    if (value.kind == Kind::Float && layout.type && std::string_view("dboxXc").find(layout.type) != std::string_view::npos)
+      value_error(std::string("Unknown format code '") + layout.type + "' for object of type '" + type_name(value) +
+                  "'");
+    if (value.kind == Kind::Float && layout.type &&
+        std::string_view("dboxXc").find(layout.type) != std::string_view::npos)
       value_error(std::string("Unknown format code '") + layout.type + "' for object of type 'float'");
     if (layout.type == 'c') {
       std::string out;
       if (value.integer < 0 || value.integer > 0x10FFFF || (value.integer >= 0xD800 && value.integer < 0xE000))
         throw Failure("OverflowError: %c arg not in range(0x110000)");
       append_character(static_cast<uint32_t>(value.integer), out);
-      return pad_text(workspace_, workspace_.copy(out, value.origin, 0, true), layout, layout.align ? layout.align : '<');
+      return pad_text(workspace_, workspace_.copy(out, value.origin, 0, true), layout,
+                      layout.align ? layout.align : '<');
     }
     return number_layout(workspace_, value, layout);
   }
@@ -134,7 +147,9 @@ class Braces {
   static Layout parsed(std::string_view spec) {
     Layout layout;
     size_t at = 0, next = 0;
-    const auto is_align = [&](size_t i) { return i < spec.size() && std::string_view("<>^=").find(spec[i]) != std::string_view::npos; };
+    const auto is_align = [&](size_t i) {
+      return i < spec.size() && std::string_view("<>^=").find(spec[i]) != std::string_view::npos;
+    };
     next_character(spec, next);
     if (is_align(next)) {
       layout.fill = spec.substr(0, next);

@@ -13,7 +13,8 @@ int64_t number_at(std::string_view text, size_t& at) {
   int64_t value = 0;
   while (at < text.size() && is_ascii_digit(static_cast<uint8_t>(text[at]))) {
     value = value * 10 + (text[at++] - '0');
-    if (value > kMostWidth) value_error("a width or precision in a format is over the limit of " + std::to_string(kMostWidth));
+    if (value > kMostWidth)
+      value_error("a width or precision in a format is over the limit of " + std::to_string(kMostWidth));
   }
   return value;
 }
@@ -35,7 +36,8 @@ std::string float_digits(double number, char type, int64_t precision, bool alter
                                    : std::chars_format::general;
   std::string out(static_cast<size_t>(std::min<int64_t>(precision, 400)) + 400, '\0');
   const int digits = static_cast<int>(std::min<int64_t>(precision, 400));
-  const auto end = std::to_chars(out.data(), out.data() + out.size(), number, form, lower == 'g' ? std::max(digits, 1) : digits).ptr;
+  const auto end =
+      std::to_chars(out.data(), out.data() + out.size(), number, form, lower == 'g' ? std::max(digits, 1) : digits).ptr;
   out.resize(static_cast<size_t>(end - out.data()));
   if (type != lower)
     for (char& c : out) c = static_cast<char>(is_ascii_lower(static_cast<uint8_t>(c)) ? c - 32 : c);

@@ -13,7 +13,7 @@ inline constexpr int64_t kMostWidth = 1'000'000;
 // How one value is laid out.
 struct Layout {
   std::string fill = " ";
-  char align = 0;       // <, >, ^, = or 0: by the kind
+  char align = 0;  // <, >, ^, = or 0: by the kind
   char sign = '-';
   bool alternate = false, zeros = false;
   char grouping = 0;

@@ -61,17 +61,23 @@ class Percent {
     bool left = false;
     for (; at < flat.size(); at++) {
       const char c = flat[at];
-      if (c == '-') left = true;
-      else if (c == '+' || (c == ' ' && layout.sign != '+')) layout.sign = c;
-      else if (c == '#') layout.alternate = true;
-      else if (c == '0') layout.zeros = true;
-      else if (c != ' ') break;
+      if (c == '-')
+        left = true;
+      else if (c == '+' || (c == ' ' && layout.sign != '+'))
+        layout.sign = c;
+      else if (c == '#')
+        layout.alternate = true;
+      else if (c == '0')
+        layout.zeros = true;
+      else if (c != ' ')
+        break;
     }
     const auto number = [&] {
       if (at < flat.size() && flat[at] == '*') {
         at++;
         const int64_t given = integer_argument(take(), "*");
-        if (given > kMostWidth) value_error("a width or precision in a format is over the limit of " + std::to_string(kMostWidth));
+        if (given > kMostWidth)
+          value_error("a width or precision in a format is over the limit of " + std::to_string(kMostWidth));
         return given;
       }
       return number_at(flat, at);

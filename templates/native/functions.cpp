@@ -13,7 +13,8 @@ constexpr int64_t kLongestRange = 100'000;
 Value range(Evaluator& evaluator, const Arguments& arguments) {
   const Bound bound = bind("range", {{kPlaceOnly, kPlaceOnly, kPlaceOnly}, 1}, arguments);
   const bool one = bound[1].is_missing();
-  const int64_t start = one ? 0 : integer_argument(bound[0], "range"), stop = integer_argument(bound[one ? 0 : 1], "range");
+  const int64_t start = one ? 0 : integer_argument(bound[0], "range"),
+                stop = integer_argument(bound[one ? 0 : 1], "range");
   const int64_t step = integer_or(bound[2], 1, "range");
   if (!step) value_error("range() arg 3 must not be zero");
   const __int128 distance = step > 0 ? static_cast<__int128>(stop) - start : static_cast<__int128>(start) - stop;
@@ -39,7 +40,8 @@ Value range(Evaluator& evaluator, const Arguments& arguments) {
 // dict(mapping or pairs, **named)
 Dict* new_dict(Evaluator& evaluator, const char* what, const Arguments& arguments) {
   Workspace& workspace = evaluator.workspace;
-  if (arguments.count > 1) type_error(std::string(what) + " expected at most 1 argument, got " + std::to_string(arguments.count));
+  if (arguments.count > 1)
+    type_error(std::string(what) + " expected at most 1 argument, got " + std::to_string(arguments.count));
   Dict* const dict = Dict::make(workspace, arguments.named_count + 1);
   if (arguments.count && arguments.positional[0].kind == Kind::Dict) {
     const Dict& other = *arguments.positional[0].dict;
@@ -51,7 +53,8 @@ Dict* new_dict(Evaluator& evaluator, const char* what, const Arguments& argument
       workspace.spend(1);
       const List& pair = *evaluator.to_list(pairs.items[i]);
       if (pair.size != 2)
-        value_error("dictionary update sequence element #" + std::to_string(i) + " has length " + std::to_string(pair.size) + "; 2 is required");
+        value_error("dictionary update sequence element #" + std::to_string(i) + " has length " +
+                    std::to_string(pair.size) + "; 2 is required");
       check_hashable(workspace, pair.items[0]);
       dict->set(workspace, pair.items[0], pair.items[1]);
     }
@@ -63,14 +66,17 @@ Dict* new_dict(Evaluator& evaluator, const char* what, const Arguments& argument
   return dict;
 }
 
-Value dict(Evaluator& evaluator, const Arguments& arguments) { return Value::of_dict(new_dict(evaluator, "dict", arguments)); }
+Value dict(Evaluator& evaluator, const Arguments& arguments) {
+  return Value::of_dict(new_dict(evaluator, "dict", arguments));
+}
 
 Value make_namespace(Evaluator& evaluator, const Arguments& arguments) {
   Value value = Value::of_dict(new_dict(evaluator, "namespace", arguments));
   for (uint32_t i = 0; i < value.dict->size; i++)
     if (const Symbol* const name = value.dict->entries[i].symbol; name && name->text.substr(0, 1) == "_")
-      throw Failure("SecurityError: Chat templates cannot store underscore-prefixed attributes on a namespace, but got '" +
-                    std::string(name->text) + "'");
+      throw Failure(
+          "SecurityError: Chat templates cannot store underscore-prefixed attributes on a namespace, but got '" +
+          std::string(name->text) + "'");
   value.kind = Kind::Namespace;
   return value;
 }
@@ -104,7 +110,8 @@ Value raise_exception(Evaluator& evaluator, const Arguments& arguments) {
 // --- strftime, in English
 
 constexpr std::string_view kDays[] = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"};
-constexpr std::string_view kMonths[] = {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"};
+constexpr std::string_view kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
+                                        "July",    "August",   "September", "October", "November", "December"};
 
 std::string padded(int number, size_t width, char fill = '0') {
   std::string digits = std::to_string(number);
@@ -139,10 +146,12 @@ std::string strftime(std::string_view format, const Clock& clock) {
       case 'A': out += kDays[clock.weekday]; break;
       case 'a': out += kDays[clock.weekday].substr(0, 3); break;
       case 'B': out += kMonths[clock.month - 1]; break;
-      case 'b': case 'h': out += kMonths[clock.month - 1].substr(0, 3); break;
+      case 'b':
+      case 'h': out += kMonths[clock.month - 1].substr(0, 3); break;
       case 'C': number(clock.year / 100, 2); break;
       case 'c': out += strftime("%a %b %e %H:%M:%S %Y", clock); break;
-      case 'D': case 'x': out += strftime("%m/%d/%y", clock); break;
+      case 'D':
+      case 'x': out += strftime("%m/%d/%y", clock); break;
       case 'd': number(clock.day, 2); break;
       case 'e': number(clock.day, 2, ' '); break;
       case 'F': out += strftime("%Y-%m-%d", clock); break;
@@ -162,7 +171,8 @@ std::string strftime(std::string_view format, const Clock& clock) {
       case 'R': out += strftime("%H:%M", clock); break;
       case 'r': out += strftime("%I:%M:%S %p", clock); break;
       case 'S': number(clock.second, 2); break;
-      case 'T': case 'X': out += strftime("%H:%M:%S", clock); break;
+      case 'T':
+      case 'X': out += strftime("%H:%M:%S", clock); break;
       case 't': out += '\t'; break;
       case 'U': number((clock.yearday + 6 - (clock.weekday + 1) % 7) / 7, 2); break;
       case 'u': number(clock.weekday + 1, 1); break;
@@ -171,7 +181,8 @@ std::string strftime(std::string_view format, const Clock& clock) {
       case 'w': number((clock.weekday + 1) % 7, 1); break;
       case 'Y': out += std::to_string(clock.year); break;
       case 'y': number(clock.year % 100, 2); break;
-      case 'Z': case 'z': break;  // a naive time has no zone
+      case 'Z':
+      case 'z': break;  // a naive time has no zone
       case '%': out += '%'; break;
       default: value_error(std::string("strftime_now does not know the code '%") + code + "'");
     }
@@ -189,8 +200,14 @@ Value strftime_now(Evaluator& evaluator, const Arguments& arguments) {
 }
 
 constexpr Function kFunctions[] = {
-    {"cycler", cycler}, {"dict", dict}, {"joiner", joiner}, {"lipsum", lipsum}, {"namespace", make_namespace},
-    {"raise_exception", raise_exception}, {"range", range}, {"strftime_now", strftime_now},
+    {"cycler", cycler},
+    {"dict", dict},
+    {"joiner", joiner},
+    {"lipsum", lipsum},
+    {"namespace", make_namespace},
+    {"raise_exception", raise_exception},
+    {"range", range},
+    {"strftime_now", strftime_now},
 };
 
 }  // namespace

@@ -50,9 +50,12 @@ struct Map final : Stage {
   void prepare(Evaluator& evaluator) override {
     if (!arguments.count && arguments.named_count) {
       for (uint32_t i = 0; i < arguments.named_count; i++) {
-        if (arguments.names[i]->text == "attribute") path = arguments.named[i];
-        else if (arguments.names[i]->text == "default") otherwise = arguments.named[i];
-        else throw Failure("Unexpected keyword argument '" + std::string(arguments.names[i]->text) + "'");
+        if (arguments.names[i]->text == "attribute")
+          path = arguments.named[i];
+        else if (arguments.names[i]->text == "default")
+          otherwise = arguments.named[i];
+        else
+          throw Failure("Unexpected keyword argument '" + std::string(arguments.names[i]->text) + "'");
       }
       if (!path.is_missing()) {
         if (otherwise.is_none()) otherwise = Value();

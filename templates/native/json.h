@@ -26,7 +26,8 @@ enum class JsonDialect : uint8_t { Strict, Python };  // Python's takes NaN and 
 
 // Reads the variables of a render, a JSON object: each string and each key gets an origin. `bytes` must live as long as the
 // workspace. `vouched` are the names of variables that the caller vouches for.
-Value read_variables(Workspace& workspace, Origins& origins, std::string_view bytes, const std::set<std::string>& vouched);
+Value read_variables(Workspace& workspace, Origins& origins, std::string_view bytes,
+                     const std::set<std::string>& vouched);
 // The same for a JSON list at a place of the input; likewise.
 Value read_list(Workspace& workspace, Origins& origins, std::string_view bytes, uint32_t origin);
 // The object that an input's text is the JSON of, as json.loads reads it, with places below that of the text; a missing value

@@ -61,11 +61,16 @@ class Reader {
     if (c == '{') return dict(origin);
     if (c == '[') return list(origin);
     Value v;
-    if (c == '-' || is_ascii_digit(static_cast<uint8_t>(c))) v = number();
-    else if (take_word("true")) v = Value::boolean(true);
-    else if (take_word("false")) v = Value::boolean(false);
-    else if (take_word("null")) v = Value::none();
-    else v = special();
+    if (c == '-' || is_ascii_digit(static_cast<uint8_t>(c)))
+      v = number();
+    else if (take_word("true"))
+      v = Value::boolean(true);
+    else if (take_word("false"))
+      v = Value::boolean(false);
+    else if (take_word("null"))
+      v = Value::none();
+    else
+      v = special();
     v.origin = source_.of_scalar(origin);
     return v;
   }
@@ -108,7 +113,8 @@ class Reader {
       if (std::from_chars(start, end, integer).ec == std::errc()) return Value::of_int(integer);
       return integer_of(workspace_, text_.substr(begin, at_ - begin));
     }
-    return Value::of_float(std::strtod(std::string(start, end).c_str(), nullptr));  // from_chars does not tell inf from 0
+    return Value::of_float(
+        std::strtod(std::string(start, end).c_str(), nullptr));  // from_chars does not tell inf from 0
   }
 
   Value list(uint32_t origin) {
@@ -152,7 +158,8 @@ class Reader {
     for (uint64_t word; at + 8 <= text_.size(); at += 8) {
       std::memcpy(&word, text_.data() + at, 8);
       all |= word;
-      const uint64_t found = zero_bytes(word ^ kOnes * '"') | zero_bytes(word ^ kOnes * '\\') | ((word - kOnes * 0x20) & ~word & kHigh);
+      const uint64_t found =
+          zero_bytes(word ^ kOnes * '"') | zero_bytes(word ^ kOnes * '\\') | ((word - kOnes * 0x20) & ~word & kHigh);
       if (found) return at + static_cast<size_t>(__builtin_ctzll(found)) / 8;
     }
     for (; at < text_.size(); at++) {
@@ -263,7 +270,7 @@ struct InputSource {
   Origins& origins;
   std::string_view text;
   const std::set<std::string>& vouched;
-  int depth;  // of the first list or object
+  int depth;              // of the first list or object
   uint32_t too_deep = 0;  // the first place that is
   std::string lone_surrogate = {};
 
@@ -331,13 +338,15 @@ struct TextSource {
   Text* escaped(std::string_view bytes, size_t begin, size_t end, uint32_t) {
     const Text* const source = slicer(begin, end);
     if (source->is_leaf()) return workspace.leaf(bytes, source->origin, source->offset, -1, true);
-    return workspace.leaf(bytes, kFromEngine, 0, -1, true);  // of several origins, none of which may speak for the others
+    return workspace.leaf(bytes, kFromEngine, 0, -1,
+                          true);  // of several origins, none of which may speak for the others
   }
 };
 
 }  // namespace
 
-Value read_variables(Workspace& workspace, Origins& origins, std::string_view bytes, const std::set<std::string>& vouched) {
+Value read_variables(Workspace& workspace, Origins& origins, std::string_view bytes,
+                     const std::set<std::string>& vouched) {
   InputSource source{workspace, origins, bytes, vouched, 0};
   const Value read = Reader(workspace, source, bytes, JsonDialect::Strict).read(0);
   source.check();

@@ -36,7 +36,8 @@ class Writer {
     workspace_.spend(1);
     switch (value.kind) {
       case Kind::Text: add_string(value.text); return;
-      case Kind::List: case Kind::Tuple: add_list(*value.list, level); return;
+      case Kind::List:
+      case Kind::Tuple: add_list(*value.list, level); return;
       case Kind::Dict: add_dict(*value.dict, level); return;
       default:
         if (Text* const scalar = scalar_text(value)) {
@@ -51,7 +52,8 @@ class Writer {
     switch (value.kind) {
       case Kind::None: return workspace_.leaf("null", value.origin, 0, 1, true);
       case Kind::Bool: return workspace_.leaf(value.integer ? "true" : "false", value.origin, 0, 1, true);
-      case Kind::Int: case Kind::BigInt: return number_text(workspace_, value);
+      case Kind::Int:
+      case Kind::BigInt: return number_text(workspace_, value);
       case Kind::Float:
         if (std::isnan(value.number)) return workspace_.leaf("NaN", value.origin, 0, 1, true);
         if (std::isinf(value.number))
@@ -99,8 +101,7 @@ class Writer {
   void add_key(const Value& key) {
     if (key.is_text()) return add_string(key.text);
     Text* const scalar = scalar_text(key);
-    if (!scalar)
-      type_error(std::string("keys must be str, int, float, bool or None, not ") + type_name(key));
+    if (!scalar) type_error(std::string("keys must be str, int, float, bool or None, not ") + type_name(key));
     rope_.add("\"");
     rope_.add(scalar);
     rope_.add("\"");
@@ -115,7 +116,8 @@ class Writer {
     rope_.add("\n");
     rope_.add(indents_[at]);
     if ((indented_ += indents_[at]->size) > workspace_.max_text)
-      throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace_.max_text) + " bytes");
+      throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace_.max_text) +
+                    " bytes");
   }
 
   void add_string(Text* text) {

@@ -47,7 +47,8 @@ class Lexer {
   [[noreturn]] void fail(const std::string& what) const { throw Failure(what, line_); }
 
   void add(Token::Type type, std::string text) {
-    if (tokens_.size() == kMostTokens) fail("the template has more than the limit of " + std::to_string(kMostTokens) + " tokens");
+    if (tokens_.size() == kMostTokens)
+      fail("the template has more than the limit of " + std::to_string(kMostTokens) + " tokens");
     tokens_.push_back({type, line_, std::move(text), {}});
   }
 
@@ -160,8 +161,10 @@ class Lexer {
     if (end == source_.npos) fail("Missing end of comment tag");
     const char sign = end > inside ? source_[end - 1] : '\0';
     size_t next = end + 2;
-    if (sign == '-') next = after_space(next);
-    else if (sign != '+' && char_at(next) == '\n') next++;
+    if (sign == '-')
+      next = after_space(next);
+    else if (sign != '+' && char_at(next) == '\n')
+      next++;
     advance(next);
     line_starts_ = source_[next - 1] == '\n';
   }
@@ -178,8 +181,10 @@ class Lexer {
           const bool trims = block && c == '%';
           add(end_type, "");
           size_t next = at_ + (c == '-' || c == '+' ? 3 : 2);
-          if (c == '-') next = after_space(next);
-          else if (trims && char_at(next) == '\n') next++;
+          if (c == '-')
+            next = after_space(next);
+          else if (trims && char_at(next) == '\n')
+            next++;
           advance(next);
           line_starts_ = source_[next - 1] == '\n';
           return;
@@ -277,8 +282,10 @@ class Lexer {
     for (;; at++) {
       if (at >= source_.size()) fail("a string is not closed");
       if (source_[at] == quote) break;
-      if (source_[at] != '\\') out += source_[at];
-      else unescape(at, out);
+      if (source_[at] != '\\')
+        out += source_[at];
+      else
+        unescape(at, out);
     }
     advance(at + 1);
     add(Token::Type::String, out);
@@ -299,7 +306,8 @@ class Lexer {
       append_scalar(hexadecimal(at, c == 'x' ? 2 : c == 'u' ? 4 : 8), out);
     } else if (c >= '0' && c <= '7') {
       uint32_t value = 0;
-      for (int i = 0; i < 3 && char_at(at) >= '0' && char_at(at) <= '7'; i++) value = value * 8 + static_cast<uint32_t>(source_[at++] - '0');
+      for (int i = 0; i < 3 && char_at(at) >= '0' && char_at(at) <= '7'; i++)
+        value = value * 8 + static_cast<uint32_t>(source_[at++] - '0');
       at--;
       append_scalar(value, out);
     } else if (c == 'N') {
@@ -323,8 +331,10 @@ class Lexer {
 
   void append_scalar(uint32_t c, std::string& out) {
     if (c > 0x10FFFF) fail("an escape in a string is not a character");
-    if (c >= 0xD800 && c < 0xE000) broken_ = "a string has a lone surrogate, which has no UTF-8 form";
-    else append_character(c, out);
+    if (c >= 0xD800 && c < 0xE000)
+      broken_ = "a string has a lone surrogate, which has no UTF-8 form";
+    else
+      append_character(c, out);
   }
 
   const std::string storage_;

@@ -9,10 +9,14 @@ namespace tokenweir::templates {
 
 List* Evaluator::to_list(const Value& value) {
   switch (value.kind) {
-    case Kind::List: case Kind::Tuple: case Kind::Range: return value.list;
-    case Kind::Undefined: case Kind::Missing: return List::make(workspace, 0);
+    case Kind::List:
+    case Kind::Tuple:
+    case Kind::Range: return value.list;
+    case Kind::Undefined:
+    case Kind::Missing: return List::make(workspace, 0);
     case Kind::Text: return characters(workspace, value.text);
-    case Kind::Dict: case Kind::View: {
+    case Kind::Dict:
+    case Kind::View: {
       const Dict& dict = *value.dict;
       const auto view = value.kind == Kind::Dict ? ViewKind::Keys : static_cast<ViewKind>(value.detail);
       List* const list = List::make(workspace, dict.size);
@@ -40,7 +44,8 @@ List* Evaluator::to_list(const Value& value) {
     }
     case Kind::Loop: {  // what is left of it
       List* const list = List::make(workspace, 4);
-      while (value.loop->has(*this, value.loop->at + 1)) list->add(workspace, value.loop->items->items[++value.loop->at]);
+      while (value.loop->has(*this, value.loop->at + 1))
+        list->add(workspace, value.loop->items->items[++value.loop->at]);
       return list;
     }
     default: type_error(std::string("'") + type_name(value) + "' object is not iterable");
@@ -83,8 +88,7 @@ Value LoopState::field(Evaluator& evaluator, LoopField field) {
     case LoopField::First: return Value::boolean(index == 0);
     case LoopField::Last: return Value::boolean(!has(evaluator, at + 1));
     case LoopField::Length: return Value::of_int(all());
-    case LoopField::Previous:
-      return at ? items->items[at - 1] : Value::undefined_hint("there is no previous item");
+    case LoopField::Previous: return at ? items->items[at - 1] : Value::undefined_hint("there is no previous item");
     case LoopField::Next:
       return has(evaluator, at + 1) ? items->items[at + 1] : Value::undefined_hint("there is no next item");
     case LoopField::Depth: return Value::of_int(depth + 1);
@@ -111,8 +115,10 @@ Evaluator::Flow Evaluator::loop(const For& node, Frame& frame, const Value& item
     workspace.spend(1);
     clear(frame, node.body_slots);
     const Value& item = state->items->items[state->at];
-    if (node.target->kind == Target::Kind::Variable) frame.slots[node.target->slot] = item;
-    else assign(*node.target, item, frame);
+    if (node.target->kind == Target::Kind::Variable)
+      frame.slots[node.target->slot] = item;
+    else
+      assign(*node.target, item, frame);
     const uint32_t media = media_;
     if (item.kind == Kind::Dict && is_media(item)) media_ = item.origin;
     const Flow flow = run(node.body, frame);
@@ -136,7 +142,8 @@ bool Evaluator::is_media(const Value& item) const {
   for (uint32_t i = 0; i < item.dict->size; i++) {
     const Entry& entry = item.dict->entries[i];
     if (names_media(entry.symbol->text)) return true;
-    if (entry.symbol->text == "type" && entry.value.is_text() && names_media(workspace.flat(entry.value.text))) return true;
+    if (entry.symbol->text == "type" && entry.value.is_text() && names_media(workspace.flat(entry.value.text)))
+      return true;
   }
   return false;
 }

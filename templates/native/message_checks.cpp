@@ -29,7 +29,8 @@ const Value* field(Workspace& workspace, const Value& value, std::string_view na
 
 bool is_list(const Value& value) { return value.kind == Kind::List || value.kind == Kind::Tuple; }
 
-void check_message(Workspace& workspace, const Value& message, const std::string& place, const std::set<std::string>& roles) {
+void check_message(Workspace& workspace, const Value& message, const std::string& place,
+                   const std::set<std::string>& roles) {
   const Value* const role = field(workspace, message, "role");
   if (!role || !role->is_text() || !roles.contains(std::string(workspace.flat(role->text)))) {
     std::string known;

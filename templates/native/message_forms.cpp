@@ -109,7 +109,8 @@ void MessageShaper::convert_arguments(Dict& function) {
   Value* const arguments = function.find(arguments_);
   if (!arguments) return;
   if (form_.arguments == ArgumentForm::Object && arguments->is_text()) {
-    const Value read = read_object_text(workspace_, origins_, workspace_.flat(arguments->text), arguments->text->origin);
+    const Value read =
+        read_object_text(workspace_, origins_, workspace_.flat(arguments->text), arguments->text->origin);
     if (!read.is_missing()) *arguments = read;
   } else if (form_.arguments == ArgumentForm::Text && arguments->kind == Kind::Dict) {
     const JsonStyle style{.between_items = workspace_.engine(", "), .after_key = workspace_.engine(": ")};
@@ -211,13 +212,16 @@ Text* MessageShaper::mark_end(List& messages, const Continuation& continuation) 
   std::vector<Symbol*> fields;
   const bool is_reasoning = std::find(std::begin(reasoning_), std::end(reasoning_), name) != std::end(reasoning_);
   for (Symbol* const each : reasoning_)
-    if (const Value* const other = is_reasoning ? last->find(each) : nullptr; other && equal(workspace_, *other, *value))
+    if (const Value* const other = is_reasoning ? last->find(each) : nullptr;
+        other && equal(workspace_, *other, *value))
       fields.push_back(each);
   if (!is_reasoning) fields.push_back(name);
   if (std::none_of(fields.begin(), fields.end(),
                    [&](const Symbol* each) { return continuation.source.find(each->text) != std::string_view::npos; }))
     refuse("the template does not read " + shown);
-  const auto marked = [&](Text* text) { return Value::of_text(workspace_.concat(text, workspace_.copy(continuation.tag))); };
+  const auto marked = [&](Text* text) {
+    return Value::of_text(workspace_.concat(text, workspace_.copy(continuation.tag)));
+  };
   if (value->is_text()) {
     Text* const text = value->text;
     for (Symbol* const each : fields) *last->find(each) = marked(text);

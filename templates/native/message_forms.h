@@ -24,8 +24,8 @@ struct MessageForm {
 
 // What is done to calls so that the model knows them; nothing by default.
 struct CallMending {
-  std::string ids;        // the form of ids, with {name} and {number}
-  bool part = false;      // calls get a message of their own, whose content is None
+  std::string ids;    // the form of ids, with {name} and {number}
+  bool part = false;  // calls get a message of their own, whose content is None
 };
 
 // A field of the last message that the model continues.
@@ -55,15 +55,20 @@ class MessageShaper {
   void flatten(Dict& message, uint32_t index);
   void convert_arguments(Dict& function);
   Dict* function_of(const Value& call) const;
-  void name_calls(Dict& message, const std::string& form, uint64_t& number, std::unordered_map<std::string, Text*>& ids);
+  void name_calls(Dict& message, const std::string& form, uint64_t& number,
+                  std::unordered_map<std::string, Text*>& ids);
   Text* call_id(const std::string& form, Text* name, std::string_view number) const;
   Dict* without_content(const Dict& message, bool all_fields);
 
   Workspace& workspace_;
   Origins& origins_;
   const MessageForm& form_;
-  Symbol *const role_, *const content_, *const tool_calls_, *const function_, *const name_, *const arguments_, *const id_,
-      *const tool_call_id_, *const text_, *const type_, *const reasoning_[3];
+  Symbol *const role_,
+      *const content_, *const tool_calls_, *const function_,
+                                               *const name_, *const arguments_,
+                                                                 *const id_, *const tool_call_id_,
+                                                                                 *const text_, *const type_,
+                                                                                                   *const reasoning_[3];
 };
 
 }  // namespace tokenweir::templates

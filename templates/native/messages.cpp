@@ -36,7 +36,9 @@ uint64_t Messages::text_size() const {
   return text_size_of(whole);
 }
 
-static void add_number(std::string& out, uint64_t number) { out.append(reinterpret_cast<const char*>(&number), sizeof number); }
+static void add_number(std::string& out, uint64_t number) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
 
 static void add_text(std::string& out, char kind, std::string_view text) {
   out += kind;
@@ -49,11 +51,13 @@ static void add_canonical(std::string& out, const Value& value) {
     case Kind::Text: add_text(out, 's', {value.text->bytes, value.text->size}); return;
     case Kind::BigInt: add_text(out, 'n', big_digits(value)); return;
     case Kind::Bool: out += value.integer ? 'y' : 'f'; return;
-    case Kind::Int: case Kind::Float:  // the two share their bytes
+    case Kind::Int:
+    case Kind::Float:  // the two share their bytes
       out += value.kind == Kind::Int ? 'i' : 'd';
       add_number(out, static_cast<uint64_t>(value.integer));
       return;
-    case Kind::List: case Kind::Tuple:
+    case Kind::List:
+    case Kind::Tuple:
       out += value.kind == Kind::List ? 'l' : 't';
       add_number(out, value.list->size);
       for (uint32_t i = 0; i < value.list->size; i++) add_canonical(out, value.list->items[i]);

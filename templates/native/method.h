@@ -8,7 +8,7 @@ namespace tokenweir::templates {
 struct Method {
   std::string_view name;
   Signature signature{};
-  Value (*call)(Evaluator&, const Value& self, const Bound&) = nullptr;  // null: templates may not call it
+  Value (*call)(Evaluator&, const Value& self, const Bound&) = nullptr;          // null: templates may not call it
   Value (*call_any)(Evaluator&, const Value& self, const Arguments&) = nullptr;  // takes any arguments, instead
   bool changes = false;  // it would change the value, which the sandbox forbids
 

@@ -61,18 +61,20 @@ const std::vector<Method>& dict_methods() {
       {"items", {}, view<ViewKind::Items>},
       {"keys", {}, view<ViewKind::Keys>},
       {"values", {}, view<ViewKind::Values>},
-      forbidden("clear"), forbidden("pop"), forbidden("popitem"), forbidden("setdefault"), forbidden("update"),
+      forbidden("clear"),
+      forbidden("pop"),
+      forbidden("popitem"),
+      forbidden("setdefault"),
+      forbidden("update"),
   };
   return table;
 }
 
 const std::vector<Method>& list_methods() {
   static const std::vector<Method> table{
-      {"copy", {}, copied},
-      {"count", kOne, count_of},
-      {"index", kIndex, index_of},
-      forbidden("append"), forbidden("clear"), forbidden("extend"), forbidden("insert"), forbidden("pop"),
-      forbidden("remove"), forbidden("reverse"), forbidden("sort"),
+      {"copy", {}, copied}, {"count", kOne, count_of}, {"index", kIndex, index_of}, forbidden("append"),
+      forbidden("clear"),   forbidden("extend"),       forbidden("insert"),         forbidden("pop"),
+      forbidden("remove"),  forbidden("reverse"),      forbidden("sort"),
   };
   return table;
 }
@@ -128,10 +130,10 @@ Value Method::operator()(Evaluator& evaluator, const Value& self, const Argument
 
 void describe(Symbol& symbol) {
   static constexpr std::pair<std::string_view, LoopField> kFields[] = {
-      {"index", LoopField::Index}, {"index0", LoopField::Index0}, {"revindex", LoopField::RevIndex},
-      {"revindex0", LoopField::RevIndex0}, {"first", LoopField::First}, {"last", LoopField::Last},
-      {"length", LoopField::Length}, {"previtem", LoopField::Previous}, {"nextitem", LoopField::Next},
-      {"depth", LoopField::Depth}, {"depth0", LoopField::Depth0}};
+      {"index", LoopField::Index},         {"index0", LoopField::Index0},     {"revindex", LoopField::RevIndex},
+      {"revindex0", LoopField::RevIndex0}, {"first", LoopField::First},       {"last", LoopField::Last},
+      {"length", LoopField::Length},       {"previtem", LoopField::Previous}, {"nextitem", LoopField::Next},
+      {"depth", LoopField::Depth},         {"depth0", LoopField::Depth0}};
   for (const auto& [name, field] : kFields)
     if (symbol.text == name) symbol.loop_field = field;
   symbol.of_text = named(text_methods(), symbol.text);
@@ -149,7 +151,8 @@ const Method* method_of(const Value& value, Symbol* symbol) {
     case Kind::Text: return symbol->of_text;
     case Kind::Dict: return symbol->of_dict;
     case Kind::List: return symbol->of_list;
-    case Kind::Tuple: case Kind::Range: return symbol->of_tuple;
+    case Kind::Tuple:
+    case Kind::Range: return symbol->of_tuple;
     default: return nullptr;
   }
 }

@@ -36,9 +36,11 @@ Value Evaluator::attribute(const Value& object, Symbol* symbol) {
     case Kind::Namespace:
       if (const Value* const found = object.dict->find(symbol)) return *found;
       break;
-    case Kind::Undefined: case Kind::Missing: fail_undefined(object);
+    case Kind::Undefined:
+    case Kind::Missing: fail_undefined(object);
     case Kind::Loop:
-      if (symbol->loop_field != LoopField::None || (!symbol->described && (describe(*symbol), symbol->loop_field != LoopField::None)))
+      if (symbol->loop_field != LoopField::None ||
+          (!symbol->described && (describe(*symbol), symbol->loop_field != LoopField::None)))
         return object.loop->field(*this, symbol->loop_field);
       if (symbol->text == "cycle") return bound(workspace, object, &kLoopCycle);
       if (symbol->text == "changed") return bound(workspace, object, &kLoopChanged);
@@ -52,14 +54,18 @@ Value Evaluator::attribute(const Value& object, Symbol* symbol) {
       if (symbol->text == "next") return bound(workspace, object, &kCyclerNext);
       if (symbol->text == "reset") return bound(workspace, object, &kCyclerReset);
       break;
-    case Kind::Bool: case Kind::Int: case Kind::BigInt: case Kind::Float:
-      for (const std::string_view name : {"real", "imag", "numerator", "denominator", "conjugate", "bit_length", "bit_count", "to_bytes", "from_bytes", "as_integer_ratio", "is_integer", "hex", "fromhex"})
+    case Kind::Bool:
+    case Kind::Int:
+    case Kind::BigInt:
+    case Kind::Float:
+      for (const std::string_view name :
+           {"real", "imag", "numerator", "denominator", "conjugate", "bit_length", "bit_count", "to_bytes",
+            "from_bytes", "as_integer_ratio", "is_integer", "hex", "fromhex"})
         if (symbol->text == name)
           throw Failure("the attribute '" + std::string(name) + "' of '" + type_name(object) + "' is not supported");
       break;
     case Kind::Macro:
-      if (symbol->text == "name")
-        return Value::of_text(workspace.leaf(macro_name(*object.macro), kFromTemplate));
+      if (symbol->text == "name") return Value::of_text(workspace.leaf(macro_name(*object.macro), kFromTemplate));
       break;
     default: break;
   }
@@ -74,11 +80,15 @@ Value Evaluator::item(const Value& object, const Value& key, Symbol* symbol) {
   switch (object.kind) {
     case Kind::Dict: {
       const bool hashable = key.kind != Kind::List && key.kind != Kind::Dict;
-      if (const Value* const found = symbol ? object.dict->find(symbol) : hashable ? object.dict->find(workspace, key) : nullptr)
+      if (const Value* const found = symbol     ? object.dict->find(symbol)
+                                     : hashable ? object.dict->find(workspace, key)
+                                                : nullptr)
         return *found;
       break;
     }
-    case Kind::List: case Kind::Tuple: case Kind::Range:
+    case Kind::List:
+    case Kind::Tuple:
+    case Kind::Range:
       if (key.is_integer()) {
         const int64_t size = object.list->size, at = key.integer < 0 ? key.integer + size : key.integer;
         if (at >= 0 && at < size) return object.list->items[at];
@@ -94,7 +104,8 @@ Value Evaluator::item(const Value& object, const Value& key, Symbol* symbol) {
         return Value::of_text(workspace.slice(object.text, begin, end), object.detail);
       }
       break;
-    case Kind::Undefined: case Kind::Missing: fail_undefined(object);
+    case Kind::Undefined:
+    case Kind::Missing: fail_undefined(object);
     default: break;
   }
   if (key.is_text()) {
@@ -129,7 +140,8 @@ Value Evaluator::part(const Value& object, const Value& start, const Value& stop
     return std::clamp(at < 0 ? at + size : at, low, high);
   };
   const int64_t from = limited(start, by < 0 ? high : low), to = limited(stop, by < 0 ? low : high);
-  const int64_t count = by < 0 ? (from > to ? (from - to - 1) / -by + 1 : 0) : (to > from ? (to - from - 1) / by + 1 : 0);
+  const int64_t count =
+      by < 0 ? (from > to ? (from - to - 1) / -by + 1 : 0) : (to > from ? (to - from - 1) / by + 1 : 0);
   if (object.is_text()) {
     if (by == 1) {
       const size_t begin = workspace.byte_of(object.text, static_cast<size_t>(from));
@@ -147,7 +159,8 @@ Value Evaluator::part(const Value& object, const Value& start, const Value& stop
     *list = {object.list->items + (count ? from : 0), static_cast<uint32_t>(count), static_cast<uint32_t>(count)};
   } else {
     workspace.spend(static_cast<uint64_t>(count));
-    list = object.kind == Kind::Range ? static_cast<Range*>(workspace.arena.take(sizeof(Range))) : List::make(workspace, 1);
+    list = object.kind == Kind::Range ? static_cast<Range*>(workspace.arena.take(sizeof(Range)))
+                                      : List::make(workspace, 1);
     list->capacity = static_cast<uint32_t>(std::max<int64_t>(count, 1));
     list->items = workspace.arena.array<Value>(list->capacity);
     list->size = static_cast<uint32_t>(count);
@@ -173,9 +186,16 @@ bool Evaluator::contains(const Value& container, const Value& item) {
       return templates::contains(workspace, container.text, item.text);
     case Kind::Dict: return container.dict->find(workspace, item) != nullptr;
     case Kind::View:
-      if (container.detail == static_cast<uint8_t>(ViewKind::Keys)) return container.dict->find(workspace, item) != nullptr;
+      if (container.detail == static_cast<uint8_t>(ViewKind::Keys))
+        return container.dict->find(workspace, item) != nullptr;
       break;
-    case Kind::List: case Kind::Tuple: case Kind::Range: case Kind::Generator: case Kind::Loop: case Kind::Undefined: case Kind::Missing: break;
+    case Kind::List:
+    case Kind::Tuple:
+    case Kind::Range:
+    case Kind::Generator:
+    case Kind::Loop:
+    case Kind::Undefined:
+    case Kind::Missing: break;
     default: type_error(std::string("argument of type '") + type_name(container) + "' is not iterable");
   }
   Iterator items = iterate(container);
@@ -206,7 +226,8 @@ Value float_arithmetic(Arithmetic op, double x, double y) {
       if (x == 0 && y < 0) divide_by_zero("0.0 cannot be raised to a negative power");
       if (x < 0 && std::isfinite(y) && y != std::floor(y)) type_error("complex numbers are not supported");
       const double power = std::pow(x, y);
-      if (std::isinf(power) && std::isfinite(x) && std::isfinite(y)) throw Failure("OverflowError: (34, 'Numerical result out of range')");
+      if (std::isinf(power) && std::isfinite(x) && std::isfinite(y))
+        throw Failure("OverflowError: (34, 'Numerical result out of range')");
       return Value::of_float(power);
     }
     default: break;
@@ -232,10 +253,17 @@ Value integer_arithmetic(Workspace& workspace, Arithmetic op, const Value& a, co
     const int64_t x = a.integer, y = b.integer;
     int64_t out;
     switch (op) {
-      case Arithmetic::Add: if (!__builtin_add_overflow(x, y, &out)) return Value::of_int(out); break;
-      case Arithmetic::Subtract: if (!__builtin_sub_overflow(x, y, &out)) return Value::of_int(out); break;
-      case Arithmetic::Multiply: if (!__builtin_mul_overflow(x, y, &out)) return Value::of_int(out); break;
-      case Arithmetic::FloorDivide: case Arithmetic::Modulo:
+      case Arithmetic::Add:
+        if (!__builtin_add_overflow(x, y, &out)) return Value::of_int(out);
+        break;
+      case Arithmetic::Subtract:
+        if (!__builtin_sub_overflow(x, y, &out)) return Value::of_int(out);
+        break;
+      case Arithmetic::Multiply:
+        if (!__builtin_mul_overflow(x, y, &out)) return Value::of_int(out);
+        break;
+      case Arithmetic::FloorDivide:
+      case Arithmetic::Modulo:
         if (!y) divide_by_zero("integer division or modulo by zero");
         if (x == INT64_MIN && y == -1) break;
         out = op == Arithmetic::Modulo ? x % y : x / y;
@@ -247,7 +275,8 @@ Value integer_arithmetic(Workspace& workspace, Arithmetic op, const Value& a, co
   if (op == Arithmetic::Divide) {
     if (b.is_integer() && !b.integer) divide_by_zero("division by zero");
     if (a.is_integer() && b.is_integer())
-      return Value::of_float(static_cast<double>(static_cast<long double>(a.integer) / static_cast<long double>(b.integer)));
+      return Value::of_float(
+          static_cast<double>(static_cast<long double>(a.integer) / static_cast<long double>(b.integer)));
     return Value::of_float(float_of(a) / float_of(b));
   }
   if (op == Arithmetic::Power && (b.kind == Kind::BigInt ? b.big->negative : b.integer < 0))
@@ -272,7 +301,8 @@ const char* sign_of(Arithmetic op) {
 
 Value Evaluator::arithmetic(Arithmetic op, const Value& left, const Value& right) {
   if (left.is_number() && right.is_number()) {
-    if (left.kind == Kind::Float || right.kind == Kind::Float) return float_arithmetic(op, float_of(left), float_of(right));
+    if (left.kind == Kind::Float || right.kind == Kind::Float)
+      return float_arithmetic(op, float_of(left), float_of(right));
     return integer_arithmetic(workspace, op, left, right);
   }
   if (left.is_undefined()) fail_undefined(left);
@@ -302,9 +332,11 @@ Value Evaluator::arithmetic(Arithmetic op, const Value& left, const Value& right
     if (what.is_text()) return Value::of_text(repeat(workspace, what.text, times), what.detail);
     if (what.kind == Kind::List || what.kind == Kind::Tuple) {
       const uint64_t size = times > 0 ? what.list->size : 0;
-      if (size && static_cast<uint64_t>(times) > UINT32_MAX / 64 / size) throw Failure("OverflowError: a list is too long");
+      if (size && static_cast<uint64_t>(times) > UINT32_MAX / 64 / size)
+        throw Failure("OverflowError: a list is too long");
       workspace.spend(size * static_cast<uint64_t>(std::max<int64_t>(times, 0)));
-      List* const list = List::make(workspace, static_cast<uint32_t>(size * static_cast<uint64_t>(std::max<int64_t>(times, 0))));
+      List* const list =
+          List::make(workspace, static_cast<uint32_t>(size * static_cast<uint64_t>(std::max<int64_t>(times, 0))));
       for (int64_t n = 0; size && n < times; n++)
         for (uint32_t i = 0; i < size; i++) list->add(workspace, what.list->items[i]);
       return what.kind == Kind::Tuple ? Value::of_tuple(list) : Value::of_list(list);

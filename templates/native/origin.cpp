@@ -16,8 +16,10 @@ static std::string step_text(std::string_view key) {
   std::string out = "[\"";
   for (const char c : key) {
     if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') out += "\\n";
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
   }
   return out + "\"]";
 }

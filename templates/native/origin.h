@@ -50,9 +50,7 @@ class Origins {
   Origin& at(uint32_t origin) { return inputs_[origin - kFirst]; }
   const Origin& at(uint32_t origin) const { return inputs_[origin - kFirst]; }
   uint32_t size() const { return static_cast<uint32_t>(inputs_.size()) + kFirst; }
-  bool vouched(uint32_t origin) const {
-    return origin == kFromTemplate || (origin >= kFirst && at(origin).vouched);
-  }
+  bool vouched(uint32_t origin) const { return origin == kFromTemplate || (origin >= kFirst && at(origin).vouched); }
 
   // Such as `messages[3].tool_calls[0].function.arguments.city`; a key ends in ` (key)`.
   std::string path(uint32_t origin) const;

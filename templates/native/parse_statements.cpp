@@ -18,7 +18,8 @@ Nodes Parser::statements(Ends ends) {
     switch (current().type) {
       case Token::Type::End:
         if (ends.size() == 0) return slice(nodes);
-        fail("Unexpected end of template. Jinja was looking for the following tags: '" + std::string(*ends.begin()) + "'.");
+        fail("Unexpected end of template. Jinja was looking for the following tags: '" + std::string(*ends.begin()) +
+             "'.");
       case Token::Type::Data: {
         Data* const node = make<Data>(NodeKind::Data);
         node->text = constant_text(current().text);
@@ -202,8 +203,10 @@ void Parser::signature(Macro& macro) {
     parameters.push_back(name("name"));
     if (std::count(parameters.begin(), parameters.end(), parameters.back()) > 1)
       fail("duplicate argument '" + std::string(parameters.back()->text) + "'");
-    if (skip_op("=")) defaults.push_back(expression());
-    else if (!defaults.empty()) fail("non-default argument follows default argument");
+    if (skip_op("="))
+      defaults.push_back(expression());
+    else if (!defaults.empty())
+      fail("non-default argument follows default argument");
   }
   expect_op(")");
   macro.parameters = slice(parameters);

@@ -117,8 +117,8 @@ Node* Parser::negation() {
 
 Node* Parser::comparison() {
   static constexpr std::pair<std::string_view, Comparison> kOperators[] = {
-      {"==", Comparison::Equal}, {"!=", Comparison::NotEqual}, {"<", Comparison::Less},
-      {"<=", Comparison::LessEqual}, {">", Comparison::Greater}, {">=", Comparison::GreaterEqual}};
+      {"==", Comparison::Equal},     {"!=", Comparison::NotEqual}, {"<", Comparison::Less},
+      {"<=", Comparison::LessEqual}, {">", Comparison::Greater},   {">=", Comparison::GreaterEqual}};
   Node* const first = sum();
   std::vector<Comparison> operators;
   std::vector<Node*> others;
@@ -174,12 +174,15 @@ Node* Parser::concatenation() {
 }
 
 Node* Parser::product() {
-  static constexpr std::pair<std::string_view, Arithmetic> kOperators[] = {
-      {"*", Arithmetic::Multiply}, {"/", Arithmetic::Divide}, {"//", Arithmetic::FloorDivide}, {"%", Arithmetic::Modulo}};
+  static constexpr std::pair<std::string_view, Arithmetic> kOperators[] = {{"*", Arithmetic::Multiply},
+                                                                           {"/", Arithmetic::Divide},
+                                                                           {"//", Arithmetic::FloorDivide},
+                                                                           {"%", Arithmetic::Modulo}};
   Node* left = power();
   for (size_t n = 0;; n++) {
     if (n == kMostChain) fail("too many operators in a row");
-    const auto* found = std::find_if(std::begin(kOperators), std::end(kOperators), [&](const auto& o) { return at_op(o.first); });
+    const auto* found =
+        std::find_if(std::begin(kOperators), std::end(kOperators), [&](const auto& o) { return at_op(o.first); });
     if (found == std::end(kOperators)) return left;
     at_++;
     left = binary(NodeKind::Binary, found->second, left, power());
@@ -241,7 +244,10 @@ Node* Parser::primary() {
     case Token::Type::Integer: {
       const char base = token.text[0];
       if (is_ascii_digit(static_cast<uint8_t>(base))) return value(integer_of(workspace_, token.text));
-      return value(integer_of(workspace_, std::string_view(token.text).substr(1), base == 'x' ? 16 : base == 'o' ? 8 : 2));
+      return value(integer_of(workspace_, std::string_view(token.text).substr(1),
+                              base == 'x'   ? 16
+                              : base == 'o' ? 8
+                                            : 2));
     }
     case Token::Type::Float: return value(Value::of_float(std::strtod(token.text.c_str(), nullptr)));
     default: break;
@@ -254,7 +260,11 @@ Node* Parser::primary() {
   const bool is_list = at_op("[");
   if (!is_list && !at_op("{")) {
     if (token.type == Token::Type::End) fail("Unexpected end of template.");
-    fail("unexpected '" + (token.type == Token::Type::VariableEnd ? "end of print statement" : token.type == Token::Type::BlockEnd ? "end of statement block" : token.text) + "'");
+    fail("unexpected '" +
+         (token.type == Token::Type::VariableEnd ? "end of print statement"
+          : token.type == Token::Type::BlockEnd  ? "end of statement block"
+                                                 : token.text) +
+         "'");
   }
   at_++;
   Nesting nesting(*this);
@@ -292,7 +302,12 @@ Node* Parser::tuple(bool conditionals, bool in_parentheses) {
   }
   if (!is_tuple) {
     if (!items.empty()) return items[0];
-    if (!in_parentheses) fail("Expected an expression, got '" + std::string(current().type == Token::Type::VariableEnd ? "end of print statement" : current().type == Token::Type::BlockEnd ? "end of statement block" : current().text) + "'");
+    if (!in_parentheses)
+      fail("Expected an expression, got '" +
+           std::string(current().type == Token::Type::VariableEnd ? "end of print statement"
+                       : current().type == Token::Type::BlockEnd  ? "end of statement block"
+                                                                  : current().text) +
+           "'");
   }
   Sequence* const node = make<Sequence>(NodeKind::Tuple);
   node->items = slice(items);
@@ -302,19 +317,26 @@ Node* Parser::tuple(bool conditionals, bool in_parentheses) {
 Node* Parser::postfix(Node* node) {
   for (size_t n = 0;; n++) {
     if (n == kMostChain) fail("too many attributes in a row");
-    if (at_op(".") || at_op("[")) node = subscript(node);
-    else if (at_op("(")) node = call(node);
-    else return node;
+    if (at_op(".") || at_op("["))
+      node = subscript(node);
+    else if (at_op("("))
+      node = call(node);
+    else
+      return node;
   }
 }
 
 Node* Parser::filters_and_tests(Node* node) {
   for (size_t n = 0;; n++) {
     if (n == kMostChain) fail("too many filters in a row");
-    if (at_op("|")) node = filter_chain(node, false);
-    else if (at_name("is")) node = test(node);
-    else if (at_op("(")) node = call(node);
-    else return node;
+    if (at_op("|"))
+      node = filter_chain(node, false);
+    else if (at_name("is"))
+      node = test(node);
+    else if (at_op("("))
+      node = call(node);
+    else
+      return node;
   }
 }
 

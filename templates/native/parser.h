@@ -108,7 +108,8 @@ class Parser {
 class Parser::Nesting {
  public:
   explicit Nesting(Parser& parser) : parser_(parser) {
-    if (++parser.depth_ > kMostNesting) parser.fail("the template is nested more than " + std::to_string(kMostNesting) + " deep");
+    if (++parser.depth_ > kMostNesting)
+      parser.fail("the template is nested more than " + std::to_string(kMostNesting) + " deep");
   }
   ~Nesting() { parser_.depth_--; }
   Nesting(const Nesting&) = delete;

@@ -63,7 +63,7 @@ struct PyRendering {
   std::shared_ptr<Rendering> rendering;
   nb::str text;
   std::string continued = {};  // the text of the field that is continued
-  nb::object searched = {};    // the ControlTokens that the output was searched for when it was made, and what was found
+  nb::object searched = {};  // the ControlTokens that the output was searched for when it was made, and what was found
   std::vector<uint64_t> found = {};
 };
 

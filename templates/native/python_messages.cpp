@@ -93,7 +93,8 @@ nb::list read_tools(nb::handle tools) {
   });
 }
 
-MessageForm make_form(std::set<std::string> roles, bool takes_parts, const std::string& arguments, const nb::dict& special_tokens) {
+MessageForm make_form(std::set<std::string> roles, bool takes_parts, const std::string& arguments,
+                      const nb::dict& special_tokens) {
   MessageForm form{std::move(roles), takes_parts, ArgumentForm::Either, {}};
   if (arguments == "object") form.arguments = ArgumentForm::Object;
   if (arguments == "text") form.arguments = ArgumentForm::Text;
@@ -160,7 +161,8 @@ PyRendering render_chat(const PyTemplate& self, nb::handle messages, const Messa
 
 void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
   nb::class_<PyMessages>(m, "Messages")
-      .def("__init__", [](PyMessages* self, nb::handle messages) { read_objects(*self, messages); }, nb::arg("messages"))
+      .def(
+          "__init__", [](PyMessages* self, nb::handle messages) { read_objects(*self, messages); }, nb::arg("messages"))
       .def_static("from_json", &from_json, nb::arg("json"))
       .def_static("from_chat_json", &from_chat_json, nb::arg("json"), nb::arg("most_items"))
       .def("__len__", [](const PyMessages& self) { return self.messages->size(); })
@@ -171,15 +173,19 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
       .def_prop_ro("text_size", [](const PyMessages& self) { return self.messages->text_size(); });
 
   nb::class_<MessageForm>(m, "MessageForm")
-      .def("__init__",
-           [](MessageForm* self, std::set<std::string> roles, bool takes_parts, const std::string& arguments, const nb::dict& special_tokens) {
-             new (self) MessageForm(make_form(std::move(roles), takes_parts, arguments, special_tokens));
-           },
-           nb::arg("roles"), nb::arg("takes_parts"), nb::arg("arguments"), nb::arg("special_tokens"));
+      .def(
+          "__init__",
+          [](MessageForm* self, std::set<std::string> roles, bool takes_parts, const std::string& arguments,
+             const nb::dict& special_tokens) {
+            new (self) MessageForm(make_form(std::move(roles), takes_parts, arguments, special_tokens));
+          },
+          nb::arg("roles"), nb::arg("takes_parts"), nb::arg("arguments"), nb::arg("special_tokens"));
 
-  templates.def("render_chat", &render_chat, nb::arg("messages"), nb::arg("form"), nb::arg("variables"), nb::arg("tools").none(),
-                nb::arg("documents").none(), nb::arg("add_generation_prompt"), nb::arg("clock"), nb::arg("call_ids") = "",
-                nb::arg("part_calls") = false, nb::arg("continued") = nb::none(), nb::arg("tag") = "", nb::arg("source") = "", nb::arg("tokens") = nb::none());
+  templates.def("render_chat", &render_chat, nb::arg("messages"), nb::arg("form"), nb::arg("variables"),
+                nb::arg("tools").none(), nb::arg("documents").none(), nb::arg("add_generation_prompt"),
+                nb::arg("clock"), nb::arg("call_ids") = "", nb::arg("part_calls") = false,
+                nb::arg("continued") = nb::none(), nb::arg("tag") = "", nb::arg("source") = "",
+                nb::arg("tokens") = nb::none());
   m.def("read_tools", &read_tools, nb::arg("tools"));
 }
 

@@ -117,7 +117,8 @@ nb::list unvouched(const PyRendering& self) {
   uint64_t at = 0;
   for (const Span& span : self.rendering->spans()) {
     if (!origins.vouched(span.origin))
-      list.append(nb::make_tuple(at, at + span.characters, span.origin >= Origins::kFirst && origins.at(span.origin).answered));
+      list.append(
+          nb::make_tuple(at, at + span.characters, span.origin >= Origins::kFirst && origins.at(span.origin).answered));
     at += span.characters;
   }
   return list;
@@ -141,8 +142,9 @@ nb::tuple state(const PyRendering& self) {
   for (const Span& span : rendering.spans())
     spans.append(nb::make_tuple(span.size, span.characters, span.origin, span.offset, span.changed));
   for (const Origin& origin : rendering.origins().inputs())
-    origins.append(nb::make_tuple(origin.parent, static_cast<int>(origin.step), origin.vouched, origin.is_text, origin.answered,
-                                  origin.key ? nb::object(new_str(origin.key->text)) : nb::none(), origin.index));
+    origins.append(nb::make_tuple(origin.parent, static_cast<int>(origin.step), origin.vouched, origin.is_text,
+                                  origin.answered, origin.key ? nb::object(new_str(origin.key->text)) : nb::none(),
+                                  origin.index));
   return nb::make_tuple(self.text, spans, origins, generation(self), rendering.steps(), roles(self));
 }
 
@@ -158,9 +160,10 @@ void restore(PyRendering& self, const nb::tuple& state) {
   std::vector<Origin> origins;
   for (const nb::handle origin : state[2]) {
     const nb::object key = origin[5];
-    origins.push_back({nb::cast<uint32_t>(origin[0]), static_cast<Origin::Step>(nb::cast<int>(origin[1])), nb::cast<bool>(origin[2]),
-                       nb::cast<bool>(origin[3]), nb::cast<bool>(origin[4]),
-                       key.is_none() ? nullptr : rendering->name(nb::cast<std::string>(key)), nb::cast<uint32_t>(origin[6])});
+    origins.push_back({nb::cast<uint32_t>(origin[0]), static_cast<Origin::Step>(nb::cast<int>(origin[1])),
+                       nb::cast<bool>(origin[2]), nb::cast<bool>(origin[3]), nb::cast<bool>(origin[4]),
+                       key.is_none() ? nullptr : rendering->name(nb::cast<std::string>(key)),
+                       nb::cast<uint32_t>(origin[6])});
   }
   rendering->origins().restore(std::move(origins));
   for (const nb::handle role : state[5]) rendering->roles.push_back(rendering->name(nb::cast<std::string>(role)));
@@ -188,7 +191,9 @@ void bind_rendering(nb::module_& m) {
       .def_prop_ro("steps", [](const PyRendering& self) { return self.rendering->steps(); })
       .def_prop_ro("unvouched", &unvouched)
       .def("origin", &origin, nb::arg("index"))
-      .def("guarded", [](const PyRendering& self, const nb::object& tokens) { return guarded(self, tokens); }, nb::arg("tokens"))
+      .def(
+          "guarded", [](const PyRendering& self, const nb::object& tokens) { return guarded(self, tokens); },
+          nb::arg("tokens"))
       .def("cut", &cut, nb::arg("characters"))
       .def("__getstate__", &state)
       .def("__setstate__", &restore);

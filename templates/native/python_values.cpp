@@ -88,7 +88,8 @@ void PythonInput::read_json_bytes(PyObject* bytes, Rendering& rendering, const s
   hold(bytes);
   const std::string_view text{PyBytes_AsString(bytes), static_cast<size_t>(PyBytes_Size(bytes))};
   const Value body = templates::read_variables(workspace_, origins_, text, vouched);
-  if (body.kind != Kind::Dict) type_error(std::string("the JSON of variables must be an object, not a ") + type_name(body));
+  if (body.kind != Kind::Dict)
+    type_error(std::string("the JSON of variables must be an object, not a ") + type_name(body));
   for (uint32_t i = 0; i < body.dict->size; i++) {
     const Entry& entry = body.dict->entries[i];
     rendering.inputs().set(workspace_, entry.symbol, entry.key, entry.value);
@@ -152,13 +153,20 @@ Symbol* PythonInput::symbol(PyObject* key, uint32_t origin) {
 Value PythonInput::value(PyObject* object, uint32_t origin) {
   Value made;
   if (PyUnicode_Check(object)) return text(object, origin);
-  if (PyDict_CheckExact(object)) made = dict(object, origin);
-  else if (PyList_Check(object) || PyTuple_Check(object)) made = sequence(object, origin);
-  else if (object == Py_None) made = Value::none();
-  else if (PyBool_Check(object)) made = Value::boolean(object == Py_True);
-  else if (PyLong_Check(object)) made = integer(object, origin);
-  else if (PyFloat_Check(object)) made = Value::of_float(PyFloat_AsDouble(object));
-  else made = other(object, origin);
+  if (PyDict_CheckExact(object))
+    made = dict(object, origin);
+  else if (PyList_Check(object) || PyTuple_Check(object))
+    made = sequence(object, origin);
+  else if (object == Py_None)
+    made = Value::none();
+  else if (PyBool_Check(object))
+    made = Value::boolean(object == Py_True);
+  else if (PyLong_Check(object))
+    made = integer(object, origin);
+  else if (PyFloat_Check(object))
+    made = Value::of_float(PyFloat_AsDouble(object));
+  else
+    made = other(object, origin);
   if (!made.is_text()) made.origin = origin;
   return made;
 }
@@ -224,7 +232,8 @@ Value PythonInput::sequence(PyObject* object, uint32_t origin) {
   const Reference kept((Py_INCREF(object), object));
   enter(origin);
   const bool is_list = PyList_Check(object);
-  List* const list = List::make(workspace_, static_cast<uint32_t>(is_list ? PyList_Size(object) : PyTuple_Size(object)));
+  List* const list =
+      List::make(workspace_, static_cast<uint32_t>(is_list ? PyList_Size(object) : PyTuple_Size(object)));
   for (Py_ssize_t i = 0; i < (is_list ? PyList_Size(object) : PyTuple_Size(object)); i++) {
     PyObject* const item = is_list ? PyList_GetItem(object, i) : PyTuple_GetItem(object, i);
     list->add(workspace_, value(item, origins_.add(origin, Origin::Step::Item, nullptr, static_cast<uint32_t>(i))));
@@ -264,8 +273,10 @@ Value PythonInput::other(PyObject* object, uint32_t origin) {
 
 Value PythonInput::mapping(PyObject* object, uint32_t origin) {
   Value made;
-  if (PyDict_CheckExact(object)) made = dict(object, origin);
-  else if (is_model(object) || is_instance_of(object, "Mapping")) made = other(object, origin);
+  if (PyDict_CheckExact(object))
+    made = dict(object, origin);
+  else if (is_model(object) || is_instance_of(object, "Mapping"))
+    made = other(object, origin);
   if (made.kind != Kind::Dict) throw BadInput(not_a_mapping(prefix_ + origins_.path(origin), type_name_of(object)));
   made.origin = origin;
   return made;
@@ -277,14 +288,17 @@ PyObject* to_python(const Value& value) {
     case Kind::Int: return checked(PyLong_FromLongLong(value.integer));
     case Kind::Float: return checked(PyFloat_FromDouble(value.number));
     case Kind::BigInt: return checked(PyLong_FromString(big_digits(value).c_str(), nullptr, 10));
-    case Kind::Text: return checked(PyUnicode_FromStringAndSize(value.text->bytes, static_cast<Py_ssize_t>(value.text->size)));
-    case Kind::List: case Kind::Tuple: {
+    case Kind::Text:
+      return checked(PyUnicode_FromStringAndSize(value.text->bytes, static_cast<Py_ssize_t>(value.text->size)));
+    case Kind::List:
+    case Kind::Tuple: {
       const auto size = static_cast<Py_ssize_t>(value.list->size);
       const bool is_list = value.kind == Kind::List;
       const Reference made(is_list ? PyList_New(size) : PyTuple_New(size));
       for (Py_ssize_t i = 0; i < size; i++) {
         PyObject* const item = to_python(value.list->items[i]);  // the list takes the reference
-        if ((is_list ? PyList_SetItem(made.object, i, item) : PyTuple_SetItem(made.object, i, item)) < 0) throw PythonError{};
+        if ((is_list ? PyList_SetItem(made.object, i, item) : PyTuple_SetItem(made.object, i, item)) < 0)
+          throw PythonError{};
       }
       return Py_NewRef(made.object);
     }

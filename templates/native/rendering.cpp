@@ -72,7 +72,8 @@ void Rendering::join(Text* output) {
     const auto characters = static_cast<uint32_t>(leaf->ascii == 1 ? leaf->size : count_characters(bytes));
     if (!spans_.empty()) {
       Span& last = spans_.back();
-      const bool follows = leaf->origin < Origins::kFirst || (leaf->changed ? last.changed : !last.changed && last_end == leaf->bytes);
+      const bool follows =
+          leaf->origin < Origins::kFirst || (leaf->changed ? last.changed : !last.changed && last_end == leaf->bytes);
       if (last.origin == leaf->origin && follows) {
         last.size += leaf->size;
         last.characters += characters;

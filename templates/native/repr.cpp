@@ -38,7 +38,8 @@ std::string float_repr(double number) {
   }
   if (exponent < 0) return out + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   if (count <= exponent + 1) return out + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
-  return out + digits.substr(0, static_cast<size_t>(exponent) + 1) + "." + digits.substr(static_cast<size_t>(exponent) + 1);
+  return out + digits.substr(0, static_cast<size_t>(exponent) + 1) + "." +
+         digits.substr(static_cast<size_t>(exponent) + 1);
 }
 
 Text* number_text(Workspace& workspace, const Value& value) {
@@ -134,8 +135,9 @@ void add_repr(Workspace& workspace, const Value& value, Rope& rope) {
       rope.add("}");
       return;
     case Kind::View:
-      rope.add(value.detail == static_cast<uint8_t>(ViewKind::Keys) ? "dict_keys(["
-               : value.detail == static_cast<uint8_t>(ViewKind::Values) ? "dict_values([" : "dict_items([");
+      rope.add(value.detail == static_cast<uint8_t>(ViewKind::Keys)     ? "dict_keys(["
+               : value.detail == static_cast<uint8_t>(ViewKind::Values) ? "dict_values(["
+                                                                        : "dict_items([");
       add_dict(workspace, *value.dict, static_cast<ViewKind>(value.detail), true, rope);
       rope.add("])");
       return;
@@ -144,7 +146,8 @@ void add_repr(Workspace& workspace, const Value& value, Rope& rope) {
       add_dict(workspace, *value.dict, ViewKind::Items, false, rope);
       rope.add("}>");
       return;
-    case Kind::Undefined: case Kind::Missing: rope.add("Undefined"); return;
+    case Kind::Undefined:
+    case Kind::Missing: rope.add("Undefined"); return;
     default: rope.add(to_text(workspace, value));
   }
 }
@@ -153,10 +156,18 @@ Text* to_text(Workspace& workspace, const Value& value) {
   const auto engine = [&](const std::string& text) { return workspace.copy(text); };
   switch (value.kind) {
     case Kind::Text: return value.text;
-    case Kind::Missing: case Kind::Undefined: return workspace.empty();
-    case Kind::None: case Kind::Bool: case Kind::Int: case Kind::Float: case Kind::BigInt:
-      return number_text(workspace, value);
-    case Kind::List: case Kind::Tuple: case Kind::Dict: case Kind::View: case Kind::Namespace: {
+    case Kind::Missing:
+    case Kind::Undefined: return workspace.empty();
+    case Kind::None:
+    case Kind::Bool:
+    case Kind::Int:
+    case Kind::Float:
+    case Kind::BigInt: return number_text(workspace, value);
+    case Kind::List:
+    case Kind::Tuple:
+    case Kind::Dict:
+    case Kind::View:
+    case Kind::Namespace: {
       Rope rope(workspace);
       add_repr(workspace, value, rope);
       return rope.finish();

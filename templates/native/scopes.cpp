@@ -150,7 +150,8 @@ class Resolver {
         with->slots = inner(with->body, in);
         return;
       }
-      case NodeKind::Scope: case NodeKind::Generation: {
+      case NodeKind::Scope:
+      case NodeKind::Generation: {
         StaticScope in{&scope, scope.function};
         auto* const made = static_cast<Scope*>(node);
         made->slots = inner(made->body, in);
@@ -167,8 +168,10 @@ class Resolver {
     bool first = true;
     const auto branch = [&](Nodes statements) {
       body(statements, scope);
-      if (first) always = scope.assigned;
-      else std::erase_if(always, [&](const Symbol* s) { return !scope.assigned.contains(s); });
+      if (first)
+        always = scope.assigned;
+      else
+        std::erase_if(always, [&](const Symbol* s) { return !scope.assigned.contains(s); });
       first = false;
       scope.assigned = before;
     };
@@ -220,7 +223,10 @@ class Resolver {
       const size_t at = node.parameters.size - node.defaults.size;
       for (size_t i = 0; i < at; i++)
         if (node.parameters[i] == caller_)
-          throw Failure("When defining macros or call blocks the special \"caller\" argument must be omitted or be given a default.", node.line);
+          throw Failure(
+              "When defining macros or call blocks the special \"caller\" argument must be omitted or be given a "
+              "default.",
+              node.line);
     }
     declare(node.body, in);
     for (Node* const value : node.defaults) expression(value, in);
@@ -246,9 +252,12 @@ class Resolver {
         for (Node* const each : {part->object, part->start, part->stop, part->step}) expression(each, scope);
         return;
       }
-      case NodeKind::Not: case NodeKind::Negative: case NodeKind::Positive:
-        return expression(static_cast<Unary*>(node)->operand, scope);
-      case NodeKind::And: case NodeKind::Or: case NodeKind::Binary:
+      case NodeKind::Not:
+      case NodeKind::Negative:
+      case NodeKind::Positive: return expression(static_cast<Unary*>(node)->operand, scope);
+      case NodeKind::And:
+      case NodeKind::Or:
+      case NodeKind::Binary:
         expression(static_cast<Binary*>(node)->left, scope);
         return expression(static_cast<Binary*>(node)->right, scope);
       case NodeKind::Conditional: {
@@ -261,7 +270,10 @@ class Resolver {
         expression(static_cast<Compare*>(node)->first, scope);
         for (Node* const other : static_cast<Compare*>(node)->others) expression(other, scope);
         return;
-      case NodeKind::Concat: case NodeKind::List: case NodeKind::Tuple: case NodeKind::Dict:
+      case NodeKind::Concat:
+      case NodeKind::List:
+      case NodeKind::Tuple:
+      case NodeKind::Dict:
         for (Node* const item : static_cast<Sequence*>(node)->items) expression(item, scope);
         return;
       case NodeKind::Call:
@@ -337,7 +349,8 @@ class Resolver {
 
   // Jinja refuses unknown filters and tests at load, but not in the branches of an `if` of the same scope.
   struct Branching {
-    Branching(Resolver& resolver, bool inside) : resolver(resolver), before(std::exchange(resolver.in_branch_, inside)) {}
+    Branching(Resolver& resolver, bool inside)
+        : resolver(resolver), before(std::exchange(resolver.in_branch_, inside)) {}
     ~Branching() { resolver.in_branch_ = before; }
     Resolver& resolver;
     const bool before;

@@ -13,7 +13,7 @@
 namespace tokenweir::templates {
 
 struct Resolved {
-  uint16_t slots;                       // that the root needs
+  uint16_t slots;                        // that the root needs
   std::set<std::string_view> variables;  // that may be read from the input
 };
 

@@ -107,7 +107,8 @@ List* items(Evaluator& evaluator, const Value& subject, const Bound&) {
 }
 
 Value first(Evaluator& evaluator, const Value& subject, const Bound&) {
-  if (subject.is_text() && subject.text->size) return Value::of_text(evaluator.item(subject, Value::of_int(0), nullptr).text);
+  if (subject.is_text() && subject.text->size)
+    return Value::of_text(evaluator.item(subject, Value::of_int(0), nullptr).text);
   Iterator items = evaluator.iterate(subject);
   Value item;
   return items.next(evaluator, item) ? item : Value::undefined_hint("No first item, sequence was empty.");
@@ -116,7 +117,8 @@ Value first(Evaluator& evaluator, const Value& subject, const Bound&) {
 Value last(Evaluator& evaluator, const Value& subject, const Bound&) {
   if (subject.kind == Kind::Generator || subject.kind == Kind::Loop)
     type_error(std::string("'") + type_name(subject) + "' object is not reversible");
-  if (subject.is_text() && subject.text->size) return Value::of_text(evaluator.item(subject, Value::of_int(-1), nullptr).text);
+  if (subject.is_text() && subject.text->size)
+    return Value::of_text(evaluator.item(subject, Value::of_int(-1), nullptr).text);
   const List& items = *evaluator.to_list(subject);
   return items.size ? items.items[items.size - 1] : Value::undefined_hint("No last item, sequence was empty.");
 }
@@ -158,7 +160,8 @@ Value sorted(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   const bool case_sensitive = truth_or(bound[1], false);
   // Several attributes are parted by commas. A key is a list even of one value, as in Jinja2: equal values that have no
   // order (none, dicts) are then allowed.
-  List* const paths = bound[2].is_text() ? split(workspace, bound[2].text, workspace.engine(","), -1, false) : List::make(workspace, 1);
+  List* const paths =
+      bound[2].is_text() ? split(workspace, bound[2].text, workspace.engine(","), -1, false) : List::make(workspace, 1);
   if (!paths->size) paths->add(workspace, bound[2]);
   const List& items = *evaluator.to_list(subject);
   std::vector<Keyed> keyed;
@@ -178,11 +181,13 @@ Value dict_sorted(Evaluator& evaluator, const Value& subject, const Bound& bound
   const std::string_view by = bound[1].is_missing() ? "key" : evaluator.workspace.flat(text_argument(bound[1], "by"));
   if (by != "key" && by != "value") throw Failure("You can only sort by either \"key\" or \"value\"");
   if (subject.is_undefined()) fail_undefined(subject);
-  if (subject.kind != Kind::Dict) throw Failure(std::string("AttributeError: '") + type_name(subject) + "' object has no attribute 'items'");
+  if (subject.kind != Kind::Dict)
+    throw Failure(std::string("AttributeError: '") + type_name(subject) + "' object has no attribute 'items'");
   const List& pairs = *items(evaluator, subject, bound);
   std::vector<Keyed> keyed;
   for (uint32_t i = 0; i < pairs.size; i++)
-    keyed.push_back({folded(evaluator, pairs.items[i].list->items[by == "value"], truth_or(bound[0], false)), pairs.items[i]});
+    keyed.push_back(
+        {folded(evaluator, pairs.items[i].list->items[by == "value"], truth_or(bound[0], false)), pairs.items[i]});
   sort(evaluator, keyed, truth_or(bound[2], false));
   return list_of(evaluator, keyed);
 }
@@ -210,7 +215,8 @@ Value grouped(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   std::vector<Keyed> keyed;
   for (uint32_t i = 0; i < items.size; i++) {
     workspace.spend(1);
-    keyed.push_back({folded(evaluator, attribute_at(evaluator, items.items[i], bound[0], otherwise), case_sensitive), items.items[i]});
+    keyed.push_back({folded(evaluator, attribute_at(evaluator, items.items[i], bound[0], otherwise), case_sensitive),
+                     items.items[i]});
   }
   sort(evaluator, keyed, false);
   List* const groups = List::make(workspace, 4);
@@ -321,7 +327,8 @@ const std::vector<Filter>& sequence_filters() {
 }
 
 bool is_known_to_jinja(std::string_view name) {
-  for (const std::string_view other : {"filesizeformat", "pprint", "random", "striptags", "urlencode", "urlize", "wordwrap", "xmlattr"})
+  for (const std::string_view other :
+       {"filesizeformat", "pprint", "random", "striptags", "urlencode", "urlize", "wordwrap", "xmlattr"})
     if (name == other) return true;
   return false;
 }

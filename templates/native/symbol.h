@@ -11,20 +11,33 @@ namespace tokenweir::templates {
 
 struct Method;
 struct Text;
-enum class LoopField : uint8_t { None, Index, Index0, RevIndex, RevIndex0, First, Last, Length, Previous, Next, Depth, Depth0 };
+enum class LoopField : uint8_t {
+  None,
+  Index,
+  Index0,
+  RevIndex,
+  RevIndex0,
+  First,
+  Last,
+  Length,
+  Previous,
+  Next,
+  Depth,
+  Depth0
+};
 
 struct Symbol {
   std::string_view text;
   uint32_t hash;
   LoopField loop_field = LoopField::None;
-  bool described = false;            // whether the others are filled in
-  bool is_dunder = false;            // such as __class__, which the sandbox hides
-  const Method* of_text = nullptr;   // methods of this name
+  bool described = false;           // whether the others are filled in
+  bool is_dunder = false;           // such as __class__, which the sandbox hides
+  const Method* of_text = nullptr;  // methods of this name
   const Method* of_dict = nullptr;
   const Method* of_list = nullptr;
   const Method* of_tuple = nullptr;
-  Text* shown = nullptr;             // its text, as the template's own
-  uint32_t number = 0;               // in the order of its table
+  Text* shown = nullptr;  // its text, as the template's own
+  uint32_t number = 0;    // in the order of its table
 };
 
 // A set of symbols over another one, which it does not change.

@@ -10,10 +10,14 @@ namespace tokenweir::templates {
 namespace {
 
 template <Kind kind>
-bool is_kind(Evaluator&, const Value& value, const Bound&) { return value.kind == kind; }
+bool is_kind(Evaluator&, const Value& value, const Bound&) {
+  return value.kind == kind;
+}
 
 bool is_defined(Evaluator&, const Value& value, const Bound&) { return !value.is_undefined(); }
-bool is_integer(Evaluator&, const Value& value, const Bound&) { return value.kind == Kind::Int || value.kind == Kind::BigInt; }
+bool is_integer(Evaluator&, const Value& value, const Bound&) {
+  return value.kind == Kind::Int || value.kind == Kind::BigInt;
+}
 bool is_number(Evaluator&, const Value& value, const Bound&) { return value.is_number(); }
 bool is_true(Evaluator&, const Value& value, const Bound&) { return value.kind == Kind::Bool && value.integer; }
 bool is_false(Evaluator&, const Value& value, const Bound&) { return value.kind == Kind::Bool && !value.integer; }
@@ -22,8 +26,15 @@ bool is_same(Evaluator&, const Value& value, const Bound& bound) { return identi
 
 bool is_iterable(Evaluator&, const Value& value, const Bound&) {
   switch (value.kind) {
-    case Kind::Undefined: case Kind::Text: case Kind::List: case Kind::Tuple: case Kind::Range: case Kind::Dict:
-    case Kind::View: case Kind::Generator: case Kind::Loop: return true;
+    case Kind::Undefined:
+    case Kind::Text:
+    case Kind::List:
+    case Kind::Tuple:
+    case Kind::Range:
+    case Kind::Dict:
+    case Kind::View:
+    case Kind::Generator:
+    case Kind::Loop: return true;
     default: return false;
   }
 }
@@ -34,7 +45,12 @@ bool is_sequence(Evaluator&, const Value& value, const Bound&) {
 
 bool is_callable(Evaluator&, const Value& value, const Bound&) {
   switch (value.kind) {
-    case Kind::Undefined: case Kind::Macro: case Kind::Method: case Kind::Function: case Kind::Loop: case Kind::Joiner: return true;
+    case Kind::Undefined:
+    case Kind::Macro:
+    case Kind::Method:
+    case Kind::Function:
+    case Kind::Loop:
+    case Kind::Joiner: return true;
     default: return false;
   }
 }
@@ -57,15 +73,31 @@ bool leaves_rest(Evaluator& evaluator, const Value& value, const Value& divisor,
   return equal(evaluator.workspace, evaluator.arithmetic(Arithmetic::Modulo, value, divisor), Value::of_int(rest));
 }
 
-bool is_odd(Evaluator& evaluator, const Value& value, const Bound&) { return leaves_rest(evaluator, value, Value::of_int(2), 1); }
-bool is_even(Evaluator& evaluator, const Value& value, const Bound&) { return leaves_rest(evaluator, value, Value::of_int(2), 0); }
-bool is_divisible(Evaluator& evaluator, const Value& value, const Bound& bound) { return leaves_rest(evaluator, value, bound[0], 0); }
+bool is_odd(Evaluator& evaluator, const Value& value, const Bound&) {
+  return leaves_rest(evaluator, value, Value::of_int(2), 1);
+}
+bool is_even(Evaluator& evaluator, const Value& value, const Bound&) {
+  return leaves_rest(evaluator, value, Value::of_int(2), 0);
+}
+bool is_divisible(Evaluator& evaluator, const Value& value, const Bound& bound) {
+  return leaves_rest(evaluator, value, bound[0], 0);
+}
 
-bool is_equal(Evaluator& evaluator, const Value& value, const Bound& bound) { return equal(evaluator.workspace, value, bound[0]); }
-bool is_unequal(Evaluator& evaluator, const Value& value, const Bound& bound) { return !is_equal(evaluator, value, bound); }
-bool is_less(Evaluator& evaluator, const Value& value, const Bound& bound) { return compare(evaluator.workspace, value, bound[0], "<") == -1; }
-bool is_greater(Evaluator& evaluator, const Value& value, const Bound& bound) { return compare(evaluator.workspace, value, bound[0], ">") == 1; }
-bool is_at_most(Evaluator& evaluator, const Value& value, const Bound& bound) { return compare(evaluator.workspace, value, bound[0], "<=") <= 0; }
+bool is_equal(Evaluator& evaluator, const Value& value, const Bound& bound) {
+  return equal(evaluator.workspace, value, bound[0]);
+}
+bool is_unequal(Evaluator& evaluator, const Value& value, const Bound& bound) {
+  return !is_equal(evaluator, value, bound);
+}
+bool is_less(Evaluator& evaluator, const Value& value, const Bound& bound) {
+  return compare(evaluator.workspace, value, bound[0], "<") == -1;
+}
+bool is_greater(Evaluator& evaluator, const Value& value, const Bound& bound) {
+  return compare(evaluator.workspace, value, bound[0], ">") == 1;
+}
+bool is_at_most(Evaluator& evaluator, const Value& value, const Bound& bound) {
+  return compare(evaluator.workspace, value, bound[0], "<=") <= 0;
+}
 bool is_at_least(Evaluator& evaluator, const Value& value, const Bound& bound) {
   const int order = compare(evaluator.workspace, value, bound[0], ">=");
   return order == 0 || order == 1;

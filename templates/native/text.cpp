@@ -141,7 +141,8 @@ Text* Slicer::operator()(size_t begin, size_t end) {
   if (begin == 0 && end == text_->size) return text_;
   if (text_->is_leaf()) return slice_leaf(workspace_, text_, begin, end);
   auto next = std::upper_bound(starts_.begin(), starts_.end(), begin,
-                               [](size_t value, const auto& start) { return value < start.first; }) - 1;
+                               [](size_t value, const auto& start) { return value < start.first; }) -
+              1;
   Rope rope(workspace_);
   for (; next != starts_.end() && next->first < end; ++next) {
     const auto [start, leaf] = *next;

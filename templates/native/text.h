@@ -20,11 +20,11 @@ inline constexpr uint32_t kFromTemplate = 0, kFromEngine = 1;
 inline constexpr uint32_t kGenerationBegins = 0xFFFFFFFE, kGenerationEnds = 0xFFFFFFFF;
 
 struct Text {
-  const char* bytes;    // null: a rope that was not read as a whole yet
+  const char* bytes;  // null: a rope that was not read as a whole yet
   uint32_t size;
-  uint32_t children;    // 0: a leaf
-  int8_t ascii;         // -1: not known
-  bool changed;         // of a leaf: its bytes are not those of the origin, and `offset` is where the changed text began
+  uint32_t children;  // 0: a leaf
+  int8_t ascii;       // -1: not known
+  bool changed;       // of a leaf: its bytes are not those of the origin, and `offset` is where the changed text began
   union {
     struct {
       uint32_t origin, offset;
@@ -52,7 +52,8 @@ class Workspace {
   // Charges for work; a step is some ten nanoseconds.
   void spend(uint64_t work) {
     steps += work;
-    if (steps > max_steps) [[unlikely]] exhausted();
+    if (steps > max_steps) [[unlikely]]
+      exhausted();
   }
 
   // Charges for looking through bytes once.

@@ -107,7 +107,10 @@ Text* change_case(Workspace& workspace, Text* text, Case to) {
       case Case::Lower: return append_lower(c, flat, at, out);
       case Case::Fold: return append_folded(c, out);
       case Case::Capitalize: return at == 0 ? append_title(c, out) : append_lower(c, flat, at, out);
-      case Case::Swap: return is_upper(c) ? append_lower(c, flat, at, out) : is_lower(c) ? append_upper(c, out) : append_character(c, out);
+      case Case::Swap:
+        return is_upper(c)   ? append_lower(c, flat, at, out)
+               : is_lower(c) ? append_upper(c, out)
+                             : append_character(c, out);
       case Case::Title:
         after_letter ? append_lower(c, flat, at, out) : append_title(c, out);
         after_letter = is_cased(c);
@@ -142,7 +145,9 @@ Text* replace(Workspace& workspace, Text* text, Text* what, Text* with, int64_t 
   const auto put = [&] {
     workspace.spend(1);
     rope.add(with);
-    if ((made += with->size) > workspace.max_text) throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace.max_text) + " bytes");
+    if ((made += with->size) > workspace.max_text)
+      throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace.max_text) +
+                    " bytes");
   };
   if (sought.empty()) {
     for (size_t at = 0; most != 0 && at <= flat.size(); most--) {
@@ -174,7 +179,8 @@ Text* reversed(Workspace& workspace, Text* text) {
 Text* repeat(Workspace& workspace, Text* text, int64_t times) {
   if (times <= 0 || !text->size) return workspace.empty();
   if (static_cast<uint64_t>(times) > workspace.max_text / text->size)
-    throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace.max_text) + " bytes");
+    throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace.max_text) +
+                  " bytes");
   workspace.spend(static_cast<uint64_t>(times));
   Rope rope(workspace);
   for (int64_t i = 0; i < times; i++) rope.add(text);
@@ -183,7 +189,8 @@ Text* repeat(Workspace& workspace, Text* text, int64_t times) {
 
 Text* spaces(Workspace& workspace, int64_t count) {
   if (count > static_cast<int64_t>(workspace.max_text))
-    throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace.max_text) + " bytes");
+    throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace.max_text) +
+                  " bytes");
   return count <= 0 ? workspace.empty() : workspace.copy(std::string(static_cast<size_t>(count), ' '));
 }
 

@@ -39,12 +39,14 @@ Value lines(Evaluator& evaluator, const Value& self, const Bound& bound) {
 
 template <bool last>
 Value parted(Evaluator& evaluator, const Value& self, const Bound& bound) {
-  return Value::of_tuple(partition(evaluator.workspace, self.text, text_argument(bound[0], "separator"), last, self.detail));
+  return Value::of_tuple(
+      partition(evaluator.workspace, self.text, text_argument(bound[0], "separator"), last, self.detail));
 }
 
 Value replaced(Evaluator& evaluator, const Value& self, const Bound& bound) {
-  return like(self, replace(evaluator.workspace, self.text, text_argument(bound[0], "replace() argument 1"),
-                            put_in(evaluator, self, bound[1], "replace() argument 2"), integer_or(bound[2], -1, "count")));
+  return like(self,
+              replace(evaluator.workspace, self.text, text_argument(bound[0], "replace() argument 1"),
+                      put_in(evaluator, self, bound[1], "replace() argument 2"), integer_or(bound[2], -1, "count")));
 }
 
 // The bytes between two optional positions in characters.
@@ -67,7 +69,8 @@ Value starts_or_ends(Evaluator& evaluator, const Value& self, const Bound& bound
   const std::string_view flat = workspace.flat(self.text);
   const auto holds = [&, begin = begin, end = end](const Value& value) {
     const char* const name = at_end ? "endswith" : "startswith";
-    if (!value.is_text()) type_error(std::string(name) + " first arg must be str or a tuple of str, not " + type_name(value));
+    if (!value.is_text())
+      type_error(std::string(name) + " first arg must be str or a tuple of str, not " + type_name(value));
     const std::string_view part = workspace.flat(value.text);
     workspace.spend(1 + part.size() / 32);
     if (begin > end || part.size() > end - begin) return false;
@@ -84,7 +87,8 @@ Value found(Evaluator& evaluator, const Value& self, const Bound& bound) {
   Workspace& workspace = evaluator.workspace;
   const auto [begin, end] = bounds(evaluator, self, bound[1], bound[2]);
   const std::string_view flat = workspace.flat(self.text);
-  const size_t at = (last ? find_last : find)(workspace, flat, workspace.flat(text_argument(bound[0], "must be str")), begin, end);
+  const size_t at =
+      (last ? find_last : find)(workspace, flat, workspace.flat(text_argument(bound[0], "must be str")), begin, end);
   if (at == kNowhere) {
     if (must) value_error("substring not found");
     return Value::of_int(-1);
@@ -107,7 +111,8 @@ Value joined(Evaluator& evaluator, const Value& self, const Bound& bound) {
   for (uint32_t i = 0; i < items.size; i++) {
     workspace.spend(1);
     if (!items.items[i].is_text() && !self.detail)
-      type_error("sequence item " + std::to_string(i) + ": expected str instance, " + type_name(items.items[i]) + " found");
+      type_error("sequence item " + std::to_string(i) + ": expected str instance, " + type_name(items.items[i]) +
+                 " found");
     if (i) rope.add(self.text);
     const Value item = items.items[i].is_text() ? items.items[i] : Value::of_text(to_text(workspace, items.items[i]));
     rope.add(put_in(evaluator, self, item, "item"));
@@ -117,7 +122,8 @@ Value joined(Evaluator& evaluator, const Value& self, const Bound& bound) {
 
 template <Side text_side>
 Value padded(Evaluator& evaluator, const Value& self, const Bound& bound) {
-  Text* const fill = bound[1].is_missing() ? evaluator.workspace.engine(" ") : put_in(evaluator, self, bound[1], "fill");
+  Text* const fill =
+      bound[1].is_missing() ? evaluator.workspace.engine(" ") : put_in(evaluator, self, bound[1], "fill");
   return like(self, pad(evaluator.workspace, self.text, integer_argument(bound[0], "width"), fill, text_side));
 }
 
@@ -159,7 +165,9 @@ Value all(Evaluator& evaluator, const Value& self, const Bound&) {
 
 bool is_alphanumeric(uint32_t c) { return is_alphabetic(c) || is_decimal(c) || is_digit(c) || is_numeric(c); }
 
-Value is_ascii_text(Evaluator& evaluator, const Value& self, const Bound&) { return Value::boolean(evaluator.workspace.ascii(self.text)); }
+Value is_ascii_text(Evaluator& evaluator, const Value& self, const Bound&) {
+  return Value::boolean(evaluator.workspace.ascii(self.text));
+}
 
 Value is_printable_text(Evaluator& evaluator, const Value& self, const Bound& bound) {
   return Value::boolean(!self.text->size || truth(all<is_printable>(evaluator, self, bound)));

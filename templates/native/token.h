@@ -9,11 +9,23 @@
 namespace tokenweir::templates {
 
 struct Token {
-  enum class Type : uint8_t { Data, VariableBegin, VariableEnd, BlockBegin, BlockEnd, Name, String, Integer, Float, Operator, End };
+  enum class Type : uint8_t {
+    Data,
+    VariableBegin,
+    VariableEnd,
+    BlockBegin,
+    BlockEnd,
+    Name,
+    String,
+    Integer,
+    Float,
+    Operator,
+    End
+  };
 
   Type type;
   uint32_t line;
-  std::string text;  // of a string what it means, of a number its digits without underscores
+  std::string text;         // of a string what it means, of a number its digits without underscores
   std::string broken = {};  // of a string, an escape that is not supported: an error where it is reached
 
   bool is(std::string_view op) const { return type == Type::Operator && text == op; }

@@ -11,10 +11,44 @@ struct Test;
 
 enum class NodeKind : uint8_t {
   // Expressions
-  Constant, Name, Attribute, Item, Part, Not, And, Or, Conditional, Compare, Binary, Negative, Positive, Concat, List,
-  Tuple, Dict, LoopField, Call, Filter, Test, Broken,
+  Constant,
+  Name,
+  Attribute,
+  Item,
+  Part,
+  Not,
+  And,
+  Or,
+  Conditional,
+  Compare,
+  Binary,
+  Negative,
+  Positive,
+  Concat,
+  List,
+  Tuple,
+  Dict,
+  LoopField,
+  Call,
+  Filter,
+  Test,
+  Broken,
   // Statements
-  Data, Output, If, For, Set, SetBlock, Macro, CallBlock, FilterBlock, With, Scope, Generation, Break, Continue, Fail,
+  Data,
+  Output,
+  If,
+  For,
+  Set,
+  SetBlock,
+  Macro,
+  CallBlock,
+  FilterBlock,
+  With,
+  Scope,
+  Generation,
+  Break,
+  Continue,
+  Fail,
 };
 
 struct Node {
@@ -114,14 +148,15 @@ struct TestNode : Node {
 
 // What fails when it is reached.
 struct Broken : Node {
-  bool is_unknown;  // the name of a filter or test that Jinja does not know: refused at load but in the branch of an `if`
+  // The name of a filter or test that Jinja does not know: refused at load, except in the branch of an `if`.
+  bool is_unknown;
   const char* message;
 };
 
 // What a statement assigns to.
 struct Target {
   enum class Kind : uint8_t { Variable, Attribute, Tuple } kind;
-  uint16_t slot;         // of a variable
+  uint16_t slot;  // of a variable
   uint32_t line;
   Symbol* symbol;        // of the variable, or of the attribute
   Node* object;          // of an attribute

@@ -143,10 +143,12 @@ Text* shown(Workspace& workspace, Symbol* symbol) {
 
 static const char* kind_name(Kind kind) {
   switch (kind) {
-    case Kind::Missing: case Kind::Undefined: return "Undefined";
+    case Kind::Missing:
+    case Kind::Undefined: return "Undefined";
     case Kind::None: return "NoneType";
     case Kind::Bool: return "bool";
-    case Kind::Int: case Kind::BigInt: return "int";
+    case Kind::Int:
+    case Kind::BigInt: return "int";
     case Kind::Float: return "float";
     case Kind::Text: return "str";
     case Kind::List: return "list";
@@ -191,12 +193,18 @@ void fail_undefined(const Value& value) { throw Failure(undefined_message(value)
 
 bool truth(const Value& v) {
   switch (v.kind) {
-    case Kind::Missing: case Kind::Undefined: case Kind::None: return false;
-    case Kind::Bool: case Kind::Int: return v.integer != 0;
+    case Kind::Missing:
+    case Kind::Undefined:
+    case Kind::None: return false;
+    case Kind::Bool:
+    case Kind::Int: return v.integer != 0;
     case Kind::Float: return v.number != 0;
     case Kind::Text: return v.text->size != 0;
-    case Kind::List: case Kind::Tuple: case Kind::Range: return v.list->size != 0;
-    case Kind::Dict: case Kind::View: return v.dict->size != 0;
+    case Kind::List:
+    case Kind::Tuple:
+    case Kind::Range: return v.list->size != 0;
+    case Kind::Dict:
+    case Kind::View: return v.dict->size != 0;
     case Kind::Loop: return true;
     default: return true;
   }
@@ -242,8 +250,12 @@ bool equal(Workspace& workspace, const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return compare(workspace, a, b) == 0;
   if (a.kind != b.kind) return false;
   switch (a.kind) {
-    case Kind::None: case Kind::Undefined: case Kind::Missing: return true;
-    case Kind::List: case Kind::Tuple: case Kind::Range: {
+    case Kind::None:
+    case Kind::Undefined:
+    case Kind::Missing: return true;
+    case Kind::List:
+    case Kind::Tuple:
+    case Kind::Range: {
       if (a.list == b.list) return true;
       Depth depth(workspace);
       return equal_items(workspace, *a.list, *b.list);
@@ -258,8 +270,7 @@ bool equal(Workspace& workspace, const Value& a, const Value& b) {
       Depth depth(workspace);
       return equal_dicts(workspace, *a.dict, *b.dict, a.detail == static_cast<uint8_t>(ViewKind::Items));
     }
-    case Kind::Method:
-      return a.method->method == b.method->method && identical(a.method->self, b.method->self);
+    case Kind::Method: return a.method->method == b.method->method && identical(a.method->self, b.method->self);
     default: return a.integer == b.integer;
   }
 }
@@ -267,8 +278,10 @@ bool equal(Workspace& workspace, const Value& a, const Value& b) {
 static int compare_numbers(const Value& a, const Value& b) {
   if (a.is_integer() && b.is_integer()) return a.integer < b.integer ? -1 : a.integer > b.integer;
   if (a.kind == Kind::BigInt || b.kind == Kind::BigInt) return compare_big(a, b);
-  const long double x = a.kind == Kind::Float ? static_cast<long double>(a.number) : static_cast<long double>(a.integer);
-  const long double y = b.kind == Kind::Float ? static_cast<long double>(b.number) : static_cast<long double>(b.integer);
+  const long double x =
+      a.kind == Kind::Float ? static_cast<long double>(a.number) : static_cast<long double>(a.integer);
+  const long double y =
+      b.kind == Kind::Float ? static_cast<long double>(b.number) : static_cast<long double>(b.integer);
   return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
 }
 
@@ -297,9 +310,13 @@ int compare(Workspace& workspace, const Value& a, const Value& b, const char* op
 int64_t length(Workspace& workspace, const Value& value) {
   switch (value.kind) {
     case Kind::Text: return static_cast<int64_t>(workspace.length(value.text));
-    case Kind::List: case Kind::Tuple: case Kind::Range: return value.list->size;
-    case Kind::Dict: case Kind::View: return value.dict->size;
-    case Kind::Undefined: case Kind::Missing: return 0;
+    case Kind::List:
+    case Kind::Tuple:
+    case Kind::Range: return value.list->size;
+    case Kind::Dict:
+    case Kind::View: return value.dict->size;
+    case Kind::Undefined:
+    case Kind::Missing: return 0;
     default: type_error(std::string("object of type '") + type_name(value) + "' has no len()");
   }
 }

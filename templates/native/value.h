@@ -23,8 +23,26 @@ struct Cycler;
 
 enum class Kind : uint8_t {
   Missing,  // an unset variable or argument; templates never see it
-  Undefined, None, Bool, Int, BigInt, Float, Text, List, Tuple, Range, Dict, View, Namespace, Generator,
-  Macro, Method, Loop, Function, Cycler, Joiner,
+  Undefined,
+  None,
+  Bool,
+  Int,
+  BigInt,
+  Float,
+  Text,
+  List,
+  Tuple,
+  Range,
+  Dict,
+  View,
+  Namespace,
+  Generator,
+  Macro,
+  Method,
+  Loop,
+  Function,
+  Cycler,
+  Joiner,
 };
 
 // The reason for an undefined value.
@@ -33,8 +51,8 @@ enum class ViewKind : uint8_t { Keys, Values, Items };
 
 struct Value {
   Kind kind = Kind::Missing;
-  uint8_t detail = 0;           // Text: Markup; Tuple: a group; View: its ViewKind; Undefined: its Absent
-  Kind owner = Kind::Missing;   // Undefined: what has no such attribute
+  uint8_t detail = 0;             // Text: Markup; Tuple: a group; View: its ViewKind; Undefined: its Absent
+  Kind owner = Kind::Missing;     // Undefined: what has no such attribute
   uint32_t origin = kFromEngine;  // of numbers, booleans and None, and of the lists and objects of an input
   union {
     int64_t integer = 0;
@@ -154,9 +172,9 @@ struct Entry {
 struct Dict {
   Entry* entries;
   uint32_t size, capacity;
-  uint32_t* index;        // hash table of entry numbers plus one, of texts; null in small dicts
+  uint32_t* index;  // hash table of entry numbers plus one, of texts; null in small dicts
   uint32_t index_size;
-  bool has_other_keys;    // some key is no text
+  bool has_other_keys;  // some key is no text
 
   static Dict* make(Workspace& workspace, uint32_t capacity);
   Value* find(const Symbol* symbol) const {

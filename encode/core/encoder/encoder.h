@@ -231,7 +231,8 @@ class Encoder {
       for (size_t i = 0; i < count && !stopped;) {
         const uint8_t* const start = b + from;
         size_t n = 0;
-        for (; i + n < count && !is_wanted(b + from); n++) run[n] = static_cast<uint32_t>(b + (from = ends[i + n]) - start);
+        for (; i + n < count && !is_wanted(b + from); n++)
+          run[n] = static_cast<uint32_t>(b + (from = ends[i + n]) - start);
         if (n > 0) {
           encode(start, run, n, text);
           i += n;

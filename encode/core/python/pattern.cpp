@@ -26,9 +26,9 @@ void bind_pattern(nb::module_& m) {
               built = std::make_unique<Context>(values<uint8_t>(behind), values<uint16_t>(steps),
                                                 values<uint8_t>(symbols), n_classes + 1);
             }
-            new (self) CompiledPattern(values<uint16_t>(transitions), values<uint16_t>(class_index),
-                                       values<uint8_t>(class_pages), n_classes, values<uint8_t>(sync),
-                                       std::move(built));
+            new (self)
+                CompiledPattern(values<uint16_t>(transitions), values<uint16_t>(class_index),
+                                values<uint8_t>(class_pages), n_classes, values<uint8_t>(sync), std::move(built));
           },
           "transitions"_a, "class_index"_a, "class_pages"_a, "n_classes"_a, "sync"_a, "context"_a.none())
       .def_prop_ro("may_rescan", &CompiledPattern::may_rescan);

@@ -12,9 +12,8 @@ namespace {
 // The number of characters before a byte.
 size_t character(const Tape& self, size_t byte) {
   const std::string_view text = self.text().substr(0, byte);
-  return text.size() - static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-           return utf8_continues(static_cast<uint8_t>(c));
-         }));
+  return text.size() - static_cast<size_t>(std::count_if(
+                           text.begin(), text.end(), [](char c) { return utf8_continues(static_cast<uint8_t>(c)); }));
 }
 
 nb::object tape_of(const PyEncoder& encoder, nb::handle source, const std::vector<size_t>& guarded,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -61,6 +61,13 @@ class _MessagesFile(click.File):
     "--template-kwarg", "variables", multiple=True, metavar="NAME=JSON", help="A variable of the template's own."
 )
 @click.option("--no-generation-prompt", is_flag=True, help="Leave out the opening of the assistant's turn.")
+@click.option(
+    "--history-thinking",
+    type=click.Choice(["control", "text"]),
+    default="control",
+    show_default=True,
+    help="What thinking tags in an assistant's content are: control tokens, or text.",
+)
 @click.option("--origins", is_flag=True, help="Show who wrote what: the template, the engine, or a path of the input.")
 @json_option
 def render(
@@ -69,6 +76,7 @@ def render(
     template: Path | None,
     variables: tuple[str, ...],
     no_generation_prompt: bool,
+    history_thinking: HistoryThinking,
     origins: bool,
     as_json: bool,
 ) -> None:
@@ -94,6 +102,7 @@ def render(
         conversation,
         tools=tools,
         add_generation_prompt=not no_generation_prompt,
+        history_thinking=history_thinking,
         **dict(_variable(assignment) for assignment in variables),
     )
     if prompt.left_out:

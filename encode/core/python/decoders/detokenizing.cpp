@@ -282,7 +282,8 @@ void bind_detokenizing(nb::module_& m) {
             Passage::Tags all{std::move(tags), std::move(line_tags), std::move(openers), std::move(closers)};
             std::optional<std::string> chars;
             if (!until.is_none()) chars = utf8(until);
-            auto rules = std::make_shared<const Passage>(std::move(chars), held, std::move(all), bare, std::move(line_until));
+            auto rules =
+                std::make_shared<const Passage>(std::move(chars), held, std::move(all), bare, std::move(line_until));
             new (self) PyPassage{std::move(rules), std::move(scanner)};
           },
           "until"_a.none(), "scanner"_a.none() = nb::none(), "held"_a = false, "tags"_a = std::vector<std::string>(),
