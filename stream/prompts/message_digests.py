@@ -16,7 +16,7 @@ def digest(value: object) -> int:
 
 
 def chain(start: int, messages: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
-    """Return the digest of each prefix of a conversation.
+    """Return the digest of each prefix of a conversation, by the texts of its messages.
 
     Args:
         start: The digest of all that comes before the messages: template, tools, variables.
@@ -25,9 +25,18 @@ def chain(start: int, messages: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
     """
     digests = []
     for message in messages:
-        start = hash((start, _hashable(message)))
+        start = hash((start, message_digest(message)))
         digests.append(start)
     return tuple(digests)
+
+
+def message_digest(message: Mapping[str, Any]) -> int:
+    """Return the digest of a message's own texts; calls are left out, because reading them costs more than it tells."""
+    texts: list[object] = [value for value in message.values() if type(value) is str]
+    content = message.get("content")
+    if content is not None and type(content) is not str:
+        texts.append(_hashable(content))
+    return hash(tuple(texts))
 
 
 def _hashable(value: object) -> object:

@@ -20,7 +20,7 @@ from tokenweir.encode.options import check_integers
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt
 from tokenweir.stream.prompts.ledger import Entry, Ledger
-from tokenweir.stream.prompts.message_digests import chain, digest
+from tokenweir.stream.prompts.message_digests import chain, digest, message_digest
 from tokenweir.stream.prompts.sampled_turns import KeptIds, SampledTurn, keep_turn, sampled_turn
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt
@@ -204,7 +204,9 @@ class PromptCache:
         with self._lock:
             self.counts.reused_ids += reused
             self.counts.encoded_ids += len(tape.ids) - reused
-        self._keep(_Kept(tenant, tokenizer, digests, digest(messages[-1]) if messages else start, tape), earlier)
+        self._keep(
+            _Kept(tenant, tokenizer, digests, message_digest(messages[-1]) if messages else start, tape), earlier
+        )
         kept = None
         if answer is not None and answer.turn is not None:
             kept = keep_turn(answer.turn, messages, prompt, tape, tokenizer, as_sampled=history == "sampled")
@@ -384,7 +386,7 @@ class _Shelf:
             if (found := self._by_chain.get(one)) is not None:
                 return found
         for message in reversed(messages):  # another system prompt, or other tools
-            if (found := self._by_last.get(digest(message))) is not None:
+            if (found := self._by_last.get(message_digest(message))) is not None:
                 return found
         return self._by_chain.get(digests[0])
 
