@@ -1,4 +1,4 @@
-"""Cost of the next prompt of a conversation, with `PromptCache` and without, and wrong ids, of which there are none.
+"""Cost of the next prompt of a conversation, with `PromptCache` and without, and the number of wrong ids.
 
     python bench/conversations.py [--turns 200] [--write]
 
@@ -182,7 +182,7 @@ def resuming(tokenizer: Tokenizer) -> Callable[[], Callable[[str], Any]]:
 
 
 def peers(tokenizer: Tokenizer, file: Path) -> dict[str, Callable[[], Callable[[str], Any]]]:
-    """What encodes the sessions: each makes a function for one session."""
+    """Return the encoders of sessions by name: each makes a function for one session."""
     found: dict[str, Callable[[], Callable[[str], Any]]] = {
         "tokenweir, tapes": resuming(tokenizer),
         "tokenweir, plain": lambda: lambda text: tokenizer.encode_array(text, add_special_tokens=False),

@@ -74,7 +74,7 @@ class Template:
         source: str = "",
         tokens: ControlTokens | None = None,
     ) -> Rendering:
-        """Render a conversation. The GIL is released but for reading objects of Python.
+        """Render a conversation. The GIL is released, except while Python objects are read.
 
         Args:
             messages: The messages, which are checked and given to the template in its form.

@@ -35,7 +35,7 @@ TOKTIER_FAMILY, TOKTIER_REVISION = "qwen3_8b", "b968826d9c46dd6066d109eabc625518
 
 
 class Peer(NamedTuple):
-    """What a library takes for one text: the median time in seconds, the ids, and the way that it took."""
+    """Cost of one text for a library: the median time in seconds, the ids, and the path that it reports."""
 
     seconds: float
     ids: NDArray[np.int32]

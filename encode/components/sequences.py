@@ -1,4 +1,4 @@
-"""What a post-processor makes of one or two encoded sequences: the tokens that it adds, type ids and trimmed offsets."""
+"""Post-processing of one or two encoded sequences: added tokens, type ids and trimmed offsets."""
 
 from __future__ import annotations
 

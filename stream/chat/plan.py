@@ -97,7 +97,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
     def render(self) -> Prompt:
         """Render the messages.
 
-        A template without a place for tools gets them in the system message, if the engine is held to calls of them.
+        A template without a place for tools gets them in the system message, if the engine constrains its answer to calls of them.
 
         Raises:
             TemplateError: The template refuses the messages or takes no tools, or a variable has a reserved name.

@@ -4,7 +4,7 @@ The package runs llama.cpp's server in threads of its own. Requests are handed t
 made; its HTTP port, which it always opens on the loopback address, answers no one, since nobody has its key.
 
 The stream omits ids of characters that are split over tokens, as the server's does; they are inferred. JSON schemas are
-enforced by llguidance. Where that cannot read a schema, llama.cpp goes on without it, so each new schema is tried out
+enforced by llguidance. llama.cpp ignores a schema that llguidance cannot read, so each new schema is tried out
 first.
 
 Verified with xllamacpp 2026.10.

@@ -19,7 +19,7 @@ _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
 
 
 class Reused(NamedTuple):
-    """How much of a prompt was taken over from an earlier one."""
+    """The part of a prompt that was taken over from an earlier one."""
 
     ids: int
     chars: int
@@ -108,7 +108,7 @@ class CachedPrompt:
 
     @cached_property
     def reused(self) -> Reused:
-        """How many ids and characters were taken over from an earlier prompt."""
+        """The numbers of ids and characters that were taken over from an earlier prompt."""
         tape = self.tape
         if self._is_same:
             return Reused(len(self.ids), len(self.text))
@@ -117,7 +117,7 @@ class CachedPrompt:
 
     @cached_property
     def differs(self) -> Difference | None:
-        """Where it differs from the earlier prompt; None if it is the same prompt."""
+        """The first difference from the earlier prompt; None if the prompts are equal."""
         if self._is_same:
             return None
         tape = self.tape

@@ -13,7 +13,7 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What is not plain.
+// Thrown for a message that is not plain.
 struct NotPlain {};
 
 class ChatShaper {

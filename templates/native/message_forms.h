@@ -14,7 +14,7 @@ namespace tokenweir::templates {
 
 enum class ArgumentForm : uint8_t { Object, Text, Either };
 
-// How a template wants its input; made once a template.
+// The form in which a template takes its input; made once a template.
 struct MessageForm {
   std::set<std::string> roles;
   bool takes_parts;  // else a content of parts becomes one text
@@ -22,7 +22,7 @@ struct MessageForm {
   std::vector<std::pair<std::string, std::string>> special_tokens;  // variables and their texts
 };
 
-// What is done to calls so that the model knows them; nothing by default.
+// Changes of calls to the form that the model knows; no change by default.
 struct CallMending {
   std::string ids;    // the form of ids, with {name} and {number}
   bool part = false;  // calls get a message of their own, whose content is None
@@ -35,8 +35,8 @@ struct Continuation {
   std::string_view source;  // of the template, which must read the field
 };
 
-// Checks messages, and changes them in place: nobody else may have them. As transformers does, fields that are None are
-// dropped, and reasoning is given under the names that templates read.
+// Checks messages, and changes them in place, so they must not be shared. As in transformers, fields whose value is None
+// are dropped, and reasoning is given under the names that templates read.
 class MessageShaper {
  public:
   MessageShaper(Workspace& workspace, Origins& origins, const MessageForm& form);

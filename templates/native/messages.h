@@ -16,7 +16,7 @@ class Messages {
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
-  // What the messages are read with.
+  // The memory and the origins of the messages.
   Workspace& workspace() { return workspace_; }
   Origins& origins() { return origins_; }
   // The origin of the list.

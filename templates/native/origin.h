@@ -55,7 +55,7 @@ class Origins {
   // Such as `messages[3].tool_calls[0].function.arguments.city`; a key ends in ` (key)`.
   std::string path(uint32_t origin) const;
 
-  // Takes the origins of input that was read before, under the same numbers; there must be none yet.
+  // Takes the origins of input that was read before, under the same numbers; this object must be empty.
   template <class Translate>
   void adopt(const Origins& read, Translate&& translate) {
     inputs_ = read.inputs_;

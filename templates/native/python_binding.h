@@ -1,4 +1,4 @@
-// What the parts of the compiled module share.
+// Declarations that the parts of the compiled module share.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-"""What tests of the integrations share."""
+"""Fixtures of the tests of integrations."""
 
 import os
 

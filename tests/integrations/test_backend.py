@@ -49,7 +49,7 @@ def columns(e):
 
 
 def result(call):
-    """What a call gives, or the kind of its error; the library panics for some settings."""
+    """Return the result of a call, or the kind of its error; the library panics for some settings."""
     try:
         return call()
     except BaseException as error:

@@ -20,7 +20,7 @@ FOLDERS = {
     "t5-base": "t5-small",
     "hf-internal-testing/Llama-3.1-8B-Instruct": "llama-3.1",
 }
-"""What stands in for models of the hub; another model's files give other ids, with the patch and without."""
+"""Folders in place of models of the hub; another model's files give other ids, with the patch and without."""
 
 
 def folder(name: str) -> str:

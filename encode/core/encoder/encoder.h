@@ -51,7 +51,7 @@ class Encoder {
 
   WorkspacePool& pool() const { return pool_; }
 
-  // How many bytes behind a cut the encoding before it may depend on: the longest token, and the next character.
+  // Returns the bytes behind a cut that the encoding before it may depend on: the longest token and the next character.
   size_t lookahead() const {
     return std::max({raw_.max_bytes(), normalized_.max_bytes(), own_.max_bytes()}) + kMaxCharacter;
   }

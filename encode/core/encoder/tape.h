@@ -71,7 +71,7 @@ class Tape {
     return text == text_ && guards == guards_;
   }
 
-  // How many ids come before a byte, if that is a cut; SIZE_MAX if not.
+  // Returns the number of ids before a byte that is a cut; SIZE_MAX if it is not one.
   size_t ids_before(const Encoder& encoder, size_t byte, Workspace& w) const {
     const Cut from = last_cut(byte, 0);
     if (from.byte == byte) return from.ids;
@@ -113,7 +113,7 @@ class Tape {
     return at;
   }
 
-  // How many bytes at the end are equal, guards included, behind the first difference.
+  // Returns the number of equal bytes at the end, guards included, behind the first difference.
   size_t common_tail(const Tape& earlier) const {
     const size_t n = text_.size(), m = earlier.text_.size(), most = std::min(n, m) - difference_;
     size_t tail = 0;
@@ -128,7 +128,7 @@ class Tape {
     return tail;
   }
 
-  // The last cut that is one of every text that agrees up to `difference`; the start of the text if there is none.
+  // The last cut that is one of every text that agrees up to `difference`; the start of the text by default.
   Cut last_cut(size_t difference, size_t lookahead) const {
     if (difference < lookahead) return {0, 0};
     const auto behind = std::upper_bound(cuts_.begin(), cuts_.end(), difference - lookahead,

@@ -29,7 +29,7 @@ class DecodeStream:
         self._size: int | None = None  # of the vocabulary; None for a stream of the original library
 
     def step(self, tokenizer: Any, id: int | Sequence[int]) -> str | None:
-        """Take an id, or several; return the text that is final, or None if there is none yet."""
+        """Take an id, or several; return the text that is final, or None without any."""
         if self._stream is None:
             self._begin(tokenizer)
         if self._size is None:

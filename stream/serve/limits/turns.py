@@ -50,7 +50,7 @@ class Turns:
         self._pause: asyncio.TimerHandle | None = None  # between two long messages
 
     def run(self, client: str, work: Work, cost: float = 0.0) -> None:
-        """Call `work` until there is no more of it: now if this turn has time left and nobody waits, else in later turns.
+        """Call `work` until it is finished: at once if this turn has time left and no other client waits, else in later turns.
 
         Args:
             client: Clients that wait go round robin.

@@ -49,7 +49,7 @@ async def permitted(target: Target) -> None:
 
 
 async def costly_json(target: Target) -> None:
-    """Send JSON whose values cost much more than their bytes, in a field that nobody reads."""
+    """Send JSON whose values cost much more than their bytes, in an unknown field."""
     values = [b"1e300", b"2.2250738585072011e-308", b"[]", b"{}", b'{"a":1}', b'"a"', b"5", b'"\\ud83d\\ude00"']
     requests = []
     for value in values:

@@ -42,7 +42,7 @@ class MessageHistory(Struct, frozen=True):
 
     @property
     def continues(self) -> bool:
-        """Whether the answer goes on with the last message, which is the assistant's."""
+        """Whether the answer continues the last message, which is the assistant's."""
         last = self.messages[-1] if self.messages else {}
         return "assistant" == last.get("role")
 

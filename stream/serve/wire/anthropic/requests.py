@@ -49,7 +49,7 @@ class ToolSelection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Thinking(Struct, frozen=True):
-    """How to think; `budget_tokens` is not read, since only `max_tokens` bounds an answer."""
+    """Settings of thinking; `budget_tokens` is not read, since only `max_tokens` bounds an answer."""
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
     display: Literal["summarized", "omitted"] | None = None
@@ -121,7 +121,7 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return False if self.tool_choice is not None and self.tool_choice.disable_parallel_tool_use else None
 
     def template_kwargs(self, history: MessageHistory) -> dict[str, Any]:
-        """Variables for the template: how much to think, and whether the answer goes on with the last message."""
+        """Return variables for the template: the effort of thinking, and whether the answer continues the last message."""
         kind = None if self.thinking is None else self.thinking.type
         variables = effort_kwargs("none" if kind == "disabled" else self.output_config.effort)
         if kind == "enabled":

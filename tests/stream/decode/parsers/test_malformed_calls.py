@@ -77,7 +77,7 @@ PARTS = ["{", "}", "[", "]", "(", ")", '"', "'", ",", ":", "\\", "<", "x", " ", 
 
 
 def value_of(text):
-    """Where the first value stands."""
+    """Return the place of the first value."""
     return text.rindex("A", 0, text.index("tags"))
 
 

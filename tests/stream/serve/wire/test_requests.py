@@ -334,7 +334,7 @@ def test_any_frame_is_understood_or_refused(data):
 
 
 def test_slow_numbers_are_converted_by_python_and_bounded():
-    """msgspec takes 14 µs for 1e300, and so 2 s for a message of them, in which no stream goes on."""
+    """msgspec takes 14 µs for 1e300, and so 2 s for a long message of them, during which all streams stop."""
     assert parse_object('{"a": [1e300, -0.5, 1E-7, 2, 1e5]}') == {"a": [1e300, -0.5, 1e-07, 2, 1e5]}
     assert parse_object(b'{"a": [%b]}' % b",".join([b"1e300"] * MOST_FLOATS)) == {"a": [1e300] * MOST_FLOATS}
     with pytest.raises(RequestError, match=f"more than {MOST_FLOATS} numbers with a fraction") as refused:
