@@ -172,7 +172,26 @@ def _trims(part: ByteLevel | RobertaProcessing) -> tuple[Trim, ...]:
     return (Trim(part.add_prefix_space),) if part.trim_offsets else ()
 
 
+def _check_items(template: TemplateProcessing) -> None:
+    """Raise TokenizerFileError for an item that is not as `TemplateProcessing` describes it."""
+    for items, sequences in ((template.single, ("A",)), (template.pair, ("A", "B"))):
+        for item in items:
+            for kind, part in item.items():
+                name, type_id = part.get("id"), part.get("type_id")
+                known = name in sequences if kind == "Sequence" else kind == "SpecialToken" and isinstance(name, str)
+                if not known:
+                    raise TokenizerFileError(f"post_processor: a template has {kind!r:.60} {name!r:.60}")
+                if not isinstance(type_id, int) or not 0 <= type_id < 1 << 32:
+                    raise TokenizerFileError(f"post_processor: a type_id of the template is {type_id!r:.60}")
+            if len(item) != 1:
+                raise TokenizerFileError(f"post_processor: an item of the template has {len(item)} kinds")
+    for special in template.special_tokens.values():
+        if special.tokens and len(special.tokens) != len(special.ids):
+            raise TokenizerFileError(f"post_processor: {special.id!r:.60} has other numbers of ids and tokens")
+
+
 def _template(template: TemplateProcessing) -> Added:
+    _check_items(template)
     sides: list[list[int]] = [[]]
     for item in template.single:
         if "Sequence" in item:

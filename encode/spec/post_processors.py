@@ -16,7 +16,10 @@ class SpecialTokenIds(Struct, frozen=True):
 
 
 class TemplateProcessing(Struct, frozen=True, tag="TemplateProcessing"):
-    """Special tokens around one sequence (`single`); the template for pairs is read and never used."""
+    """Special tokens around one sequence (`single`) or two (`pair`).
+
+    An item is `{"Sequence": {"id": "A", "type_id": 0}}` or `{"SpecialToken": {"id": NAME, "type_id": 0}}`.
+    """
 
     single: tuple[Mapping[str, Mapping[str, str | int]], ...]
     pair: tuple[Mapping[str, Mapping[str, str | int]], ...] = ()

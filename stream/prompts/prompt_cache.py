@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import Lock
@@ -54,6 +54,16 @@ class CacheCounts(Struct):
     kept_ids: int = 0
     declined: dict[str, int] = {}
     wrong: int = 0
+
+    def __add__(self, other: CacheCounts) -> CacheCounts:
+        """Return the counts of two caches together."""
+        return CacheCounts(
+            self.reused_ids + other.reused_ids,
+            self.encoded_ids + other.encoded_ids,
+            self.kept_ids + other.kept_ids,
+            dict(Counter(self.declined) + Counter(other.declined)),
+            self.wrong + other.wrong,
+        )
 
 
 class PromptCache:

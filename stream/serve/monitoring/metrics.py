@@ -162,9 +162,7 @@ class Metrics:
         self.stored_bytes += counts.stored_bytes
         self.evicted += counts.evicted
         self.abandoned_engines += counts.abandoned_engines
-        self.prompts = CacheCounts(
-            *(getattr(self.prompts, name) + getattr(counts.prompts, name) for name in CacheCounts.__struct_fields__)
-        )
+        self.prompts += counts.prompts
 
     def text(self, others: Sequence[Counts] = ()) -> bytes:
         """Return the metrics in text format, summed over all workers if the others' counters are given."""

@@ -48,7 +48,7 @@ class Decoding:
         return self.tokens.decode(ids, skip, mode == "huggingface")
 
     def stream(self, skip, mode, prompt=()):
-        tok = SimpleNamespace(_core=Core(None, None, self.tokens, None, None, None))
+        tok = SimpleNamespace(_core=Core(None, None, self.tokens, *[None] * 6))
         return DecodeStream(tok, prompt_ids=prompt, skip_special_tokens=skip, byte_fallback=mode)
 
 

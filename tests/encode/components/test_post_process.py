@@ -7,8 +7,11 @@ import random
 
 import pytest
 import tokenizers
+from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.spec import TemplateProcessing
+from tokenweir.encode.tokenizer import Tokenizer
 
 PARTS = ["a", "b", "ab", " ", "  ", "\t", "\xa0", "\u3000", "é", "日", "<s>", "</s>", "<l>", "\x85", "\n", " a"]
 WORDS = ["ab", " a", "  ", "   ", "é", " b", "日", " \t", "a ", "\u3000"]
@@ -138,3 +141,12 @@ def test_unknown_text_of_unigram_is_trimmed_as_text(small, tokenizer_json, byte_
         ours, theirs = small(source), tokenizers.Tokenizer.from_str(json.dumps(source))
         for text in ("a\r\na", "\r\n", " x ", "  a a", "a b", "x B\n", "x  b  x", "\u3000é\xa0a"):
             check(ours, theirs, text)
+
+
+@pytest.mark.parametrize("type_id", ["0", -1, 1 << 32, None])
+@pytest.mark.parametrize("way", ["single", "pair"])
+def test_a_type_id_of_a_template_is_a_number(way, type_id):
+    template = replace(TemplateProcessing.around([], []), **{way: ({"Sequence": {"id": "A", "type_id": type_id}},)})
+    with pytest.raises(TokenizerFileError) as caught:
+        Tokenizer.from_spec(replace(Tokenizer.default().spec, post_processor=template))
+    assert str(caught.value) == f"post_processor: a type_id of the template is {type_id!r}"

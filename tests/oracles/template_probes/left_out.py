@@ -41,14 +41,3 @@ REFUSED_BY_BOTH = {
     "\n{% debug %}": "debug",
     "\n{{ _('x') }}": "_",
 }
-
-LOADED_ONLY_HERE = [
-    "{% if no %}{% for x in numbers %}{{ x|foo }}{% endfor %}{% endif %}ok",
-    "{% for x in [] %}{{ x|foo }}{% endfor %}ok",
-    "{% if no %}{% macro m() %}{{ 1|foo }}{% endmacro %}{% endif %}ok",
-    "{% macro m() %}{{ 1|foo }}{% endmacro %}ok",
-    "{{ no and text|foo }}ok",
-    "{% if no %}{% filter foo %}x{% endfilter %}{% endif %}ok",
-    "{% if no %}{% set x | foo %}x{% endset %}{% endif %}ok",
-]
-"""Unknown filters that are never reached: transformers refuses to load these, and the engine has nothing to refuse."""

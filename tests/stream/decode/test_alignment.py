@@ -140,8 +140,3 @@ def test_a_copy_and_a_reset_have_alignments_of_their_own(tok):
     assert decoder.feed([67], [-5.0])[0].alignment == Alignment([-5.0], [b"C"], 2, 3)
     decoder.reset()
     assert decoder.feed([67])[0].alignment == Alignment([None], [b"C"], 0, 0)
-
-
-def test_alignments_join_as_their_deltas_do():
-    a, b = Alignment([-1.0], [b"a"], 3, 4), Alignment([None], [b"b"], 4, 5)
-    assert a + b == Alignment([-1.0, None], [b"a", b"b"], 3, 4)

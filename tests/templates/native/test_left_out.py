@@ -6,7 +6,7 @@ import pytest
 from jinja_oracle import expected
 from native_rendering import outcome
 from template_probes import VARIABLES
-from template_probes.left_out import LEFT_OUT, LOADED_ONLY_HERE, REFUSED_BY_BOTH
+from template_probes.left_out import LEFT_OUT, REFUSED_BY_BOTH
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates._native import Template
@@ -33,9 +33,3 @@ def test_refused_by_both(source):
     with pytest.raises(TemplateError, match=REFUSED_BY_BOTH[source]) as error:
         Template(source).render(VARIABLES)
     assert "line 2: " in str(error.value)
-
-
-@pytest.mark.parametrize("source", LOADED_ONLY_HERE)
-def test_unknown_filters_that_are_not_reached(source):
-    assert expected(source, VARIABLES).text is None
-    assert outcome(source, VARIABLES).text in ("ok", "Falseok")

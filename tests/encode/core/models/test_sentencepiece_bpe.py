@@ -186,7 +186,7 @@ def test_an_encoder_agrees_with_its_model():
         model = ours(pieces, byte_fallback)
         whole = encoder(model, len(pieces))
         for text in (some_text(pick, letters) for _ in range(20)):
-            ids, offsets, _ = whole.encode_with_offsets(text, True, [])
+            ids, offsets, *_ = whole.encode_with_offsets(text, True, [])
             assert (ids, list(map(tuple, offsets.tolist()))) == encoded(model, text)
             assert whole.encode(text, True, [], [], []) == ids
 

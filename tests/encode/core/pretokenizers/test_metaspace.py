@@ -99,7 +99,7 @@ class Bytes:
         )
 
     def __call__(self, text):
-        ids, spans, _ = self._encoder.encode_with_offsets(text, True, [])
+        ids, spans, *_ = self._encoder.encode_with_offsets(text, True, [])
         assert self._encoder.encode(text, True, [], [], []) == ids
         return list(zip(ids, map(tuple, spans.tolist()), strict=True))
 
