@@ -34,14 +34,17 @@ class Call(NamedTuple):
     suffix: tuple[int, ...]
     disallowed: Mapping[int, str] = MappingProxyType({})
 
-    def check(self, ids: Sequence[int], *, around: bool = False) -> None:
-        """Raise TextError if a text has a disallowed id; with `around`, `prefix` and `suffix` are among the ids."""
+    def check(self, ids: Sequence[int], *, around: bool = False, name: str = "text") -> None:
+        """Raise TextError if a text has a disallowed id; with `around`, `prefix` and `suffix` are among the ids.
+
+        `name` is the text's name in the message.
+        """
         if not self.disallowed:
             return
         own = ids[len(self.prefix) : len(ids) - len(self.suffix)] if around else ids
         at = next((i for i in own if i in self.disallowed), None)
         if at is not None:
-            raise TextError(f"text spells {self.disallowed[at]!r}, which disallowed_special forbids")
+            raise TextError(f"{name} spells {self.disallowed[at]!r}, which disallowed_special forbids")
 
 
 class AddedTokenSelection:
@@ -84,6 +87,6 @@ class AddedTokenSelection:
         if isinstance(tokens, str | bytes) or not isinstance(tokens, Collection):
             raise TypeError(f"{option} must be a set of added tokens, not {tokens!r:.80}")
         for token in tokens:
-            if token not in self._ids:
+            if not isinstance(token, str) or token not in self._ids:
                 raise ValueError(f"{option}: {token!r:.80} is not an added token")
         return frozenset(tokens)

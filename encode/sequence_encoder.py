@@ -11,11 +11,13 @@ from tokenweir.encode.components.post_process import Trim, blank_edges, trim_off
 from tokenweir.encode.components.sequences import Layout, layout, process
 from tokenweir.encode.encoded import Encoded
 from tokenweir.encode.encoding import Encoding
+from tokenweir.encode.errors import TextError
 from tokenweir.encode.selection import Call
 from tokenweir.encode.spec import PostProcessor
+from tokenweir.encode.texts import several_texts
 
-Sequences = Sequence[str | Sequence[str]]
-"""One or two texts; for pre-tokenized input, the words of each."""
+Sequences = Mapping[str, str | Sequence[str]]
+"""One or two texts by the names of their arguments; for pre-tokenized input, the words of each."""
 
 
 class SequenceEncoder:
@@ -54,7 +56,7 @@ class SequenceEncoder:
         add_eos: bool | None = None,
     ) -> Encoded:
         """Encode one or two texts, or their words, as one; see `Tokenizer.encode_pair`."""
-        found = [self.sequence(each, call, i) for i, each in enumerate(sequences)]
+        found = [self.sequence(each, call, i, name) for i, (name, each) in enumerate(sequences.items())]
         whole = process(self._post_processor, found, add_special_tokens=add_special_tokens)
         places = self.layout(pair=len(found) == 2, add_special_tokens=add_special_tokens)
         if add_bos is not None:
@@ -68,12 +70,18 @@ class SequenceEncoder:
             whole.ids, whole.offsets, whole.type_ids, whole.special_tokens_mask, whole.word_ids, whole.sequence_ids
         )
 
-    def sequence(self, sequence: str | Sequence[str], call: Call, type_id: int = 0) -> Encoding:
-        """Encode a text, or words, without what the post-processor does."""
+    def sequence(
+        self, sequence: str | Sequence[str], call: Call, type_id: int = 0, name: str = "text"
+    ) -> Encoding:
+        """Encode a text, or words, without what the post-processor does. Errors call it `name`."""
         parts = []
-        for number, word in enumerate([sequence] if isinstance(sequence, str) else sequence):
-            ids, spans, called, pieces = call.encoder.encode_with_offsets(word, call.parse_special, ())
-            call.check(ids)
+        for number, word in enumerate([sequence] if isinstance(sequence, str) else several_texts(name, sequence)):
+            try:
+                ids, spans, called, pieces = call.encoder.encode_with_offsets(word, call.parse_special, ())
+                call.check(ids)
+            except TextError as error:
+                where = name if isinstance(sequence, str) else f"{name}[{number}]"
+                raise TextError(where + str(error).removeprefix("text")) from None
             names = [self._names.get(token_id, "") for token_id in ids]
             for i, taken in called:
                 names[i] = taken

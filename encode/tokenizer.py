@@ -346,10 +346,11 @@ class Tokenizer:
 
         Raises:
             TextError: A text has a lone surrogate.
+            TypeError: `text` or `pair` is neither a text nor several.
             TokenizerFileError: The post-processor's template for pairs names a special token that it does not define.
 
         """
-        return self._sequences.encode_sequences((text, pair), self._given(**options), **_ends(options))
+        return self._sequences.encode_sequences({"text": text, "pair": pair}, self._given(**options), **_ends(options))
 
     def encode_words(self, words: Sequence[str], **options: Unpack[EncodeOptions]) -> Encoded:
         """Encode pre-tokenized text: each word is encoded by itself. Options as in `encode`.
@@ -357,13 +358,13 @@ class Tokenizer:
         The `word_ids` of the result are the indices of words, and its offsets count from the start of each word.
 
         Raises:
-            TextError: A word has a lone surrogate.
-            TypeError: `words` is one text.
+            TextError: A word has a lone surrogate; the message names it.
+            TypeError: `words` is one text, or not several texts.
 
         """
         if isinstance(words, str):
             raise TypeError("words must be several words, not one str: encode_with_offsets() takes a text")
-        return self._sequences.encode_sequences((words,), self._given(**options), **_ends(options))
+        return self._sequences.encode_sequences({"words": words}, self._given(**options), **_ends(options))
 
     def encode_batch(
         self,
@@ -392,6 +393,7 @@ class Tokenizer:
         """
         if threads is not None and index(threads) < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
+        refuse_texts(offsets=offsets)
         given = for_core(texts)
         call = self._given(**options) if options else self._default_call
         ids, starts, traced = call.encoder.encode_batch(
@@ -399,8 +401,8 @@ class Tokenizer:
         )
         rows = Ragged(ids, starts)
         if call.disallowed:
-            for row in rows:
-                call.check(row.tolist(), around=True)
+            for number, row in enumerate(rows):
+                call.check(row.tolist(), around=True, name=f"texts[{number}]")
         if traced is not None:
             spans, called, _ = traced
             firsts = starts[:-1] + len(call.prefix)

@@ -93,6 +93,7 @@ def test_a_token_that_is_not_allowed_never_comes_from_the_model(data, name):
     [
         ({"parse_special": "<|a|>"}, TypeError, "^parse_special='<|a|>' is neither True nor False$"),
         ({"parse_special": ["<|none|>"]}, ValueError, r"^parse_special: '<\|none\|>' is not an added token$"),
+        ({"parse_special": [["<|a|>"]]}, ValueError, r"^parse_special: \['<\|a\|>'\] is not an added token$"),
         ({"disallowed_special": ["<|none|>"]}, ValueError, r"^disallowed_special: '<\|none\|>' is not an added token$"),
         ({"disallowed_special": "<|a|>"}, TypeError, r"^disallowed_special must be a set of added tokens, not"),
         ({"disallowed_special": 3}, TypeError, "^disallowed_special must be a set of added tokens, not 3$"),
@@ -101,6 +102,18 @@ def test_a_token_that_is_not_allowed_never_comes_from_the_model(data, name):
 def test_what_is_refused(pair, options, error, message):
     with pytest.raises(error, match=message):
         pair[0].encode("a", **options)
+
+
+def test_the_text_with_a_disallowed_token_is_named():
+    tokenizer = Tokenizer.default()
+    token = next(iter(tokenizer.special_tokens))
+    for call, texts, name in (
+        (tokenizer.encode_batch, (["a", token],), r"texts\[1\]"),
+        (tokenizer.encode_words, (["a", token],), r"words\[1\]"),
+        (tokenizer.encode_pair, ("a", token), "pair"),
+    ):
+        with pytest.raises(TextError, match=f"^{name} spells "):
+            call(*texts, parse_special=False, disallowed_special="all")
 
 
 def test_a_used_selection_does_not_hinder_pickling():

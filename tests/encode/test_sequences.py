@@ -184,6 +184,24 @@ def test_words_are_several():
         Tokenizer.default().encode_words("a b")
 
 
-def test_a_pair_with_a_lone_surrogate_is_refused():
-    with pytest.raises(TextError, match="lone surrogate"):
-        Tokenizer.default().encode_pair("a", "\ud800")
+@pytest.mark.parametrize(
+    ("call", "arguments", "error", "message"),
+    [
+        ("encode_pair", ("a", None), TypeError, "^pair must be several texts, not NoneType$"),
+        ("encode_pair", (5, "a"), TypeError, "^text must be several texts, not int$"),
+        ("encode_pair", ("a", b"b"), TypeError, "^pair must be several texts, not bytes$"),
+        ("encode_pair", (["a", 5], "a"), TypeError, r"^text\[1\] must be str, not int$"),
+        ("encode_pair", ("a", "\ud800"), TextError, r"^pair has a lone surrogate U\+D800 at character 0$"),
+        ("encode_words", (None,), TypeError, "^words must be several texts, not NoneType$"),
+        ("encode_words", (["a", None],), TypeError, r"^words\[1\] must be str, not NoneType$"),
+        ("encode_words", (["a", "b\ud800"],), TextError, r"^words\[1\] has a lone surrogate U\+D800 at character 1$"),
+    ],
+)
+def test_what_is_not_text_is_named(call, arguments, error, message):
+    with pytest.raises(error, match=message):
+        getattr(Tokenizer.default(), call)(*arguments)
+
+
+def test_offsets_of_a_batch_are_a_flag():
+    with pytest.raises(TypeError, match="^offsets='no' is neither True nor False$"):
+        Tokenizer.default().encode_batch(["a"], offsets="no")
