@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tokenweir.encode.decode import check_tokenizer
+from tokenweir.encode.options import check_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt
-from tokenweir.stream.prompts.prompt_cache import History, PromptCache
+from tokenweir.stream.prompts.prompt_cache import History, PromptCache, check_history
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.shown import style_of_answer
@@ -38,6 +39,7 @@ class Conversation:
 
     Raises:
         TypeError: An argument has the wrong type.
+        ValueError: `history` has another value.
 
     """
 
@@ -55,6 +57,10 @@ class Conversation:
         if not isinstance(template, ChatTemplate):
             raise TypeError(f"template is a {type(template).__name__}, not a ChatTemplate")
         check_tokenizer(tokenizer)
+        if not isinstance(prompts, PromptCache | None):
+            raise TypeError(f"prompts is a {type(prompts).__name__}, not a PromptCache")
+        check_texts(tenant=tenant)
+        check_history(history)
         self.messages: list[Mapping[str, Any]] = []
         self._template = template
         self._tokenizer = tokenizer

@@ -16,7 +16,7 @@ from msgspec import Struct
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.options import check_integers
+from tokenweir.encode.options import check_integers, check_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt
 from tokenweir.stream.prompts.ledger import Entry, Ledger
@@ -35,6 +35,12 @@ MAX_AGE = 600.0
 """Seconds after its last use at which a prompt is dropped."""
 MESSAGE_BYTES = 128
 """Bytes that a message costs in the index: its digest, and the place of it."""
+
+
+def check_history(history: object) -> None:
+    """Raise ValueError for another value than those of `History`."""
+    if history not in get_args(History):
+        raise ValueError(f"history must be one of {', '.join(get_args(History))}, not {history!r:.80}")
 
 
 class CacheCounts(Struct):
@@ -153,8 +159,12 @@ class PromptCache:
         Raises:
             TemplateError: As `ChatTemplate.render`.
             TextError: A string has a lone surrogate.
+            TypeError: `template`, `tokenizer` or `tenant` has the wrong type.
+            ValueError: `history` has another value.
 
         """
+        if not isinstance(template, ChatTemplate):
+            raise TypeError(f"template is a {type(template).__name__}, not a ChatTemplate")
         check_tokenizer(tokenizer)
         prompt = template.render(messages, tools=tools, **template_kwargs)
         variables = {name: value for name, value in template_kwargs.items() if name != "add_generation_prompt"}
@@ -188,11 +198,12 @@ class PromptCache:
             history: As for `render`.
 
         Raises:
+            TypeError: `tenant` is not a str.
             ValueError: `history` has another value.
 
         """
-        if history not in get_args(History):
-            raise ValueError(f"history must be one of {', '.join(get_args(History))}, not {history!r}")
+        check_history(history)
+        check_texts(tenant=tenant)
         start = digest(before)
         digests = (start, *chain(start, messages))
         with self._lock:

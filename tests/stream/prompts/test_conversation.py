@@ -84,3 +84,9 @@ def test_what_is_no_message_or_template_is_refused():
         Conversation(TEMPLATE, TOKENIZER).add("Hi")
     with pytest.raises(TypeError, match="template is a str, not a ChatTemplate"):
         Conversation("{{ messages }}", TOKENIZER)
+    with pytest.raises(TypeError, match="^prompts is a int, not a PromptCache$"):
+        Conversation(TEMPLATE, TOKENIZER, prompts=5)
+    with pytest.raises(TypeError, match="^tenant must be str, not NoneType$"):
+        Conversation(TEMPLATE, TOKENIZER, tenant=None)
+    with pytest.raises(ValueError, match="^history must be one of canonical, exact, sampled, not 'all'$"):
+        Conversation(TEMPLATE, TOKENIZER, history="all")

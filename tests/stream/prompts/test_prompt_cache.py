@@ -264,3 +264,21 @@ def test_threads_may_share_a_cache(template, tokenizer):
 def test_bounds_that_cannot_be(options, message):
     with pytest.raises(ValueError, match=message):
         PromptCache(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tenant": None}, "^tenant must be str, not NoneType$"),
+        ({"tenant": 5}, "^tenant must be str, not int$"),
+        ({"tenant": ["a"]}, "^tenant must be str, not list$"),
+        ({"template": "{{ messages }}"}, "^template is a str, not a ChatTemplate$"),
+        ({"tokenizer": None}, "^tokenizer is a NoneType, not a Tokenizer"),
+    ],
+)
+def test_arguments_of_another_type_are_named(options, message):
+    cache = PromptCache()
+    given = {"template": ChatTemplate("{{ messages }}"), "tokenizer": Tokenizer.default()} | options
+    with pytest.raises(TypeError, match=message):
+        cache.render([{"role": "user", "content": "Hi"}], **given)
+    assert len(cache) == cache.bytes == 0
