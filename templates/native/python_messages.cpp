@@ -23,7 +23,10 @@ void read_objects(PyMessages& self, nb::handle messages) {
   new (&self) PyMessages{std::move(read), std::move(input), nb::object(), nb::object()};
 }
 
-PyMessages from_json(const nb::bytes& json) {
+PyMessages from_json(const nb::object& given) {
+  if (!nb::isinstance<nb::bytes>(given))
+    throw nb::type_error((std::string("json must be bytes, not ") + Py_TYPE(given.ptr())->tp_name).c_str());
+  const auto json = nb::borrow<nb::bytes>(given);
   auto read = std::make_shared<Messages>();
   translated("", [&] {
     nb::gil_scoped_release unlocked;
@@ -162,8 +165,9 @@ PyRendering render_chat(const PyTemplate& self, nb::handle messages, const Messa
 void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
   nb::class_<PyMessages>(m, "Messages")
       .def(
-          "__init__", [](PyMessages* self, nb::handle messages) { read_objects(*self, messages); }, nb::arg("messages"))
-      .def_static("from_json", &from_json, nb::arg("json"))
+          "__init__", [](PyMessages* self, nb::handle messages) { read_objects(*self, messages); },
+          nb::arg("messages").none())
+      .def_static("from_json", &from_json, nb::arg("json").none())
       .def_static("from_chat_json", &from_chat_json, nb::arg("json"), nb::arg("most_items"))
       .def("__len__", [](const PyMessages& self) { return self.messages->size(); })
       .def("__getitem__", &item, nb::arg("index"))
@@ -181,7 +185,7 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
           },
           nb::arg("roles"), nb::arg("takes_parts"), nb::arg("arguments"), nb::arg("special_tokens"));
 
-  templates.def("render_chat", &render_chat, nb::arg("messages"), nb::arg("form"), nb::arg("variables"),
+  templates.def("render_chat", &render_chat, nb::arg("messages").none(), nb::arg("form"), nb::arg("variables"),
                 nb::arg("tools").none(), nb::arg("documents").none(), nb::arg("add_generation_prompt"),
                 nb::arg("clock"), nb::arg("call_ids") = "", nb::arg("part_calls") = false,
                 nb::arg("continued") = nb::none(), nb::arg("tag") = "", nb::arg("source") = "",

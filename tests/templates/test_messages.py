@@ -201,6 +201,18 @@ def test_json_that_is_refused(data, message):
     assert message in str(raised.value)
 
 
+@pytest.mark.parametrize("data", [None, 5, "[]", bytearray(b"[]")])
+def test_json_is_bytes(data):
+    with pytest.raises(TypeError, match=f"^json must be bytes, not {type(data).__name__}$"):
+        Messages.from_json(data)
+
+
+def test_none_is_no_list():
+    for read in Messages, ChatTemplate(WRITTEN).render:
+        with pytest.raises(TemplateError, match=r"^messages must be a list, not NoneType: write \[{"):
+            read(None)
+
+
 def test_the_most_levels_are_read_from_both():
     nested: object = "x"
     for _ in range(63):
