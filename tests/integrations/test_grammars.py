@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from real_tokenizers import real_tokenizer
@@ -49,6 +50,15 @@ def test_llguidance_has_the_masks_of_its_own_adapter(folder):
             assert (masks[0] == masks[1]).all()
             assert masks[0][0, token_id // 32] >> (token_id % 32) & 1
             assert all(matcher.consume_token(token_id) for matcher in matchers)
+
+
+@pytest.mark.parametrize(
+    ("make", "package"), [(to_llguidance, "llguidance"), (to_xgrammar, "xgrammar"), (to_outlines, "outlines_core")]
+)
+def test_a_missing_library_is_named_with_the_extra(monkeypatch, make, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"^{make.__name__}\(\) needs {package}: pip install 'tokenweir\[grammars\]'$"):
+        make(Tokenizer.default())
 
 
 def test_llguidance_encodes_text_of_a_grammar_as_text(folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import shutil
+import sys
 
 import pytest
 
@@ -175,6 +176,27 @@ def test_the_patch_is_undone():
     with tokenweir.patch_transformers(chat_templates=False):
         assert vars(chat_template_utils)["_compile_jinja_template"] is before[2]
     assert [vars(owner)[name] for owner, name in owners] == before
+
+
+def test_an_inner_context_leaves_the_outer_patch():
+    import tokenizers
+
+    with tokenweir.patch_transformers():
+        with tokenweir.patch_transformers():
+            pass
+        assert tokenizers.Tokenizer is TokenizerFace
+    assert tokenizers.Tokenizer is not TokenizerFace
+
+
+@pytest.mark.parametrize("module", ["transformers.tokenization_utils_tokenizers", "tokenizers.decoders"])
+def test_a_missing_library_is_named(monkeypatch, module):
+    import tokenizers
+
+    monkeypatch.setitem(sys.modules, module, None)
+    package = module.partition(".")[0]
+    with pytest.raises(ImportError, match=rf"^patch_transformers\(\) needs {package}: pip install 'transformers>=5'$"):
+        tokenweir.patch_transformers()
+    assert tokenizers.Tokenizer is not TokenizerFace
 
 
 def test_tokenizers_own_classes_under_the_patch(data, patched):

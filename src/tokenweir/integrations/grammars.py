@@ -6,7 +6,8 @@ tokens are marked, so no text of a grammar matches one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -29,8 +30,9 @@ def to_llguidance(tokenizer: Tokenizer, *, vocab_size: int | None = None) -> llg
         ValueError: The tokenizer has no end token, or more ids than `vocab_size`.
 
     """
-    import llguidance
-    from llguidance._tokenizer import TokenizerWrapper
+    with _needed_by("to_llguidance"):
+        import llguidance
+        from llguidance._tokenizer import TokenizerWrapper
 
     wrapped = _LLGuidanceTokens(tokenizer)
     size = _size(tokenizer, vocab_size)
@@ -55,7 +57,8 @@ class _LLGuidanceTokens:
 
 def to_xgrammar(tokenizer: Tokenizer, *, vocab_size: int | None = None) -> xgrammar.TokenizerInfo:
     """Return an `xgrammar.TokenizerInfo`; arguments and errors as for `to_llguidance`."""
-    import xgrammar
+    with _needed_by("to_xgrammar"):
+        import xgrammar
 
     _end(tokenizer)
     return xgrammar.TokenizerInfo(
@@ -72,7 +75,8 @@ def to_outlines(tokenizer: Tokenizer) -> outlines_core.Vocabulary:
 
     It has one end token, the least id of `eos_ids`; the others match nothing.
     """
-    import outlines_core
+    with _needed_by("to_outlines"):
+        import outlines_core
 
     end = _end(tokenizer)
     ids: dict[bytes, list[int]] = {}
@@ -100,6 +104,16 @@ def control_tokens(tokenizer: Tokenizer) -> dict[int, str]:
     found = {i: name for name in tokenizer.control_texts if (i := tokenizer.token_to_id(name)) is not None}
     found |= {i: name for name, i in tokenizer.special_tokens.items()}
     return found | {i: name for i in tokenizer.eos_ids if (name := tokenizer.id_to_token(i)) is not None}
+
+
+@contextmanager
+def _needed_by(function: str) -> Iterator[None]:
+    """Name the extra if an import in the block fails."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        raise ImportError(f"{function}() needs {package}: pip install 'tokenweir[grammars]'") from error
 
 
 def _end(tokenizer: Tokenizer) -> int:

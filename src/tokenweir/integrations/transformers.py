@@ -49,12 +49,16 @@ class _BackendSlot:
 
 
 class Patch(AbstractContextManager["Patch"]):
-    """A patch that is in force; leaving it as a context undoes it."""
+    """A patch that is in force; leaving it as a context undoes it, if it was this call that patched."""
+
+    def __init__(self, *, made: bool) -> None:
+        self._made = made
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        unpatch_transformers()
+        if self._made:
+            unpatch_transformers()
 
 
 def patch_transformers(*, chat_templates: bool = True) -> Patch:
@@ -62,7 +66,7 @@ def patch_transformers(*, chat_templates: bool = True) -> Patch:
 
     Every fast tokenizer, whether made before or later, encodes and decodes by tokenweir's core: its `_tokenizer` becomes a
     `Backend`, which is built from what the object holds. `tokenizers.Tokenizer` and `tokenizers.decoders.DecodeStream` are
-    replaced likewise, for engines that use them directly. A second call changes nothing.
+    replaced likewise, for engines that use them directly. A second call changes nothing, nor does leaving its context.
 
     Ids, masks, offsets and texts are those of the original. What is not reproduced exactly goes to the original;
     `tokenweir.integrations.report()` counts it.
@@ -78,15 +82,20 @@ def patch_transformers(*, chat_templates: bool = True) -> Patch:
 
     """
     with _lock:
-        if not _undo:
+        made = not _undo
+        if made:
             try:
                 _replace_all(chat_templates)
-            except BaseException:
+            except BaseException as error:
                 unpatch_transformers()
+                if isinstance(error, ModuleNotFoundError):
+                    package = (error.name or "").partition(".")[0]
+                    needed = f"patch_transformers() needs {package}: pip install 'transformers>=5'"
+                    raise ImportError(needed) from error
                 raise
             copyreg.pickle(Original, reduced)
             set_in_force(True)
-    return Patch()
+    return Patch(made=made)
 
 
 def unpatch_transformers() -> None:
