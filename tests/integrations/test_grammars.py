@@ -57,7 +57,9 @@ def test_llguidance_has_the_masks_of_its_own_adapter(folder):
 )
 def test_a_missing_library_is_named_with_the_extra(monkeypatch, make, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf"^{make.__name__}\(\) needs {package}: pip install 'tokenweir\[grammars\]'$"):
+    with pytest.raises(
+        ImportError, match=rf"^{make.__name__}\(\) needs {package}: pip install 'tokenweir\[grammars\]'$"
+    ):
         make(Tokenizer.default())
 
 

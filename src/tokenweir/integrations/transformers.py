@@ -86,12 +86,8 @@ def patch_transformers(*, chat_templates: bool = True) -> Patch:
         if made:
             try:
                 _replace_all(chat_templates)
-            except BaseException as error:
+            except BaseException:
                 unpatch_transformers()
-                if isinstance(error, ModuleNotFoundError):
-                    package = (error.name or "").partition(".")[0]
-                    needed = f"patch_transformers() needs {package}: pip install 'transformers>=5'"
-                    raise ImportError(needed) from error
                 raise
             copyreg.pickle(Original, reduced)
             set_in_force(True)
@@ -113,19 +109,33 @@ def unpatch_transformers() -> None:
 
 
 def _replace_all(with_templates: bool) -> None:
-    base = import_module("transformers.tokenization_utils_tokenizers").TokenizersBackend
+    base = _module("transformers.tokenization_utils_tokenizers").TokenizersBackend
     _replace(base, "_tokenizer", _BackendSlot())
     for module in ("tokenizers", "tokenizers.tokenizers"):
-        _replace(import_module(module), "Tokenizer", TokenizerFace)
-    _replace(import_module("tokenizers.decoders"), "DecodeStream", DecodeStream)
+        _replace(_module(module), "Tokenizer", TokenizerFace)
+    _replace(_module("tokenizers.decoders"), "DecodeStream", DecodeStream)
     if with_templates:
-        utils = import_module("transformers.utils.chat_template_utils")
+        utils = _module("transformers.utils.chat_template_utils")
         _replace(utils, "_compile_jinja_template", compiler(utils._compile_jinja_template))
         _replace(
             utils,
             "_render_with_assistant_indices",
             indices_renderer(utils._render_with_assistant_indices),
         )
+
+
+def _module(name: str) -> Any:
+    """Import a module of transformers or tokenizers.
+
+    Raises:
+        ImportError: It is missing; the message says what to install.
+
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        raise ImportError(f"patch_transformers() needs {package}: pip install 'transformers>=5'") from error
 
 
 def _replace(owner: Any, name: str, value: Any) -> None:
