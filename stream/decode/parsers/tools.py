@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
+from tokenweir.encode.options import check_texts
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     MAX_AT_ONCE,
@@ -70,9 +71,13 @@ def register_grammar(name: str, read: CallReader) -> None:
             a text that is not a call; the message is the reason. Any other exception ends the answer.
 
     Raises:
+        TypeError: `name` is not a str, or `read` not a function.
         ValueError: A grammar has this name already.
 
     """
+    check_texts(name=name)
+    if not callable(read):
+        raise TypeError(f"read must be a function, not {type(read).__name__}")
     if name in BLOCKS:
         raise ValueError(f"there is a grammar {name!r} already")
     BLOCKS[name] = partial(FunctionBlock, read)

@@ -96,9 +96,7 @@ class FunctionBlock(SteppedBlock):
             return self._wait(text, end)
         self._state = "done"
         try:
-            calls = [
-                (name, _json(name, arguments)) for name, arguments in self._read(str(self._undecided), self._schemas)
-            ]
+            calls = [_call(found) for found in _several(self._read(str(self._undecided), self._schemas))]
         except ValueError as error:
             self._refuse(str(error)[:MAX_HEADER], mark, out)
             return end + len(mark)
@@ -123,16 +121,30 @@ class FunctionBlock(SteppedBlock):
     STEPS = {"opened": _opened, "broken": SteppedBlock._broken}  # noqa: RUF012 (the base class declares it)
 
 
-def _json(name: object, arguments: object) -> str:
-    """Return a call's arguments as JSON text.
+def _several(found: object) -> Iterable[object]:
+    """Return what a function gave, if it can be several calls.
 
     Raises:
-        TypeError: The name or the arguments have the wrong type: a mistake of the function that read them.
+        TypeError: It is not iterable, or a mapping or text.
+
+    """
+    if not isinstance(found, Iterable) or isinstance(found, Mapping | str | bytes):
+        raise TypeError(f"a grammar's function gave {type(found).__name__}, not several calls")
+    return found
+
+
+def _call(found: object) -> tuple[str, str]:
+    """Return a call's name, and its arguments as JSON text.
+
+    Raises:
+        TypeError: It has the wrong type: a mistake of the function that read it.
         ValueError: The arguments have a number or a text that JSON cannot have.
 
     """
+    given = found if isinstance(found, tuple | list) else (found,)
+    name, arguments = given if len(given) == 2 else (None, None)
     if not isinstance(name, str) or not isinstance(arguments, Mapping):
-        kinds = f"{type(name).__name__} and {type(arguments).__name__}"
+        kinds = " and ".join(type(value).__name__ for value in given[:3])  # no values, which are text of the answer
         raise TypeError(
             f"a grammar's function gave {kinds} as a call, not its name as str and its arguments as a mapping"
         )
@@ -140,4 +152,4 @@ def _json(name: object, arguments: object) -> str:
         raise ValueError("a call has no name")
     text = json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False)
     text.encode()  # a lone surrogate
-    return text
+    return name, text

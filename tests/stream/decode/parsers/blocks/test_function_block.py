@@ -126,15 +126,32 @@ def test_results_that_are_no_call_are_answer(given_as, result, why):
     assert got["why"][0].startswith(why)
 
 
-@pytest.mark.parametrize("result", [[(1, {})], [("f", "{}")], [("f", None)]])
+@pytest.mark.parametrize(
+    "result", [[(1, {})], [("f", "{}")], [("f", None)], ("f", {}), {"f": {}}, ["fg"], [("f",)], [None], None, 5]
+)
 def test_results_of_another_type_are_the_functions_mistake(given_as, result):
-    with pytest.raises(TypeError, match="a grammar's function gave .* as a call"):
+    with pytest.raises(TypeError, match="^a grammar's function gave .* (as a call, not its name|not several calls)"):
         ToolParser(given_as(result)).feed("<run>x</run>")
 
 
 def test_a_name_is_taken_once():
     with pytest.raises(ValueError, match="^there is a grammar 'json' already$"):
         register_grammar("json", read)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "message"),
+    [
+        (None, read, "^name must be str, not NoneType$"),
+        (["a"], read, "^name must be str, not list$"),
+        ("test other", None, "^read must be a function, not NoneType$"),
+        ("test other", "read", "^read must be a function, not str$"),
+    ],
+)
+def test_what_cannot_be_registered(name, function, message):
+    with pytest.raises(TypeError, match=message):
+        register_grammar(name, function)
+    assert "test other" not in BLOCKS
 
 
 def test_a_block_needs_a_closing_text():
