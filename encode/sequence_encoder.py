@@ -70,9 +70,7 @@ class SequenceEncoder:
             whole.ids, whole.offsets, whole.type_ids, whole.special_tokens_mask, whole.word_ids, whole.sequence_ids
         )
 
-    def sequence(
-        self, sequence: str | Sequence[str], call: Call, type_id: int = 0, name: str = "text"
-    ) -> Encoding:
+    def sequence(self, sequence: str | Sequence[str], call: Call, type_id: int = 0, name: str = "text") -> Encoding:
         """Encode a text, or words, without what the post-processor does. Errors call it `name`."""
         parts = []
         for number, word in enumerate([sequence] if isinstance(sequence, str) else several_texts(name, sequence)):
