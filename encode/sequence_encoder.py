@@ -16,8 +16,8 @@ from tokenweir.encode.selection import Call
 from tokenweir.encode.spec import PostProcessor
 from tokenweir.encode.texts import several_texts
 
-Sequences = Mapping[str, str | Sequence[str]]
-"""One or two texts by the names of their arguments; for pre-tokenized input, the words of each."""
+Sequences = Sequence[str | Sequence[str]]
+"""One or two texts; for pre-tokenized input, the words of each."""
 
 
 class SequenceEncoder:
@@ -48,14 +48,14 @@ class SequenceEncoder:
 
     def encode_sequences(
         self,
-        sequences: Sequences,
+        sequences: Mapping[str, str | Sequence[str]],
         call: Call,
         *,
         add_special_tokens: bool,
         add_bos: bool | None = None,
         add_eos: bool | None = None,
     ) -> Encoded:
-        """Encode one or two texts, or their words, as one; see `Tokenizer.encode_pair`."""
+        """Encode one or two texts, or their words, as one; by the names of their arguments. See `Tokenizer.encode_pair`."""
         found = [self.sequence(each, call, i, name) for i, (name, each) in enumerate(sequences.items())]
         whole = process(self._post_processor, found, add_special_tokens=add_special_tokens)
         places = self.layout(pair=len(found) == 2, add_special_tokens=add_special_tokens)

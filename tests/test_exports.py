@@ -131,6 +131,12 @@ def test_a_name_of_the_server_names_the_missing_extra(name):
     assert said in {f"tokenweir.{name} needs {package}: pip install 'tokenweir[serve]'" for package in SERVE_PACKAGES}
 
 
+def test_the_patch_names_the_missing_package():
+    program = "try: tokenweir.patch_transformers\nexcept ImportError as error: print(error)"
+    said = run(f"import sys; sys.modules['tokenizers'] = None; import tokenweir\n{program}")
+    assert said == "tokenweir.patch_transformers needs tokenizers: pip install 'transformers>=5'"
+
+
 def test_all_else_works_without_the_packages_of_the_server():
     rest = {"Application", "Place", "Server", "ServerOptions", "Session", "asgi_app", "serve"}
     program = f"[getattr(tokenweir, name) for name in tokenweir.__all__ if name not in {rest}]; print('loaded')"

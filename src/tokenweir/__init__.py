@@ -16,8 +16,11 @@ _MODULE_OF = {
 }
 __all__ = sorted(_MODULE_OF)  # noqa: PLE0605
 
-_SERVE_PACKAGES = {"httptools", "prometheus_client", "starlette", "uvicorn", "websockets"}
-"""Packages that the extra `serve` installs."""
+_INSTALLED_BY = {
+    **dict.fromkeys(("httptools", "prometheus_client", "starlette", "uvicorn", "websockets"), "tokenweir[serve]"),
+    "tokenizers": "transformers>=5",
+}
+"""For each package that some names need: the argument of pip that installs it."""
 
 
 def __getattr__(name: str) -> object:
@@ -31,9 +34,9 @@ def __getattr__(name: str) -> object:
         module = import_module(_MODULE_OF[name])
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in _SERVE_PACKAGES:
+        if package not in _INSTALLED_BY:
             raise
-        raise ImportError(f"tokenweir.{name} needs {package}: pip install 'tokenweir[serve]'") from None
+        raise ImportError(f"tokenweir.{name} needs {package}: pip install '{_INSTALLED_BY[package]}'") from None
     value = getattr(module, name)
     globals()[name] = value  # the next look-up does not come here
     return value
