@@ -124,7 +124,7 @@ class Conversation:
 
         Raises:
             TokenIdError: An id is outside the vocabulary.
-            ValueError: There was no prompt, or the answer has calls and no message is given.
+            ValueError: There was no prompt since the last answer, or the answer has calls and no message is given.
 
         """
         if self._last is None:
@@ -133,6 +133,7 @@ class Conversation:
             message = self._decoded(self._last, ids)
         self._prompts.answered(self._last, ids, message, inferred=inferred)
         self.add(message)
+        self._last = None
         return message
 
     def _decoded(self, prompt: CachedPrompt, ids: Sequence[int]) -> Mapping[str, Any]:

@@ -69,6 +69,9 @@ def test_an_answer_needs_a_prompt_and_calls_a_message():
     call = '<tool_call>\n{"name": "read", "arguments": {}}\n</tool_call><|im_end|>'
     with pytest.raises(ValueError, match="pass the message"):
         conversation.answered(TOKENIZER.encode(call, add_special_tokens=False))
+    conversation.answered([1], {"role": "assistant", "content": "Yes."})
+    with pytest.raises(ValueError, match="there was no prompt to answer"):
+        conversation.answered([1])
 
 
 def test_changed_messages_are_seen():
