@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tokenweir.encode.decode import check_tokenizer
+from tokenweir.encode.ids import as_ids
 from tokenweir.encode.options import check_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -124,11 +125,13 @@ class Conversation:
 
         Raises:
             TokenIdError: An id is outside the vocabulary.
+            TypeError: `ids` are not ids.
             ValueError: There was no prompt since the last answer, or the answer has calls and no message is given.
 
         """
         if self._last is None:
             raise ValueError("there was no prompt to answer: call prompt() first")
+        ids = as_ids(ids, "ids")
         if message is None:
             message = self._decoded(self._last, ids)
         self._prompts.answered(self._last, ids, message, inferred=inferred)
@@ -147,7 +150,7 @@ class Conversation:
             tools=self._tools,
         )
         content = thinking = ""
-        deltas = [*decoder.feed(list(ids)), *decoder.finish()]
+        deltas = [*decoder.feed(ids), *decoder.finish()]
         if any(isinstance(delta, ToolCallDelta) for delta in deltas):
             raise ValueError("the answer has calls: pass the message that was made of it")
         for delta in deltas:

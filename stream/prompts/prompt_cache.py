@@ -263,10 +263,14 @@ class PromptCache:
 
         Raises:
             TokenIdError: An id is outside the vocabulary.
+            TypeError: An argument has the wrong type.
+            ValueError: `inferred` has a place outside of the answer.
 
         """
+        if not isinstance(prompt, CachedPrompt):
+            raise TypeError(f"prompt is a {type(prompt).__name__}, not a CachedPrompt")
         tenant, digests, number = prompt.source
-        turn = sampled_turn(prompt, ids, message, number, inferred or ())
+        turn = sampled_turn(prompt, ids, message, number, () if inferred is None else inferred)
         self._keep(_Kept(tenant, prompt.tokenizer, digests, 0, prompt.tape, turn), None)
 
     def _count(self, kept: KeptIds | None) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
+from tokenweir.encode.ids import as_ids
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.messages import REASONING_FIELDS
 from tokenweir.templates.prompt import Prompt
@@ -141,17 +142,25 @@ def sampled_turn(
 
     Raises:
         TokenIdError: An id is outside the vocabulary.
+        TypeError: `ids` or `inferred` are not integers, or `message` is not a mapping.
+        ValueError: `inferred` has a place outside of the answer.
 
     """
+    if not isinstance(message, Mapping):
+        raise TypeError(f"message must be a mapping, not {type(message).__name__}")
+    ids, text = as_ids(ids, "ids"), prompt.text.encode()
+    data = text + prompt.tokenizer.decode_bytes(ids)  # checks each id
     answer = np.asarray(ids, np.int32)
-    data = b"".join([prompt.text.encode(), *map(prompt.tokenizer.token_bytes, answer.tolist())])
     flags = np.ones(len(answer), np.uint8)
-    flags[list(inferred)] = 2
+    for place in as_ids(inferred, "inferred"):
+        if not 0 <= place < len(answer):
+            raise ValueError(f"inferred has {place}, but the answer has {len(answer)} ids")
+        flags[place] = 2
     start = len(prompt.ids)
     before = prompt.kept_ids
     return SampledTurn(
         data,
-        len(data) - sum(len(prompt.tokenizer.token_bytes(token_id)) for token_id in answer.tolist()),
+        len(text),
         prompt.prompt.guarded_for(prompt.tokenizer),
         np.concatenate([prompt.ids, answer]),
         np.concatenate([prompt.sampled, flags]),

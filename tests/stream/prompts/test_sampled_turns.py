@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from growing_conversations import TEXTS
 
+from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.prompts.sampled_turns import control_ids, identity
@@ -196,3 +197,35 @@ def test_the_identity_of_messages():
 def test_an_unknown_history_is_refused():
     with pytest.raises(ValueError, match="history must be one of canonical, exact, sampled, not 'kept'"):
         render(PromptCache(), [USER], "kept")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"ids": [5, 1.7]}, TypeError, r"^ids\[1\] must be int, not float$"),
+        ({"ids": ["5"]}, TypeError, r"^ids\[0\] must be int, not str"),
+        ({"ids": [1.7, 5]}, TypeError, r"^ids\[0\] must be int, not float$"),
+        ({"ids": 5}, TypeError, r"^ids must be a sequence of int, not one int: write \[5\]$"),
+        ({"ids": None}, TypeError, "^ids must be a sequence of int, not NoneType$"),
+        ({"ids": [2**31]}, TokenIdError, "^token id 2147483648 is outside the vocabulary"),
+        ({"prompt": None}, TypeError, "^prompt is a NoneType, not a CachedPrompt$"),
+        ({"message": "a"}, TypeError, "^message must be a mapping, not str$"),
+        ({"inferred": [1]}, ValueError, "^inferred has 1, but the answer has 1 ids$"),
+        ({"inferred": [-1]}, ValueError, "^inferred has -1, but the answer has 1 ids$"),
+        ({"inferred": ["0"]}, TypeError, r"^inferred\[0\] must be int, not str$"),
+    ],
+)
+def test_wrong_answers_are_refused(given, error, message):
+    cache = PromptCache()
+    arguments = {"prompt": render(cache, [USER]), "ids": [5], "message": answer("a")} | given
+    with pytest.raises(error, match=message):
+        cache.answered(**arguments)
+    assert len(cache) == 1
+
+
+def test_ids_of_an_answer_may_be_an_array():
+    for ids in np.array([5, 6], np.int64), (5, 6), iter([5, 6]):
+        cache = PromptCache()
+        cache.answered(render(cache, [USER]), ids, answer(TOKENIZER.decode([5, 6])))
+        found = render(cache, [USER, answer(TOKENIZER.decode([5, 6]))])
+        assert [found.ids[start:end].tolist() for start, end, _ in found.kept] == [[5, 6]]
