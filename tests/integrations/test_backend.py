@@ -15,6 +15,7 @@ import tokenizers
 from full_run import share
 from tokenizers import AddedToken, decoders, normalizers, processors
 
+from tokenweir.encode.sequence_encoder import SequenceEncoder
 from tokenweir.integrations import report
 from tokenweir.integrations.backend import Backend
 from tokenweir.integrations.encoding import Encoding
@@ -43,7 +44,7 @@ def look_ups(e):
 
 def columns(e):
     """All that an encoding tells."""
-    names = ("ids", "type_ids", "tokens", "offsets", "attention_mask", "special_tokens_mask", "word_ids")
+    names = ("ids", "type_ids", "attention_mask", "tokens", "offsets", "special_tokens_mask", "word_ids")
     found = {name: getattr(e, name) for name in (*names, "sequence_ids", "n_sequences")}
     return found | {"n": len(e), "look_ups": look_ups(e), "overflowing": [columns(part) for part in e.overflowing]}
 
@@ -247,6 +248,21 @@ def test_encodings_change_as_the_originals_do(small):
         t.enable_padding(length=9)
         processed.append(columns(t.post_process(t.encode(TEXTS[0]), t.encode(TEXTS[1]))))
     assert processed[0] == processed[1]
+
+
+@pytest.mark.parametrize("direction", ["left", "right"])
+def test_masks_of_padded_encodings_need_no_places(small, direction, monkeypatch):
+    for tokenizer in small:
+        tokenizer.enable_padding(direction=direction, length=16)
+    ours, theirs = (t.encode_batch(TEXTS) for t in small)
+    monkeypatch.setattr(SequenceEncoder, "sequence", None)
+    for e in (*ours, *theirs):
+        e.pad(20)
+    assert [e.attention_mask for e in ours] == [e.attention_mask for e in theirs]
+    ours[0].attention_mask.clear()
+    assert ours[0].attention_mask == theirs[0].attention_mask
+    monkeypatch.undo()
+    assert [columns(e) for e in ours] == [columns(e) for e in theirs]
 
 
 @pytest.mark.parametrize("given", [None, 3, ["a", 3], [["a", "b", "c"]], b"a", "\ud800"])

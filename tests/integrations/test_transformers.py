@@ -7,6 +7,7 @@ import pickle
 import shutil
 import sys
 
+import numpy as np
 import pytest
 
 import tokenweir
@@ -45,6 +46,31 @@ def pair(request, data):
         patched = transformers.AutoTokenizer.from_pretrained(folder)
     assert is_backend(patched._tokenizer) and type(plain._tokenizer) is Original
     return patched, plain
+
+
+@pytest.mark.parametrize(
+    "ids", [[5, 6, 7], [], [[5, 6], [7]], (5, 6), [5, np.int64(6)], [True, 5], np.array([5, 6]), 5, [[]]], ids=repr
+)
+def test_ids_of_every_kind_are_decoded(pair, ids, patched):
+    assert pair[0].decode(ids) == pair[1].decode(ids)
+
+
+def test_a_list_of_ints_is_decoded_without_a_look_at_each(pair, monkeypatch):
+    """A streamer decodes the ids of its line at every id."""
+    from transformers import tokenization_utils_base as base
+
+    seen = []
+    convert = base.to_py_obj
+    monkeypatch.setattr(base, "to_py_obj", lambda ids: (seen.append(ids), convert(ids))[1])
+    with tokenweir.patch_transformers():
+        given = [5, 6, 7]
+        assert base.to_py_obj(given) == given and base.to_py_obj(given) is not given
+        assert seen == []
+        pair[0].decode(given)
+        pair[0].decode([given, given])
+        assert seen == []
+        pair[0].decode((5, 6))
+        assert seen == [(5, 6)]
 
 
 def plain_values(encoding):

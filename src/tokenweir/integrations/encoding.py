@@ -23,7 +23,7 @@ class Encoding:
     function, when one of them is first read.
     """
 
-    __slots__ = ("_columns", "_ids", "_make", "_n_sequences", "_padding", "_spans", "_type_ids")
+    __slots__ = ("_columns", "_ids", "_make", "_mask", "_n_sequences", "_padding", "_spans", "_type_ids")
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class Encoding:
         self._make = make
         self._columns = columns
         self._padding: list[tuple[int, dict[str, Any]]] = []
+        self._mask: list[int] | None = None
         self._spans: NDArray[np.int64] | None = None
 
     @classmethod
@@ -84,9 +85,9 @@ class Encoding:
     @property
     def attention_mask(self) -> list[int]:
         """0 for padding, otherwise 1."""
-        if self._columns is None and not self._padding:
-            return [1] * len(self._ids)
-        return self.columns.attention_mask.copy()
+        if self._columns is not None:
+            return self._columns.attention_mask.copy()
+        return [1] * len(self._ids) if self._mask is None else self._mask.copy()
 
     @property
     def special_tokens_mask(self) -> list[int]:
@@ -157,8 +158,9 @@ class Encoding:
         missing = length - len(self._ids)
         if missing > 0:
             ids, types = [pad_id] * missing, [pad_type_id] * missing
-            own_types = self.type_ids
+            own_types, own_mask, zeros = self.type_ids, self.attention_mask, [0] * missing
             left = direction == "left"
+            self._mask = zeros + own_mask if left else own_mask + zeros
             self._ids = ids + self._ids if left else self._ids + ids
             self._type_ids = types + own_types if left else own_types + types
 

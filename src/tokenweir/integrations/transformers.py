@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copyreg
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib import import_module
 from threading import RLock
@@ -114,6 +115,8 @@ def _replace_all(with_templates: bool) -> None:
     for module in ("tokenizers", "tokenizers.tokenizers"):
         _replace(_module(module), "Tokenizer", TokenizerFace)
     _replace(_module("tokenizers.decoders"), "DecodeStream", DecodeStream)
+    base = _module("transformers.tokenization_utils_base")
+    _replace(base, "to_py_obj", _plain_ids(base.to_py_obj))
     if with_templates:
         utils = _module("transformers.utils.chat_template_utils")
         _replace(utils, "_compile_jinja_template", compiler(utils._compile_jinja_template))
@@ -136,6 +139,21 @@ def _module(name: str) -> Any:
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         raise ImportError(f"patch_transformers() needs {package}: pip install 'transformers>=5'") from error
+
+
+def _plain_ids(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return transformers' conversion to Python objects with a fast path for lists of ints, and lists of these.
+
+    `decode` converts all its ids, and a `TextStreamer` decodes the ids of its line at each one: most of a stream's time.
+    """
+
+    def to_py_obj(obj: Any) -> Any:
+        kinds = set(map(type, obj)) if type(obj) is list else None
+        if kinds == {int}:
+            return obj.copy()
+        return [to_py_obj(row) for row in obj] if kinds == {list} else original(obj)
+
+    return to_py_obj
 
 
 def _replace(owner: Any, name: str, value: Any) -> None:

@@ -1,0 +1,71 @@
+"""A slice of bench/releases.py: the installed `tokenizers` agrees, and differences and refusals are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """The module of the benchmark."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import releases
+
+    yield releases
+    for name in [name for name in sys.modules if name == "releases" or name.split(".")[0] == "shared"]:
+        del sys.modules[name]
+
+
+def test_the_installed_release_gives_the_same(data):
+    data("tokenizers/t5-small/tokenizer.json")
+    data("corpora")
+    options = ["--every", "500", "--fuzz", "60", "--only", "t5-small"]
+    run = subprocess.run(
+        [sys.executable, "-P", str(ROOT / "bench/releases.py"), *options],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "bench")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in run.stdout.splitlines() if line[:1] == "|"]
+    assert rows[0][2].startswith("tokenizers ")
+    assert [(name, found) for name, _, found in rows[2:]] == [("t5-small/tokenizer.json", "0")]
+    assert int(rows[2][1].replace(",", "")) > 100
+
+
+def test_differences_and_refusals_are_told(bench, tmp_path):
+    ours = {"ids": [[1], [2]], "text": ["a", "b"]}
+    assert bench.compared({"answers": ours}, ours, ["a", "b"]) == ("0", "")
+    other = {"ids": [[1], None], "text": ["x", "y"]}
+    cell, example = bench.compared({"answers": other}, ours, ["long", "b"])
+    assert cell == "1 ids, 2 text" and example == "ids of 'b': ours [2], theirs None"
+    asked, file = tmp_path / "asked.json", tmp_path / "tokenizer.json"
+    file.write_text("{}")
+    asked.write_text(json.dumps({"file": str(file), "texts": ["a"]}))
+    answer = bench.answer_for(asked)
+    assert bench.compared(answer, ours, ["a"])[0] == f"refused: {answer['refusal'].partition('. ')[0]}"
+
+
+def test_a_panic_is_an_answer_and_an_interrupt_is_none(bench):
+    class Panic(BaseException):
+        """As the library's are."""
+
+    def raising(error):
+        def call(*args, **options):
+            raise error
+
+        return call
+
+    found = bench.answers(["a"], raising(Panic()), lambda ids, skip_special_tokens: "text")
+    assert found["ids"] == [None] and found["text"] == ["text"]
+    with pytest.raises(KeyboardInterrupt):
+        bench.answers(["a"], raising(KeyboardInterrupt()), str)
