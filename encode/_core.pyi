@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Literal, TypeVar, final, overload
 
 import numpy as np
+from _typeshed import ReadableBuffer
 from numpy.typing import NDArray
 
 from tokenweir.encode.spec import SplitBehavior
@@ -808,14 +809,14 @@ def ids_before(encoder: Encoder, tape: Tape, byte: int) -> int | None:
     At the end of the text, that is all ids.
     """
 
-def tape(encoder: Encoder, text: str, guarded: Sequence[int], earlier: Tape | None) -> Tape:
+def tape(encoder: Encoder, text: str | ReadableBuffer, guarded: Sequence[int], earlier: Tape | None) -> Tape:
     """Encode a text, added tokens matched and nothing added around it, and take over what an earlier tape has in common.
 
     The ids are those of `Encoder.encode` for every text, guards and earlier tape. The GIL is released for long texts.
 
     Args:
         encoder: The encoder.
-        text: The text.
+        text: The text, or its valid UTF-8, which the tape refers to and does not copy.
         guarded: As for `Tokenizer.encode`.
         earlier: The tape of another text by the same encoder; returned itself if text and guards are equal.
 

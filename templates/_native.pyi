@@ -159,6 +159,10 @@ class Messages:
         """For each message 16 bytes that tell it from all others; the order of keys counts."""
 
     @property
+    def text_digests(self) -> tuple[int, ...]:
+        """For each message a hash of its texts, without those of calls. Of a long text it has the length and three samples."""
+
+    @property
     def text_size(self) -> int:
         """Bytes of UTF-8 of all strings but keys."""
 
@@ -216,12 +220,24 @@ class ControlTokens:
         """
 
 @final
+class Utf8:
+    """A text in valid UTF-8: read-only bytes with the buffer protocol."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __len__(self) -> int:
+        """Return the number of bytes."""
+
+@final
 class Rendering:
     """The output of a template. Positions are bytes of the output's UTF-8, unless a name has `character`."""
 
     @property
     def text(self) -> str:
-        """The output."""
+        """The output, decoded when it is first asked for."""
+
+    @property
+    def utf8(self) -> Utf8:
+        """The output in UTF-8, shared and not copied."""
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -15,11 +15,11 @@ from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.options import refuse_texts
 from tokenweir.encode.texts import several_texts
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates._native import MessageForm, Template
+from tokenweir.templates._native import ControlTokens, MessageForm, Template
 from tokenweir.templates.capabilities import ArgumentForm, TemplateCapabilities
 from tokenweir.templates.continuation import TAG, cut_at_tag
 from tokenweir.templates.files import prompt_program, read_template_files
-from tokenweir.templates.guard import search_for
+from tokenweir.templates.guard import TokenizerGuard, search_for
 from tokenweir.templates.messages import ROLES, Messages
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.grammars import ToolStyle
@@ -269,6 +269,55 @@ class ChatTemplate:
             TextError: A string has a lone surrogate.
 
         """
+        return self._render(
+            None,
+            messages,
+            add_generation_prompt=add_generation_prompt,
+            tools=tools,
+            documents=documents,
+            continue_final_message=continue_final_message,
+            find_generated=find_generated,
+            mend_calls=mend_calls,
+            history_thinking=history_thinking,
+            **variables,
+        )
+
+    def render_for(
+        self, tokenizer: Tokenizer, messages: Sequence[Mapping[str, Any]] | Messages, /, **options: Any
+    ) -> Prompt:
+        """Render a conversation for one tokenizer.
+
+        The prompt is that of `render`. The tokenizer's control tokens are searched for while the text is at hand, so that
+        `Prompt.guarded_for` need not search it again.
+
+        Args:
+            tokenizer: The model's tokenizer.
+            messages: As for `render`.
+            **options: As for `render`.
+
+        Raises:
+            TemplateError: As `render`.
+            TextError: A string has a lone surrogate.
+
+        """
+        check_tokenizer(tokenizer)
+        return self._render(tokenizer, messages, **options)
+
+    def _render(
+        self,
+        tokenizer: Tokenizer | None,
+        messages: Sequence[Mapping[str, Any]] | Messages,
+        /,
+        *,
+        add_generation_prompt: bool | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        continue_final_message: bool | str = False,
+        find_generated: bool = False,
+        mend_calls: bool = False,
+        history_thinking: HistoryThinking = "control",
+        **variables: Any,
+    ) -> Prompt:
         if "chat_template" in variables:
             raise TemplateError("chat_template is not a variable: a template is never taken from a request")
         if continue_final_message and add_generation_prompt:
@@ -300,17 +349,24 @@ class ChatTemplate:
             field,
             TAG,
             self.source,
-            search_for(self.control_tokens, exempt) if self._guards else None,
+            self._search(tokenizer, exempt) if self._guards else None,
         )
         if field is not None:
             rendering.cut(len(cut_at_tag(rendering.text, rendering.continued)))
         return Prompt(
-            rendering.text,
-            None if self._guards else (),
-            self.control_tokens,
-            tuple(rendering.character_generation) if find_generated else (),
+            guarded=None if self._guards else (),
+            control_tokens=self.control_tokens,
+            generated=tuple(rendering.character_generation) if find_generated else (),
             rendering=rendering,
             exempt=exempt,
+        )
+
+    def _search(self, tokenizer: Tokenizer | None, exempt: tuple[str, ...]) -> ControlTokens:
+        """Return the search for the control tokens of a tokenizer, or for those known to the template."""
+        return (
+            search_for(self.control_tokens, exempt)
+            if tokenizer is None
+            else TokenizerGuard.of(tokenizer).search(exempt)
         )
 
 

@@ -52,6 +52,10 @@ class TokenizerGuard:
             guard = _guards[tokenizer] = cls(tokenizer)
         return guard
 
+    def search(self, exempt: tuple[str, ...]) -> ControlTokens:
+        """Return the search for the tokenizer's control tokens; `exempt` as for `search_for`."""
+        return search_for(self._tokens, exempt)
+
     def guarded(self, rendering: Rendering, tokenizer: Tokenizer, exempt: tuple[str, ...]) -> tuple[int, ...]:
         """Find the characters over which no control token may match.
 
@@ -64,7 +68,7 @@ class TokenizerGuard:
             Ascending offsets of characters, one for each control token that would count and must not.
 
         """
-        guarded = rendering.guarded(search_for(self._tokens, exempt))
+        guarded = rendering.guarded(self.search(exempt))
         if not self._sees_other_text:
             return guarded
         offsets = set(guarded)

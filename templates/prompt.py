@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates import masks
-from tokenweir.templates._native import Rendering
+from tokenweir.templates._native import Rendering, Utf8
 from tokenweir.templates.guard import TokenizerGuard, search_for
 
 
@@ -67,7 +67,6 @@ class Prompt:
     """The text of a prompt, and who wrote it.
 
     Attributes:
-        text: What the template rendered.
         control_tokens: The control tokens that the template was told of or that its source shows.
         generated: Ascending (start, end) of the characters that a model is to generate, if `render` was asked to find them.
 
@@ -75,7 +74,7 @@ class Prompt:
 
     def __init__(
         self,
-        text: str,
+        text: str = "",
         guarded: tuple[int, ...] | None = None,
         control_tokens: tuple[str, ...] = (),
         generated: tuple[tuple[int, int], ...] = (),
@@ -86,16 +85,16 @@ class Prompt:
         """Build a prompt.
 
         Args:
-            text: Its text.
+            text: Its text, if `rendering` does not have it.
             guarded: Ascending offsets of characters over which no control token may match, whatever the tokenizer; None:
                 they are found by the origins, if `rendering` has any.
             control_tokens: Control tokens, for `segments`.
             generated: Stretches for `encode_with_mask`.
-            rendering: The origins of the text.
+            rendering: The text as a template made it, with its origins.
             exempt: Control tokens that count also in an assistant's content.
 
         """
-        self.text = text
+        self._text = text
         self.control_tokens = control_tokens
         self.generated = generated
         self._guarded = () if guarded is None and rendering is None else guarded
@@ -113,6 +112,16 @@ class Prompt:
 
     def __repr__(self) -> str:
         return f"Prompt({self.text!r}, guarded={self.guarded!r}, control_tokens={self.control_tokens!r}, generated={self.generated!r})"
+
+    @property
+    def text(self) -> str:
+        """The text that the template rendered."""
+        return self._text if self._rendering is None else self._rendering.text
+
+    @property
+    def encoded_text(self) -> str | Utf8:
+        """The text, in UTF-8 if a template rendered it: for encoders that take both, without a copy."""
+        return self._text if self._rendering is None else self._rendering.utf8
 
     @cached_property
     def guarded(self) -> tuple[int, ...]:

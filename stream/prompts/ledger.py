@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from threading import Lock
+from typing import NamedTuple
 
 ENTRY_BYTES = 512
 """Bytes that an entry costs besides its content: keys, objects and tables. Without them, tiny entries would be free."""
@@ -16,22 +17,37 @@ class Entry:
     Attributes:
         client: The client that it counts for.
         size: Bytes, `ENTRY_BYTES` included.
+        is_cache: The memory can be made again, so it goes before the client's other memory.
 
     """
 
-    __slots__ = ("_drop", "client", "size")
+    __slots__ = ("_drop", "client", "is_cache", "size")
 
-    def __init__(self, client: str, size: int, drop: Callable[[], object]) -> None:
+    def __init__(self, client: str, size: int, drop: Callable[[], object], *, is_cache: bool = False) -> None:
         self.client = client
         self.size = size
+        self.is_cache = is_cache
         self._drop: Callable[[], object] | None = drop
+
+
+class _ClientEntries(NamedTuple):
+    """Entries of a client, the oldest first."""
+
+    caches: dict[Entry, None]
+    others: dict[Entry, None]
+
+    def of(self, entry: Entry) -> dict[Entry, None]:
+        return self.caches if entry.is_cache else self.others
+
+    def oldest(self) -> Entry:
+        return next(iter(self.caches or self.others))
 
 
 class Ledger:
     """One budget for whatever a server keeps for its clients and can do without: conversations, cached prompts.
 
-    Over the bound, the oldest entry of the client that holds most is evicted, as often as needed. A client that fills
-    the budget therefore loses its own entries only.
+    Over the bound, the oldest entry of the client that holds most is evicted, as often as needed, caches first. A client
+    that fills the budget therefore loses its own entries only, and its caches push out none of its conversations.
 
     Owners of entries may be in several threads. An entry's `drop` is called in the thread whose entry took the room.
 
@@ -49,37 +65,38 @@ class Ledger:
         self.bytes = 0
         self._max_bytes = max_bytes
         self.on_evict = on_evict
-        self._entries: dict[str, dict[Entry, None]] = {}  # of each client, the oldest first
+        self._entries: dict[str, _ClientEntries] = {}
         self._held: dict[str, int] = {}
         self._heap: list[tuple[int, str]] = []  # (-bytes, client); outdated pairs stay until they come to the top
         self._lock = Lock()
 
     def __len__(self) -> int:
-        return sum(map(len, self._entries.values()))
+        return sum(len(own.caches) + len(own.others) for own in self._entries.values())
 
     def held(self, client: str) -> int:
         """Return the bytes of a client."""
         return self._held.get(client, 0)
 
-    def enter(self, client: str, size: int, drop: Callable[[], object]) -> Entry:
+    def enter(self, client: str, size: int, drop: Callable[[], object], *, is_cache: bool = False) -> Entry:
         """Count memory of a client, and evict entries until it fits.
 
         Args:
             client: The client.
             size: Bytes.
             drop: Frees the memory. It is called at once, for this entry alone, if the entry is larger than the bound.
+            is_cache: As for `Entry`. Such an entry may be the one that is evicted, at once.
 
         """
-        entry = Entry(client, size + ENTRY_BYTES, drop)
+        entry = Entry(client, size + ENTRY_BYTES, drop, is_cache=is_cache)
         evicted = []
         with self._lock:
             if entry.size > self._max_bytes:
                 evicted.append(entry)
             else:
-                self._entries.setdefault(client, {})[entry] = None
+                self._entries.setdefault(client, _ClientEntries({}, {})).of(entry)[entry] = None
                 self._change(client, entry.size)
             while self.bytes > self._max_bytes:
-                oldest = next(iter(self._entries[self._greediest()]))
+                oldest = self._entries[self._greediest()].oldest()
                 self._remove(oldest)
                 evicted.append(oldest)
         for one in evicted:
@@ -93,13 +110,13 @@ class Ledger:
         """Stop counting an entry, whose memory is freed; no effect on an evicted one."""
         with self._lock:
             entry._drop = None  # which may refer back to the entry's owner
-            if entry in self._entries.get(entry.client, ()):
+            if (own := self._entries.get(entry.client)) is not None and entry in own.of(entry):
                 self._remove(entry)
 
     def _remove(self, entry: Entry) -> None:
         own = self._entries[entry.client]
-        del own[entry]
-        if not own:
+        del own.of(entry)[entry]
+        if not own.caches and not own.others:
             del self._entries[entry.client]
         self._change(entry.client, -entry.size)
 

@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from itertools import accumulate
 
 
 def digest(value: object) -> int:
-    """Return the digest of JSON-like data, the same for equal data in one process.
-
-    Python's own hash is keyed by process, and that of a str is computed once in its life. So a message that a loop
-    holds on to costs almost nothing from its second turn on.
-    """
+    """Return the digest of JSON-like data, the same for equal data in one process."""
     return hash(_hashable(value))
 
 
-def chain(start: int, messages: Iterable[Mapping[str, Any]]) -> tuple[int, ...]:
-    """Return the digest of each prefix of a conversation, by the texts of its messages.
+def chain(start: int, digests: Iterable[int]) -> tuple[int, ...]:
+    """Return the digest of each prefix of a conversation, the empty one included.
 
     Args:
         start: The digest of all that comes before the messages: template, tools, variables.
-        messages: The messages.
+        digests: The digests of the messages, as `Messages.text_digests` has them.
 
     """
-    digests = []
-    for message in messages:
-        start = hash((start, message_digest(message)))
-        digests.append(start)
-    return tuple(digests)
-
-
-def message_digest(message: Mapping[str, Any]) -> int:
-    """Return the digest of a message's own texts; calls are left out, because reading them costs more than it tells."""
-    texts: list[object] = [value for value in message.values() if type(value) is str]
-    content = message.get("content")
-    if content is not None and type(content) is not str:
-        texts.append(_hashable(content))
-    return hash(tuple(texts))
+    return tuple(accumulate(digests, lambda before, one: hash((before, one)), initial=start))
 
 
 def _hashable(value: object) -> object:

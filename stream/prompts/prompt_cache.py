@@ -20,9 +20,10 @@ from tokenweir.encode.options import check_integers, check_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt
 from tokenweir.stream.prompts.ledger import Entry, Ledger
-from tokenweir.stream.prompts.message_digests import chain, digest, message_digest
+from tokenweir.stream.prompts.message_digests import chain, digest
 from tokenweir.stream.prompts.sampled_turns import KeptIds, SampledTurn, keep_turn, sampled_turn
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
 
 logger = logging.getLogger("tokenweir.prompts")
@@ -136,7 +137,7 @@ class PromptCache:
 
     def render(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]] | Messages,
         *,
         template: ChatTemplate,
         tokenizer: Tokenizer,
@@ -166,11 +167,12 @@ class PromptCache:
         if not isinstance(template, ChatTemplate):
             raise TypeError(f"template is a {type(template).__name__}, not a ChatTemplate")
         check_tokenizer(tokenizer)
-        prompt = template.render(messages, tools=tools, **template_kwargs)
+        read = _read(messages)
+        prompt = template.render_for(tokenizer, read, tools=tools, **template_kwargs)
         variables = {name: value for name, value in template_kwargs.items() if name != "add_generation_prompt"}
         return self.encode(
             prompt,
-            messages,
+            read,
             tokenizer=tokenizer,
             before=(template.source, tools, variables),
             tenant=tenant,
@@ -180,7 +182,7 @@ class PromptCache:
     def encode(
         self,
         prompt: Prompt,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]] | Messages,
         *,
         tokenizer: Tokenizer,
         before: object = None,
@@ -205,19 +207,21 @@ class PromptCache:
         check_history(history)
         check_texts(tenant=tenant)
         start = digest(before)
-        digests = (start, *chain(start, messages))
+        own = _read(messages).text_digests
+        digests = chain(start, own)
         with self._lock:
             expired = self._expired()
             shelf = self._shelves.get((tenant, tokenizer, False))
-            earlier = None if shelf is None else shelf.find(digests, messages)
+            earlier = None if shelf is None else shelf.find(digests, own)
             answers = None if history == "canonical" else self._shelves.get((tenant, tokenizer, True))
-            answer = None if answers is None else answers.find(digests, messages)
+            answer = None if answers is None else answers.find(digests, own)
         self._leave(expired)
         encoder, guarded = core_of(tokenizer).encoder, prompt.guarded_for(tokenizer)
         last = None if earlier is None else earlier.tape
-        tape = _core.tape(encoder, prompt.text, guarded, last)
+        text = prompt.encoded_text
+        tape = _core.tape(encoder, text, guarded, last)
         if self._is_due():
-            checked = _core.tape(encoder, prompt.text, guarded, None)
+            checked = _core.tape(encoder, text, guarded, None)
             if not np.array_equal(tape.ids, checked.ids):
                 self._report(tape)
                 tape, last, earlier = checked, None, None
@@ -225,9 +229,7 @@ class PromptCache:
         with self._lock:
             self.counts.reused_ids += reused
             self.counts.encoded_ids += len(tape.ids) - reused
-        self._keep(
-            _Kept(tenant, tokenizer, digests, message_digest(messages[-1]) if messages else start, tape), earlier
-        )
+        self._keep(_Kept(tenant, tokenizer, digests, own[-1] if own else start, tape), earlier)
         kept = None
         if answer is not None and answer.turn is not None:
             kept = keep_turn(answer.turn, messages, prompt, tape, tokenizer, as_sampled=history == "sampled")
@@ -323,7 +325,7 @@ class PromptCache:
             kept.used = self._clock()
         self._leave(entries)
         # Without the lock, because the ledger may drop prompts of this cache, also this one.
-        entry = self._ledger.enter(kept.tenant, kept.size, partial(self._drop, kept))
+        entry = self._ledger.enter(kept.tenant, kept.size, partial(self._drop, kept), is_cache=True)
         with self._lock:
             if kept in self._by_use and kept.entry is None:
                 kept.entry = entry
@@ -356,6 +358,10 @@ class PromptCache:
         while self._by_use and (kept := next(iter(self._by_use))).used < oldest:
             entries.append(self._remove(kept))
         return entries
+
+
+def _read(messages: Sequence[Mapping[str, Any]] | Messages) -> Messages:
+    return messages if isinstance(messages, Messages) else Messages(messages)
 
 
 class _Kept:
@@ -405,13 +411,13 @@ class _Shelf:
     def empty(self) -> bool:
         return not self._by_chain
 
-    def find(self, digests: Sequence[int], messages: Sequence[Mapping[str, Any]]) -> _Kept | None:
-        """Find a prompt that is likely to have much in common with a conversation."""
+    def find(self, digests: Sequence[int], messages: Sequence[int]) -> _Kept | None:
+        """Find a prompt that is likely to have much in common with a conversation, by the digests of its beginnings and messages."""
         for one in reversed(digests[1:]):
             if (found := self._by_chain.get(one)) is not None:
                 return found
         for message in reversed(messages):  # another system prompt, or other tools
-            if (found := self._by_last.get(message_digest(message))) is not None:
+            if (found := self._by_last.get(message)) is not None:
                 return found
         return self._by_chain.get(digests[0])
 

@@ -20,7 +20,7 @@ from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.ids import as_ids
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.templates.messages import REASONING_FIELDS
+from tokenweir.templates.messages import REASONING_FIELDS, Messages
 from tokenweir.templates.prompt import Prompt
 
 MAX_TRIES = 64
@@ -171,7 +171,7 @@ def sampled_turn(
 
 def keep_turn(
     turn: SampledTurn,
-    messages: Sequence[Mapping[str, Any]],
+    messages: Sequence[Mapping[str, Any]] | Messages,
     prompt: Prompt,
     tape: _core.Tape,
     tokenizer: Tokenizer,
@@ -213,7 +213,7 @@ class _Reading:
     def __init__(
         self,
         turn: SampledTurn,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]] | Messages,
         prompt: Prompt,
         tape: _core.Tape,
         tokenizer: Tokenizer,

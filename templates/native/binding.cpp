@@ -43,8 +43,7 @@ PyRendering render(const PyTemplate& self, nb::handle variables, nb::handle now,
     nb::gil_scoped_release unlocked;
     rendering->run(clock);
   });
-  const std::string text = rendering->take_text();
-  return {rendering, new_str(text)};
+  return {rendering, std::make_shared<const std::string>(rendering->take_text())};
 }
 
 }  // namespace

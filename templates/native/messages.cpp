@@ -82,6 +82,49 @@ std::string Messages::canonical(uint32_t index) const {
 
 namespace {
 
+constexpr size_t kSample = 256;  // bytes at the beginning, in the middle and at the end of a long text
+
+uint64_t mix(uint64_t digest, uint64_t number) {
+  digest = (digest ^ number) * 0x9E3779B97F4A7C15;
+  return digest ^ digest >> 32;
+}
+
+uint64_t mix_text(uint64_t digest, std::string_view text) {
+  const auto add = [&](std::string_view part) { digest = mix(digest, std::hash<std::string_view>{}(part)); };
+  digest = mix(digest, text.size());
+  if (text.size() <= 4 * kSample) {
+    add(text);
+  } else {
+    add(text.substr(0, kSample));
+    add(text.substr(text.size() / 2, kSample));
+    add(text.substr(text.size() - kSample));
+  }
+  return digest;
+}
+
+uint64_t mix_texts(uint64_t digest, const Value& value) {
+  if (value.is_text()) return mix_text(digest, {value.text->bytes, value.text->size});
+  if (value.is_sequence())
+    for (uint32_t i = 0; i < value.list->size; i++) digest = mix_texts(digest, value.list->items[i]);
+  if (value.kind == Kind::Dict)
+    for (uint32_t i = 0; i < value.dict->size; i++) digest = mix_texts(digest, value.dict->entries[i].value);
+  return digest;
+}
+
+}  // namespace
+
+uint64_t Messages::text_digest(uint32_t index) const {
+  const Value& message = list_->items[index];
+  uint64_t digest = 0;
+  for (uint32_t i = 0; i < message.dict->size; i++) {
+    const Entry& entry = message.dict->entries[i];
+    if (entry.value.is_text() || entry.symbol->text == "content") digest = mix_texts(digest, entry.value);
+  }
+  return digest;
+}
+
+namespace {
+
 // Copies lists and objects, with the symbols of another table.
 class Copier {
  public:

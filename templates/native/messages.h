@@ -32,6 +32,8 @@ class Messages {
   uint64_t text_size() const;
   // A message as bytes that no other message has: type, length and content of each value, in order.
   std::string canonical(uint32_t index) const;
+  // A hash of a message's own texts, calls left out. Of a long text it has the length and samples.
+  uint64_t text_digest(uint32_t index) const;
 
   // The messages as values of a render, whose origins must be empty. Texts are shared, so this must live until it has run.
   List* copy_into(Workspace& workspace, Origins& origins) const;

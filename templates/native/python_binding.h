@@ -43,13 +43,6 @@ auto translated(const std::string& name, Work&& work) {
   }
 }
 
-inline std::string_view utf8(const nb::str& text) {
-  Py_ssize_t size;
-  const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-  if (!bytes) throw nb::python_error();
-  return {bytes, static_cast<size_t>(size)};
-}
-
 inline nb::str new_str(std::string_view text) { return nb::str(text.data(), text.size()); }
 
 struct PyTemplate {
@@ -59,12 +52,20 @@ struct PyTemplate {
   std::shared_ptr<const Template> parsed;
 };
 
+// A text in UTF-8 that other modules read by the buffer protocol, without a copy.
+struct Utf8 {
+  std::shared_ptr<const std::string> text;
+};
+
 struct PyRendering {
   std::shared_ptr<Rendering> rendering;
-  nb::str text;
-  std::string continued = {};  // the text of the field that is continued
+  std::shared_ptr<const std::string> utf8;  // the output
+  std::string continued = {};               // the text of the field that is continued
   nb::object searched = {};  // the ControlTokens that the output was searched for when it was made, and what was found
   std::vector<uint64_t> found = {};
+  nb::object text = {};  // the output as a str, once it was asked for
+
+  std::string_view view() const { return *utf8; }
 };
 
 // The time of a datetime.

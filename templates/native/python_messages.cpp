@@ -84,6 +84,12 @@ nb::object digests(PyMessages& self) {
   return self.digests = nb::tuple(list);
 }
 
+nb::tuple text_digests(const PyMessages& self) {
+  nb::list list;
+  for (uint32_t i = 0; i < self.messages->size(); i++) list.append(self.messages->text_digest(i));
+  return nb::tuple(list);
+}
+
 // The list of tools, checked, as new objects.
 nb::list read_tools(nb::handle tools) {
   Messages read;
@@ -157,7 +163,8 @@ PyRendering render_chat(const PyTemplate& self, nb::handle messages, const Messa
     text = rendering->take_text();
     if (search) found = search->guarded(*rendering, text);
   });
-  return {rendering, new_str(text), end, search ? tokens : nb::object(), std::move(found)};
+  return {rendering, std::make_shared<const std::string>(std::move(text)), end, search ? tokens : nb::object(),
+          std::move(found)};
 }
 
 }  // namespace
@@ -174,6 +181,7 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
       .def("__iter__", [](const nb::object& self) { return nb::steal(PySeqIter_New(self.ptr())); })
       .def("check", &check, nb::arg("roles"))
       .def_prop_ro("digests", &digests)
+      .def_prop_ro("text_digests", &text_digests)
       .def_prop_ro("text_size", [](const PyMessages& self) { return self.messages->text_size(); });
 
   nb::class_<MessageForm>(m, "MessageForm")

@@ -6,6 +6,11 @@
 namespace tokenweir::templates {
 namespace {
 
+nb::object text(PyRendering& self) {
+  if (!self.text.is_valid()) self.text = new_str(self.view());
+  return self.text;
+}
+
 nb::list spans(const PyRendering& self) {
   nb::list list;
   uint64_t at = 0;
@@ -80,7 +85,7 @@ nb::list places(const PyRendering& self) {
 
 // Generation blocks in characters.
 nb::list character_generation(const PyRendering& self) {
-  const std::string_view text = utf8(self.text);
+  const std::string_view text = self.view();
   nb::list list;
   uint64_t byte = 0, character = 0;
   const auto to_character = [&](uint64_t to) {
@@ -101,7 +106,7 @@ nb::tuple guarded(const PyRendering& self, const nb::object& tokens) {
     offsets = self.found;
   } else {
     const auto& wanted = nb::cast<const ControlTokens&>(tokens);
-    const std::string_view text = utf8(self.text);
+    const std::string_view text = self.view();
     nb::gil_scoped_release unlocked;
     offsets = wanted.guarded(*self.rendering, text);
   }
@@ -126,7 +131,8 @@ nb::list unvouched(const PyRendering& self) {
 
 void cut(PyRendering& self, uint64_t characters) {
   self.searched = nb::object();
-  self.text = new_str(self.rendering->cut(utf8(self.text), characters));
+  self.text = nb::object();
+  self.utf8 = std::make_shared<const std::string>(self.rendering->cut(self.view(), characters));
 }
 
 nb::tuple roles(const PyRendering& self) {
@@ -135,7 +141,7 @@ nb::tuple roles(const PyRendering& self) {
   return nb::tuple(list);
 }
 
-// (text, spans, origins, generation, steps, roles), for pickle
+// (UTF-8, spans, origins, generation, steps, roles), for pickle
 nb::tuple state(const PyRendering& self) {
   const Rendering& rendering = *self.rendering;
   nb::list spans, origins;
@@ -145,7 +151,8 @@ nb::tuple state(const PyRendering& self) {
     origins.append(nb::make_tuple(origin.parent, static_cast<int>(origin.step), origin.vouched, origin.is_text,
                                   origin.answered, origin.key ? nb::object(new_str(origin.key->text)) : nb::none(),
                                   origin.index));
-  return nb::make_tuple(self.text, spans, origins, generation(self), rendering.steps(), roles(self));
+  return nb::make_tuple(nb::bytes(self.utf8->data(), self.utf8->size()), spans, origins, generation(self),
+                        rendering.steps(), roles(self));
 }
 
 void restore(PyRendering& self, const nb::tuple& state) {
@@ -167,8 +174,16 @@ void restore(PyRendering& self, const nb::tuple& state) {
   }
   rendering->origins().restore(std::move(origins));
   for (const nb::handle role : state[5]) rendering->roles.push_back(rendering->name(nb::cast<std::string>(role)));
-  new (&self) PyRendering{rendering, nb::cast<nb::str>(state[0])};
+  const auto text = nb::cast<nb::bytes>(state[0]);
+  new (&self) PyRendering{rendering, std::make_shared<const std::string>(text.c_str(), text.size())};
 }
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  const std::string& text = *nb::inst_ptr<Utf8>(nb::handle(self))->text;
+  return PyBuffer_FillInfo(view, self, const_cast<char*>(text.data()), static_cast<Py_ssize_t>(text.size()), 1, flags);
+}
+
+PyType_Slot utf8_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
 
 std::string origin(const PyRendering& self, uint32_t index) {
   if (index >= self.rendering->origins().size()) throw nb::index_error("no such origin");
@@ -178,8 +193,12 @@ std::string origin(const PyRendering& self, uint32_t index) {
 }  // namespace
 
 void bind_rendering(nb::module_& m) {
+  nb::class_<Utf8>(m, "Utf8", nb::type_slots(utf8_slots)).def("__len__", [](const Utf8& self) {
+    return self.text->size();
+  });
   nb::class_<PyRendering>(m, "Rendering")
-      .def_prop_ro("text", [](const PyRendering& self) { return self.text; })
+      .def_prop_ro("utf8", [](const PyRendering& self) { return Utf8{self.utf8}; })
+      .def_prop_ro("text", &text)
       .def_prop_ro("continued", [](const PyRendering& self) { return new_str(self.continued); })
       .def_prop_ro("roles", &roles)
       .def_prop_ro("spans", &spans)

@@ -166,6 +166,28 @@ def test_equal_messages_have_one_digest():
     assert Messages(CONVERSATION * 2).digests == Messages(CONVERSATION).digests * 2
 
 
+def text_digest(content, **fields):
+    (one,) = Messages([{"role": "user", "content": content, **fields}]).text_digests
+    return one
+
+
+def test_text_digests_have_the_texts_of_messages_but_of_no_calls():
+    assert Messages(CONVERSATION).text_digests == Messages.from_json(as_json(CONVERSATION)).text_digests
+    parts = [[{"type": "text", "text": text}] for text in ("a", "b")]
+    assert len({text_digest(each) for each in ("", "a", "b", "ab", "é", "a" * 5000, None, *parts)}) == 9
+    assert text_digest(None) == text_digest(1), "neither is a text"
+    assert text_digest("a", reasoning="b") != text_digest("a", reasoning="c")
+    assert text_digest("a", tool_calls=[{"x": "b"}]) == text_digest("a", tool_calls=[{"x": "c"}])
+
+
+@pytest.mark.parametrize(("place", "is_seen"), [(0, True), (255, True), (1000, False), (2600, True), (4999, True)])
+def test_a_text_digest_has_samples_of_a_long_text(place, is_seen):
+    text = "a" * 5000
+    changed = text[:place] + "b" + text[place + 1 :]
+    assert (text_digest(text) != text_digest(changed)) == is_seen
+    assert text_digest(text) != text_digest(text + "a")
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),

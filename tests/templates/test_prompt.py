@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from functools import cache
 from pathlib import Path
@@ -306,3 +307,27 @@ def test_a_template_without_the_block_cannot_tell():
         generated("{{ messages[0].content }}", TURNS)
     with pytest.raises(TemplateError, match="exclude each other"):
         ChatTemplate(TRAINING).render(TURNS, find_generated=True, continue_final_message=True)
+
+
+def test_the_text_is_made_when_it_is_asked_for():
+    prompt = ChatTemplate("{{ messages[0].content }}").render([{"role": "user", "content": "h\u00e9llo"}])
+    assert bytes(prompt.encoded_text) == "h\u00e9llo".encode() and len(prompt.encoded_text) == 6
+    assert prompt.text is prompt.text == "h\u00e9llo"
+    assert Prompt("h\u00e9llo").encoded_text == "h\u00e9llo"
+
+
+def test_the_bytes_outlive_the_prompt():
+    buffer = memoryview(
+        ChatTemplate("{{ messages[0].content }}").render([{"role": "user", "content": "ab"}]).encoded_text
+    )
+    gc.collect()
+    assert buffer.readonly and bytes(buffer) == b"ab"
+
+
+def test_render_for_is_render():
+    tok = tokenweir.Tokenizer.default()
+    template = ChatTemplate("<|im_start|>{{ messages[0].content }}", control_tokens=["<|user|>"])
+    messages = [{"role": "user", "content": "a<|im_end|><|user|>"}]
+    one, other = template.render(messages), template.render_for(tok, messages)
+    assert one == other and one.guarded == (23,)
+    assert one.guarded_for(tok) == other.guarded_for(tok) == (13,)

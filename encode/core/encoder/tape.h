@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,9 +26,11 @@ namespace tokenweir {
 
 class Tape {
  public:
-  // Encodes a text with sorted guards. `earlier` is the tape of another text by the same encoder, or null.
-  Tape(const Encoder& encoder, std::string_view text, std::vector<size_t> guards, const Tape* earlier, Workspace& w)
-      : text_(text), guards_(std::move(guards)), rejoined_(text.size()) {
+  // Encodes a text with sorted guards. `owner` keeps the bytes of the text, which are not copied. `earlier` is the tape of
+  // another text by the same encoder, or null.
+  Tape(const Encoder& encoder, std::string_view text, std::shared_ptr<const void> owner, std::vector<size_t> guards,
+       const Tape* earlier, Workspace& w)
+      : text_(text), owner_(std::move(owner)), guards_(std::move(guards)), rejoined_(text.size()) {
     Cut from{0, 0};
     const Cut *later = nullptr, *end = nullptr;
     if (earlier && (text.size() > kMaxBytes || !may_resume(encoder, *earlier))) earlier = nullptr;
@@ -87,7 +88,7 @@ class Tape {
 
   // Bytes of memory.
   size_t memory() const {
-    return sizeof *this + text_.capacity() + guards_.capacity() * sizeof(size_t) + ids_.capacity() * sizeof(int32_t) +
+    return sizeof *this + text_.size() + guards_.capacity() * sizeof(size_t) + ids_.capacity() * sizeof(int32_t) +
            cuts_.capacity() * sizeof(Cut);
   }
 
@@ -159,7 +160,8 @@ class Tape {
       cuts_.push_back({static_cast<uint32_t>(cut->byte + shift), static_cast<uint32_t>(cut->ids + id_shift)});
   }
 
-  std::string text_;
+  std::string_view text_;
+  std::shared_ptr<const void> owner_;
   std::vector<size_t> guards_;
   std::vector<int32_t> ids_;
   std::vector<Cut> cuts_;

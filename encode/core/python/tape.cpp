@@ -16,17 +16,40 @@ size_t character(const Tape& self, size_t byte) {
                            text.begin(), text.end(), [](char c) { return utf8_continues(static_cast<uint8_t>(c)); }));
 }
 
+// UTF-8, and its owner.
+struct Source {
+  std::string_view text;
+  std::shared_ptr<const void> owner;
+};
+
+// Copies a str, and refers to the memory of other objects, which must be valid UTF-8.
+Source source_of(nb::handle object) {
+  if (PyUnicode_Check(object.ptr())) {
+    const auto copy = std::make_shared<const std::string>(utf8(object));
+    return {*copy, copy};
+  }
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_SIMPLE) != 0) throw nb::python_error();
+  const std::string_view text(static_cast<const char*>(view->buf), static_cast<size_t>(view->len));
+  return {text, {view.release(), [](Py_buffer* held) {  // in any thread
+                   nb::gil_scoped_acquire locked;
+                   PyBuffer_Release(held);
+                   delete held;
+                 }}};
+}
+
 nb::object tape_of(const PyEncoder& encoder, nb::handle source, const std::vector<size_t>& guarded,
                    nb::handle earlier) {
-  const std::string_view text = utf8(source);
+  auto [text, owner] = source_of(source);
   std::vector<size_t> guards = byte_offsets(text, guarded);
   const Tape* const before = earlier.is_none() ? nullptr : nb::cast<const Tape*>(earlier);
   std::unique_ptr<Tape> tape;
   bool same = false;
   PyEncoder::Call call(encoder, text, {});
-  unlocked(text.size(), [&] {
+  unlocked(text.size(), [&, text = text, owner = std::move(owner)]() mutable {
     same = before && before->is_of(text, guards);
-    if (!same) tape = std::make_unique<Tape>(encoder.encoder, text, std::move(guards), before, *call.w);
+    if (!same)
+      tape = std::make_unique<Tape>(encoder.encoder, text, std::move(owner), std::move(guards), before, *call.w);
   });
   return same ? nb::borrow(earlier) : nb::cast(tape.release(), nb::rv_policy::take_ownership);
 }

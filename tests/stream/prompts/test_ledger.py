@@ -28,6 +28,22 @@ def test_the_client_that_holds_most_loses_its_oldest_entry():
     assert (ledger.held("a"), ledger.held("b"), ledger.held("c"), ledger.bytes) == (1000, 2000, 1000, 4000)
 
 
+def test_caches_of_a_client_go_before_its_other_entries():
+    ledger, dropped = Ledger(4000), []
+    for name, is_cache in (("old", False), ("cached", True), ("new", False), ("cached again", True)):
+        ledger.enter("a", SIZE, lambda name=name: dropped.append(name), is_cache=is_cache)
+    last = ledger.enter("b", SIZE, lambda: dropped.append("b"), is_cache=True)
+    assert dropped == ["cached"]
+    ledger.enter("a", SIZE, lambda: dropped.append("newest"))
+    assert dropped == ["cached", "cached again"]
+    ledger.enter("a", SIZE, lambda: dropped.append("no room"), is_cache=True)
+    assert dropped == ["cached", "cached again", "no room"]
+    ledger.enter("a", SIZE, lambda: dropped.append("last"))
+    assert dropped == ["cached", "cached again", "no room", "old"]
+    ledger.leave(last)
+    assert (ledger.held("a"), ledger.held("b"), ledger.bytes, len(ledger)) == (3000, 0, 3000, 3)
+
+
 def test_what_was_left_is_neither_counted_nor_dropped():
     ledger = Ledger(3000)
     entries, dropped = filled(ledger, "a", "a", "b")

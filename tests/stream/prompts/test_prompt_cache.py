@@ -260,6 +260,13 @@ def test_threads_may_share_a_cache(template, tokenizer):
     assert cache._ledger.bytes == len(cache._ledger) == 0
 
 
+def test_messages_of_a_wrong_type_are_refused():
+    cache = PromptCache()
+    with pytest.raises(TemplateError, match="^messages must be a list, not NoneType"):
+        cache.render(None, template=ChatTemplate("{{ messages }}"), tokenizer=Tokenizer.default())
+    assert len(cache) == 0
+
+
 @pytest.mark.parametrize(("options", "message"), [({"max_bytes": 0}, "max_bytes=0 is below 1"), ({"max_age": 0}, "max_age=0 is not above 0")])  # fmt: skip
 def test_bounds_that_cannot_be(options, message):
     with pytest.raises(ValueError, match=message):

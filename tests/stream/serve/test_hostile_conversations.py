@@ -3,12 +3,10 @@
 import asyncio
 import gc
 import tracemalloc
-from functools import partial
 
 import httpx
 import pytest
-import serving as servers
-from serving import TOK, Script, eventually, fetch, say, socket_to, until
+from serving import TOK, Script, eventually, fetch, say, serving, socket_to, until
 
 from tokenweir.stream.prompts.ledger import ENTRY_BYTES
 from tokenweir.stream.serve.limits.limits import Limits
@@ -28,11 +26,14 @@ def http_to(server, **options):
     return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60, **options)
 
 
-serving = partial(servers.serving, prompt_cache=False)  # conversations have the budget for themselves
-
-
 def limited(**limits):
     return Limits(drain_timeout=0.2, **limits)
+
+
+def stored_bytes(server):
+    """Bytes of conversations, without those of cached prompts."""
+    entries = server._app.service.ledger._entries.values()
+    return sum(entry.size for own in entries for entry in own.others)
 
 
 def refusal(reply):
@@ -142,7 +143,10 @@ async def test_idle_sockets_keep_conversations_within_the_budget(store):
         metrics = (await fetch(server, "/metrics"))[2].decode()
         [told] = [line.split()[1] for line in metrics.splitlines() if line.startswith("tokenweir:stored_bytes ")]
         assert float(told) == ledger.bytes
-        assert "tokenweir:stored_evicted_total 3" in metrics
+        [evicted] = [
+            line.split()[1] for line in metrics.splitlines() if line.startswith("tokenweir:stored_evicted_total ")
+        ]
+        assert float(evicted) == 9, "three conversations, after all six cached prompts"
         await say(sockets[0], previous_response_id=ids[0])
         error = (await until(sockets[0], "error"))[-1]["error"]
         assert error["code"] == "previous_response_not_found" and f"max_stored_bytes={most}" in error["message"]
@@ -150,7 +154,7 @@ async def test_idle_sockets_keep_conversations_within_the_budget(store):
         for websocket in sockets:
             await websocket.close()
         if store is False:
-            await eventually(lambda: ledger.bytes == 0)
+            await eventually(lambda: stored_bytes(server) == 0)
 
 
 async def test_an_idle_socket_keeps_one_copy_of_its_conversation():
@@ -234,22 +238,31 @@ async def test_one_client_does_not_evict_the_conversations_of_others():
             assert await status(two, greedy[-1]) == 200
 
 
+async def test_cached_prompts_do_not_evict_the_conversations_of_their_client():
+    async with serving(Script(*FINE), limits=limited(max_stored_bytes=2 * MEGABYTE)) as server, http_to(server) as http:
+        kept = (await http.post("/v1/responses", json={"input": "a" * 500_000})).json()["id"]
+        for letter in "bcdefg":
+            messages = [{"role": "user", "content": letter * 900_000}]
+            assert (await http.post("/v1/chat/completions", json={"messages": messages})).status_code == 200
+        metrics = (await fetch(server, "/metrics"))[2].decode()
+        assert "tokenweir:stored_evicted_total 0" not in metrics
+        assert (await http.post("/v1/responses", json={"input": "on", "previous_response_id": kept})).status_code == 200
+
+
 async def test_a_failed_response_leaves_no_conversation():
     async with serving(Script("begun", ValueError("no"))) as server, socket_to(server) as websocket:
-        ledger = server._app.service.ledger
         await say(websocket)
         await until(websocket, "response.failed")
-        assert ledger.bytes == 0
+        assert stored_bytes(server) == 0
 
 
 async def test_a_lost_connection_leaves_no_private_conversation():
     async with serving(Script("begun", 600)) as server:
-        ledger = server._app.service.ledger
         async with socket_to(server) as websocket:
             await say(websocket, store=False)
             await until(websocket, "response.output_text.delta")
-            assert ledger.bytes
-        await eventually(lambda: not ledger.bytes and not server._app.service._running)
+            assert stored_bytes(server)
+        await eventually(lambda: not stored_bytes(server) and not server._app.service._running)
 
 
 async def test_a_stream_without_a_store_keeps_nothing():
@@ -262,7 +275,7 @@ async def test_a_stream_without_a_store_keeps_nothing():
         async for line in reply.aiter_lines():
             if "output_text.delta" in line:
                 break
-        assert server._app.service.ledger.bytes == 0
+        assert stored_bytes(server) == 0
 
 
 class Gated:

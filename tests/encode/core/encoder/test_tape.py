@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 
 import pytest
@@ -189,3 +190,14 @@ def test_the_ids_are_read_only_and_keep_the_tape():
 def test_a_lone_surrogate_is_refused():
     with pytest.raises(TextError, match="lone surrogate"):
         _core.tape(core_of(Tokenizer.default()).encoder, "a\ud800", [], None)
+
+
+def test_utf8_is_taken_as_a_str_is():
+    encoder, text = core_of(Tokenizer.default()).encoder, "na\u00efve \U0001f30a text " * 50
+    first = _core.tape(encoder, text, [3], None)
+    assert _core.tape(encoder, text.encode(), [3], first) is first
+    second = _core.tape(encoder, bytearray((text + "more").encode()), [3], first)
+    gc.collect()
+    assert second.ids.tolist() == _core.tape(encoder, text + "more", [3], None).ids.tolist()
+    with pytest.raises(TypeError, match="bytes-like"):
+        _core.tape(encoder, 5, [], None)
