@@ -220,7 +220,8 @@ class Encoder {
 
     void operator()(const uint8_t* b, const uint8_t* e, const AlignedText& text) {
       if (stopped) return;
-      if (b > begin && is_wanted(b) && encoder.pre_tokenizer_->is_sync(b) && stop_at(b)) return;
+      // A piece of a changed text is a copy elsewhere.
+      if (text.start == begin && b > begin && is_wanted(b) && encoder.pre_tokenizer_->is_sync(b) && stop_at(b)) return;
       if (encoder.pre_tokenizer_->is_identity()) b = split_at_points(b, e, text);
       if (!stopped) encode(b, e, text);
     }
