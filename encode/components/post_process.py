@@ -177,7 +177,7 @@ def _check_items(template: TemplateProcessing) -> None:
     for items, sequences in ((template.single, ("A",)), (template.pair, ("A", "B"))):
         for item in items:
             for kind, part in item.items():
-                name, type_id = part.get("id"), part.get("type_id")
+                name, type_id = part.get("id"), part.get("type_id", 0)
                 known = name in sequences if kind == "Sequence" else kind == "SpecialToken" and isinstance(name, str)
                 if not known:
                     raise TokenizerFileError(f"post_processor: a template has {kind!r:.60} {name!r:.60}")

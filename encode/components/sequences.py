@@ -111,7 +111,7 @@ def _from_template(
         if (sequence := item.get("Sequence")) is not None:
             number = int(sequence["id"] != "A")
             encoding = encodings[number].copy()
-            encoding.type_ids = [int(sequence["type_id"])] * len(encoding)
+            encoding.type_ids = [int(sequence.get("type_id", 0))] * len(encoding)
             encoding.set_sequence_id(number)
             found.append(encoding)
         elif add_special_tokens:
@@ -121,7 +121,7 @@ def _from_template(
                 raise TokenizerFileError(f"post_processor: the template's special token {name!r:.60} is not defined")
             known = template.special_tokens[name]
             names = known.tokens or ("",) * len(known.ids)
-            found.append(made.added(zip(names, known.ids, strict=True), int(special["type_id"])))
+            found.append(made.added(zip(names, known.ids, strict=True), int(special.get("type_id", 0))))
     return found
 
 

@@ -18,7 +18,8 @@ class SpecialTokenIds(Struct, frozen=True):
 class TemplateProcessing(Struct, frozen=True, tag="TemplateProcessing"):
     """Special tokens around one sequence (`single`) or two (`pair`).
 
-    An item is `{"Sequence": {"id": "A", "type_id": 0}}` or `{"SpecialToken": {"id": NAME, "type_id": 0}}`.
+    An item is `{"Sequence": {"id": "A", "type_id": 0}}` or `{"SpecialToken": {"id": NAME, "type_id": 0}}`. The type id is 0 by
+    default.
     """
 
     single: tuple[Mapping[str, Mapping[str, str | int]], ...]

@@ -80,7 +80,7 @@ def test_what_is_not_reproduced_is_refused(small, components, message):
             r"^post_processor: the template's special token 'b' is not defined$",
         ),
         (
-            {"post_processor": template(A, SEQUENCE, ids=[1, 275])},
+            {"post_processor": template(A, SEQUENCE, ids=[275])},
             r"^post_processor: token id 275 is outside the vocabulary \(0 to 274\)$",
         ),
         ({"post_processor": template(A, SEQUENCE, ids=[-1])}, r"^post_processor: token id -1 is outside"),
