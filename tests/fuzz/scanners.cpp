@@ -41,7 +41,9 @@ std::vector<Family> read_families() {
     const auto transitions = read_words<uint16_t>(file), class_index = read_words<uint16_t>(file);
     const auto class_pages = read_words<uint8_t>(file), kinds = read_words<uint8_t>(file);
     Family family{{name.begin(), name.end()}, nullptr, {}};
-    family.pattern = std::make_unique<CompiledPattern>(transitions, class_index, class_pages, kinds.size(), nullptr);
+    const std::vector<uint8_t> no_sync(kinds.size() * kinds.size());
+    family.pattern =
+        std::make_unique<CompiledPattern>(transitions, class_index, class_pages, kinds.size(), no_sync, nullptr);
     for (const char* instructions : kInstructions) {
       setenv("TOKENWEIR_SCANNER", instructions, 1);
       family.scanners.emplace_back(family.name, kinds, family.pattern->tables(), family.pattern->n_pages());
