@@ -139,7 +139,7 @@ def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:
         f"{median(spent[-10:]):.2f}",
         f"{median(bodies[-10:]):.2f}",
         f"{sum(spent) / 1e3:.2f}",
-        f"{cache.bytes / size:.2f}",
+        f"{cache.held_bytes / size:.2f}",
         str(wrong),
     ]
 

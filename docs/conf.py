@@ -34,5 +34,13 @@ nitpicky = True  # a type without an entry is a warning, and so an error
 nitpick_ignore_regex = [
     ("py:class", "Delta"),  # a union; its page has each of its classes
     ("py:class", r"(.*\.)?T"),  # type variables
-    ("py:class", "StageRunner|Cancellable|Responses"),  # arguments of objects that only the package makes
+    (
+        "py:class",
+        r"(.*\.)?(StageRunner|Cancellable|Responses|Ledger|Kept|Patch)",
+    ),  # objects that only the package makes
+    (
+        "py:class",
+        r"tokenweir\.templates\._native\.(Messages|Utf8)|History|numpy\.uint8",
+    ),  # compiled, or names of literals
+    ("py:class", r"(llguidance|outlines_core|xgrammar)\..*"),  # libraries without an inventory
 ]

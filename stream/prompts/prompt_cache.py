@@ -130,7 +130,7 @@ class PromptCache:
         return len(self._by_use)
 
     @property
-    def bytes(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes of memory that the kept prompts take."""
         with self._lock:
             return sum(kept.size for kept in self._by_use)

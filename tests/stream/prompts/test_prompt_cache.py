@@ -160,7 +160,7 @@ def test_a_growing_conversation_is_kept_once(template, tokenizer):
         texts.append(f"Message {i}: " + "some words again. " * 60)
         found = cache.render(messages_of(*texts), template=template, tokenizer=tokenizer)
     assert len(cache) == 1
-    assert cache.bytes < 2.5 * len(found.text.encode())
+    assert cache.held_bytes < 2.5 * len(found.text.encode())
     rewound = cache.render(messages_of(*texts[:9]), template=template, tokenizer=tokenizer)
     assert rewound.reused.ids > 0.8 * len(rewound.ids)
     assert len(cache) == 1
@@ -186,12 +186,12 @@ def test_the_oldest_prompt_of_the_tenant_that_holds_most_goes(template, tokenize
     words = "some words again. " * 200
     size = PromptCache()
     size.render(messages_of(words), template=template, tokenizer=tokenizer)
-    cache = PromptCache(4 * (size.bytes + ENTRY_BYTES + 100))
+    cache = PromptCache(4 * (size.held_bytes + ENTRY_BYTES + 100))
     cache.render(messages_of("b" + words), template=template, tokenizer=tokenizer, tenant="b")
     for i in range(12):
         cache.render(messages_of(f"{i}" + words), template=template, tokenizer=tokenizer, tenant="a")
     assert len(cache) <= 4
-    assert cache.bytes <= 4 * (size.bytes + 100)
+    assert cache.held_bytes <= 4 * (size.held_bytes + 100)
     assert cache.render(messages_of("b" + words), template=template, tokenizer=tokenizer, tenant="b").differs is None
     assert cache.render(messages_of("11" + words), template=template, tokenizer=tokenizer, tenant="a").differs is None
 
@@ -201,7 +201,7 @@ def test_a_prompt_larger_than_the_bound_is_not_kept(template, tokenizer):
     for _ in range(2):
         found = cache.render(messages_of("some words " * 1000), template=template, tokenizer=tokenizer)
         assert found.reused == (0, 0)
-    assert len(cache) == cache.bytes == 0
+    assert len(cache) == cache.held_bytes == 0
 
 
 def test_unused_prompts_are_dropped_by_age(template, tokenizer):
@@ -288,4 +288,4 @@ def test_arguments_of_another_type_are_named(options, message):
     given = {"template": ChatTemplate("{{ messages }}"), "tokenizer": Tokenizer.default()} | options
     with pytest.raises(TypeError, match=message):
         cache.render([{"role": "user", "content": "Hi"}], **given)
-    assert len(cache) == cache.bytes == 0
+    assert len(cache) == cache.held_bytes == 0
