@@ -23,15 +23,10 @@ def chain(start: int, digests: Iterable[int]) -> tuple[int, ...]:
 
 
 def _hashable(value: object) -> object:
-    kind = type(value)
-    if kind is dict:  # the exact types first: most values have them, and other checks cost more than the hash
-        return tuple([(key, item if type(item) is str else _hashable(item)) for key, item in value.items()])  # type: ignore[attr-defined]
-    if kind is list:
-        return tuple([item if type(item) is str else _hashable(item) for item in value])  # type: ignore[attr-defined]
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
         return tuple([(key, _hashable(item)) for key, item in value.items()])
     if isinstance(value, Sequence):
         return tuple([_hashable(item) for item in value])
-    return kind.__name__
+    return type(value).__name__

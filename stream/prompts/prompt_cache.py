@@ -367,7 +367,7 @@ def _read(messages: Sequence[Mapping[str, Any]] | Messages) -> Messages:
 class _Kept:
     """An encoded prompt, or an engine's answer to one, with the digests by which it is found."""
 
-    __slots__ = ("digests", "entry", "last", "shelf", "size", "tape", "tenant", "tokenizer", "turn", "used")
+    __slots__ = ("digests", "entry", "last", "shelf", "size", "tape", "tenant", "turn", "used")
 
     def __init__(
         self,
@@ -379,7 +379,6 @@ class _Kept:
         turn: SampledTurn | None = None,
     ) -> None:
         self.tenant = tenant
-        self.tokenizer = tokenizer
         self.digests = digests
         self.last = last
         self.tape = tape

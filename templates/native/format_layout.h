@@ -10,7 +10,7 @@ namespace tokenweir::templates {
 
 inline constexpr int64_t kMostWidth = 1'000'000;
 
-// How one value is laid out.
+// The layout of one value.
 struct Layout {
   std::string fill = " ";
   char align = 0;  // <, >, ^, = or 0: by the kind

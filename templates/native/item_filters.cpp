@@ -17,7 +17,7 @@ Arguments kept(Workspace& workspace, const Arguments& arguments) {
   return {values, arguments.count, names, values + arguments.count, arguments.named_count};
 }
 
-// What map, select and their like share: the items of a value, which is looked at when the first item is asked for.
+// Base of map, select and their like: the items of a value, which is looked at when the first item is asked for.
 struct Stage : Generator {
   Stage(const Value& subject, const Arguments& arguments) : subject(subject), arguments(arguments) {}
 

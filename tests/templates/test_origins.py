@@ -1,4 +1,4 @@
-"""Who wrote a prompt, and what follows from it: messages of ids, masks, and what a template left out."""
+"""Origins of a prompt and their uses: the messages of ids, masks, and input that a template left out."""
 
 from __future__ import annotations
 

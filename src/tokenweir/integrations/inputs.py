@@ -48,8 +48,8 @@ def sequences_of(given: Any, is_pretokenized: bool) -> Sequences:
 
 def bare_ids(tokenizer: Tokenizer, inputs: Sequence[Sequences]) -> list[list[list[int]]]:
     """Return the ids of each sequence of each input, without added ones."""
-    if len(inputs) == 1 and all(isinstance(each, str) for each in inputs[0]):
-        return [[tokenizer.encode(each, add_special_tokens=False) for each in inputs[0]]]  # type: ignore[arg-type]
+    if len(inputs) == 1 and len(whole := [each for each in inputs[0] if isinstance(each, str)]) == len(inputs[0]):
+        return [[tokenizer.encode(each, add_special_tokens=False) for each in whole]]
     texts = [word for given in inputs for each in given for word in ([each] if isinstance(each, str) else each)]
     serial = os.environ.get("TOKENIZERS_PARALLELISM", "on").lower() in OFF
     rows = tokenizer.encode_batch(texts, add_special_tokens=False, threads=1 if serial else None)

@@ -34,7 +34,7 @@ class PacedInput:
 
     """
 
-    __slots__ = ("_data", "_parse", "_reader", "_transport", "_turns", "held")
+    __slots__ = ("_at", "_data", "_parse", "_reader", "_transport", "_turns", "held")
 
     def __init__(
         self, turns: Turns, transport: asyncio.Transport, reader: Reader, parse: Callable[[bytes], object]
@@ -45,6 +45,7 @@ class PacedInput:
         self._reader: Reader | None = reader
         self._parse: Callable[[bytes], object] | None = parse
         self._data = b""
+        self._at = 0  # the place in `_data` up to which it is parsed; cutting it off would copy the rest for each piece
 
     def put(self, client: str, data: bytes) -> None:
         """Parse what was read, now or later."""
@@ -64,21 +65,27 @@ class PacedInput:
 
     def clear(self) -> None:
         """Drop what waits."""
-        self._data = b""
+        self._forget()
         self._release()
 
     def close(self) -> None:
         """Drop what waits, and the owner, for good."""
-        self._data = b""
+        self._forget()
         self._reader = self._parse = None
 
     def _step(self) -> bool:
-        data, self._data = self._data[:PIECE_BYTES], self._data[PIECE_BYTES:]
-        if data and self._parse is not None:
-            self._parse(data)
+        piece = self._data[self._at : self._at + PIECE_BYTES]
+        self._at += len(piece)
+        if self._at == len(self._data):
+            self._forget()
+        if piece and self._parse is not None:
+            self._parse(piece)
         if not self._data:
             self._release()
         return bool(self._data)
+
+    def _forget(self) -> None:
+        self._data, self._at = b"", 0
 
     def _release(self) -> None:
         if self.held:

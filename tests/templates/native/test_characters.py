@@ -1,4 +1,4 @@
-"""The engine's tables of characters are those of Python's `str`, but for characters that one of the two does not know."""
+"""The engine's tables of characters are those of Python's `str`, except for characters that only one of the two knows."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def test_refused_by_name(source):
 
 @pytest.mark.parametrize("source", LEFT_OUT)
 def test_only_if_it_is_reached(source):
-    """What transformers loads is loaded, and renders as long as it is not reached."""
+    """A template with a construct that is left out is loaded, and renders as long as that is not reached."""
     unreached = "{% if no %}" + source + "{% endif %}ok"
     assert outcome(unreached, VARIABLES).text == expected(unreached, VARIABLES).text
 
