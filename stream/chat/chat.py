@@ -190,9 +190,9 @@ async def encode_plan(
 
     """
     short = plan.is_short
-    prompt = plan.render() if short else await run_in_thread(plan.render)
+    own = encoder if isinstance(encoder, Tokenizer) else tokenizer
+    prompt = plan.render(own) if short else await run_in_thread(partial(plan.render, own))
     if encoder is None or isinstance(encoder, Tokenizer):
-        own = encoder or tokenizer
         encode = (
             partial(prompt.encode, own) if prompts is None else partial(_resume, prompts, prompt, plan, own, tenant)
         )

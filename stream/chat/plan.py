@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from msgspec import Struct
@@ -94,8 +95,8 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
             return False
         return not self.tools and isinstance(messages, Sequence) and sum(map(_length, messages)) <= SHORT_PROMPT
 
-    def render(self) -> Prompt:
-        """Render the messages.
+    def render(self, tokenizer: Tokenizer | None = None) -> Prompt:
+        """Render the messages; with a tokenizer, its control tokens are searched for at once (`ChatTemplate.render_for`).
 
         A template without a place for tools gets them in the system message, if the engine constrains its answer to calls of them.
 
@@ -110,7 +111,8 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
             messages, tools = _with_tools(messages, tools), None
         if taken := _RENDER_ARGUMENTS & self.template_kwargs.keys():
             raise TemplateError(f"a template's variable cannot be called {' or '.join(sorted(taken))}")
-        return template.render(
+        render = template.render if tokenizer is None else partial(template.render_for, tokenizer)
+        return render(
             messages,
             tools=tools,
             mend_calls=True,

@@ -18,7 +18,14 @@ from msgspec.structs import replace
 from tokenweir.stream.decode.options import OutputOptions
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.chat_messages import chat_messages
-from tokenweir.stream.serve.wire.checking import LONG, convert, count_items, offered_fields, parse_object
+from tokenweir.stream.serve.wire.checking import (
+    LONG,
+    convert,
+    count_items,
+    offered_fields,
+    parse_object,
+    refuse_template,
+)
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.stream.serve.wire.requests import Stop, effort_kwargs
@@ -273,10 +280,5 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 def parse_chat(body: dict[str, Any], *, max_items: int = 2048) -> ChatRequest:
     """Return the body of `POST /v1/chat/completions`, checked; raises as `parse_body`."""
     request: ChatRequest = parse_body(body, ChatRequest, max_items=max_items, counted=("messages", "tools"))
-    if "chat_template" in request.chat_template_kwargs:
-        raise RequestError(
-            "chat_template_kwargs.chat_template: a template is never taken from a request",
-            code="unsupported_parameter",
-            param="chat_template_kwargs.chat_template",
-        )
+    refuse_template(request.chat_template_kwargs)
     return request

@@ -28,6 +28,21 @@ _HALF_PAIR = re.compile(
 """A half of a surrogate pair without the other half, as an escape sequence."""
 
 
+def refuse_template(template_kwargs: Mapping[str, object]) -> None:
+    """Refuse a template among the template's variables: one that a request brings is a program of its writer.
+
+    Raises:
+        RequestError: There is one.
+
+    """
+    if "chat_template" in template_kwargs:
+        raise RequestError(
+            "chat_template_kwargs.chat_template: a template is never taken from a request",
+            code="unsupported_parameter",
+            param="chat_template_kwargs.chat_template",
+        )
+
+
 def parse_object(data: str | bytes) -> dict[str, Any]:
     """Return a JSON object.
 

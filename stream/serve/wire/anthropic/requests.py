@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.anthropic.blocks import Message, TextBlock, check_blocks
 from tokenweir.stream.serve.wire.anthropic.history import MessageHistory, read_history
-from tokenweir.stream.serve.wire.checking import check_length, convert, count_items, offered_fields
+from tokenweir.stream.serve.wire.checking import check_length, convert, count_items, offered_fields, refuse_template
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.requests import Stop, effort_kwargs
 
@@ -206,10 +206,5 @@ def _parsed(body: dict[str, Any], struct: type[F], max_items: int) -> F:
     count_items(body, ("messages", "tools", "system"), max_items)
     check_blocks(body)
     request = convert(offered_fields(body, struct, ignored=_IGNORED, neutral=_NEUTRAL), struct)
-    if "chat_template" in request.chat_template_kwargs:
-        raise RequestError(
-            "chat_template_kwargs.chat_template: a template is never taken from a request",
-            code="unsupported_parameter",
-            param="chat_template_kwargs.chat_template",
-        )
+    refuse_template(request.chat_template_kwargs)
     return request
