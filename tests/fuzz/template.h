@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
-#include "../../templates/native/json.h"
-#include "../../templates/native/rendering.h"
+#include "evaluate/rendering.h"
 #include "fuzz.h"
+#include "values/json.h"
 
 namespace tokenweir::templates {
 

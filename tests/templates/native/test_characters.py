@@ -11,7 +11,7 @@ import pytest
 from tokenweir.templates import _native
 from tokenweir.templates._native import Template
 
-TABLES = Path(_native.__file__).parent / "native" / "character_tables.h"
+TABLES = Path(_native.__file__).parent / "native" / "text" / "character_tables.h"
 CHARACTERS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000 and unicodedata.category(chr(c)) != "Cn"]
 
 

@@ -1,0 +1,385 @@
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "base/utf8_replace.h"
+#include "input/message_checks.h"
+#include "text/characters.h"
+#include "text/origin.h"
+#include "values/bigint.h"
+#include "values/json.h"
+
+namespace tokenweir::templates {
+namespace {
+
+// A reader of one JSON text. `Source` makes the texts of strings and the origins of places.
+template <class Source>
+class Reader {
+ public:
+  Reader(Workspace& workspace, Source& source, std::string_view text, JsonDialect dialect)
+      : workspace_(workspace), source_(source), text_(text), dialect_(dialect) {}
+
+  Value read(uint32_t origin) {
+    const Value value = this->value(origin);
+    skip_space();
+    if (at_ != text_.size()) fail("more than one value");
+    return value;
+  }
+
+ private:
+  [[noreturn]] void fail(const char* what) const {
+    value_error(std::string("not JSON at byte ") + std::to_string(at_) + ": " + what);
+  }
+
+  void skip_space() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
+      at_++;
+  }
+
+  char peek() {
+    skip_space();
+    if (at_ == text_.size()) fail("the text ends too early");
+    return text_[at_];
+  }
+
+  bool take(char symbol) {
+    if (peek() != symbol) return false;
+    at_++;
+    return true;
+  }
+
+  bool take_word(std::string_view word) {
+    if (text_.substr(at_, word.size()) != word) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  Value value(uint32_t origin) {
+    workspace_.spend(1);
+    const char c = peek();
+    if (c == '"') return Value::of_text(string(origin, false));
+    if (c == '{') return dict(origin);
+    if (c == '[') return list(origin);
+    Value v;
+    if (c == '-' || is_ascii_digit(static_cast<uint8_t>(c)))
+      v = number();
+    else if (take_word("true"))
+      v = Value::boolean(true);
+    else if (take_word("false"))
+      v = Value::boolean(false);
+    else if (take_word("null"))
+      v = Value::none();
+    else
+      v = special();
+    v.origin = source_.of_scalar(origin);
+    return v;
+  }
+
+  Value special() {
+    if (dialect_ == JsonDialect::Python) {
+      if (take_word("NaN")) return Value::of_float(std::nan(""));
+      if (take_word("Infinity")) return Value::of_float(HUGE_VAL);
+    }
+    fail("no value begins here");
+  }
+
+  Value number() {
+    const size_t begin = at_;
+    if (text_[at_] == '-') at_++;
+    if (dialect_ == JsonDialect::Python && take_word("Infinity")) return Value::of_float(-HUGE_VAL);
+    const size_t first = at_;
+    const auto digits = [&] {
+      const size_t start = at_;
+      while (at_ < text_.size() && is_ascii_digit(static_cast<uint8_t>(text_[at_]))) at_++;
+      if (at_ == start) fail("a digit is missing");
+    };
+    digits();
+    if (text_[first] == '0' && at_ - first > 1) fail("a number begins with 0");
+    bool whole = true;
+    if (at_ < text_.size() && text_[at_] == '.') {
+      whole = false;
+      at_++;
+      digits();
+    }
+    if (at_ < text_.size() && (text_[at_] | 0x20) == 'e') {
+      whole = false;
+      at_++;
+      if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) at_++;
+      digits();
+    }
+    const char *const start = text_.data() + begin, *const end = text_.data() + at_;
+    if (whole) {
+      int64_t integer;
+      if (std::from_chars(start, end, integer).ec == std::errc()) return Value::of_int(integer);
+      return integer_of(workspace_, text_.substr(begin, at_ - begin));
+    }
+    return Value::of_float(
+        std::strtod(std::string(start, end).c_str(), nullptr));  // from_chars does not tell inf from 0
+  }
+
+  Value list(uint32_t origin) {
+    Depth depth(workspace_);
+    const Level level(source_, origin);
+    at_++;
+    List* const list = List::make(workspace_, 4);
+    Value read = Value::of_list(list);
+    read.origin = source_.of_scalar(origin);
+    if (take(']')) return read;
+    do list->add(workspace_, value(source_.item(origin, list->size)));
+    while (take(','));
+    if (!take(']')) fail("expected , or ]");
+    return read;
+  }
+
+  Value dict(uint32_t origin) {
+    Depth depth(workspace_);
+    const Level level(source_, origin);
+    at_++;
+    Dict* const dict = Dict::make(workspace_, 4);
+    Value read = Value::of_dict(dict);
+    read.origin = source_.of_scalar(origin);
+    if (take('}')) return read;
+    do {
+      if (peek() != '"') fail("expected a key");
+      Text* const key = string(origin, true);
+      Symbol* const symbol = symbol_of(workspace_, key);
+      source_.name_key(key, origin, symbol);
+      if (!take(':')) fail("expected :");
+      dict->set(workspace_, symbol, Value::of_text(key), value(source_.under(origin, symbol)));
+    } while (take(','));
+    if (!take('}')) fail("expected , or }");
+    return read;
+  }
+
+  // The next byte of a string that is not plain: its end, an escape, or a control character. `all` collects high bits.
+  size_t special_from(size_t at, uint64_t& all) const {
+    constexpr uint64_t kOnes = 0x0101010101010101u, kHigh = kOnes * 0x80;
+    const auto zero_bytes = [](uint64_t word) { return (word - kOnes) & ~word & kHigh; };
+    for (uint64_t word; at + 8 <= text_.size(); at += 8) {
+      std::memcpy(&word, text_.data() + at, 8);
+      all |= word;
+      const uint64_t found =
+          zero_bytes(word ^ kOnes * '"') | zero_bytes(word ^ kOnes * '\\') | ((word - kOnes * 0x20) & ~word & kHigh);
+      if (found) return at + static_cast<size_t>(__builtin_ctzll(found)) / 8;
+    }
+    for (; at < text_.size(); at++) {
+      const auto c = static_cast<uint8_t>(text_[at]);
+      all |= c;
+      if (c == '"' || c == '\\' || c < 0x20) return at;
+    }
+    fail("a string is not closed");
+  }
+
+  // A string at a place, or a key of the object there.
+  Text* string(uint32_t place, bool is_key) {
+    const uint32_t origin = is_key ? kFromEngine : place;
+    const size_t begin = ++at_;
+    uint64_t all = 0;
+    const size_t plain = special_from(begin, all);
+    size_t end = plain;
+    while (text_[end] != '"') {
+      if (text_[end] != '\\') fail("a control character in a string");
+      if (end + 2 > text_.size()) fail("a string is not closed");
+      end = special_from(end + 2, all);
+    }
+    const bool ascii = !(all & 0x8080808080808080u);
+    if (!ascii) check_utf8(begin, end);
+    workspace_.spend_bytes(end - begin);
+    if (end == plain) {
+      at_ = end + 1;
+      return source_.plain(begin, end, origin, ascii);
+    }
+    char* const bytes = workspace_.arena.template array<char>(end - begin);  // escapes are longer than what they mean
+    char* out = bytes;
+    for (at_ = begin; at_ < end;) {
+      const size_t next = special_from(at_, all);
+      std::memcpy(out, text_.data() + at_, next - at_);
+      out += next - at_;
+      at_ = next;
+      if (at_ < end) {
+        const uint32_t c = unescape();
+        if (c >= 0xD800 && c < 0xE000) source_.lone(c, place, is_key, {bytes, static_cast<size_t>(out - bytes)});
+        out += encode_character(c >= 0xD800 && c < 0xE000 ? 0xFFFD : c, out);
+      }
+    }
+    at_ = end + 1;
+    return source_.escaped({bytes, static_cast<size_t>(out - bytes)}, begin, end, origin);
+  }
+
+  void check_utf8(size_t begin, size_t end) {
+    const uint8_t* p = bytes_of(text_) + begin;
+    const uint8_t* const last = bytes_of(text_) + end;
+    while (p < last) {
+      if (*p < 0x80) {
+        p++;
+        continue;
+      }
+      const Utf8Start start = utf8_start(p, static_cast<size_t>(last - p));
+      if (start.kind != Utf8Start::kCharacter) fail("the text is not UTF-8");
+      p += start.length;
+    }
+  }
+
+  // The character of an escape, or half of a surrogate pair.
+  uint32_t unescape() {
+    const char c = text_[at_ + 1];
+    at_ += 2;
+    constexpr std::string_view kLetters = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
+    if (const size_t which = kLetters.find(c); which != kLetters.npos) return static_cast<uint8_t>(kMeanings[which]);
+    if (c != 'u') fail("an unknown escape");
+    const uint32_t unit = hex();
+    if (unit < 0xD800 || unit >= 0xDC00 || text_.substr(at_, 2) != "\\u") return unit;
+    const size_t behind = at_;
+    at_ += 2;
+    const uint32_t low = hex();
+    if (low >= 0xDC00 && low < 0xE000) return 0x10000 + ((unit & 0x3FF) << 10 | (low & 0x3FF));
+    at_ = behind;
+    return unit;
+  }
+
+  uint32_t hex() {
+    uint32_t unit = 0;
+    for (int i = 0; i < 4; i++, at_++) {
+      const uint32_t c = at_ < text_.size() ? static_cast<uint8_t>(text_[at_]) : 0;
+      const uint32_t digit = c - '0', letter = (c | 0x20) - 'a';
+      if (digit > 9 && letter > 5) fail("an escape needs four hexadecimal digits");
+      unit = unit << 4 | (digit <= 9 ? digit : letter + 10);
+    }
+    return unit;
+  }
+
+  // Tells the source of a list or object while it is read.
+  struct Level {
+    Level(Source& source, uint32_t origin) : source(source) { source.enter(origin); }
+    ~Level() { source.leave(); }
+    Source& source;
+  };
+
+  Workspace& workspace_;
+  Source& source_;
+  const std::string_view text_;
+  const JsonDialect dialect_;
+  size_t at_ = 0;
+};
+
+const std::set<std::string> kNobody;
+
+// Input: each string has an origin of its own. What is wrong with values is told once the whole text is known to be JSON.
+struct InputSource {
+  Workspace& workspace;
+  Origins& origins;
+  std::string_view text;
+  const std::set<std::string>& vouched;
+  int depth;              // of the first list or object
+  uint32_t too_deep = 0;  // the first place that is
+  std::string lone_surrogate = {};
+
+  void check() const {
+    if (!lone_surrogate.empty()) throw BadText(lone_surrogate);
+    if (too_deep) throw BadInput(nested_too_deep(origins.path(too_deep)));
+  }
+
+  void enter(uint32_t origin) {
+    if (depth++ == kMostInputDepth && !too_deep) too_deep = origin;
+  }
+  void leave() { depth--; }
+  void lone(uint32_t unit, uint32_t place, bool is_key, std::string_view before) {
+    if (!lone_surrogate.empty()) return;
+    char name[8];
+    std::snprintf(name, sizeof name, "U+%04X", unit);
+    const std::string path = place < Origins::kFirst ? "variables" : origins.path(place);
+    lone_surrogate = (is_key ? "a key of " : "") + path + " has the lone surrogate " + name + " at character " +
+                     std::to_string(count_characters(before));
+  }
+
+  uint32_t of_scalar(uint32_t origin) const { return origin; }
+  uint32_t item(uint32_t list, uint32_t index) { return origins.add(list, Origin::Step::Item, nullptr, index); }
+  uint32_t under(uint32_t dict, const Symbol* key) {
+    if (dict >= Origins::kFirst) return origins.add(dict, Origin::Step::Value, key);
+    const uint32_t variable = origins.add_variable(key);
+    if (!vouched.empty() && vouched.contains(std::string(key->text))) origins.at(variable).vouched = true;
+    return variable;
+  }
+  void name_key(Text* key, uint32_t dict, const Symbol* symbol) {
+    if (dict < Origins::kFirst) return;  // the names of variables are no values
+    key->origin = origins.add(dict, Origin::Step::Key, symbol);
+    key->offset = 0;
+    origins.at(key->origin).is_text = true;
+  }
+  void note(uint32_t origin, size_t size) {
+    if (origin >= Origins::kFirst) origins.at(origin).is_text = size != 0;
+  }
+  Text* plain(size_t begin, size_t end, uint32_t origin, bool ascii) {
+    note(origin, end - begin);
+    return workspace.leaf(text.substr(begin, end - begin), origin, 0, ascii);
+  }
+  Text* escaped(std::string_view bytes, size_t, size_t, uint32_t origin) {
+    note(origin, bytes.size());
+    return workspace.leaf(bytes, origin, 0, is_ascii(bytes));
+  }
+};
+
+// Text of a template's own: strings are parts of it.
+struct TextSource {
+  Workspace& workspace;
+  Text* whole;
+  Slicer slicer;
+
+  void enter(uint32_t) {}
+  void leave() {}
+  [[noreturn]] void lone(uint32_t, uint32_t, bool, std::string_view) const {
+    throw BadText("a string has a lone surrogate, which has no UTF-8 form");
+  }
+  uint32_t of_scalar(uint32_t) const { return whole->is_leaf() ? whole->origin : kFromEngine; }
+  uint32_t item(uint32_t, uint32_t) { return kFromEngine; }
+  uint32_t under(uint32_t, const Symbol*) { return kFromEngine; }
+  void name_key(Text*, uint32_t, const Symbol*) {}
+  Text* plain(size_t begin, size_t end, uint32_t, bool) { return slicer(begin, end); }
+  Text* escaped(std::string_view bytes, size_t begin, size_t end, uint32_t) {
+    const Text* const source = slicer(begin, end);
+    if (source->is_leaf()) return workspace.leaf(bytes, source->origin, source->offset, -1, true);
+    return workspace.leaf(bytes, kFromEngine, 0, -1,
+                          true);  // of several origins, none of which may speak for the others
+  }
+};
+
+}  // namespace
+
+Value read_variables(Workspace& workspace, Origins& origins, std::string_view bytes,
+                     const std::set<std::string>& vouched) {
+  InputSource source{workspace, origins, bytes, vouched, 0};
+  const Value read = Reader(workspace, source, bytes, JsonDialect::Strict).read(0);
+  source.check();
+  return read;
+}
+
+Value read_list(Workspace& workspace, Origins& origins, std::string_view bytes, uint32_t origin) {
+  InputSource source{workspace, origins, bytes, kNobody, -1};  // its items are at depth 0
+  const Value read = Reader(workspace, source, bytes, JsonDialect::Strict).read(origin);
+  source.check();
+  return read;
+}
+
+Value read_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == text.npos || text[first] != '{') return Value();
+  const uint32_t before = origins.size();
+  InputSource source{workspace, origins, text, kNobody, 0};
+  try {
+    const Value read = Reader(workspace, source, text, JsonDialect::Python).read(origin);
+    source.check();
+    origins.at(origin).is_text = false;
+    return read;
+  } catch (const Failure&) {
+    origins.cut(before);
+    return Value();
+  }
+}
+
+Value parse_json(Workspace& workspace, Text* text) {
+  const std::string_view flat = workspace.flat(text);
+  TextSource source{workspace, text, Slicer(workspace, text)};
+  return Reader(workspace, source, flat, JsonDialect::Python).read(kFromEngine);
+}
+
+}  // namespace tokenweir::templates

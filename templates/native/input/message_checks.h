@@ -1,0 +1,23 @@
+// Checks of the messages, tools and documents that a chat template gets. All raise BadInput, with the place.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "values/value.h"
+
+namespace tokenweir::templates {
+
+// Levels of lists and objects in a message, tool, document or in all variables.
+inline constexpr int kMostInputDepth = 64;
+
+// Messages of errors that readers find; `name` is `messages`, `tools` or `documents`, and `place` an item of one.
+std::string not_a_list(const std::string& name, const std::string& type);
+std::string not_a_mapping(const std::string& place, const std::string& type);
+std::string nested_too_deep(const std::string& place);
+
+// Roles are pasted into control text, hence only those that are listed.
+void check_messages(Workspace& workspace, const List& messages, const std::set<std::string>& roles);
+void check_tools(Workspace& workspace, const List& tools);
+
+}  // namespace tokenweir::templates

@@ -1,0 +1,172 @@
+#include "input/messages.h"
+
+#include "evaluate/rendering.h"
+#include "input/message_checks.h"
+#include "values/bigint.h"
+#include "values/json.h"
+
+namespace tokenweir::templates {
+
+Messages::Messages()
+    : names_(Rendering::kMostMemory), workspace_(names_, nullptr, Rendering::kMostMemory, Rendering::kMostText) {
+  origins_.add_variable(workspace_.symbols.intern("messages"));
+}
+
+void Messages::read_json(std::string_view bytes) {
+  const Value read = read_list(workspace_, origins_, bytes, root());
+  if (read.kind != Kind::List) throw BadInput(not_a_list("messages", type_name(read)));
+  for (uint32_t i = 0; i < read.list->size; i++)
+    if (const Value& message = read.list->items[i]; message.kind != Kind::Dict)
+      throw BadInput(not_a_mapping(origins_.path(root()) + "[" + std::to_string(i) + "]", type_name(message)));
+  list_ = read.list;
+}
+
+static uint64_t text_size_of(const Value& value) {
+  uint64_t size = 0;
+  if (value.is_text()) return value.text->size;
+  if (value.is_sequence())
+    for (uint32_t i = 0; i < value.list->size; i++) size += text_size_of(value.list->items[i]);
+  if (value.kind == Kind::Dict)
+    for (uint32_t i = 0; i < value.dict->size; i++) size += text_size_of(value.dict->entries[i].value);
+  return size;
+}
+
+uint64_t Messages::text_size() const {
+  Value whole = Value::of_list(const_cast<List*>(list_));
+  return text_size_of(whole);
+}
+
+static void add_number(std::string& out, uint64_t number) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+static void add_text(std::string& out, char kind, std::string_view text) {
+  out += kind;
+  add_number(out, text.size());
+  out += text;
+}
+
+static void add_canonical(std::string& out, const Value& value) {
+  switch (value.kind) {
+    case Kind::Text: add_text(out, 's', {value.text->bytes, value.text->size}); return;
+    case Kind::BigInt: add_text(out, 'n', big_digits(value)); return;
+    case Kind::Bool: out += value.integer ? 'y' : 'f'; return;
+    case Kind::Int:
+    case Kind::Float:  // the two share their bytes
+      out += value.kind == Kind::Int ? 'i' : 'd';
+      add_number(out, static_cast<uint64_t>(value.integer));
+      return;
+    case Kind::List:
+    case Kind::Tuple:
+      out += value.kind == Kind::List ? 'l' : 't';
+      add_number(out, value.list->size);
+      for (uint32_t i = 0; i < value.list->size; i++) add_canonical(out, value.list->items[i]);
+      return;
+    case Kind::Dict:
+      out += 'o';
+      add_number(out, value.dict->size);
+      for (uint32_t i = 0; i < value.dict->size; i++) {
+        add_text(out, 'k', value.dict->entries[i].symbol->text);
+        add_canonical(out, value.dict->entries[i].value);
+      }
+      return;
+    default: out += '0'; return;  // None; input has no other kinds
+  }
+}
+
+std::string Messages::canonical(uint32_t index) const {
+  std::string out;
+  add_canonical(out, list_->items[index]);
+  return out;
+}
+
+namespace {
+
+constexpr size_t kSample = 256;  // bytes at the beginning, in the middle and at the end of a long text
+
+uint64_t mix(uint64_t digest, uint64_t number) {
+  digest = (digest ^ number) * 0x9E3779B97F4A7C15;
+  return digest ^ digest >> 32;
+}
+
+uint64_t mix_text(uint64_t digest, std::string_view text) {
+  const auto add = [&](std::string_view part) { digest = mix(digest, std::hash<std::string_view>{}(part)); };
+  digest = mix(digest, text.size());
+  if (text.size() <= 4 * kSample) {
+    add(text);
+  } else {
+    add(text.substr(0, kSample));
+    add(text.substr(text.size() / 2, kSample));
+    add(text.substr(text.size() - kSample));
+  }
+  return digest;
+}
+
+uint64_t mix_texts(uint64_t digest, const Value& value) {
+  if (value.is_text()) return mix_text(digest, {value.text->bytes, value.text->size});
+  if (value.is_sequence())
+    for (uint32_t i = 0; i < value.list->size; i++) digest = mix_texts(digest, value.list->items[i]);
+  if (value.kind == Kind::Dict)
+    for (uint32_t i = 0; i < value.dict->size; i++) digest = mix_texts(digest, value.dict->entries[i].value);
+  return digest;
+}
+
+}  // namespace
+
+uint64_t Messages::text_digest(uint32_t index) const {
+  const Value& message = list_->items[index];
+  uint64_t digest = 0;
+  for (uint32_t i = 0; i < message.dict->size; i++) {
+    const Entry& entry = message.dict->entries[i];
+    if (entry.value.is_text() || entry.symbol->text == "content") digest = mix_texts(digest, entry.value);
+  }
+  return digest;
+}
+
+namespace {
+
+// Copies lists and objects, with the symbols of another table.
+class Copier {
+ public:
+  Copier(Workspace& workspace, uint32_t symbols) : workspace_(workspace), symbols_(symbols) {}
+
+  Symbol* symbol(const Symbol* read) {
+    Symbol*& known = symbols_[read->number];
+    if (!known) known = workspace_.symbols.intern(read->text);
+    return known;
+  }
+
+  Value value(const Value& read) {
+    Value made = read;
+    if (read.kind == Kind::Dict) {
+      made.dict = Dict::make(workspace_, read.dict->size);
+      for (uint32_t i = 0; i < read.dict->size; i++) {
+        const Entry& entry = read.dict->entries[i];
+        made.dict->append(workspace_, {symbol(entry.symbol), entry.key, value(entry.value)});
+      }
+    } else if (read.kind == Kind::List || read.kind == Kind::Tuple) {
+      made.list = list(*read.list);
+    }
+    return made;
+  }
+
+  List* list(const List& read) {
+    List* const made = List::make(workspace_, read.size);
+    for (uint32_t i = 0; i < read.size; i++) made->add(workspace_, value(read.items[i]));
+    return made;
+  }
+
+ private:
+  Workspace& workspace_;
+  std::vector<Symbol*> symbols_;  // by the number of the one that was read
+};
+
+}  // namespace
+
+List* Messages::copy_into(Workspace& workspace, Origins& origins) const {
+  Copier copier(workspace, workspace_.symbols.size());
+  origins.adopt(origins_, [&](const Symbol* key) { return copier.symbol(key); });
+  return copier.list(*list_);
+}
+
+}  // namespace tokenweir::templates

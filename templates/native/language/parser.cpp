@@ -1,0 +1,481 @@
+// Expressions, and what all of the parser uses.
+#include "language/parser.h"
+
+#include <utility>
+
+#include "text/characters.h"
+#include "values/filter.h"
+
+namespace tokenweir::templates {
+
+Nodes Parser::parse() { return statements({}); }
+
+bool Parser::skip_op(std::string_view op) {
+  if (!at_op(op)) return false;
+  at_++;
+  return true;
+}
+
+bool Parser::skip_name(std::string_view name) {
+  if (!at_name(name)) return false;
+  at_++;
+  return true;
+}
+
+void Parser::expect_op(std::string_view op) {
+  if (!skip_op(op)) fail_unexpected(op);
+}
+
+void Parser::expect_name(std::string_view name) {
+  if (!skip_name(name)) fail_unexpected(name);
+}
+
+Symbol* Parser::name(const char* what) {
+  if (current().type != Token::Type::Name) fail_unexpected(what);
+  return workspace_.symbols.intern(tokens_[at_++].text);
+}
+
+void Parser::fail(const std::string& message) const { throw Failure(message, current().line); }
+
+void Parser::fail_unexpected(std::string_view expected) const {
+  const Token& token = current();
+  std::string got;
+  switch (token.type) {
+    case Token::Type::VariableEnd: got = "end of print statement"; break;
+    case Token::Type::BlockEnd: got = "end of statement block"; break;
+    case Token::Type::End: fail("Unexpected end of template, expected '" + std::string(expected) + "'.");
+    default: got = token.text;
+  }
+  fail("expected token '" + std::string(expected) + "', got '" + got + "'");
+}
+
+Text* Parser::constant_text(std::string_view text) {
+  Text* const leaf = workspace_.copy(text, kFromTemplate);
+  leaf->ascii = is_ascii(text);
+  return leaf;
+}
+
+Node* Parser::broken(const std::string& message, bool is_unknown) {
+  Broken* const node = make<Broken>(NodeKind::Broken);
+  node->is_unknown = is_unknown;
+  char* const copy = workspace_.arena.array<char>(message.size() + 1);
+  message.copy(copy, message.size());
+  copy[message.size()] = '\0';
+  node->message = copy;
+  return node;
+}
+
+Node* Parser::binary(NodeKind kind, Arithmetic op, Node* left, Node* right) {
+  Binary* const node = make<Binary>(kind);
+  node->line = left->line;
+  node->op = op;
+  node->left = left;
+  node->right = right;
+  return node;
+}
+
+Node* Parser::conditional() {
+  Nesting nesting(*this);
+  Node* node = either();
+  for (size_t n = 0; skip_name("if"); n++) {
+    if (n == kMostChain) fail("too many conditions in a row");
+    Conditional* const made = make<Conditional>(NodeKind::Conditional);
+    made->then = node;
+    made->test = either();
+    made->otherwise = skip_name("else") ? conditional() : nullptr;
+    node = made;
+  }
+  return node;
+}
+
+Node* Parser::either() {
+  Node* left = both();
+  for (size_t n = 0; skip_name("or"); n++) {
+    if (n == kMostChain) fail("too many operators in a row");
+    left = binary(NodeKind::Or, {}, left, both());
+  }
+  return left;
+}
+
+Node* Parser::both() {
+  Node* left = negation();
+  for (size_t n = 0; skip_name("and"); n++) {
+    if (n == kMostChain) fail("too many operators in a row");
+    left = binary(NodeKind::And, {}, left, negation());
+  }
+  return left;
+}
+
+Node* Parser::negation() {
+  if (!at_name("not")) return comparison();
+  Nesting nesting(*this);
+  Unary* const node = make<Unary>(NodeKind::Not);
+  at_++;
+  node->operand = negation();
+  return node;
+}
+
+Node* Parser::comparison() {
+  static constexpr std::pair<std::string_view, Comparison> kOperators[] = {
+      {"==", Comparison::Equal},     {"!=", Comparison::NotEqual}, {"<", Comparison::Less},
+      {"<=", Comparison::LessEqual}, {">", Comparison::Greater},   {">=", Comparison::GreaterEqual}};
+  Node* const first = sum();
+  std::vector<Comparison> operators;
+  std::vector<Node*> others;
+  const auto add = [&](Comparison comparison, size_t tokens) {
+    at_ += tokens;
+    operators.push_back(comparison);
+    others.push_back(sum());
+  };
+  for (;;) {
+    const size_t before = others.size();
+    if (current().type == Token::Type::Operator) {
+      for (const auto& [text, comparison] : kOperators) {
+        if (!at_op(text)) continue;
+        add(comparison, 1);
+        break;
+      }
+    } else if (at_name("in")) {
+      add(Comparison::In, 1);
+    } else if (at_name("not") && ahead().names("in")) {
+      add(Comparison::NotIn, 2);
+    }
+    if (others.size() == before) break;
+  }
+  if (others.empty()) return first;
+  Compare* const node = make<Compare>(NodeKind::Compare);
+  node->line = first->line;
+  node->first = first;
+  node->operators = slice(operators);
+  node->others = slice(others);
+  return node;
+}
+
+Node* Parser::sum() {
+  Node* left = concatenation();
+  for (size_t n = 0; at_op("+") || at_op("-"); n++) {
+    if (n == kMostChain) fail("too many operators in a row");
+    const Arithmetic op = at_op("+") ? Arithmetic::Add : Arithmetic::Subtract;
+    at_++;
+    left = binary(NodeKind::Binary, op, left, concatenation());
+  }
+  return left;
+}
+
+Node* Parser::concatenation() {
+  Node* const first = product();
+  if (!at_op("~")) return first;
+  std::vector<Node*> items{first};
+  while (skip_op("~")) items.push_back(product());
+  Sequence* const node = make<Sequence>(NodeKind::Concat);
+  node->line = first->line;
+  node->items = slice(items);
+  return node;
+}
+
+Node* Parser::product() {
+  static constexpr std::pair<std::string_view, Arithmetic> kOperators[] = {{"*", Arithmetic::Multiply},
+                                                                           {"/", Arithmetic::Divide},
+                                                                           {"//", Arithmetic::FloorDivide},
+                                                                           {"%", Arithmetic::Modulo}};
+  Node* left = power();
+  for (size_t n = 0;; n++) {
+    if (n == kMostChain) fail("too many operators in a row");
+    const auto* found =
+        std::find_if(std::begin(kOperators), std::end(kOperators), [&](const auto& o) { return at_op(o.first); });
+    if (found == std::end(kOperators)) return left;
+    at_++;
+    left = binary(NodeKind::Binary, found->second, left, power());
+  }
+}
+
+Node* Parser::power() {
+  Node* left = unary(true);
+  for (size_t n = 0; skip_op("**"); n++) {
+    if (n == kMostChain) fail("too many operators in a row");
+    left = binary(NodeKind::Binary, Arithmetic::Power, left, unary(true));
+  }
+  return left;
+}
+
+Node* Parser::unary(bool with_filters) {
+  Nesting nesting(*this);
+  Node* node;
+  if (at_op("-") || at_op("+")) {
+    Unary* const made = make<Unary>(at_op("-") ? NodeKind::Negative : NodeKind::Positive);
+    at_++;
+    made->operand = unary(false);
+    node = made;
+  } else {
+    node = primary();
+  }
+  node = postfix(node);
+  return with_filters ? filters_and_tests(node) : node;
+}
+
+Node* Parser::primary() {
+  const Token& token = current();
+  Constant* const constant = make<Constant>(NodeKind::Constant);
+  const auto value = [&](const Value& v) {
+    constant->value = v;
+    constant->value.origin = kFromTemplate;
+    at_++;
+    return constant;
+  };
+  switch (token.type) {
+    case Token::Type::Name: {
+      if (token.text == "true" || token.text == "True") return value(Value::boolean(true));
+      if (token.text == "false" || token.text == "False") return value(Value::boolean(false));
+      if (token.text == "none" || token.text == "None") return value(Value::none());
+      Name* const node = make<Name>(NodeKind::Name);
+      node->symbol = name("name");
+      return node;
+    }
+    case Token::Type::String: {
+      std::string text, unsupported;
+      for (; current().type == Token::Type::String; at_++) {
+        text += current().text;
+        if (!current().broken.empty()) unsupported = current().broken;
+      }
+      if (!unsupported.empty()) return broken(unsupported);
+      constant->value = Value::of_text(constant_text(text));
+      return constant;
+    }
+    case Token::Type::Integer: {
+      const char base = token.text[0];
+      if (is_ascii_digit(static_cast<uint8_t>(base))) return value(integer_of(workspace_, token.text));
+      return value(integer_of(workspace_, std::string_view(token.text).substr(1),
+                              base == 'x'   ? 16
+                              : base == 'o' ? 8
+                                            : 2));
+    }
+    case Token::Type::Float: return value(Value::of_float(std::strtod(token.text.c_str(), nullptr)));
+    default: break;
+  }
+  if (skip_op("(")) {
+    Node* const node = tuple(true, true);
+    expect_op(")");
+    return node;
+  }
+  const bool is_list = at_op("[");
+  if (!is_list && !at_op("{")) {
+    if (token.type == Token::Type::End) fail("Unexpected end of template.");
+    fail("unexpected '" +
+         (token.type == Token::Type::VariableEnd ? "end of print statement"
+          : token.type == Token::Type::BlockEnd  ? "end of statement block"
+                                                 : token.text) +
+         "'");
+  }
+  at_++;
+  Nesting nesting(*this);
+  std::vector<Node*> items;
+  const std::string_view close = is_list ? "]" : "}";
+  while (!at_op(close)) {
+    if (!items.empty()) expect_op(",");
+    if (at_op(close)) break;
+    items.push_back(expression());
+    if (!is_list) {
+      expect_op(":");
+      items.push_back(expression());
+    }
+  }
+  expect_op(close);
+  Sequence* const node = make<Sequence>(is_list ? NodeKind::List : NodeKind::Dict);
+  node->items = slice(items);
+  return node;
+}
+
+bool Parser::ends_tuple() const {
+  const Token::Type type = current().type;
+  return type == Token::Type::VariableEnd || type == Token::Type::BlockEnd || at_op(")");
+}
+
+Node* Parser::tuple(bool conditionals, bool in_parentheses) {
+  std::vector<Node*> items;
+  bool is_tuple = false;
+  for (;;) {
+    if (!items.empty()) expect_op(",");
+    if (ends_tuple()) break;
+    items.push_back(conditionals ? expression() : either());
+    if (!at_op(",")) break;
+    is_tuple = true;
+  }
+  if (!is_tuple) {
+    if (!items.empty()) return items[0];
+    if (!in_parentheses)
+      fail("Expected an expression, got '" +
+           std::string(current().type == Token::Type::VariableEnd ? "end of print statement"
+                       : current().type == Token::Type::BlockEnd  ? "end of statement block"
+                                                                  : current().text) +
+           "'");
+  }
+  Sequence* const node = make<Sequence>(NodeKind::Tuple);
+  node->items = slice(items);
+  return node;
+}
+
+Node* Parser::postfix(Node* node) {
+  for (size_t n = 0;; n++) {
+    if (n == kMostChain) fail("too many attributes in a row");
+    if (at_op(".") || at_op("["))
+      node = subscript(node);
+    else if (at_op("("))
+      node = call(node);
+    else
+      return node;
+  }
+}
+
+Node* Parser::filters_and_tests(Node* node) {
+  for (size_t n = 0;; n++) {
+    if (n == kMostChain) fail("too many filters in a row");
+    if (at_op("|"))
+      node = filter_chain(node, false);
+    else if (at_name("is"))
+      node = test(node);
+    else if (at_op("("))
+      node = call(node);
+    else
+      return node;
+  }
+}
+
+Node* Parser::subscript(Node* object) {
+  if (skip_op(".")) {
+    if (current().type == Token::Type::Integer) {
+      Item* const node = make<Item>(NodeKind::Item);
+      Constant* const key = make<Constant>(NodeKind::Constant);
+      key->value = integer_of(workspace_, current().text);
+      at_++;
+      node->object = object;
+      node->key = key;
+      return node;
+    }
+    Attribute* const node = make<Attribute>(NodeKind::Attribute);
+    node->object = object;
+    node->symbol = name("name or number");
+    return node;
+  }
+  expect_op("[");
+  std::vector<Node*> indices;
+  while (!at_op("]")) {
+    if (!indices.empty()) expect_op(",");
+    indices.push_back(slice_or_index());
+  }
+  expect_op("]");
+  if (indices.size() != 1) {
+    for (Node* const index : indices)
+      if (index->kind == NodeKind::Part) return broken("slices of several dimensions are not supported");
+    Sequence* const key = make<Sequence>(NodeKind::Tuple);
+    key->items = slice(indices);
+    indices = {key};
+  }
+  if (indices[0]->kind == NodeKind::Part) {
+    static_cast<Part*>(indices[0])->object = object;
+    return indices[0];
+  }
+  Item* const node = make<Item>(NodeKind::Item);
+  node->line = object->line;
+  node->object = object;
+  node->key = indices[0];
+  if (node->key->kind == NodeKind::Constant)
+    if (const Value& key = static_cast<Constant*>(node->key)->value; key.is_text())
+      node->symbol = workspace_.symbols.intern(workspace_.flat(key.text));
+  return node;
+}
+
+Node* Parser::slice_or_index() {
+  Node* start = nullptr;
+  if (!at_op(":")) {
+    start = expression();
+    if (!at_op(":")) return start;
+  }
+  Part* const node = make<Part>(NodeKind::Part);
+  at_++;
+  node->start = start;
+  const auto bound = [&] { return at_op(":") || at_op("]") || at_op(",") ? nullptr : expression(); };
+  node->stop = bound();
+  if (skip_op(":")) node->step = bound();
+  return node;
+}
+
+// False if there are `*` or `**` arguments, which are read and dropped.
+bool Parser::arguments(ArgumentNodes& arguments) {
+  std::vector<Node*> positional;
+  std::vector<Keyword> named;
+  bool plain = true;
+  expect_op("(");
+  for (bool first = true; !at_op(")"); first = false) {
+    if (!first) expect_op(",");
+    if (at_op(")")) break;
+    if (skip_op("*") || skip_op("**")) {
+      expression();
+      plain = false;
+    } else if (current().type == Token::Type::Name && ahead().is("=")) {
+      Symbol* const keyword = name("name");
+      at_++;
+      named.push_back({keyword, expression()});
+    } else {
+      if (!named.empty()) fail("invalid syntax for function call expression");
+      positional.push_back(expression());
+    }
+  }
+  expect_op(")");
+  arguments = {slice(positional), slice(named)};
+  return plain;
+}
+
+Node* Parser::call(Node* callee) {
+  Call* const node = make<Call>(NodeKind::Call);
+  node->line = callee->line;
+  node->callee = callee;
+  if (!arguments(node->arguments)) return broken("calls with * or ** arguments are not supported");
+  return node;
+}
+
+Node* Parser::filter_chain(Node* subject, bool starts_inline) {
+  for (size_t n = 0; starts_inline || at_op("|"); n++) {
+    if (n == kMostChain) fail("too many filters in a row");
+    if (!starts_inline) at_++;
+    starts_inline = false;
+    subject = filter(subject);
+  }
+  return subject;
+}
+
+Node* Parser::filter(Node* subject) {
+  FilterNode* const node = make<FilterNode>(NodeKind::Filter);
+  std::string called(name("name")->text);
+  while (skip_op(".")) called.append(".").append(name("name")->text);
+  const bool plain = !at_op("(") || arguments(node->arguments);
+  node->subject = subject;
+  node->filter = find_filter(called);
+  if (!node->filter) return broken(missing_filter(called), !is_known_to_jinja(called));
+  if (!plain) return broken("calls with * or ** arguments are not supported");
+  return node;
+}
+
+Node* Parser::test(Node* subject) {
+  TestNode* const node = make<TestNode>(NodeKind::Test);
+  expect_name("is");
+  node->negated = skip_name("not");
+  std::string called(name("name")->text);
+  while (skip_op(".")) called.append(".").append(name("name")->text);
+  bool plain = true;
+  const Token::Type type = current().type;
+  if (at_op("(")) {
+    plain = arguments(node->arguments);
+  } else if ((type == Token::Type::Name || type == Token::Type::String || type == Token::Type::Integer ||
+              type == Token::Type::Float || at_op("[") || at_op("{")) &&
+             !at_name("else") && !at_name("or") && !at_name("and")) {
+    if (at_name("is")) fail("You cannot chain multiple tests with is");
+    node->arguments.positional = slice<Node*>({postfix(primary())});
+  }
+  node->subject = subject;
+  node->test = find_test(called);
+  if (!node->test) return broken("No test named '" + called + "' found.", true);
+  if (!plain) return broken("calls with * or ** arguments are not supported");
+  return node;
+}
+
+}  // namespace tokenweir::templates

@@ -1,0 +1,250 @@
+// The tree of a template. Nodes live in the template's arena; `kind` tells the struct.
+#pragma once
+
+#include "values/bigint.h"
+#include "values/value.h"
+
+namespace tokenweir::templates {
+
+struct Filter;
+struct Test;
+
+enum class NodeKind : uint8_t {
+  // Expressions
+  Constant,
+  Name,
+  Attribute,
+  Item,
+  Part,
+  Not,
+  And,
+  Or,
+  Conditional,
+  Compare,
+  Binary,
+  Negative,
+  Positive,
+  Concat,
+  List,
+  Tuple,
+  Dict,
+  LoopField,
+  Call,
+  Filter,
+  Test,
+  Broken,
+  // Statements
+  Data,
+  Output,
+  If,
+  For,
+  Set,
+  SetBlock,
+  Macro,
+  CallBlock,
+  FilterBlock,
+  With,
+  Scope,
+  Generation,
+  Break,
+  Continue,
+  Fail,
+};
+
+struct Node {
+  NodeKind kind;
+  uint32_t line;
+};
+
+using Nodes = Slice<Node*>;
+
+struct Constant : Node {
+  Value value;
+};
+
+// A place where a variable may live: so many functions further out.
+struct Place {
+  uint16_t functions_out, slot;
+};
+
+struct Name : Node {
+  Symbol* symbol;
+  Slice<Place> places;  // the innermost first
+};
+
+struct Attribute : Node {
+  Node* object;
+  Symbol* symbol;
+};
+
+struct LoopFieldNode : Node {
+  Symbol* symbol;
+  uint16_t slot;
+};
+
+struct Item : Node {
+  Node* object;
+  Node* key;
+  Symbol* symbol;  // of a key that is a constant text
+};
+
+struct Part : Node {  // object[start:stop:step]
+  Node* object;
+  Node *start, *stop, *step;  // null if absent
+};
+
+struct Unary : Node {
+  Node* operand;
+};
+
+enum class Comparison : uint8_t { Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, In, NotIn };
+
+struct Compare : Node {
+  Node* first;
+  Slice<Comparison> operators;
+  Nodes others;
+};
+
+struct Binary : Node {  // And, Or, and Binary with an operator
+  Arithmetic op;
+  Node *left, *right;
+};
+
+struct Conditional : Node {
+  Node *test, *then, *otherwise;  // `otherwise` may be null
+};
+
+struct Sequence : Node {  // List, Tuple, Concat; of Dict, keys and values in turn
+  Nodes items;
+};
+
+struct Keyword {
+  Symbol* name;
+  Node* value;
+};
+
+struct ArgumentNodes {
+  Nodes positional;
+  Slice<Keyword> named;
+};
+
+struct Call : Node {
+  Node* callee;
+  ArgumentNodes arguments;
+};
+
+struct FilterNode : Node {
+  Node* subject;  // null: what a block gives
+  const Filter* filter;
+  ArgumentNodes arguments;
+};
+
+struct TestNode : Node {
+  Node* subject;
+  const Test* test;
+  bool negated;
+  ArgumentNodes arguments;
+};
+
+// What fails when it is reached.
+struct Broken : Node {
+  // The name of a filter or test that Jinja does not know: refused at load, except in the branch of an `if`.
+  bool is_unknown;
+  const char* message;
+};
+
+// What a statement assigns to.
+struct Target {
+  enum class Kind : uint8_t { Variable, Attribute, Tuple } kind;
+  uint16_t slot;  // of a variable
+  uint32_t line;
+  Symbol* symbol;        // of the variable, or of the attribute
+  Node* object;          // of an attribute
+  Slice<Target*> items;  // of a tuple
+};
+
+struct Data : Node {
+  Text* text;
+};
+
+struct Output : Node {
+  Node* value;
+};
+
+struct Branch {
+  Node* test;
+  Nodes body;
+};
+
+struct If : Node {
+  Slice<Branch> branches;
+  Nodes otherwise;
+};
+
+// Slots that a scope clears when it is entered.
+struct SlotRange {
+  uint16_t begin, end;
+};
+
+struct For : Node {
+  Target* target;
+  Target* test_target;  // the same in the scope of the test
+  Node* items;
+  Node* test;  // null if there is none
+  Nodes body, otherwise;
+  bool recursive;
+  uint16_t loop_slot;
+  SlotRange body_slots, else_slots;
+  SlotRange all_slots;  // of the loop and all scopes in it
+};
+
+struct Set : Node {
+  Target* target;
+  Node* value;
+};
+
+struct SetBlock : Node {
+  Target* target;
+  Node* filter;  // a chain of FilterNode; null if there is none
+  Nodes body;
+  SlotRange slots;
+};
+
+struct Macro : Node {
+  Symbol* name;
+  Slice<Symbol*> parameters;
+  Slice<uint16_t> parameter_slots;
+  Slice<Node*> defaults;  // of the last parameters
+  Nodes body;
+  uint16_t slot;   // of its own name
+  uint16_t slots;  // that a call needs
+  // Slots of what a body may read without declaring it, or kNoSlot.
+  uint16_t caller_slot, varargs_slot, kwargs_slot;
+  bool explicit_caller;  // `caller` is a parameter
+};
+inline constexpr uint16_t kNoSlot = 0xFFFF;
+
+struct CallBlock : Node {
+  Call* call;
+  Macro* caller;
+};
+
+struct FilterBlock : Node {
+  Node* filter;
+  Nodes body;
+  SlotRange slots;
+};
+
+struct With : Node {
+  Slice<Target*> targets;
+  Nodes values;
+  Nodes body;
+  SlotRange slots;
+};
+
+struct Scope : Node {  // Scope and Generation
+  Nodes body;
+  SlotRange slots;
+};
+
+}  // namespace tokenweir::templates

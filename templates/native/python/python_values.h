@@ -1,0 +1,68 @@
+// Python objects to values.
+#pragma once
+
+#include <Python.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "evaluate/rendering.h"
+
+namespace tokenweir::templates {
+
+// Reads objects, with an origin for each value. Strings are used where they lie, so this holds them until it is destroyed,
+// which needs the GIL as reading does. All raise BadInput or BadText with the path, or PythonError.
+class PythonInput {
+ public:
+  PythonInput(Workspace& workspace, Origins& origins) : workspace_(workspace), origins_(origins) {}
+  ~PythonInput();
+  PythonInput(const PythonInput&) = delete;
+  PythonInput& operator=(const PythonInput&) = delete;
+
+  // Reads a mapping, or bytes of a JSON object, into the inputs of a render.
+  void read_variables(PyObject* variables, Rendering& rendering, const std::set<std::string>& vouched);
+  // Reads one more variable.
+  void read_variable(PyObject* name, PyObject* item, Rendering& rendering, bool vouched);
+  // A sequence of mappings: `messages`, `tools` or `documents`, whose origin this is.
+  List* mappings(PyObject* values, uint32_t origin);
+
+ private:
+  struct Key {
+    PyObject* object = nullptr;
+    Symbol* symbol = nullptr;
+  };
+  static constexpr size_t kKeys = 256;      // cached symbols of keys
+  static constexpr Py_ssize_t kShort = 64;  // bytes of a string that is copied
+
+  void read_json_bytes(PyObject* bytes, Rendering& rendering, const std::set<std::string>& vouched);
+  Value value(PyObject* object, uint32_t origin);
+  Value text(PyObject* object, uint32_t origin);
+  Value integer(PyObject* object, uint32_t origin);
+  Value dict(PyObject* object, uint32_t origin);
+  Value sequence(PyObject* object, uint32_t origin);
+  Value mapping(PyObject* object, uint32_t origin);
+  Value mapping_of_items(PyObject* object, uint32_t origin);
+  Value other(PyObject* object, uint32_t origin);
+  void enter(uint32_t origin);
+  void add_entry(Dict& dict, PyObject* key, PyObject* item, uint32_t origin);
+  std::string_view utf8(PyObject* object, uint32_t origin, const char* what);
+  Symbol* symbol(PyObject* key, uint32_t origin);
+  void hold(PyObject* object);
+  [[noreturn]] void refuse(uint32_t origin, const std::string& what) const;
+
+  Workspace& workspace_;
+  Origins& origins_;
+  const char* prefix_ = "";  // of paths in errors
+  int depth_ = 0;            // of the value that is being read
+  std::vector<PyObject*> held_;
+  Key keys_[kKeys];
+};
+
+// A Python exception is set.
+struct PythonError {};
+
+// The object of an input's value; a new reference, or PythonError.
+PyObject* to_python(const Value& value);
+
+}  // namespace tokenweir::templates

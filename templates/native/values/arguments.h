@@ -1,0 +1,48 @@
+// Arguments of calls, and what functions, filters, tests and methods take.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "values/value.h"
+
+namespace tokenweir::templates {
+
+struct Arguments {
+  const Value* positional = nullptr;
+  uint32_t count = 0;
+  const Symbol* const* names = nullptr;  // of the named ones
+  const Value* named = nullptr;
+  uint32_t named_count = 0;
+
+  // The arguments behind the first `n` positional ones.
+  Arguments behind(uint32_t n) const { return {positional + n, count - n, names, named, named_count}; }
+};
+
+inline constexpr size_t kMostParameters = 5;
+
+// Names of parameters, in order; those behind `required` may be absent. One without a name is only given by place.
+struct Signature {
+  std::array<std::string_view, kMostParameters> names{};
+  uint8_t required = 0;
+
+  uint32_t size() const {
+    uint32_t n = 0;
+    while (n < kMostParameters && !names[n].empty()) n++;
+    return n;
+  }
+};
+inline constexpr std::string_view kPlaceOnly = "/";
+
+using Bound = std::array<Value, kMostParameters>;
+
+// The value of each parameter, Missing if it is absent. Raises TypeError for what `what` does not take.
+Bound bind(std::string_view what, const Signature& signature, const Arguments& arguments);
+
+// Checks of single arguments; `what` is for messages.
+Text* text_argument(const Value& value, std::string_view what);
+int64_t integer_argument(const Value& value, std::string_view what);
+int64_t integer_or(const Value& value, int64_t otherwise, std::string_view what);  // if it is missing
+bool truth_or(const Value& value, bool otherwise);
+
+}  // namespace tokenweir::templates

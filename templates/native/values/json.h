@@ -1,0 +1,39 @@
+// JSON as Python's `json` writes it, and a reader that keeps origins.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "values/value.h"
+
+namespace tokenweir::templates {
+
+class Origins;
+
+struct JsonStyle {
+  bool ascii = false;
+  bool sorted = false;
+  Text* indent = nullptr;  // of one level; null: all in one line
+  Text* between_items = nullptr;
+  Text* after_key = nullptr;
+};
+
+// json.dumps
+Text* to_json(Workspace& workspace, const Value& value, const JsonStyle& style);
+
+// Where the strings of read JSON come from.
+enum class JsonDialect : uint8_t { Strict, Python };  // Python's takes NaN and Infinity
+
+// Reads the variables of a render, a JSON object: each string and each key gets an origin. `bytes` must live as long as the
+// workspace. `vouched` are the names of variables that the caller vouches for.
+Value read_variables(Workspace& workspace, Origins& origins, std::string_view bytes,
+                     const std::set<std::string>& vouched);
+// The same for a JSON list at a place of the input; likewise.
+Value read_list(Workspace& workspace, Origins& origins, std::string_view bytes, uint32_t origin);
+// The object that an input's text is the JSON of, as json.loads reads it, with places below that of the text; a missing value
+// if the text is anything else. `text` must live as long as the workspace.
+Value read_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin);
+// Reads text that a template has, as json.loads does: strings are slices of it.
+Value parse_json(Workspace& workspace, Text* text);
+
+}  // namespace tokenweir::templates

@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "text/characters.h"
+#include "values/bigint.h"
+#include "values/json.h"
+#include "values/text_edit.h"
+
+namespace tokenweir::templates {
+namespace {
+
+constexpr uint8_t kAlways = 1, kForAscii = 2;
+
+// The bytes that are escaped always, or where only ASCII may be written.
+constexpr auto kEscaped = [] {
+  std::array<uint8_t, 256> table{};
+  for (int c = 0; c < 0x20; c++) table[static_cast<size_t>(c)] = kAlways;
+  table['"'] = table['\\'] = kAlways;
+  for (int c = 0x7F; c < 0x100; c++) table[static_cast<size_t>(c)] = kForAscii;
+  return table;
+}();
+
+class Writer {
+ public:
+  Writer(Workspace& workspace, const JsonStyle& style) : workspace_(workspace), style_(style), rope_(workspace) {}
+
+  Text* write(const Value& value) {
+    add(value, 0);
+    return rope_.finish();
+  }
+
+ private:
+  void add(const Value& value, int level) {
+    workspace_.spend(1);
+    switch (value.kind) {
+      case Kind::Text: add_string(value.text); return;
+      case Kind::List:
+      case Kind::Tuple: add_list(*value.list, level); return;
+      case Kind::Dict: add_dict(*value.dict, level); return;
+      default:
+        if (Text* const scalar = scalar_text(value)) {
+          rope_.add(scalar);
+          return;
+        }
+        type_error(std::string("Object of type ") + type_name(value) + " is not JSON serializable");
+    }
+  }
+
+  Text* scalar_text(const Value& value) {
+    switch (value.kind) {
+      case Kind::None: return workspace_.leaf("null", value.origin, 0, 1, true);
+      case Kind::Bool: return workspace_.leaf(value.integer ? "true" : "false", value.origin, 0, 1, true);
+      case Kind::Int:
+      case Kind::BigInt: return number_text(workspace_, value);
+      case Kind::Float:
+        if (std::isnan(value.number)) return workspace_.leaf("NaN", value.origin, 0, 1, true);
+        if (std::isinf(value.number))
+          return workspace_.leaf(value.number < 0 ? "-Infinity" : "Infinity", value.origin, 0, 1, true);
+        return number_text(workspace_, value);
+      default: return nullptr;
+    }
+  }
+
+  void add_list(const List& list, int level) {
+    if (!list.size) return rope_.add("[]");
+    Depth depth(workspace_);
+    rope_.add("[");
+    for (uint32_t i = 0; i < list.size; i++) {
+      if (i) rope_.add(style_.between_items);
+      break_line(level + 1);
+      add(list.items[i], level + 1);
+    }
+    break_line(level);
+    rope_.add("]");
+  }
+
+  void add_dict(const Dict& dict, int level) {
+    if (!dict.size) return rope_.add("{}");
+    Depth depth(workspace_);
+    std::vector<const Entry*> entries;
+    for (uint32_t i = 0; i < dict.size; i++) entries.push_back(&dict.entries[i]);
+    if (style_.sorted) {
+      workspace_.spend(dict.size);
+      std::stable_sort(entries.begin(), entries.end(),
+                       [&](const Entry* a, const Entry* b) { return compare(workspace_, a->key, b->key) == -1; });
+    }
+    rope_.add("{");
+    for (size_t i = 0; i < entries.size(); i++) {
+      if (i) rope_.add(style_.between_items);
+      break_line(level + 1);
+      add_key(entries[i]->key);
+      rope_.add(style_.after_key);
+      add(entries[i]->value, level + 1);
+    }
+    break_line(level);
+    rope_.add("}");
+  }
+
+  void add_key(const Value& key) {
+    if (key.is_text()) return add_string(key.text);
+    Text* const scalar = scalar_text(key);
+    if (!scalar) type_error(std::string("keys must be str, int, float, bool or None, not ") + type_name(key));
+    rope_.add("\"");
+    rope_.add(scalar);
+    rope_.add("\"");
+  }
+
+  void break_line(int level) {
+    if (!style_.indent) return;
+    const auto at = static_cast<size_t>(level);
+    while (indents_.size() <= at)
+      indents_.push_back(repeat(workspace_, style_.indent, static_cast<int64_t>(indents_.size())));
+    workspace_.spend(1 + at / 4);
+    rope_.add("\n");
+    rope_.add(indents_[at]);
+    if ((indented_ += indents_[at]->size) > workspace_.max_text)
+      throw Failure("the template makes a text of more than the limit of " + std::to_string(workspace_.max_text) +
+                    " bytes");
+  }
+
+  void add_string(Text* text) {
+    rope_.add("\"");
+    workspace_.leaves(text, [&](Text* leaf) { rope_.add(escaped(leaf)); });
+    rope_.add("\"");
+  }
+
+  Text* escaped(Text* leaf) {
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(leaf->bytes);
+    const uint8_t mask = style_.ascii ? kAlways | kForAscii : kAlways;
+    const size_t size = leaf->size;
+    size_t at = 0;
+    while (at < size && !(kEscaped[bytes[at]] & mask)) at++;
+    workspace_.spend_bytes(size);
+    if (at == size) return leaf;
+    size_t room = size;
+    for (size_t i = at; i < size; i++) room += kEscaped[bytes[i]] & mask ? 5 : 0;
+    workspace_.spend_bytes(room);
+    char* const memory = workspace_.arena.array<char>(room);
+    char* out = memory;
+    size_t done = 0;
+    while (at < size) {
+      std::memcpy(out, bytes + done, at - done);
+      out += at - done;
+      out = escape(bytes, at, out);
+      done = at;
+      while (at < size && !(kEscaped[bytes[at]] & mask)) at++;
+    }
+    std::memcpy(out, bytes + done, size - done);
+    out += size - done;
+    const int8_t ascii = style_.ascii ? 1 : leaf->ascii;
+    return workspace_.leaf({memory, static_cast<size_t>(out - memory)}, leaf->origin, leaf->offset, ascii, true);
+  }
+
+  // Writes the character at `at`, which is moved behind it.
+  static char* escape(const uint8_t* bytes, size_t& at, char* out) {
+    const uint8_t byte = bytes[at];
+    constexpr std::string_view kShort = "\"\\\n\r\t\b\f", kLetters = "\"\\nrtbf";
+    if (const size_t which = kShort.find(static_cast<char>(byte)); which != kShort.npos) {
+      *out++ = '\\';
+      *out++ = kLetters[which];
+      at++;
+      return out;
+    }
+    uint32_t length;
+    uint32_t c = utf8_decode(bytes + at, length);
+    at += length;
+    if (c > 0xFFFF) {
+      c -= 0x10000;
+      out = unit(0xD800 + (c >> 10), out);
+      c = 0xDC00 + (c & 0x3FF);
+    }
+    return unit(c, out);
+  }
+
+  static char* unit(uint32_t c, char* out) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    *out++ = '\\';
+    *out++ = 'u';
+    for (int shift = 12; shift >= 0; shift -= 4) *out++ = kDigits[c >> shift & 15];
+    return out;
+  }
+
+  Workspace& workspace_;
+  const JsonStyle& style_;
+  Rope rope_;
+  std::vector<Text*> indents_;  // of each level
+  size_t indented_ = 0;         // bytes of indentation
+};
+
+}  // namespace
+
+Text* to_json(Workspace& workspace, const Value& value, const JsonStyle& style) {
+  return Writer(workspace, style).write(value);
+}
+
+}  // namespace tokenweir::templates

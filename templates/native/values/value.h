@@ -1,0 +1,250 @@
+// The values of a template, as Python has them: 16 bytes each, never changed once made, except namespaces.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "text/text.h"
+
+namespace tokenweir::templates {
+
+class Evaluator;
+struct BigInt;
+struct List;
+struct Range;
+struct Dict;
+struct Generator;
+struct MacroValue;
+struct BoundMethod;
+struct LoopState;
+struct Function;
+struct Cycler;
+
+enum class Kind : uint8_t {
+  Missing,  // an unset variable or argument; templates never see it
+  Undefined,
+  None,
+  Bool,
+  Int,
+  BigInt,
+  Float,
+  Text,
+  List,
+  Tuple,
+  Range,
+  Dict,
+  View,
+  Namespace,
+  Generator,
+  Macro,
+  Method,
+  Loop,
+  Function,
+  Cycler,
+  Joiner,
+};
+
+// The reason for an undefined value.
+enum class Absent : uint8_t { Name, Attribute, Element, Hint, Unsafe };
+enum class ViewKind : uint8_t { Keys, Values, Items };
+
+struct Value {
+  Kind kind = Kind::Missing;
+  uint8_t detail = 0;             // Text: Markup; Tuple: a group; View: its ViewKind; Undefined: its Absent
+  Kind owner = Kind::Missing;     // Undefined: what has no such attribute
+  uint32_t origin = kFromEngine;  // of numbers, booleans and None, and of the lists and objects of an input
+  union {
+    int64_t integer = 0;
+    double number;
+    Text* text;
+    const char* hint;
+    const Symbol* symbol;
+    BigInt* big;
+    List* list;
+    Range* range;
+    Dict* dict;
+    Generator* generator;
+    MacroValue* macro;
+    BoundMethod* method;
+    LoopState* loop;
+    const Function* function;
+    Cycler* cycler;
+  };
+
+  static Value of(Kind kind) {
+    Value v;
+    v.kind = kind;
+    return v;
+  }
+  static Value none() { return of(Kind::None); }
+  static Value boolean(bool b) {
+    Value v = of(Kind::Bool);
+    v.integer = b;
+    return v;
+  }
+  static Value of_int(int64_t i) {
+    Value v = of(Kind::Int);
+    v.integer = i;
+    return v;
+  }
+  static Value of_float(double d) {
+    Value v = of(Kind::Float);
+    v.number = d;
+    return v;
+  }
+  static Value of_text(Text* text, bool markup = false) {
+    Value v = of(Kind::Text);
+    v.text = text;
+    v.detail = markup;
+    return v;
+  }
+  static Value of_list(List* list) {
+    Value v = of(Kind::List);
+    v.list = list;
+    return v;
+  }
+  static Value of_tuple(List* list) {
+    Value v = of_list(list);
+    v.kind = Kind::Tuple;
+    return v;
+  }
+  static Value of_dict(Dict* dict) {
+    Value v = of(Kind::Dict);
+    v.dict = dict;
+    return v;
+  }
+  static Value of_generator(Generator* generator) {
+    Value v = of(Kind::Generator);
+    v.generator = generator;
+    return v;
+  }
+  static Value undefined_name(const Symbol* name) {
+    Value v = of(Kind::Undefined);
+    v.detail = static_cast<uint8_t>(Absent::Name);
+    v.symbol = name;
+    return v;
+  }
+  static Value undefined_hint(const char* hint) {
+    Value v = of(Kind::Undefined);
+    v.detail = static_cast<uint8_t>(Absent::Hint);
+    v.hint = hint;
+    return v;
+  }
+  static Value undefined_of(const Value& owner, Absent why) {
+    Value v = of(Kind::Undefined);
+    v.detail = static_cast<uint8_t>(why);
+    v.owner = owner.kind;
+    return v;
+  }
+
+  bool is_missing() const { return kind == Kind::Missing; }
+  bool is_undefined() const { return kind == Kind::Undefined; }
+  bool is_none() const { return kind == Kind::None; }
+  bool is_text() const { return kind == Kind::Text; }
+  bool is_markup() const { return kind == Kind::Text && detail; }
+  bool is_integer() const { return kind == Kind::Int || kind == Kind::Bool; }  // one of 64 bits
+  bool is_number() const { return is_integer() || kind == Kind::Float || kind == Kind::BigInt; }
+  bool is_sequence() const { return kind == Kind::List || kind == Kind::Tuple || kind == Kind::Range; }
+  bool is_group() const { return kind == Kind::Tuple && detail; }
+  double as_float() const { return kind == Kind::Float ? number : static_cast<double>(integer); }
+};
+static_assert(sizeof(Value) == 16);
+
+// The items of a list, tuple or range.
+struct List {
+  Value* items;
+  uint32_t size, capacity;
+
+  static List* make(Workspace& workspace, uint32_t capacity);
+  void add(Workspace& workspace, const Value& value);
+};
+
+struct Range : List {
+  int64_t start, stop, step;
+};
+
+struct Entry {
+  Symbol* symbol;  // null: the key is no text
+  Value key, value;
+};
+
+struct Dict {
+  Entry* entries;
+  uint32_t size, capacity;
+  uint32_t* index;  // hash table of entry numbers plus one, of texts; null in small dicts
+  uint32_t index_size;
+  bool has_other_keys;  // some key is no text
+
+  static Dict* make(Workspace& workspace, uint32_t capacity);
+  Value* find(const Symbol* symbol) const {
+    if (index) return find_indexed(symbol);
+    for (uint32_t i = 0; i < size; i++)
+      if (entries[i].symbol == symbol) return &entries[i].value;
+    return nullptr;
+  }
+  Value* find(Workspace& workspace, const Value& key) const;
+  // Sets a key; the place and the key of an equal one stay.
+  void set(Workspace& workspace, const Value& key, const Value& value);
+  void set(Workspace& workspace, Symbol* symbol, const Value& key, const Value& value);
+  // Adds a key that is not there.
+  void append(Workspace& workspace, const Entry& entry);
+  // Removes the entries whose value is None.
+  void drop_none(Workspace& workspace);
+  // Removes an entry, if there is one.
+  void drop(Workspace& workspace, const Symbol* symbol);
+
+ private:
+  static constexpr uint32_t kSmall = 12;
+  Value* find_indexed(const Symbol* symbol) const;
+  void build_index(Workspace& workspace);
+  void cut_to(Workspace& workspace, uint32_t kept);
+};
+
+// Yields each item once. Subclasses live in the arena.
+struct Generator {
+  virtual bool next(Evaluator& evaluator, Value& item) = 0;
+
+ protected:
+  ~Generator() = default;
+};
+
+struct BoundMethod {
+  Value self;
+  const Method* method;
+};
+
+struct Cycler {  // also a joiner: its separator is the only item
+  List* items;
+  uint32_t at;
+};
+
+// The symbol of a text.
+Symbol* symbol_of(Workspace& workspace, Text* text);
+// Its text, as the template's own.
+Text* shown(Workspace& workspace, Symbol* symbol);
+
+const char* type_name(const Value& value);
+// The message of an undefined value, such as "'x' is undefined".
+std::string undefined_message(const Value& value);
+[[noreturn]] void fail_undefined(const Value& value);
+
+bool truth(const Value& value);
+bool equal(Workspace& workspace, const Value& a, const Value& b);
+bool identical(const Value& a, const Value& b);
+// Below, equal or above; `operation` is for the message. Unordered floats are 2.
+int compare(Workspace& workspace, const Value& a, const Value& b, const char* operation = "<");
+// A number of items or characters; fails for what has none.
+int64_t length(Workspace& workspace, const Value& value);
+
+// Refuses a key that Python cannot hash.
+void check_hashable(Workspace& workspace, const Value& key);
+
+// str() and repr(). The latter adds to a rope.
+Text* to_text(Workspace& workspace, const Value& value);
+void add_repr(Workspace& workspace, const Value& value, Rope& rope);
+// A number's text has the origin of the number.
+Text* number_text(Workspace& workspace, const Value& value);
+std::string float_repr(double number);
+
+}  // namespace tokenweir::templates
