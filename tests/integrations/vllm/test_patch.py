@@ -16,7 +16,7 @@ from tokenweir.integrations import vllm
 from tokenweir.integrations.backend import Original, TokenizerFace
 from tokenweir.integrations.decode_stream import DecodeStream
 
-PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
 
 
 @pytest.fixture

@@ -1,0 +1,101 @@
+"""vLLM's `EngineClient` as an engine: ids in and out within one process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+from uuid import uuid4
+
+from vllm.inputs import tokens_input
+from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
+
+from tokenweir.encode.errors import EngineError
+from tokenweir.stream.engines.protocol import refuse_unsupported
+from tokenweir.stream.engines.vllm import NAMES, REASONS, sampling_fields
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.events.step import EngineStep
+
+CALL_OPTIONS = frozenset({"cache_salt", "priority"})
+"""Keys of `Sampling.extra` that are not vLLM's sampling parameters."""
+
+REFUSED = frozenset({"model", "kv_transfer_params", "ec_transfer_params"})
+"""Keys of `Sampling.extra` that only vLLM's HTTP server has."""
+
+
+class ClientEngine:
+    """Engine over vLLM's engine client.
+
+    Sampling: every field is honoured, as by `VllmEngine`. `extra` may have `cache_salt`, `priority`, and vLLM's further sampling
+    parameters, such as `bad_words`.
+
+    Attributes:
+        context_size: Most ids of prompt and answer together.
+
+    """
+
+    parallel = True
+    runs_ahead = True
+    supports = frozenset({*NAMES, "logprobs", "extra"})
+
+    def __init__(self, client: Any, *, lora_request: Any = None) -> None:
+        """Take the client, and the LoRA adapter that its requests use."""
+        self._client = client
+        self._lora_request = lora_request
+        self.context_size: int | None = getattr(client.model_config, "max_model_len", None)
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
+        """Generate from `prompt_ids`; closing the generator aborts the request.
+
+        Raises:
+            EngineError: A field cannot be honoured, or vLLM ended an answer by an abort or an error.
+
+        """
+        parameters, called = _parameters(sampling)
+        if sampling.max_tokens == 0:
+            return
+        ids = [int(token_id) for token_id in prompt_ids]
+        prompt = tokens_input(ids, cache_salt=called.get("cache_salt"))
+        outputs = self._client.generate(
+            prompt,
+            parameters,
+            f"tokenweir-{uuid4().hex}",
+            lora_request=self._lora_request,
+            priority=called.get("priority", 0),
+        )
+        async with aclosing(outputs):
+            async for output in outputs:
+                for answer in output.outputs:
+                    yield _step(answer)
+
+
+def _parameters(sampling: Sampling) -> tuple[Any, dict[str, Any]]:
+    """Return vLLM's parameters, and the options of the call.
+
+    Raises:
+        EngineError: A field cannot be honoured.
+
+    """
+    refuse_unsupported("vLLM", sampling, ClientEngine.supports)
+    for name in REFUSED & set(sampling.extra):
+        raise EngineError(f"vLLM's engine cannot honour extra[{name!r}]", kind="unsupported", option="extra")
+    fields = sampling_fields(sampling)
+    called = {name: fields.pop(name) for name in CALL_OPTIONS & set(fields)}
+    fields.setdefault("max_tokens", None)  # vLLM's own default is 16; None is the rest of the context
+    if "structured_outputs" in fields:
+        fields["structured_outputs"] = StructuredOutputsParams(**fields["structured_outputs"])
+    if "stop_token_ids" in fields:
+        fields["stop_token_ids"] = list(fields["stop_token_ids"])
+    if sampling.logprobs:
+        fields["logprobs"] = 0
+    return SamplingParams(detokenize=False, output_kind=RequestOutputKind.DELTA, **fields), called
+
+
+def _step(answer: Any) -> EngineStep:
+    reason = None
+    if answer.finish_reason is not None and (reason := REASONS.get(answer.finish_reason)) is None:
+        raise EngineError(f"vLLM ended answer {answer.index} by {answer.finish_reason!r}")
+    ids, logprobs = list(answer.token_ids), None
+    if answer.logprobs is not None:
+        logprobs = [place[token_id].logprob for token_id, place in zip(ids, answer.logprobs, strict=True)]
+    return EngineStep(ids, logprobs, reason, answer.index)

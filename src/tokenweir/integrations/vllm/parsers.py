@@ -1,0 +1,420 @@
+"""vLLM's reasoning and tool parsers over `ChatDecoder`.
+
+`Parser` decodes an answer's ids, from the state in which the prompt's ids leave the thinking. vLLM's `ParserManager` makes one where both
+names, or the only one given, are tokenweir's. Beside a parser of vLLM's own, `Reasoning` and `Tools` do the same by the older
+interfaces, each for its half.
+
+The names are `tokenweir`, which finds the style in the vocabulary, and `tokenweir_` with the name of a style, such as `tokenweir_hermes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+from vllm.entrypoints.generate.base.protocol import (
+    DeltaFunctionCall,
+    DeltaMessage,
+    DeltaToolCall,
+    ExtractedToolCallInformation,
+    FunctionCall,
+    ToolCall,
+)
+from vllm.parser import DelegatingParser, ParserManager
+from vllm.reasoning import ReasoningParser, ReasoningParserManager
+from vllm.tool_parsers import ToolParser, ToolParserManager
+
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.integrations.backend import Backend
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import DecoderOptions
+from tokenweir.stream.decode.parsers.base import Piece
+from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt
+from tokenweir.stream.decode.parsers.schemas import tool_schemas_of
+from tokenweir.stream.events.deltas import Channel, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.templates.styles.reasoning import STYLES, style_of
+from tokenweir.templates.styles.tools import TOOL_STYLES, tool_style_of
+
+NAME = "tokenweir"
+"""The parsers' name, and the beginning of the names with a style."""
+
+_backends: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def tokenizer_of(tokenizer: Any) -> Tokenizer:
+    """Return tokenweir's tokenizer of one of vLLM's, which keeps it for the next call.
+
+    Raises:
+        UnsupportedTokenizerError: It is not a fast tokenizer of transformers, or is not reproduced exactly.
+
+    """
+    if tokenizer not in _backends:
+        _backends[tokenizer] = Backend.of(getattr(tokenizer, "_tokenizer", None))
+    found = getattr(_backends[tokenizer], "tokenizer", None)
+    if not isinstance(found, Tokenizer):
+        raise UnsupportedTokenizerError(f"{type(tokenizer).__name__} has no tokenizer that tokenweir reproduces")
+    return found
+
+
+class Parser(DelegatingParser):  # type: ignore[misc]
+    """Parser of one answer, by its ids."""
+
+    def __init__(self, tokenizer: Any, tools: Any = None, *args: Any, **kwargs: Any) -> None:
+        super().__init__(tokenizer, tools, *args, **kwargs)
+        self._tokenizer = tokenizer_of(tokenizer)
+        self._tools = tools
+        self._prompt_ids: Sequence[int] = ()
+        self._decoder: ChatDecoder | None = None
+
+    def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
+        """Take the prompt, whose end decides where the thinking begins."""
+        super().set_prompt_token_ids(prompt_token_ids)
+        self._prompt_ids = prompt_token_ids
+
+    def parse_delta(
+        self,
+        delta_text: str,
+        delta_token_ids: list[int],
+        request: Any,
+        prompt_token_ids: list[int] | None = None,
+        *,
+        finished: bool,
+    ) -> Any:
+        """Decode the next ids; the text that vLLM made of them is not used."""
+        self._initialize_history_tool_call_cnt(request)
+        if self._decoder is None:
+            if prompt_token_ids is not None:
+                self.set_prompt_token_ids(prompt_token_ids)
+            self._decoder = ChatDecoder(self._tokenizer, prompt_ids=self._prompt_ids, **self._options(request))
+        deltas = self._decoder.feed(delta_token_ids)
+        if finished:
+            deltas += self._decoder.finish()
+        return self._message(deltas, request)
+
+    def parse(
+        self,
+        model_output: str,
+        request: Any,
+        enable_auto_tools: bool = False,
+        model_output_token_ids: Sequence[int] = (),
+    ) -> tuple[str | None, str | None, list[Any] | None]:
+        """Decode a whole answer: by its ids, or by its text where vLLM has no ids."""
+        self._initialize_history_tool_call_cnt(request)
+        options = self._options(request)
+        deltas: list[Delta]
+        if len(model_output_token_ids):
+            decoder = ChatDecoder(self._tokenizer, prompt_ids=self._prompt_ids, **options)
+            deltas = decoder.feed(list(model_output_token_ids)) + decoder.finish()
+        else:
+            deltas = _text_deltas(self._tokenizer, model_output, self._prompt_ids, options)
+        reasoning, content, calls = _joined(deltas)
+        found = [
+            FunctionCall(id=self._make_tool_call_id(name), name=name, arguments=arguments) for name, arguments in calls
+        ]
+        return reasoning if getattr(request, "include_reasoning", True) else None, content, found or None
+
+    def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
+        """Return the number of ids of thinking, tags included."""
+        if self._reasoning_parser is None:
+            return 0
+        return _reasoning_tokens(self._tokenizer, self._prompt_ids, token_ids, type(self._reasoning_parser).style)
+
+    def _options(self, request: Any) -> DecoderOptions:
+        """Return the decoder's options: both styles, and all that makes vLLM cut its own text."""
+        options = _decoder_options(request)
+        thinks, calls = self._reasoning_parser, self._tool_parser
+        options["reasoning"] = None if thinks is None else type(thinks).style
+        takes_calls = calls is not None and self._tools and getattr(request, "tool_choice", "auto") != "none"
+        options["tool_style"] = type(calls).style if takes_calls else None
+        options["tools"] = _plain_tools(self._tools)
+        return options
+
+    def _message(self, deltas: Sequence[Delta], request: Any) -> Any:
+        if not getattr(request, "include_reasoning", True):
+            deltas = [delta for delta in deltas if not isinstance(delta, ReasoningDelta)]
+        return _delta_message(deltas, self._make_tool_call_id)
+
+
+class Reasoning(ReasoningParser):  # type: ignore[misc]
+    """Parser of an answer's thinking, for use beside a tool parser of vLLM's own."""
+
+    engine_based_streaming = True
+    style: ClassVar[str] = "auto"
+
+    def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(tokenizer, *args, **kwargs)
+        self._tokenizer = tokenizer_of(tokenizer)
+        known = None if self.style == "auto" else style_of(self.style)
+        self._style = read_prompt(self._tokenizer, (), known).style
+        self._prompt_ids: Sequence[int] = ()
+        self._decoder: ChatDecoder | None = None
+        self._thought = self._answered = False
+
+    @property
+    def reasoning_start_str(self) -> str | None:
+        """The text that begins the thinking."""
+        return None if self._style is None else self._style.openers[0]
+
+    @property
+    def reasoning_end_str(self) -> str | None:
+        """The text that ends the thinking."""
+        return None if self._style is None else self._style.closers[0]
+
+    def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
+        """Take the prompt, whose end decides where the thinking begins."""
+        self._prompt_ids = prompt_token_ids
+
+    def adjust_initial_state_from_prompt(self, prompt_token_ids: Sequence[int]) -> None:
+        """Take the prompt of a stream."""
+        self._prompt_ids = prompt_token_ids
+
+    def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
+        """Whether the thinking of the last turn has ended: its last tag is a closer."""
+        if self._style is None:
+            return True
+        if read_prompt(self._tokenizer, list(input_ids), self._style).inside:
+            return False
+        return self._closed(input_ids)
+
+    def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
+        """Whether the thinking has ended in the newest ids."""
+        if self._style is None:
+            return True
+        tags = self._style.openers + self._style.closers
+        reach = len(list(delta_ids)) + max(len(tag.encode()) for tag in tags)  # no token is shorter than a byte
+        return self._closed(input_ids[-reach:])
+
+    def _closed(self, ids: Sequence[int]) -> bool:
+        style = self._style
+        assert style is not None
+        text = self._tokenizer.decode(list(ids), skip_special_tokens=False)
+        last = max(text.rfind(tag) for tag in style.closers)
+        return last >= 0 and last > max(text.rfind(tag) for tag in style.openers)
+
+    def extract_content_ids(self, input_ids: list[int]) -> list[int]:
+        """Return the ids after the thinking."""
+        decoder = self._begin()
+        for place, token_id in enumerate(input_ids):
+            before = decoder.channel
+            decoder.feed([token_id])
+            if before is Channel.REASONING and decoder.channel is not Channel.REASONING:
+                return list(input_ids[place + 1 :])
+        return []
+
+    def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
+        """Split a whole text into thinking and answer."""
+        options = DecoderOptions(reasoning=self.style)
+        reasoning, content, _ = _joined(_text_deltas(self._tokenizer, model_output, self._prompt_ids, options))
+        return reasoning, content
+
+    def extract_reasoning_streaming(
+        self,
+        previous_text: str,
+        current_text: str,
+        delta_text: str,
+        previous_token_ids: Sequence[int],
+        current_token_ids: Sequence[int],
+        delta_token_ids: Sequence[int],
+    ) -> Any:
+        """Decode the next ids."""
+        if self._decoder is None:
+            self._decoder = self._begin()
+        deltas = self._decoder.feed(list(delta_token_ids))
+        self._thought |= any(isinstance(delta, ReasoningDelta) for delta in deltas)
+        self._answered |= any(isinstance(delta, TextDelta) for delta in deltas)
+        return _delta_message(deltas)
+
+    def has_engine_confirmed_reasoning_end(self) -> bool:
+        """Whether the stream has come to the answer."""
+        channel = Channel.REASONING if self._decoder is None else self._decoder.channel
+        return self._answered or (self._thought and channel is not Channel.REASONING)
+
+    def finish_streaming(self) -> Any:
+        """Return what the stream still holds."""
+        return None if self._decoder is None else _delta_message(self._decoder.finish())
+
+    def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
+        """Return the number of ids of thinking, tags included."""
+        return _reasoning_tokens(self._tokenizer, self._prompt_ids, token_ids, self.style)
+
+    def adjust_request(self, request: Any) -> Any:
+        """Let vLLM keep special tokens in its text, for a tool parser that reads it."""
+        if hasattr(request, "skip_special_tokens"):
+            request.skip_special_tokens = False
+        return request
+
+    def _begin(self) -> ChatDecoder:
+        return ChatDecoder(self._tokenizer, prompt_ids=self._prompt_ids, reasoning=self.style, ignore_eos=True)
+
+
+class Tools(ToolParser):  # type: ignore[misc]
+    """Parser of an answer's tool calls, for use beside a reasoning parser of vLLM's own.
+
+    A required or named call is parsed as the model writes calls; nothing makes the model write one.
+    """
+
+    engine_based_streaming = True
+    supports_required_and_named = False
+    style: ClassVar[str] = "auto"
+
+    def __init__(self, tokenizer: Any, tools: Any = None) -> None:
+        super().__init__(tokenizer, tools)
+        self._tokenizer = tokenizer_of(tokenizer)
+        self._plain = _plain_tools(tools)
+        self._decoder: ChatDecoder | None = None
+
+    def adjust_request(self, request: Any) -> Any:
+        """Let vLLM keep special tokens in its text, which `extract_tool_calls` reads."""
+        if request.tools and request.tool_choice != "none":
+            request.skip_special_tokens = False
+        return request
+
+    def extract_tool_calls(self, model_output: str, request: Any) -> Any:
+        """Find the calls of a whole text."""
+        options = DecoderOptions(reasoning=None, tool_style=self.style, tools=self._plain)
+        _, content, calls = _joined(_text_deltas(self._tokenizer, model_output, (), options))
+        found = [ToolCall(function=FunctionCall(name=name, arguments=arguments)) for name, arguments in calls]
+        return ExtractedToolCallInformation(tools_called=bool(found), tool_calls=found, content=content)
+
+    def extract_tool_calls_streaming(
+        self,
+        previous_text: str,
+        current_text: str,
+        delta_text: str,
+        previous_token_ids: Sequence[int],
+        current_token_ids: Sequence[int],
+        delta_token_ids: Sequence[int],
+        request: Any,
+    ) -> Any:
+        """Decode the next ids."""
+        if self._decoder is None:
+            options = _decoder_options(request)
+            options |= {"reasoning": None, "tool_style": self.style, "tools": self._plain}
+            self._decoder = ChatDecoder(self._tokenizer, **options)
+        return _delta_message(self._decoder.feed(list(delta_token_ids)))
+
+    def finish_streaming(self) -> Any:
+        """Return what the stream still holds."""
+        return None if self._decoder is None else _delta_message(self._decoder.finish())
+
+
+def register_all() -> None:
+    """Register the parsers in vLLM's managers, and let `ParserManager` join them into `Parser`."""
+    for name, style in _names(TOOL_STYLES):
+        ToolParserManager.register_module(name, module=type(Tools.__name__, (Tools,), {"style": style}))
+    for name, style in _names(STYLES):
+        ReasoningParserManager.register_module(name, module=type(Reasoning.__name__, (Reasoning,), {"style": style}))
+    original = ParserManager.get_parser
+    if getattr(original, "joins_tokenweir", False):
+        return
+
+    def get_parser(*args: Any, **kwargs: Any) -> Any:
+        found = original(*args, **kwargs)
+        halves = [] if found is None else [found.reasoning_parser_cls, found.tool_parser_cls]
+        given = [half for half in halves if half is not None]
+        if not given or not all(issubclass(half, Reasoning | Tools) for half in given):
+            return found
+        named = ("reasoning_parser_cls", "tool_parser_cls", "tool_strict_level")
+        return type(Parser.__name__, (Parser,), {name: getattr(found, name, None) for name in named})
+
+    get_parser.joins_tokenweir = True  # type: ignore[attr-defined]
+    ParserManager.get_parser = staticmethod(get_parser)
+
+
+def _names(styles: Iterable[str]) -> list[tuple[str, str]]:
+    return [(NAME, "auto"), *((f"{NAME}_{style.replace('-', '_')}", style) for style in styles)]
+
+
+def _decoder_options(request: Any) -> DecoderOptions:
+    """Return a decoder's options from a request: vLLM cuts the same stops out of its text, which is not used."""
+    stop = getattr(request, "stop", None) or []
+    return DecoderOptions(
+        stop=[stop] if isinstance(stop, str) else list(stop),
+        stop_scope="all",
+        stop_token_ids=getattr(request, "stop_token_ids", None) or [],
+        include_stop=bool(getattr(request, "include_stop_str_in_output", False)),
+        min_tokens=getattr(request, "min_tokens", None) or 0,
+        ignore_eos=True,  # vLLM ends the answer
+    )
+
+
+def _plain_tools(tools: Any) -> list[dict[str, Any]]:
+    """Return the functions among a request's tools as plain objects."""
+    found = [tool if isinstance(tool, dict) else tool.model_dump() for tool in tools or ()]
+    return [tool for tool in found if isinstance(tool.get("function", tool).get("name"), str)]
+
+
+def _delta_message(deltas: Iterable[Delta], make_id: Callable[[str], str | None] = lambda name: None) -> Any:
+    """Return vLLM's message of deltas; None if there is nothing to send."""
+    texts: dict[str, str] = {}
+    calls: dict[int, Any] = {}
+    for delta in deltas:
+        match delta:
+            case TextDelta(text):
+                texts["content"] = texts.get("content", "") + text
+            case ReasoningDelta(text):
+                texts["reasoning"] = texts.get("reasoning", "") + text
+            case ToolCallDelta(name, arguments, call=call) if name:
+                function = DeltaFunctionCall(name=name, arguments=arguments)
+                new_id = make_id(name) or ToolCall(function=FunctionCall(name=name, arguments="")).id
+                calls[call] = DeltaToolCall(index=call, id=new_id, type="function", function=function)
+            case ToolCallDelta(_, arguments, call=call) if arguments:
+                if call not in calls:
+                    calls[call] = DeltaToolCall(index=call, function=DeltaFunctionCall(arguments=""))
+                calls[call].function.arguments += arguments
+            case ToolCallDelta() | Finish():
+                pass
+    if not texts and not calls:
+        return None
+    return DeltaMessage(tool_calls=list(calls.values()), **texts)
+
+
+def _joined(deltas: Iterable[Delta]) -> tuple[str | None, str | None, list[tuple[str, str]]]:
+    """Return the thinking, the answer, and the name and arguments of each call."""
+    reasoning = content = ""
+    calls: dict[int, tuple[str, str]] = {}
+    for delta in deltas:
+        match delta:
+            case TextDelta(text):
+                content += text
+            case ReasoningDelta(text):
+                reasoning += text
+            case ToolCallDelta(name, arguments, call=call):
+                known = calls.get(call, ("", ""))
+                calls[call] = known[0] + name, known[1] + arguments
+            case Finish():
+                pass
+    return reasoning or None, content or None, list(calls.values())
+
+
+def _text_deltas(tok: Tokenizer, text: str, prompt_ids: Sequence[int], options: DecoderOptions) -> list[Delta]:
+    """Parse a whole text without ids, by the same splitters; stop strings are vLLM's own here."""
+    reasoning, calls = options.get("reasoning"), options.get("tool_style")
+    splitter, _ = find_splitter(
+        tok,
+        list(prompt_ids),
+        style_of(reasoning) if reasoning not in (None, "auto") else reasoning,  # type: ignore[arg-type]
+        tool_style_of(calls) if calls not in (None, "auto") else calls,  # type: ignore[arg-type]
+        tool_schemas_of(options.get("tools")),
+    )
+    if splitter is None:
+        return [TextDelta(text)] if text else []
+    return [_delta_of(piece) for piece in [*splitter.feed(text), *splitter.finish()] if piece.channel is not None]
+
+
+def _delta_of(piece: Piece) -> Delta:
+    match piece.channel:
+        case Channel.REASONING:
+            return ReasoningDelta(piece.text)
+        case Channel.TOOL_CALL:
+            return ToolCallDelta(piece.name, piece.text, call=piece.call)
+        case _:
+            return TextDelta(piece.text)
+
+
+def _reasoning_tokens(tok: Tokenizer, prompt_ids: Sequence[int], ids: Sequence[int], style: str) -> int:
+    decoder = ChatDecoder(tok, prompt_ids=prompt_ids, reasoning=style, ignore_eos=True)
+    deltas = decoder.feed(list(ids)) + decoder.finish()
+    return next(delta.usage.reasoning_tokens for delta in deltas if isinstance(delta, Finish))

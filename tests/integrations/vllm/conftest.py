@@ -1,0 +1,24 @@
+"""vLLM where it is installed; stand-ins elsewhere."""
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def vllm_modules(monkeypatch):
+    """vLLM's own modules, or stand-ins; the plug-ins' modules are imported anew."""
+    if find_spec("vllm") is None:
+        import vllm_stand_ins
+
+        vllm_stand_ins.install(monkeypatch.setitem)
+    for name in ("parsers", "engine", "server"):
+        monkeypatch.delitem(sys.modules, f"tokenweir.integrations.vllm.{name}", raising=False)
+    yield import_module
+    for name in ("parsers", "engine", "server"):
+        sys.modules.pop(f"tokenweir.integrations.vllm.{name}", None)
