@@ -4,6 +4,9 @@
     backend.py         an object with the interface of `tokenizers.Tokenizer`, and encoding.py that of its `Encoding`
     decode_stream.py   the same for `tokenizers.decoders.DecodeStream`
     chat_templates.py  templates for `apply_chat_template`
+    vllm/              plug-ins for vLLM: the patch, parsers, and the server's paths over its engine
+    sglang.py          a plug-in for SGLang: the patch, and its detokenizer
+    grammars.py        tokenizers for libraries of grammars
     counts.py          which calls ran where
 
 What cannot be done exactly goes to the original library and is counted; `report()` shows it.
