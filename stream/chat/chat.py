@@ -13,23 +13,23 @@ from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags, check_options
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.answer_record import AnswerRecord, Keep
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
 from tokenweir.stream.chat.multiplex import decode_answers, multiplex
-from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, own_template, plan_answer
+from tokenweir.stream.chat.plan import AnswerRequest, own_template, plan_answer
+from tokenweir.stream.chat.plan_encoding import encode_plan
 from tokenweir.stream.chat.stages import close, drive, engine_error
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
-from tokenweir.stream.decode.transforms import DecodeChat, PassOn, StageRunner
+from tokenweir.stream.decode.transforms import DecodeChat, PassOn, StageRunner, Transform
 from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Delta, FinishReason
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.prompts.prompt_cache import PromptCache
-from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
-from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.prompts.prompt_cache import History, PromptCache, check_history
+from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
-from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.tool_choice import ToolChoice
 
 
@@ -43,6 +43,7 @@ async def chat(
     encoder: Encoder | None = None,
     prompts: PromptCache | None = None,
     tenant: str = "",
+    history: History = "canonical",
     sampling: Sampling | None = None,
     tools: Sequence[Mapping[str, Any]] | None = None,
     tool_choice: ToolChoice | None = None,
@@ -70,8 +71,10 @@ async def chat(
         tokenizer: The tokenizer of the engine's model.
         template: The model's chat template; None means the one that came with the tokenizer.
         encoder: What encodes the prompt in the tokenizer's place, such as a `PromptBatcher` that many chats share.
-        prompts: Earlier prompts, from which this one is encoded where they agree. An `encoder` has no use for it.
+        prompts: Earlier prompts, from which this one is encoded where they agree; it keeps the ids of the answer as well. An
+            `encoder` has no use for it.
         tenant: Whose prompts are taken over; see `PromptCache`.
+        history: Whether the prompt keeps the ids of earlier answers; see `History`.
         sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) is given to the engine and enforced here as well.
         tools: The functions that the model may call, as JSON schemas for the template.
@@ -100,6 +103,7 @@ async def chat(
     _check(engine, tokenizer, template, sampling, parallel_tool_calls, template_kwargs, options)
     if not isinstance(prompts, PromptCache | None):
         raise TypeError(f"prompts is a {type(prompts).__name__}, not a PromptCache")
+    check_history(history)
     request = AnswerRequest(
         messages=messages,
         sampling=sampling,
@@ -111,11 +115,12 @@ async def chat(
     )
     template = template or own_template(tokenizer)
     plan = plan_answer(request, template, engine=engine, history_thinking=history_thinking)
-    prompt_ids = await encode_plan(plan, tokenizer, encoder, prompts, tenant)
+    prompt_ids, cached = await encode_plan(plan, tokenizer, encoder, prompts, tenant, history)
     plan.check_prompt(tokenizer, prompt_ids)
     sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))
+    keep = None if prompts is None or cached is None else partial(prompts.answered, cached)
     async with answer(
-        prompt_ids, plan.decoder_options, engine=engine, tokenizer=tokenizer, sampling=sampling
+        prompt_ids, plan.decoder_options, engine=engine, tokenizer=tokenizer, sampling=sampling, keep=keep
     ) as deltas:
         yield deltas
 
@@ -165,49 +170,6 @@ _OF_SAMPLING = {name: f"write sampling=Sampling({name}=...)" for name in Samplin
 """Options of another place, and what to write for them."""
 
 
-async def encode_plan(
-    plan: AnswerPlan,
-    tokenizer: Tokenizer,
-    encoder: Encoder | None = None,
-    prompts: PromptCache | None = None,
-    tenant: str = "",
-) -> Sequence[int]:
-    """Render the messages of a plan and encode them.
-
-    Long prompts go to a thread: rendering a megabyte takes long enough to hold up all other streams. A short prompt takes less
-    time than a thread does, which gets its turn after milliseconds on a busy event loop.
-
-    Args:
-        plan: The plan, of messages.
-        tokenizer: The tokenizer of the engine's model.
-        encoder: Encodes in the tokenizer's place, as for `chat()`.
-        prompts: Earlier prompts, as for `chat()`.
-        tenant: As for `chat()`.
-
-    Raises:
-        TemplateError: As `AnswerPlan.render`.
-        TextError: A message has a lone surrogate.
-
-    """
-    short = plan.is_short
-    own = encoder if isinstance(encoder, Tokenizer) else tokenizer
-    prompt = plan.render(own) if short else await run_in_thread(partial(plan.render, own))
-    if encoder is None or isinstance(encoder, Tokenizer):
-        encode = (
-            partial(prompt.encode, own) if prompts is None else partial(_resume, prompts, prompt, plan, own, tenant)
-        )
-        return encode() if short else await run_in_thread(encode)
-    ids: list[int] = (await encode_all([prompt], encoder))[0].tolist()
-    return ids
-
-
-def _resume(prompts: PromptCache, prompt: Prompt, plan: AnswerPlan, tokenizer: Tokenizer, tenant: str) -> list[int]:
-    before = plan.template.source, plan.tools, plan.template_kwargs
-    found = prompts.encode(prompt, plan.messages, tokenizer=tokenizer, before=before, tenant=tenant)
-    ids: list[int] = found.ids.tolist()
-    return ids
-
-
 @asynccontextmanager
 async def answer(
     prompt_ids: Sequence[int],
@@ -216,6 +178,7 @@ async def answer(
     engine: Engine,
     tokenizer: Tokenizer,
     sampling: Sampling,
+    keep: Keep | None = None,
 ) -> AsyncIterator[Deltas]:
     """Run an engine on a prompt's ids and decode its answer: the second half of `chat()`, with its errors.
 
@@ -225,9 +188,10 @@ async def answer(
         engine: As for `chat()`.
         tokenizer: As for `chat()`.
         sampling: As `AnswerPlan.fit` returns it.
+        keep: Keeps each answer that was delivered as a whole.
 
     """
-    decoders = [
+    decoding = [
         DecodeChat(
             ChatDecoder(
                 tokenizer,
@@ -237,6 +201,9 @@ async def answer(
         )
         for index in range(sampling.n)
     ]
+    decoders: Sequence[Transform[Delta]] = decoding
+    if keep is not None:
+        decoders = [AnswerRecord(decoder, keep) for decoder in decoding]
     if sampling.n == 1:
         source = _generate(engine, prompt_ids, sampling)
         async with aclosing(Deltas(source, StageRunner(decoders[0], engine_error), [source], prompt_ids)) as deltas:

@@ -16,7 +16,7 @@ from tokenweir.encode.errors import DeliveryError, EngineError
 from tokenweir.stream.chat.broadcast import Broadcast, Subscription
 from tokenweir.stream.chat.stages import Owned, Stage, close, drive, engine_error
 from tokenweir.stream.chat.task_scope import Tasks, background_tasks
-from tokenweir.stream.decode.transforms import DecodeChat
+from tokenweir.stream.decode.transforms import Transform
 from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.events.step import EngineStep
 
@@ -91,7 +91,7 @@ def first_of(failures: Mapping[int, Exception]) -> Exception | None:
     return first
 
 
-def decode_answers(source: Any, answers: Sequence[DecodeChat]) -> AsyncGenerator[Delta, None]:
+def decode_answers(source: Any, answers: Sequence[Transform[Delta]]) -> AsyncGenerator[Delta, None]:
     """Decode several answers of one engine.
 
     Args:
@@ -117,7 +117,7 @@ async def _decode_answers(deltas: Owned, part: _DecodeAnswers) -> AsyncGenerator
 class _DecodeAnswers:
     """A transform that gives each step to the decoder of its answer."""
 
-    def __init__(self, answers: Sequence[DecodeChat]) -> None:
+    def __init__(self, answers: Sequence[Transform[Delta]]) -> None:
         self.failures: dict[int, Exception] = {}
         self._answers = answers
 

@@ -229,6 +229,11 @@ class ChatDecoder:
         return self._splitter.channel if self._splitter else ANSWER
 
     @property
+    def consumed(self) -> int:
+        """The number of ids that were consumed."""
+        return self._answer.count
+
+    @property
     def thinking_spent(self) -> bool:
         """Whether the thinking budget is used up."""
         return self._limits.spent

@@ -195,6 +195,11 @@ class DecodeChat:
         self._decoder = decoder
         self._reason: str | None = None
 
+    @property
+    def consumed(self) -> int:
+        """The number of ids that were consumed."""
+        return self._decoder.consumed
+
     def feed(self, item: Any) -> Sequence[Delta]:
         try:
             deltas = self._decoder.feed(item) if not isinstance(item, EngineStep) else self._feed_step(item)

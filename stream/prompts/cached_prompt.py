@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,23 @@ class Difference(NamedTuple):
     reason: str
 
 
+class PromptSource(NamedTuple):
+    """Where a cache has a prompt from.
+
+    Attributes:
+        tenant: The tenant.
+        digests: The digests of the conversation's beginnings.
+        messages: The number of messages.
+        continued: What the cache holds of the last answer that is one of the messages; None without one.
+
+    """
+
+    tenant: str
+    digests: tuple[int, ...]
+    messages: int
+    continued: Any = None
+
+
 class CachedPrompt:
     """A prompt whose ids come from a `PromptCache`. They are those of `Prompt.encode`.
 
@@ -58,7 +75,7 @@ class CachedPrompt:
         *,
         is_same: bool,
         kept: KeptIds | None,
-        source: tuple[str, tuple[int, ...], int],
+        source: PromptSource,
     ) -> None:
         """Take what a cache has found.
 
@@ -69,7 +86,7 @@ class CachedPrompt:
             earlier_bytes: Bytes of the earlier prompt's text; None without one.
             is_same: The earlier prompt is the same one.
             kept: The ids, if they keep those of answers.
-            source: Tenant, digests and number of the messages.
+            source: Where the cache has it from.
 
         """
         self.prompt = prompt

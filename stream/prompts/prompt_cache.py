@@ -18,10 +18,10 @@ from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.options import check_integers, check_texts
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.cached_prompt import CachedPrompt
+from tokenweir.stream.prompts.cached_prompt import CachedPrompt, PromptSource
 from tokenweir.stream.prompts.ledger import Entry, Ledger
-from tokenweir.stream.prompts.message_digests import chain, digest
-from tokenweir.stream.prompts.sampled_turns import KeptIds, SampledTurn, keep_turn, sampled_turn
+from tokenweir.stream.prompts.message_digests import chain, delivered, digest
+from tokenweir.stream.prompts.sampled_turns import KeptIds, SampledTurn, identity, keep_turn, sampled_turn
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
@@ -123,7 +123,7 @@ class PromptCache:
         self._max_age = max_age
         self._clock = clock
         self._lock = Lock()
-        self._shelves: dict[tuple[str, Tokenizer, bool], _Shelf] = {}
+        self._shelves: dict[_ShelfKey, _Shelf] = {}
         self._by_use: OrderedDict[_Kept, None] = OrderedDict()  # the longest unused first
 
     def __len__(self) -> int:
@@ -207,15 +207,17 @@ class PromptCache:
         check_history(history)
         check_texts(tenant=tenant)
         start = digest(before)
-        own = _read(messages).text_digests
+        read = _read(messages)
+        own = read.text_digests
         digests = chain(start, own)
         with self._lock:
             expired = self._expired()
             shelf = self._shelves.get((tenant, tokenizer, False))
             earlier = None if shelf is None else shelf.find(digests, own)
-            answers = None if history == "canonical" else self._shelves.get((tenant, tokenizer, True))
-            answer = None if answers is None else answers.find(digests, own)
         self._leave(expired)
+        answer, is_continued = (None, False)
+        if history != "canonical":
+            answer, is_continued = self._find_answer((tenant, tokenizer, True), digests, own, read)
         encoder, guarded = core_of(tokenizer).encoder, prompt.guarded_for(tokenizer)
         last = None if earlier is None else earlier.tape
         text = prompt.encoded_text
@@ -232,7 +234,7 @@ class PromptCache:
         self._keep(_Kept(tenant, tokenizer, digests, own[-1] if own else start, tape), earlier)
         kept = None
         if answer is not None and answer.turn is not None:
-            kept = keep_turn(answer.turn, messages, prompt, tape, tokenizer, as_sampled=history == "sampled")
+            kept = keep_turn(answer.turn, read, prompt, tape, tokenizer, as_sampled=history == "sampled")
             self._count(kept)
         return CachedPrompt(
             prompt,
@@ -241,8 +243,28 @@ class PromptCache:
             None if last is None else last.size,
             is_same=tape is last,
             kept=kept,
-            source=(tenant, digests, len(messages)),
+            source=PromptSource(tenant, digests, len(read), answer if is_continued else None),
         )
+
+    def _find_answer(
+        self, shelf: _ShelfKey, digests: tuple[int, ...], own: Sequence[int], messages: Messages
+    ) -> tuple[_Kept | None, bool]:
+        """Find the last answer that a conversation has a message of, and whether the message is the delivered one.
+
+        Answers that begin like the conversation are found too; how much of them can be kept is decided by their bytes.
+        """
+        with self._lock:
+            answers = self._shelves.get(shelf)
+            known = [] if answers is None else answers.answered(digests[:-1])
+        for number in known:
+            message = messages[number]
+            if message.get("role") == "assistant":
+                place = delivered(digests[number], identity(message))
+                with self._lock:
+                    if answers is not None and (found := answers.at(place)) is not None:
+                        return found, True
+        with self._lock:
+            return (None if answers is None else answers.find(digests, own)), False
 
     def answered(
         self,
@@ -271,9 +293,12 @@ class PromptCache:
         """
         if not isinstance(prompt, CachedPrompt):
             raise TypeError(f"prompt is a {type(prompt).__name__}, not a CachedPrompt")
-        tenant, digests, number = prompt.source
-        turn = sampled_turn(prompt, ids, message, number, () if inferred is None else inferred)
-        self._keep(_Kept(tenant, prompt.tokenizer, digests, 0, prompt.tape, turn), None)
+        source = prompt.source
+        turn = sampled_turn(prompt, ids, message, source.messages, () if inferred is None else inferred)
+        digests = (*source.digests, delivered(source.digests[-1], turn.identities[-1]))
+        if (before := source.continued) is not None:
+            self._drop(before)  # its ids are part of this turn
+        self._keep(_Kept(source.tenant, prompt.tokenizer, digests, 0, prompt.tape, turn), None)
 
     def _count(self, kept: KeptIds | None) -> None:
         """Count what was kept of an earlier answer."""
@@ -360,6 +385,10 @@ class PromptCache:
         return entries
 
 
+_ShelfKey = tuple[str, Tokenizer, bool]
+"""Tenant, tokenizer, and whether the shelf is that of answers."""
+
+
 def _read(messages: Sequence[Mapping[str, Any]] | Messages) -> Messages:
     return messages if isinstance(messages, Messages) else Messages(messages)
 
@@ -400,15 +429,25 @@ class _Kept:
 class _Shelf:
     """The prompts of one tenant and tokenizer, by digests."""
 
-    __slots__ = ("_by_chain", "_by_last")
+    __slots__ = ("_by_chain", "_by_last", "_prompts")
 
     def __init__(self) -> None:
+        self._prompts: Counter[int] = Counter()  # of the answers, the conversations before them
         self._by_chain: dict[int, _Kept] = {}  # of each beginning of a conversation the newest that begins so
         self._by_last: dict[int, _Kept] = {}  # by the last message alone
 
     @property
     def empty(self) -> bool:
         return not self._by_chain
+
+    def answered(self, digests: Sequence[int]) -> list[int]:
+        """Return the places of the beginnings of a conversation to which an answer is kept, the last one first."""
+        return [place for place in reversed(range(len(digests))) if digests[place] in self._prompts]
+
+    def at(self, one: int) -> _Kept | None:
+        """Return what is kept of the conversation that ends by a digest."""
+        found = self._by_chain.get(one)
+        return found if found is not None and found.digests[-1] == one else None
 
     def find(self, digests: Sequence[int], messages: Sequence[int]) -> _Kept | None:
         """Find a prompt that is likely to have much in common with a conversation, by the digests of its beginnings and messages."""
@@ -428,6 +467,8 @@ class _Shelf:
     def add(self, new: _Kept) -> None:
         self._by_chain.update(dict.fromkeys(new.digests, new))
         self._by_last[new.last] = new
+        if new.turn is not None:
+            self._prompts[new.digests[-2]] += 1
 
     def remove(self, kept: _Kept) -> None:
         for one in kept.digests:
@@ -435,3 +476,8 @@ class _Shelf:
                 del self._by_chain[one]
         if self._by_last.get(kept.last) is kept:
             del self._by_last[kept.last]
+        if kept.turn is not None:
+            place = kept.digests[-2]
+            self._prompts[place] -= 1
+            if not self._prompts[place]:
+                del self._prompts[place]

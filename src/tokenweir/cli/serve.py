@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from tokenweir.stream.prompts.prompt_cache import History
     from tokenweir.stream.serve.entry.options import ReasoningEvents
     from tokenweir.stream.serve.limits.limits import Limits
     from tokenweir.templates.chat_template import HistoryThinking
@@ -114,6 +115,14 @@ class _Serve(click.Command):
     help="Keep the prompts of the last ten minutes in memory, so that the next turn of a conversation is cheap.",
     show_default=True,
 )
+@click.option(
+    "--history",
+    type=click.Choice(["canonical", "exact", "sampled"]),
+    default="canonical",
+    show_default=True,
+    help="The ids of earlier answers in a prompt: those of the text, or those that were sampled, while they are cached: as far as "
+    "the text is the same, or the last answer as a whole.",
+)
 @click.option("--access-log", is_flag=True, help="Write a line of JSON a request to standard error, without content.")
 @click.option(
     "--workers",
@@ -141,6 +150,7 @@ def serve(
     history_thinking: HistoryThinking,
     keep_billing_header: bool,
     prompt_cache: bool,
+    history: History,
     access_log: bool,
     workers: int,
 ) -> None:
@@ -207,6 +217,7 @@ def serve(
                 history_thinking=history_thinking,
                 keep_billing_header=keep_billing_header,
                 prompt_cache=prompt_cache,
+                history=history,
                 place=None if given is None else given.place,
             ) as server,
         ):

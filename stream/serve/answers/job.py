@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.cancellable import Deltas
-from tokenweir.stream.chat.chat import answer, encode_plan
+from tokenweir.stream.chat.chat import answer
 from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, plan_answer
+from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.prompt_cache import History, PromptCache
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.render_cost import render_cost
@@ -51,7 +52,7 @@ class Job(AnswerRequest, frozen=True, kw_only=True):
         alignment: Whether deltas have an `Alignment`.
         names: The request's names of fields of `Sampling`, where they differ.
         generate: False makes the prompt only and skips the engine.
-        caches: Whether its prompt may be kept, and be encoded from kept ones.
+        caches: Whether its prompt and the ids of its answer may be kept, and its prompt be encoded from kept ones.
         tenant: The client whose prompts are taken over.
 
     """
@@ -151,6 +152,7 @@ class Engines:
         history_thinking: Meaning of thinking tags in an assistant's content, as for `chat()`.
         encoder: Encoder of prompts in place of the tokenizer.
         prompts: Cache of prompts, or None.
+        history: Whether prompts keep the ids of earlier answers.
         limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes` and `queue_timeout`.
         keep_billing_header: Show Claude Code's billing header to the model.
 
@@ -167,6 +169,7 @@ class Engines:
         limits: Limits,
         keep_billing_header: bool = False,
         prompts: PromptCache | None = None,
+        history: History = "canonical",
     ) -> None:
         self.tokenizer = tokenizer
         self.template = template
@@ -174,6 +177,7 @@ class Engines:
         self._engines = engines
         self._encoder = encoder
         self._prompts = prompts
+        self._history = history
         self._limits = limits
         self._keep_billing_header = keep_billing_header
         self._queue = FairQueue(
@@ -193,7 +197,7 @@ class Engines:
             except EngineError as error:
                 field = job.names.get(error.option or "", error.option)
                 raise RequestError(str(error), code="unsupported_parameter", param=field) from error
-        prompt_ids = await self.prompt_ids(plan, tenant=job.tenant if job.caches else None)
+        prompt_ids, cached = await self._encoded(plan, job.tenant if job.caches else None)
         if not prompt_ids:
             raise RequestError("the prompt has no tokens", code="invalid_prompt")
         sampling = self.fit(job, plan, len(prompt_ids))
@@ -202,8 +206,13 @@ class Engines:
         meter.start(len(prompt_ids))
         options = plan.decoder_options | {"alignment": job.alignment}
         engine = engine if job.generate else _Silent()
-        del job, plan  # frees the messages, which may be large
-        async with answer(prompt_ids, options, engine=engine, tokenizer=self.tokenizer, sampling=sampling) as deltas:
+        keep = None
+        if self._history != "canonical" and self._prompts is not None and cached is not None and job.generate:
+            keep = partial(self._prompts.answered, cached)
+        del job, plan, cached  # frees the messages, which may be large
+        async with answer(
+            prompt_ids, options, engine=engine, tokenizer=self.tokenizer, sampling=sampling, keep=keep
+        ) as deltas:
             yield deltas
 
     def history(self, asked: MessageFields) -> MessageHistory:
@@ -249,40 +258,41 @@ class Engines:
                 raise RequestError(f"{name}: token id {bad} is outside the vocabulary (0 to {size - 1})", param=name)
         return sampling
 
-    async def prompt_ids(
-        self, plan: AnswerPlan, *, add_special_tokens: bool = True, tenant: str | None = None
-    ) -> list[int]:
-        """Render and encode a plan's prompt, when its turn has come; see `FairQueue`.
+    async def prompt_ids(self, plan: AnswerPlan, *, add_special_tokens: bool = True) -> list[int]:
+        """Render and encode a plan's prompt without the cache, when its turn has come; see `FairQueue`.
 
         Args:
             plan: The plan.
             add_special_tokens: As for `Tokenizer.encode`, for a prompt that is a text.
-            tenant: The client whose cached prompts are taken over; None uses no cache.
 
         Raises:
             RequestError: Too many wait already, it waited for too long, or the prompt opens thinking where the answer
                 is held to calls.
 
         """
+        return (await self._encoded(plan, None, add_special_tokens=add_special_tokens)).ids
+
+    async def _encoded(self, plan: AnswerPlan, tenant: str | None, *, add_special_tokens: bool = True) -> EncodedPlan:
+        """Encode a plan's prompt for `tenant`, whose cached prompts are taken over; None uses no cache."""
         if isinstance(plan.prompt, list):
             size = self.tokenizer.vocab_size
             if (bad := max(plan.prompt, default=0)) >= size:
                 raise RequestError(
                     f"prompt: token id {bad} is outside the vocabulary (0 to {size - 1})", param="prompt"
                 )
-            return plan.prompt
+            return EncodedPlan(plan.prompt)
         if isinstance(plan.prompt, str):
             encode = partial(self.tokenizer.encode, plan.prompt, add_special_tokens=add_special_tokens)
             async with self._queue.place(len(plan.prompt)):
-                return await run_in_thread(encode)
+                return EncodedPlan(await run_in_thread(encode))
         async with self._queue.place(render_cost(plan.messages, plan.tools, plan.template_kwargs)):
             prompts = None if tenant is None else self._prompts
-            ids = await encode_plan(plan, self.tokenizer, self._encoder, prompts, tenant or "")
+            encoded = await encode_plan(plan, self.tokenizer, self._encoder, prompts, tenant or "", self._history)
             try:
-                plan.check_prompt(self.tokenizer, ids)
+                plan.check_prompt(self.tokenizer, encoded.ids)
             except TemplateError as error:
                 raise _refused_choice(error) from error
-            return list(ids)
+            return encoded
 
     async def work(self, work: Callable[[], T], ids: int) -> T:
         """Call `work` on `ids` ids, in a thread if it would block the event loop too long; raises as `prompt_ids`."""

@@ -107,6 +107,7 @@ class Application:
             limits=limits,
             keep_billing_header=settings.keep_billing_header,
             prompts=prompts,
+            history=settings.history,
         )
         names, events = list(settings.engines), settings.reasoning_events
         self.service = Service(answering.answer, names, limits, reasoning_events=events, ledger=ledger, prompts=prompts)

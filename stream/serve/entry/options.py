@@ -13,6 +13,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.chat import check_template
 from tokenweir.stream.chat.plan import own_template
 from tokenweir.stream.engines.protocol import Engine, check_engine
+from tokenweir.stream.prompts.prompt_cache import History, check_history
 from tokenweir.stream.prompts.prompt_encoding import Encoder, check_encoder
 from tokenweir.stream.serve.answers.service import DEFAULT
 from tokenweir.stream.serve.entry.auth import Gate
@@ -40,6 +41,9 @@ class ServerOptions(_RequiredOptions, total=False):
         encoder: Encodes prompts in place of the tokenizer, such as a `PromptBatcher`.
         prompt_cache: Keep the prompts of the last ten minutes in memory, within `Limits.max_stored_bytes`, so that a
             conversation's next turn is encoded from where it differs. Clients share nothing.
+        history: The ids of answers in later prompts: `"canonical"` encodes their text, `"exact"` keeps those that the engine
+            sampled as far as the text is the same, `"sampled"` keeps the last answer as a whole; see `PromptCache.render`.
+            The last two make a prompt's ids depend on what is cached.
         api_key: The key that clients must send, or several keys: as `Authorization: Bearer KEY`, as `x-api-key: KEY`, or in a
             browser's websocket as the subprotocol `openai-insecure-api-key.KEY` beside another one. ASCII.
         origins: Origins of web pages that may connect besides the server's own page, such as
@@ -58,6 +62,7 @@ class ServerOptions(_RequiredOptions, total=False):
     history_thinking: HistoryThinking
     encoder: Encoder | None
     prompt_cache: bool
+    history: History
     api_key: str | Sequence[str] | None
     origins: Collection[str]
     hosts: Collection[str]
@@ -83,6 +88,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     history_thinking: HistoryThinking
     encoder: Encoder | None
     prompt_cache: bool
+    history: History
     gate: Gate
     limits: Limits
     reasoning_events: ReasoningEvents
@@ -99,7 +105,8 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
         TypeError: A required option is missing, or an option has the wrong type.
-        ValueError: There is no engine, an API key is empty or not ASCII, or `history_thinking` is neither of its values.
+        ValueError: There is no engine, an API key is empty or not ASCII, `history_thinking` is neither of its values, or
+            `history` none of its own, or it needs the cache that is off.
 
     """
     if missing := ServerOptions.__required_keys__ - options.keys():
@@ -123,6 +130,12 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
     keep_billing_header = options.get("keep_billing_header", False)
     prompt_cache = options.get("prompt_cache", True)
     check_flags(keep_billing_header=keep_billing_header, prompt_cache=prompt_cache)
+    history = options.get("history", "canonical")
+    check_history(history)
+    if history != "canonical" and (not prompt_cache or not isinstance(encoder, Tokenizer | None)):
+        raise ValueError(
+            f"history={history!r} needs the cache of prompts, which prompt_cache=False or an encoder turns off"
+        )
     api_key = options.get("api_key")
     if api_key is None or (isinstance(api_key, Iterable) and not isinstance(api_key, str | bytes)):
         keys = list(api_key or ())
@@ -135,6 +148,7 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
         history_thinking=history_thinking,
         encoder=encoder,
         prompt_cache=bool(prompt_cache),
+        history=history,
         gate=Gate(keys=keys, origins=options.get("origins", ()), hosts=options.get("hosts", ()), own_name=own_name),
         limits=limits,
         reasoning_events=options.get("reasoning_events", "reasoning_text"),
