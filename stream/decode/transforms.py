@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from tokenweir.encode import _core
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -15,7 +17,7 @@ from tokenweir.stream.decode.chunk import Chunk, FeedError, engine_ids, id_list
 from tokenweir.stream.decode.parsers.base import ANSWER, Piece, Splitter, plain
 from tokenweir.stream.decode.router import ChunkRouter
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.events.deltas import Channel, Delta, FinishReason
+from tokenweir.stream.events.deltas import Channel, Delta, Finish, FinishReason
 from tokenweir.stream.events.step import EngineStep
 
 T = TypeVar("T")
@@ -188,12 +190,13 @@ class StopAt:
 class DecodeChat:
     """Decoding of ids into deltas."""
 
-    __slots__ = ("_decoder", "_reason", "finished")
+    __slots__ = ("_cached", "_decoder", "_reason", "finished")
 
     def __init__(self, decoder: ChatDecoder) -> None:
         self.finished = decoder.finished
         self._decoder = decoder
         self._reason: str | None = None
+        self._cached = 0
 
     @property
     def consumed(self) -> int:
@@ -206,7 +209,7 @@ class DecodeChat:
         except FeedError as error:
             raise error.engine_error from None
         self.finished = self._decoder.finished
-        return deltas
+        return self._counted(deltas) if self._cached else deltas
 
     def _feed_step(self, item: EngineStep) -> Sequence[Delta]:
         if item.index:
@@ -216,12 +219,22 @@ class DecodeChat:
                 known = ", ".join(FinishReason)
                 raise EngineError(f"the engine gave finish_reason {item.finish_reason!r}; known are {known}")
             self._reason = item.finish_reason
+        if item.cached is not None:
+            self._cached = max(0, item.cached)
         return self._decoder.feed(id_list(item), item.logprobs)
 
     def finish(self, failure: Exception | None) -> Sequence[Delta]:
         deltas = self._decoder.finish(FinishReason.ERROR if failure else self._reason)
         self.finished = True
-        return deltas
+        return self._counted(deltas) if self._cached else deltas
+
+    def _counted(self, deltas: Sequence[Delta]) -> Sequence[Delta]:
+        """Return deltas whose finish, if there is one, has the count of the engine's cache."""
+        if not deltas or not isinstance(finish := deltas[-1], Finish):
+            return deltas
+        usage = finish.usage
+        usage = replace(usage, cached_tokens=min(self._cached, usage.prompt_tokens))
+        return [*deltas[:-1], replace(finish, usage=usage)]
 
 
 class PassOn:

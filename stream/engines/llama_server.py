@@ -51,6 +51,12 @@ class Probability(Struct):
     logprob: float | None = None
 
 
+class Timings(Struct):
+    """Counts of a completion so far; `cache_n` are the ids of the prompt that the slot had."""
+
+    cache_n: int | None = None
+
+
 class CompletionEvent(Event):
     """An event of `/completion`."""
 
@@ -60,6 +66,7 @@ class CompletionEvent(Event):
     completion_probabilities: list[Probability] = field(default_factory=list)
     stop: bool = False
     stop_type: str = ""
+    timings: Timings = field(default_factory=Timings)
 
 
 class _Settings(Struct, frozen=True):
@@ -159,7 +166,8 @@ def completion_body(prompt_ids: Sequence[int], sampling: Sampling) -> dict[str, 
     body = request_fields(NAME, sampling, NAMES, EXTRA)
     if "logit_bias" in body:
         body["logit_bias"] = [[token_id, bias] for token_id, bias in body["logit_bias"].items()]
-    return body | {"prompt": list(prompt_ids), "stream": True, "return_tokens": True}
+    # The last event has the timings anyway, but comes behind the end token, at which the stream is closed.
+    return body | {"prompt": list(prompt_ids), "stream": True, "return_tokens": True, "timings_per_token": True}
 
 
 class CompletionSteps:
@@ -200,7 +208,8 @@ class CompletionSteps:
         logprobs: list[float | None] | None = None
         if event.completion_probabilities:
             logprobs = [*(None for _ in inferred), *(token.logprob for token in event.completion_probabilities)]
-        return EngineStep(inferred + ids, logprobs, reason, inferred=len(inferred))
+        cached = event.timings.cache_n
+        return EngineStep(inferred + ids, logprobs, reason, inferred=len(inferred), cached=cached)
 
 
 def llama_server(url: str, **options: Any) -> EngineServer:

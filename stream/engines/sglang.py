@@ -46,6 +46,7 @@ class _End(Struct):
 class _Meta(Struct):
     completion_tokens: int
     finish_reason: _End | None = None
+    cached_tokens: int | None = None
     output_token_logprobs: list[tuple[float | None, int, Any]] | None = None
 
 
@@ -132,4 +133,5 @@ def _step(chunk: _Chunk, given: int) -> EngineStep:
     logprobs = None
     if meta.output_token_logprobs is not None and ids:
         logprobs = [logprob for logprob, _, _ in meta.output_token_logprobs[-len(ids) :]]
-    return EngineStep(ids, logprobs, None if end is None else REASONS[end.type])
+    reason = None if end is None else REASONS[end.type]
+    return EngineStep(ids, logprobs, reason, cached=meta.cached_tokens)

@@ -10,10 +10,12 @@ generation there.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
+from anyio import move_on_after
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags
@@ -57,6 +59,8 @@ SAMPLING_EXTRA = frozenset(
         "extra_args",
     }
 )
+USAGE_SECONDS = 1.0
+"""Most seconds that the last ids of an answer wait for its usage."""
 REASONS = {"stop": "stop", "length": "length", "repetition": "stop"}
 
 
@@ -77,8 +81,23 @@ class _Choice(Struct):
     logprobs: _Logprobs | None = None
 
 
+class _PromptDetails(Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens_details: _PromptDetails | None = None
+
+
 class _Chunk(Event):
     choices: list[_Choice] = field(default_factory=list)
+    usage: _Usage | None = None
+
+    @property
+    def cached(self) -> int | None:
+        """Ids of the prompt that the engine had in its prefix cache, if the chunk tells."""
+        details = None if self.usage is None else self.usage.prompt_tokens_details
+        return None if details is None else details.cached_tokens
 
 
 class VllmEngine(ModelCardEngine):
@@ -127,13 +146,15 @@ class VllmEngine(ModelCardEngine):
         if sampling.max_tokens == 0:
             return
         request = {name: fields.pop(name) for name in REQUEST_EXTRA & set(fields)} | {"stream": self._stream}
+        if self._stream:
+            request["stream_options"] = {"include_usage": True}
         if self._logprobs or sampling.logprobs:
             fields["logprobs"] = 0
         ends: set[int] = set()
         if self._has_generate is not False:
             body = request | {"token_ids": list(prompt_ids), "sampling_params": fields | {"detokenize": False}}
             try:
-                async with aclosing(self._steps("/inference/v1/generate", body, ends)) as steps:
+                async with aclosing(self._steps("/inference/v1/generate", body, ends, sampling.n)) as steps:
                     async for step in steps:
                         self._has_generate = True
                         yield step
@@ -145,19 +166,32 @@ class VllmEngine(ModelCardEngine):
             if sampling.max_tokens is None and (rest := await self._rest_of_context(len(prompt_ids))) is not None:
                 fields["max_tokens"] = rest  # the server's default is 16
             body = request | fields | {"prompt": list(prompt_ids), "return_token_ids": True}
-            async with aclosing(self._steps("/v1/completions", body, ends)) as steps:
+            async with aclosing(self._steps("/v1/completions", body, ends, sampling.n)) as steps:
                 async for step in steps:
                     yield step
         if len(ends) < sampling.n:
             raise EngineError(f"vLLM's stream ended before {sampling.n - len(ends)} of {sampling.n} answers did")
 
-    async def _steps(self, path: str, body: dict[str, Any], ends: set[int]) -> AsyncGenerator[EngineStep, None]:
+    async def _steps(
+        self, path: str, body: dict[str, Any], ends: set[int], answers: int
+    ) -> AsyncGenerator[EngineStep, None]:
+        """Yield the steps of a request, and add the answers that have ended to `ends`.
+
+        The usage is behind the last ids, and its reader closes the stream at an end token. So the last step waits for it.
+        """
         async with aclosing(self._server.events(path, body, _Chunk)) as events:
             async for chunk in events:
+                cached = chunk.cached
                 for choice in chunk.choices:
                     if choice.finish_reason is not None:
                         ends.add(choice.index)
-                    yield _step(choice)
+                    if cached is None and len(ends) == answers and choice is chunk.choices[-1]:
+                        with move_on_after(USAGE_SECONDS), suppress(EngineError):  # the answer is whole without it
+                            last = await anext(events, None)
+                            cached = None if last is None else last.cached
+                        yield replace(_step(choice), cached=cached)
+                        return
+                    yield replace(_step(choice), cached=cached)
 
 
 def sampling_fields(sampling: Sampling) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from tokenweir.stream.engines.llama_server import (
     CompletionEvent,
     CompletionSteps,
     Probability,
+    Timings,
     completion_body,
 )
 from tokenweir.stream.engines.protocol import check_ranges
@@ -66,6 +67,7 @@ class _Choice(Struct, frozen=True):
 
 class _Count(Struct, frozen=True):
     predicted_n: int | None = None
+    cache_n: int | None = None
 
 
 class _Usage(Struct, frozen=True):
@@ -234,4 +236,5 @@ def _event_of(chunk: _Chunk) -> CompletionEvent:
         completion_probabilities=[Probability(row.logprob) for row in rows],
         stop=choice.finish_reason is not None,
         stop_type={None: "", "stop": "eos"}.get(choice.finish_reason, "limit"),
+        timings=Timings(chunk.timings.cache_n),
     )

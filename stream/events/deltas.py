@@ -38,12 +38,14 @@ class Usage(Struct, frozen=True, gc=False):
         prompt_tokens: Ids that the engine was given.
         completion_tokens: Ids that the engine returned and that were consumed, the one that ended the stream included.
         reasoning_tokens: The ids of thinking among those, tags included.
+        cached_tokens: Ids of the prompt that the engine had in its prefix cache; 0 if it did not tell before the end.
 
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     reasoning_tokens: int = 0
+    cached_tokens: int = 0
 
 
 class Alignment(Struct, frozen=True, gc=False):

@@ -17,6 +17,7 @@ class EngineStep(Struct, frozen=True):
         index: The number of the answer among `Sampling.n` parallel ones, from 0.
         inferred: The number of ids, at the beginning of `ids`, that were inferred from text. Their text and their
             number are the engine's, but other ids with the same text could have been generated.
+        cached: Ids of the prompt that the engine had in its prefix cache, on any step of an answer; None if it does not tell.
 
     """
 
@@ -25,3 +26,4 @@ class EngineStep(Struct, frozen=True):
     finish_reason: str | None = None
     index: int = 0
     inferred: int = 0
+    cached: int | None = None

@@ -160,32 +160,55 @@ def vllm_generate(body: dict[str, Any], endless: bool) -> Any:
                 {"index": index, "token_ids": list(ids), "finish_reason": reason, "logprobs": None}
                 for index, ids, reason in choices
             ],
+            "usage": _vllm_usage(body["token_ids"]),
         }
-    return _vllm_chunks(choices, sampling)
+    return _vllm_chunks(choices, sampling, body)
 
 
-def _vllm_chunks(choices: list[tuple[int, Iterator[int], str]], sampling: dict[str, Any]) -> Iterator[Any]:
+def _vllm_usage(prompt: list[int]) -> dict[str, Any]:
+    """A prefix cache that has all of a prompt but its last id, under `--enable-prompt-tokens-details`."""
+    return {"prompt_tokens": len(prompt), "prompt_tokens_details": {"cached_tokens": len(prompt) - 1}}
+
+
+def _with_last(ids: Iterator[int]) -> Iterator[tuple[int, bool]]:
+    """Yield ids, each with whether it is the last one."""
+    before: int | None = None
+    for token_id in ids:
+        if before is not None:
+            yield before, False
+        before = token_id
+    if before is not None:
+        yield before, True
+
+
+def _vllm_chunks(
+    choices: list[tuple[int, Iterator[int], str]], sampling: dict[str, Any], body: dict[str, Any]
+) -> Iterator[Any]:
     for index, ids, reason in choices:
-        for token_id in ids:
+        for token_id, is_last in _with_last(ids):
             logprobs = None
             if "logprobs" in sampling:
                 logprobs = {
                     "content": [{"token_id": token_id, "logprob": -token_id / 8, "rank": 1, "top_logprobs": []}]
                 }
-            choice = {"index": index, "token_ids": [token_id], "finish_reason": None, "logprobs": logprobs}
+            end = reason if is_last else None
+            choice = {"index": index, "token_ids": [token_id], "finish_reason": end, "logprobs": logprobs}
             yield {"request_id": "generate-tokens-1", "usage": None, "choices": [choice]}
-        yield {"choices": [{"index": index, "token_ids": [], "finish_reason": reason, "logprobs": None}]}
+    if body.get("stream_options", {}).get("include_usage"):
+        yield {"choices": [], "usage": _vllm_usage(body["token_ids"])}
 
 
 def vllm_completions(body: dict[str, Any], endless: bool) -> Iterator[Any]:
     """`/v1/completions` with `return_token_ids`."""
     assert body["return_token_ids"] is True
     ids, reason = _ids(body["prompt"], body.get("max_tokens", 16), endless)
-    for token_id in ids:
+    for token_id, is_last in _with_last(ids):
         logprobs = {"token_logprobs": [-token_id / 8], "tokens": ["?"]} if "logprobs" in body else None
-        choice = {"index": 0, "text": "?", "token_ids": [token_id], "finish_reason": None, "logprobs": logprobs}
+        end = reason if is_last else None
+        choice = {"index": 0, "text": "?", "token_ids": [token_id], "finish_reason": end, "logprobs": logprobs}
         yield {"id": "cmpl-1", "choices": [choice]}
-    yield {"choices": [{"index": 0, "text": "", "token_ids": [], "finish_reason": reason}]}
+    if body.get("stream_options", {}).get("include_usage"):
+        yield {"choices": [], "usage": _vllm_usage(body["prompt"])}
 
 
 def sglang(cumulative: bool) -> Any:
@@ -204,6 +227,7 @@ def sglang(cumulative: bool) -> Any:
             if not endless and (token_id == END or len(given) == most):
                 ended = {"type": reason} | ({"matched": END} if reason == "stop" else {"length": most})
             meta = {"id": "1", "finish_reason": ended, "prompt_tokens": 1, "completion_tokens": len(given)}
+            meta["cached_tokens"] = len(body["input_ids"]) - 1
             if body.get("return_logprob"):
                 meta["output_token_logprobs"] = list(logprobs) if cumulative else logprobs[-1:]
             yield {"output_ids": list(given) if cumulative else [token_id], "meta_info": meta}
@@ -214,15 +238,17 @@ def sglang(cumulative: bool) -> Any:
 def llama(body: dict[str, Any], endless: bool) -> Iterator[Any]:
     """`/completion`, for a vocabulary in which the id of an ASCII character is its code."""
     ids, reason = _ids(body["prompt"], body.get("n_predict"), endless)
-    count = 0
+    count, timings = 0, {"cache_n": len(body["prompt"]) - 1, "prompt_n": 1}
     for token_id in ids:
         count += 1
         event = {"index": 0, "content": "" if token_id == END else chr(token_id), "tokens": [token_id], "stop": False}
         if "n_probs" in body:
             event["completion_probabilities"] = [{"id": token_id, "logprob": -token_id / 8, "top_logprobs": []}]
+        if body.get("timings_per_token"):
+            event["timings"] = timings
         yield event | {"tokens_predicted": count, "tokens_evaluated": 1}
-    kind = "eos" if reason == "stop" else "limit"
-    yield {"index": 0, "content": "", "tokens": [], "stop": True, "stop_type": kind, "tokens_predicted": count}
+    end = {"stop": True, "stop_type": "eos" if reason == "stop" else "limit", "timings": timings}
+    yield {"index": 0, "content": "", "tokens": [], "tokens_predicted": count} | end
 
 
 PROPS = {

@@ -51,6 +51,7 @@ class _Model(Struct):
     cut_off: int = 0
     prompt_tokens: int = 0
     generation_tokens: int = 0
+    cached_tokens: int = 0
     ended: dict[str, int] = {}
     first_token: _Histogram = msgspec.field(default_factory=_Histogram)
     inter_token: _Histogram = msgspec.field(default_factory=_Histogram)
@@ -189,6 +190,7 @@ class Metrics:
         counters = {
             "prompt_tokens": ("Tokens of prompts.", "prompt_tokens"),
             "generation_tokens": ("Tokens of answers.", "generation_tokens"),
+            "prompt_tokens_cached": ("Tokens of prompts that the engine had in its prefix cache.", "cached_tokens"),
             "readers_cut_off": ("Readers that were too slow.", "cut_off"),
         }
         for key, (text, attribute) in counters.items():
@@ -229,6 +231,7 @@ class Metrics:
             "stored_evicted": ("Conversations and prompts dropped, since the budget was full.", self.evicted),
             "prompt_ids_reused": ("Ids of prompts taken over from earlier prompts.", self.prompts.reused_ids),
             "prompt_ids_encoded": ("Ids of prompts encoded beside the cache of prompts.", self.prompts.encoded_ids),
+            "prompt_ids_kept": ("Ids of prompts that are those an engine sampled.", self.prompts.kept_ids),
             "prompts_wrong": ("Cached prompts that a check found wrong; any is a bug.", self.prompts.wrong),
         }
         for key, (text, value) in totals.items():
@@ -236,6 +239,11 @@ class Metrics:
         causes = {
             "requests_refused": ("Requests refused, by error code.", "code", self.refused),
             "rate_limited": ("Requests above a rate of their client, by its unit.", "unit", self.slowed_down),
+            "prompts_declined": (
+                "Prompts that keep less than all of an earlier answer, by reason.",
+                "reason",
+                self.prompts.declined,
+            ),
             "connections_aborted": ("Sockets that were reset, by reason.", "reason", self.aborted),
         }
         for key, (text, label, numbers) in causes.items():
@@ -260,6 +268,7 @@ class Meter:
 
     __slots__ = (
         "_begun",
+        "_cached",
         "_charge",
         "_ended",
         "_finished",
@@ -274,7 +283,7 @@ class Meter:
     def __init__(
         self, model: _Model, span: AnswerSpan | None = None, charge: Callable[[int], object] = lambda _: None
     ) -> None:
-        self.tokens = self._prompt_tokens = 0
+        self.tokens = self._prompt_tokens = self._cached = 0
         self._model = model
         self._charge = charge
         self._span = span
@@ -312,6 +321,8 @@ class Meter:
         if not self._finished:  # several answers share one prompt
             self._finished = True
             model.prompt_tokens += usage.prompt_tokens
+        model.cached_tokens += max(0, usage.cached_tokens - self._cached)
+        self._cached = max(self._cached, usage.cached_tokens)
         model.generation_tokens += usage.completion_tokens
         reason = str(finish.reason)
         model.ended[reason] = model.ended.get(reason, 0) + 1

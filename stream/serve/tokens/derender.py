@@ -27,6 +27,7 @@ from tokenweir.stream.serve.wire.chat_answers import (
     ChatUsage,
     CompletionTokensDetails,
     JoinedDeltas,
+    PromptTokensDetails,
     chat_completion,
     chat_delta,
 )
@@ -248,7 +249,7 @@ class Derenderer:
             )
         sent = given.prompt_token_ids or response.prompt_token_ids or ()
         prompt_tokens = _prompt_tokens(given.prompt_tokens, sent, response) or len(prompt_ids)
-        usage = _usage([prompt_tokens], response.choices, [f for _, f in decoded])
+        usage = _usage([prompt_tokens], response.choices, [f for _, f in decoded], [response])
         answer_id = response.request_id or new_id("chatcmpl")
         return chat_completion(answer_id, asked.model, int(time.time()), choices, usage)
 
@@ -286,7 +287,7 @@ class Derenderer:
             "created": int(time.time()),
             "model": asked.model,
             "choices": choices,
-            "usage": _usage(counts, every, finishes),
+            "usage": _usage(counts, every, finishes, responses),
         }
 
 
@@ -371,8 +372,14 @@ def _prompt_tokens(given: int | None, prompt_ids: Sequence[int], response: Gener
     return len(prompt_ids) or (0 if response.usage is None else response.usage.prompt_tokens)
 
 
-def _usage(prompts: Sequence[int], choices: Sequence[Choice], finishes: Sequence[Finish]) -> ChatUsage:
+def _usage(
+    prompts: Sequence[int], choices: Sequence[Choice], finishes: Sequence[Finish], responses: Sequence[Generated]
+) -> ChatUsage:
     """Counts: all ids that engines gave, those behind the end of an answer included."""
     prompt, completion = sum(prompts), sum(len(choice.token_ids or ()) for choice in choices)
     thinking = sum(finish.usage.reasoning_tokens for finish in finishes)
-    return ChatUsage(prompt, completion, prompt + completion, CompletionTokensDetails(thinking))
+    details = [response.usage.prompt_tokens_details for response in responses if response.usage is not None]
+    cached = sum(each.cached_tokens or 0 for each in details if each is not None)
+    return ChatUsage(
+        prompt, completion, prompt + completion, CompletionTokensDetails(thinking), PromptTokensDetails(cached)
+    )

@@ -66,12 +66,19 @@ class TokensDetails(Struct, frozen=True):
     reasoning_tokens: Count | None = None
 
 
+class PromptDetails(Struct, frozen=True):
+    """Number of the prompt's ids that the engine had in its cache, if it tells."""
+
+    cached_tokens: Count | None = None
+
+
 class EngineUsage(Struct, frozen=True):
     """An engine's counts."""
 
     prompt_tokens: Count = 0
     completion_tokens: Count | None = 0
     completion_tokens_details: TokensDetails | None = None
+    prompt_tokens_details: PromptDetails | None = None
 
 
 class Generated(Struct, frozen=True):

@@ -267,4 +267,6 @@ def _usage(usage: EngineUsage, prompt_tokens: int) -> dict[str, Any]:
     }
     if usage.completion_tokens_details is not None:
         counts["completion_tokens_details"] = usage.completion_tokens_details
+    if usage.prompt_tokens_details is not None:
+        counts["prompt_tokens_details"] = usage.prompt_tokens_details
     return counts

@@ -25,6 +25,12 @@ class CompletionTokensDetails(Struct, frozen=True):
     reasoning_tokens: int
 
 
+class PromptTokensDetails(Struct, frozen=True):
+    """Number of the prompt's tokens that the engine had in its cache."""
+
+    cached_tokens: int
+
+
 class ChatUsage(Struct, frozen=True):
     """Token counts of all answers to a request."""
 
@@ -32,6 +38,7 @@ class ChatUsage(Struct, frozen=True):
     completion_tokens: int
     total_tokens: int
     completion_tokens_details: CompletionTokensDetails
+    prompt_tokens_details: PromptTokensDetails = PromptTokensDetails(0)
 
 
 def usage_of(usages: Iterable[Usage]) -> ChatUsage:
@@ -40,7 +47,10 @@ def usage_of(usages: Iterable[Usage]) -> ChatUsage:
     prompt = max((usage.prompt_tokens for usage in given), default=0)
     completion = sum(usage.completion_tokens for usage in given)
     reasoning = sum(usage.reasoning_tokens for usage in given)
-    return ChatUsage(prompt, completion, prompt + completion, CompletionTokensDetails(reasoning))
+    cached = max((usage.cached_tokens for usage in given), default=0)
+    return ChatUsage(
+        prompt, completion, prompt + completion, CompletionTokensDetails(reasoning), PromptTokensDetails(cached)
+    )
 
 
 FINISH_REASONS = {

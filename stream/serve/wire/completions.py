@@ -127,7 +127,12 @@ class CompletionAnswer:
     def _counts(self) -> Any:
         each = [usage_of(self._usage[first : first + self._n]) for first in range(0, len(self._usage), self._n)]
         prompt, completion = sum(one.prompt_tokens for one in each), sum(one.completion_tokens for one in each)
-        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": sum(one.prompt_tokens_details.cached_tokens for one in each)},
+        }
 
     def _step(self, delta: Delta, prompt_ids: Sequence[int], offset: int) -> dict[str, Any] | None:
         index = offset + delta.index

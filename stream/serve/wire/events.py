@@ -100,7 +100,7 @@ class TextConfig(Struct, frozen=True):
 
 
 class InputTokensDetails(Struct, frozen=True):
-    """The protocol's cache counters; engines do not report them, so they are 0."""
+    """The protocol's cache counters; engines do not tell what they write, so that is 0."""
 
     cached_tokens: int = 0
     cache_write_tokens: int = 0
@@ -129,6 +129,7 @@ class ResponseUsage(Struct, frozen=True):
             output_tokens=usage.completion_tokens,
             total_tokens=usage.prompt_tokens + usage.completion_tokens,
             output_tokens_details=OutputTokensDetails(usage.reasoning_tokens),
+            input_tokens_details=InputTokensDetails(usage.cached_tokens),
         )
 
 

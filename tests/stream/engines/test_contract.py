@@ -12,7 +12,8 @@ from anyio import to_thread
 from engine_doubles import DOUBLES, END, answer, running
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.stream.engines import transformers
+from tokenweir.stream.chat import chat
+from tokenweir.stream.engines import transformers, vllm
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.engines.sglang import SglangEngine
@@ -346,6 +347,53 @@ async def test_the_server_tells_of_its_model(case, request):
     assert case.engine.context_size == served.context_size
 
 
+@pytest.mark.parametrize("max_tokens", [5, 1000])
+@BEHIND_HTTP
+@pytest.mark.anyio
+async def test_the_usage_has_what_the_engine_had_in_its_cache(case, tok, max_tokens):
+    """The stream is closed at the end token, and some servers tell behind it."""
+    async with chat.answer(
+        PROMPT, {"eos_ids": {END}}, engine=case.engine, tokenizer=tok, sampling=Sampling(max_tokens=max_tokens)
+    ) as deltas:
+        *_, finish = [delta async for delta in deltas]
+    assert finish.usage.cached_tokens == len(PROMPT) - 1
+    assert finish.usage.completion_tokens == min(max_tokens, END - PROMPT[-1])
+
+
+@pytest.mark.parametrize("case", ["vllm generate", "vllm completions"], indirect=True)
+@pytest.mark.parametrize("after", ["silence", "error"])
+@pytest.mark.anyio
+async def test_the_last_ids_do_not_need_the_usage(case, after, monkeypatch):
+    monkeypatch.setattr(vllm, "USAGE_SECONDS", 0.05)
+    path = next(path for path in case.double.routes if path != "/v1/models")
+    route = case.double.routes[path]
+
+    def without_usage(body, endless):
+        for event in route(body, endless):
+            if not event["choices"]:
+                if after == "silence":
+                    case.double.leaving.wait(10)
+                event = {"error": {"message": "out of luck"}}
+            yield event
+
+    case.double.routes[path] = without_usage
+    steps = await case.steps(max_tokens=3)
+    assert [token_id for step in steps for token_id in step.ids] == [91, 92, 93]
+    assert [step.cached for step in steps] == [None] * 3
+
+
+@pytest.mark.parametrize("told", [-5, 10**9])
+@pytest.mark.anyio
+async def test_a_count_that_cannot_be_is_bounded(tok, told):
+    class Boasting:
+        async def generate(self, prompt_ids, sampling):
+            yield EngineStep([65, END], cached=told)
+
+    async with chat.answer(PROMPT, {"eos_ids": {END}}, engine=Boasting(), tokenizer=tok, sampling=Sampling()) as deltas:
+        *_, finish = [delta async for delta in deltas]
+    assert finish.usage.cached_tokens == (0 if told < 0 else len(PROMPT))
+
+
 # -- each by itself ----------------------------------------------------------------------------------------------------
 
 ASKED = Sampling(
@@ -382,7 +430,7 @@ async def test_vllms_names(case):
     body = await request_of(case, replaced(ASKED, extra=extra))
     fields = COMMON | {"max_tokens": 5, "seed": 3, "stop_token_ids": [9], "repetition_penalty": 1.1}
     fields |= {"logit_bias": {"5": -1.0}, "structured_outputs": {"json": {"type": "object"}}, "bad_words": ["x"]}
-    top = {"stream": True, "model": "lora", "cache_salt": "s", "priority": 2}
+    top = {"stream": True, "model": "lora", "cache_salt": "s", "priority": 2, "stream_options": {"include_usage": True}}
     if "token_ids" in body:
         assert body == top | {"token_ids": PROMPT, "sampling_params": fields | {"detokenize": False}}
     else:
@@ -408,6 +456,7 @@ async def test_llama_servers_names(case):
         "prompt": PROMPT,
         "stream": True,
         "return_tokens": True,
+        "timings_per_token": True,
     }
     with pytest.raises(EngineError, match="llama-server cannot honour min_tokens=2"):
         await case.ids(min_tokens=2)

@@ -30,18 +30,24 @@ class TokenDetails(Struct, frozen=True):
 
 
 class MessageUsage(Struct, frozen=True):
-    """Token counts; None for what this server does not count."""
+    """Token counts; None for what this server does not count. `input_tokens` are those that were not read from a cache."""
 
     input_tokens: int
     output_tokens: int
     output_tokens_details: TokenDetails
     cache_creation_input_tokens: None = None
-    cache_read_input_tokens: None = None
+    cache_read_input_tokens: int | None = None
 
     @classmethod
     def of(cls, usage: Usage) -> MessageUsage:
         """Make them of the counts of an answer."""
-        return cls(usage.prompt_tokens, usage.completion_tokens, TokenDetails(usage.reasoning_tokens))
+        cached = usage.cached_tokens
+        return cls(
+            usage.prompt_tokens - cached,
+            usage.completion_tokens,
+            TokenDetails(usage.reasoning_tokens),
+            cache_read_input_tokens=cached or None,
+        )
 
 
 class AppliedEdits(Struct, frozen=True):

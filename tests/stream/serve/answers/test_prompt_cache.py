@@ -6,6 +6,7 @@ import httpx
 import pytest
 from serving import TOK, Script, serving, socket_to, until
 
+from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.entry import application
 
 pytestmark = pytest.mark.asyncio
@@ -103,3 +104,40 @@ def other_tape(ids):
 
     other = TOK.with_added_tokens(["again"])
     return _core.tape(core_of(other).encoder, TOK.decode(ids, skip_special_tokens=False), [], None)
+
+
+class Caching(Script):
+    """An engine that had all of a prompt but its last id, and tells so with its first ids."""
+
+    async def generate(self, prompt_ids, sampling):
+        yield EngineStep(TOK.encode("ok"), cached=len(prompt_ids) - 1)
+
+
+async def test_usage_and_metrics_have_what_the_engine_had_in_its_cache():
+    async with (
+        serving(Caching(), history="exact") as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
+    ):
+        said = messages("Hi")
+        usage = (await client.post("/v1/chat/completions", json={"messages": said, "n": 2})).json()["usage"]
+        cached = usage["prompt_tokens"] - 1
+        assert usage["prompt_tokens_details"] == {"cached_tokens": cached}
+        usage = (await client.post("/v1/completions", json={"prompt": ["Hi there", "Hi you"]})).json()["usage"]
+        assert usage["prompt_tokens_details"] == {"cached_tokens": usage["prompt_tokens"] - 2}
+        usage = (await client.post("/v1/responses", json={"input": "Hi"})).json()["usage"]
+        assert usage["input_tokens_details"]["cached_tokens"] == usage["input_tokens"] - 1
+        body = {"model": "default", "max_tokens": 9, "messages": said}
+        usage = (await client.post("/v1/messages", json=body)).json()["usage"]
+        assert (usage["input_tokens"], usage["cache_read_input_tokens"]) == (1, cached)
+        text = (await client.get("/metrics")).text
+        completions = len(TOK.encode("Hi there")) + len(TOK.encode("Hi you")) - 2
+        assert f'prompt_tokens_cached_total{{model_name="default"}} {float(3 * cached + completions)}' in text
+
+
+async def test_metrics_count_kept_and_declined_answers():
+    async with serving(Script("ok<|im_end|>"), history="exact") as server:
+        await ask(server, "Hi")
+        await ask(server, "Hi", "ok", "And then?")
+        assert await metric(server, "prompt_ids_kept_total") == len(TOK.encode("ok<|im_end|>"))
+        await ask(server, "Hi", "no", "And then?")
+        assert await metric(server, 'prompts_declined_total{reason="nothing"}') == 1
