@@ -201,6 +201,26 @@ def test_digests_are_equal_where_json_is(one, other):
     assert (digest({"x": one}) == digest({"x": other})) == same
 
 
+# -- strings of JSON ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("escape", ["\\n", '\\"', "\\\\", "\\u0041", "\\u00e9", "\\ud83d\\ude00"])
+def test_an_escape_at_each_distance_from_the_ends_of_a_string(escape):
+    sizes = [*range(36), 62, 63, 64, 65]
+    texts = [f"{plain * before}{escape}{plain * after}" for plain in ("a", "é") for before in sizes for after in sizes]
+    data = ('[{"content": ["' + '", "'.join(texts) + '"]}]').encode()
+    assert list(Messages.from_json(data)) == json.loads(data)
+
+
+def test_a_string_that_is_larger_than_a_block_of_memory():
+    lines = "".join(f'\t{"é" if i % 3 else "e"}{i}: "a\\b" {"x" * (i % 90)}\n' for i in range(60_000))
+    conversation = [{"role": "user", "content": text} for text in ("a\n", lines, '"b"' * 20_000, lines[:70_000], "\n")]
+    data = json.dumps(conversation, ensure_ascii=False).encode()
+    read = Messages.from_json(data)
+    assert list(read) == conversation
+    assert ChatTemplate(CONTENTS).render(read).text == "".join(message["content"] for message in conversation)
+
+
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
@@ -212,6 +232,13 @@ def test_digests_are_equal_where_json_is(one, other):
         (b"[5]", "messages[0] must be a mapping, not int: write {"),
         (b'[{"a": NaN}]', "not JSON at byte 7"),
         (b'[{"a": "\xff"}]', "not JSON at byte 8: the text is not UTF-8"),
+        (b'[{"a": "' + b"a" * 40 + b"\xff" + b"a" * 40 + b'"}]', "the text is not UTF-8"),
+        (b'[{"a": "\\n' + b"a" * 40 + b"\xff" + b"a" * 40 + b'"}]', "the text is not UTF-8"),
+        (b'[{"a": "\\n' + b"a" * 40 + b"\x1f" + b"a" * 40 + b'"}]', "a control character in a string"),
+        (b'[{"a": "\\n' + b"a" * 40, "a string is not closed"),
+        (b'[{"a": "\\n' + b"a" * 40 + b"\\", "a string is not closed"),
+        (b'[{"a": "\\n' + b"a" * 40 + b"\\u12", "an escape needs four hexadecimal digits"),
+        (b'[{"a": "\\n' + b"a" * 40 + b'\\x"}]', "an unknown escape"),
         (b"[{}] []", "more than one value"),
         (b'[{"a": ' + b"[" * 64 + b"]" * 64 + b"}]", "is nested more than 64 levels deep"),
         (b'[{"a": ' + b"[" * 100_000, "nested"),

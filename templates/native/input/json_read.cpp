@@ -1,6 +1,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "base/utf8_replace.h"
 #include "input/message_checks.h"
@@ -11,6 +14,48 @@
 
 namespace tokenweir::templates {
 namespace {
+
+constexpr uint64_t kHighBits = 0x8080808080808080u;
+
+// Some bytes of a string, looked at together.
+class Chunk {
+ public:
+#if defined(__SSE2__)
+  static constexpr size_t kSize = 16;
+  explicit Chunk(const char* bytes) : bytes_(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes))) {}
+  void store(char* to) const { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes_); }
+  uint64_t high_bits() const { return _mm_movemask_epi8(bytes_) ? kHighBits : 0; }
+  // Not 0 if a byte is a quote, a backslash or a control character; `index` tells the first of them.
+  uint64_t special() const {
+    const __m128i quotes = _mm_cmpeq_epi8(bytes_, _mm_set1_epi8('"'));
+    const __m128i escapes = _mm_cmpeq_epi8(bytes_, _mm_set1_epi8('\\'));
+    const __m128i controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes_, _mm_set1_epi8(0x1F)), bytes_);
+    return static_cast<uint32_t>(_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quotes, escapes), controls)));
+  }
+  static size_t index(uint64_t special) { return static_cast<size_t>(__builtin_ctzll(special)); }
+
+ private:
+  __m128i bytes_;
+#else
+  static constexpr size_t kSize = 8;
+  explicit Chunk(const char* bytes) { std::memcpy(&bytes_, bytes, kSize); }
+  void store(char* to) const { std::memcpy(to, &bytes_, kSize); }
+  uint64_t high_bits() const { return bytes_ & kHighBits; }
+  // Not 0 if a byte is a quote, a backslash or a control character; `index` tells the first of them.
+  uint64_t special() const {
+    constexpr uint64_t kOnes = kHighBits >> 7;
+    const auto zero_bytes = [](uint64_t word) { return (word - kOnes) & ~word & kHighBits; };
+    return zero_bytes(bytes_ ^ kOnes * '"') | zero_bytes(bytes_ ^ kOnes * '\\') |
+           ((bytes_ - kOnes * 0x20) & ~bytes_ & kHighBits);
+  }
+  static size_t index(uint64_t special) { return static_cast<size_t>(__builtin_ctzll(special)) / 8; }
+
+ private:
+  uint64_t bytes_;
+#endif
+};
+
+constexpr size_t kSlack = 32;  // a chunk, and the longest character before it
 
 // A reader of one JSON text. `Source` makes the texts of strings and the origins of places.
 template <class Source>
@@ -153,14 +198,10 @@ class Reader {
 
   // The next byte of a string that is not plain: its end, an escape, or a control character. `all` collects high bits.
   size_t special_from(size_t at, uint64_t& all) const {
-    constexpr uint64_t kOnes = 0x0101010101010101u, kHigh = kOnes * 0x80;
-    const auto zero_bytes = [](uint64_t word) { return (word - kOnes) & ~word & kHigh; };
-    for (uint64_t word; at + 8 <= text_.size(); at += 8) {
-      std::memcpy(&word, text_.data() + at, 8);
-      all |= word;
-      const uint64_t found =
-          zero_bytes(word ^ kOnes * '"') | zero_bytes(word ^ kOnes * '\\') | ((word - kOnes * 0x20) & ~word & kHigh);
-      if (found) return at + static_cast<size_t>(__builtin_ctzll(found)) / 8;
+    for (; at + Chunk::kSize <= text_.size(); at += Chunk::kSize) {
+      const Chunk chunk(text_.data() + at);
+      all |= chunk.high_bits();
+      if (const uint64_t found = chunk.special()) return at + Chunk::index(found);
     }
     for (; at < text_.size(); at++) {
       const auto c = static_cast<uint8_t>(text_[at]);
@@ -170,48 +211,90 @@ class Reader {
     fail("a string is not closed");
   }
 
+  // The closing quote of a string from a byte inside it on.
+  size_t closing_quote(size_t at) const {
+    uint64_t all = 0;
+    while (text_[at = special_from(at, all)] != '"') {
+      if (text_[at] != '\\') fail("a control character in a string");
+      if (at + 2 > text_.size()) fail("a string is not closed");
+      at += 2;
+    }
+    return at;
+  }
+
   // A string at a place, or a key of the object there.
   Text* string(uint32_t place, bool is_key) {
     const uint32_t origin = is_key ? kFromEngine : place;
     const size_t begin = ++at_;
     uint64_t all = 0;
-    const size_t plain = special_from(begin, all);
-    size_t end = plain;
-    while (text_[end] != '"') {
-      if (text_[end] != '\\') fail("a control character in a string");
-      if (end + 2 > text_.size()) fail("a string is not closed");
-      end = special_from(end + 2, all);
-    }
-    const bool ascii = !(all & 0x8080808080808080u);
+    const size_t end = special_from(begin, all);
+    if (text_[end] != '"') return escaped_string(begin, end, all, place, is_key);
+    const bool ascii = !(all & kHighBits);
     if (!ascii) check_utf8(begin, end);
     workspace_.spend_bytes(end - begin);
-    if (end == plain) {
-      at_ = end + 1;
-      return source_.plain(begin, end, origin, ascii);
-    }
-    char* const bytes = workspace_.arena.template array<char>(end - begin);  // escapes are longer than what they mean
-    char* out = bytes;
-    for (at_ = begin; at_ < end;) {
-      const size_t next = special_from(at_, all);
-      std::memcpy(out, text_.data() + at_, next - at_);
-      out += next - at_;
+    at_ = end + 1;
+    return source_.plain(begin, end, origin, ascii);
+  }
+
+  // A string whose first escape or control character is at `next`; `all` has the high bits before it. It is decoded into the rest of the arena's block: the
+  // end is searched for only if it does not fit there.
+  Text* escaped_string(size_t begin, size_t next, uint64_t all, uint32_t place, bool is_key) {
+    Arena& arena = workspace_.arena;
+    auto [bytes, room] = arena.rest();
+    bool is_taken = false;
+    const auto need = [&](size_t decoded, size_t more) {
+      if (decoded + more <= room) return;
+      room = decoded + (closing_quote(next) - next) + more;
+      char* const larger = arena.array<char>(room);
+      std::memcpy(larger, bytes, decoded);
+      bytes = larger;
+      is_taken = true;
+    };
+    need(0, next - begin + kSlack);
+    size_t decoded = next - begin;
+    std::memcpy(bytes, text_.data() + begin, decoded);
+    while (text_[next] != '"') {
+      if (text_[next] != '\\') fail("a control character in a string");
+      if (next + 2 > text_.size()) fail("a string is not closed");
       at_ = next;
-      if (at_ < end) {
-        const uint32_t c = unescape();
-        if (c >= 0xD800 && c < 0xE000) source_.lone(c, place, is_key, {bytes, static_cast<size_t>(out - bytes)});
-        out += encode_character(c >= 0xD800 && c < 0xE000 ? 0xFFFD : c, out);
+      const uint32_t c = unescape();
+      if (c >= 0xD800 && c < 0xE000) source_.lone(c, place, is_key, {bytes, decoded});
+      all |= c >= 0x80 ? kHighBits : 0;
+      decoded += encode_character(c >= 0xD800 && c < 0xE000 ? 0xFFFD : c, bytes + decoded);
+      for (next = at_;;) {
+        need(decoded, kSlack);
+        if (next + Chunk::kSize > text_.size()) {
+          const size_t special = special_from(next, all);
+          std::memcpy(bytes + decoded, text_.data() + next, special - next);
+          decoded += special - next;
+          next = special;
+          break;
+        }
+        const Chunk chunk(text_.data() + next);
+        chunk.store(bytes + decoded);
+        all |= chunk.high_bits();
+        const uint64_t found = chunk.special();
+        const size_t plain = found ? Chunk::index(found) : Chunk::kSize;
+        decoded += plain;
+        next += plain;
+        if (found) break;
       }
     }
-    at_ = end + 1;
-    return source_.escaped({bytes, static_cast<size_t>(out - bytes)}, begin, end, origin);
+    if (!is_taken) arena.take(decoded);
+    const bool ascii = !(all & kHighBits);
+    if (!ascii) check_utf8(begin, next);
+    workspace_.spend_bytes(next - begin);
+    at_ = next + 1;
+    return source_.escaped({bytes, decoded}, begin, next, is_key ? kFromEngine : place, ascii);
   }
 
   void check_utf8(size_t begin, size_t end) {
     const uint8_t* p = bytes_of(text_) + begin;
     const uint8_t* const last = bytes_of(text_) + end;
     while (p < last) {
-      if (*p < 0x80) {
-        p++;
+      uint64_t word;
+      if (last - p >= 8 && (std::memcpy(&word, p, 8), !(word & kHighBits))) {
+        p += 8;
         continue;
       }
       const Utf8Start start = utf8_start(p, static_cast<size_t>(last - p));
@@ -313,9 +396,9 @@ struct InputSource {
     note(origin, end - begin);
     return workspace.leaf(text.substr(begin, end - begin), origin, 0, ascii);
   }
-  Text* escaped(std::string_view bytes, size_t, size_t, uint32_t origin) {
+  Text* escaped(std::string_view bytes, size_t, size_t, uint32_t origin, bool ascii) {
     note(origin, bytes.size());
-    return workspace.leaf(bytes, origin, 0, is_ascii(bytes));
+    return workspace.leaf(bytes, origin, 0, ascii);
   }
 };
 
@@ -335,7 +418,7 @@ struct TextSource {
   uint32_t under(uint32_t, const Symbol*) { return kFromEngine; }
   void name_key(Text*, uint32_t, const Symbol*) {}
   Text* plain(size_t begin, size_t end, uint32_t, bool) { return slicer(begin, end); }
-  Text* escaped(std::string_view bytes, size_t begin, size_t end, uint32_t) {
+  Text* escaped(std::string_view bytes, size_t begin, size_t end, uint32_t, bool) {
     const Text* const source = slicer(begin, end);
     if (source->is_leaf()) return workspace.leaf(bytes, source->origin, source->offset, -1, true);
     return workspace.leaf(bytes, kFromEngine, 0, -1,

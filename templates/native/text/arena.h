@@ -78,6 +78,9 @@ class Arena {
     return static_cast<T*>(take(count * sizeof(T)));
   }
 
+  // The memory that the next `take` of at most its size gives: for content whose size is not known before.
+  std::pair<char*, size_t> rest() const { return {next_, static_cast<size_t>(end_ - next_)}; }
+
   // Bytes of all blocks.
   size_t used() const { return used_; }
   size_t limit() const { return limit_; }
