@@ -1,6 +1,6 @@
 """Attacks on the guard: text of a user that tries to become control tokens, in every place that a template shows.
 
-    python bench/attacks.py [--every 1] [--benign 30000] [--write]
+    python bench/attacks.py [--every 1] [--benign 30000]
 
 Every template of the data is paired with vocabularies, byte-level and SentencePiece alike, to which the template's control
 tokens are added. What is tried are those tokens and the vocabulary's own, whole, taken apart, and spelled as its normalizer,
@@ -360,7 +360,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--every", type=int, default=1, help="try one in so many attacks")
     parser.add_argument("--benign", type=int, default=30000)
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     paths = sorted((DATA / "templates").glob("*.jinja")) + sorted((DATA / "templates-more").glob("*.jinja"))
     sources = {path.stem: path.read_text("utf-8") for path in paths}
@@ -379,7 +378,7 @@ def main() -> None:
     benign_table = table(names, [[f"{counts[name]:,}" for name in names]])
     text = f"{len(sources)} templates; each guarded attack is tried with and without the vocabulary being told.\n\n"
     text += f"{attacks}\n\nRealistic conversations:\n\n{benign_table}\n\n{machine()}"
-    publish("attacks", text, options.write)
+    publish("attacks", text)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The cost of compiling the core: CPU time and peak memory of each unit. Prints a table; --write puts it into bench/RESULTS.md.
+"""The cost of compiling the core: CPU time and peak memory of each unit. Prints a table.
 
-    python bench/build.py [--write]
+    python bench/build.py
 
 Wants CMake, ninja and nanobind, as a build does. A unit is what an edit of its `.cpp` compiles again; an edit of a header
 compiles the units that include it. Optimised as in a wheel, one compiler at a time, without a cache.
@@ -63,8 +63,7 @@ def cost(command: dict[str, str], folder: Path) -> Cost:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
-    options = parser.parse_args()
+    parser.parse_args()
     units: dict[str, Cost] = {}
     library: list[Cost] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -90,11 +89,10 @@ def main() -> None:
         of = [unit for unit in units.values() if header in unit.headers]
         cells = [f"{sum(c.seconds for c in of):.0f}", f"{max(c.megabytes for c in of):.0f}"]
         rows.append([f"an edit of {header}: {len(of)} units", *cells])
-    text = (
-        "CPU seconds and the compiler's peak memory. Before the bindings were units, any edit took 48 s and 976 MB.\n\n"
-        f"{table(['an edit of', 's', 'MB'], rows)}\n\n{machine()}"
+    publish(
+        "build",
+        f"CPU seconds and the compiler's peak memory.\n\n{table(['an edit of', 's', 'MB'], rows)}\n\n{machine()}",
     )
-    publish("build", text, options.write)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Speed of encoding beside tiktoken, tokenizers and sentencepiece. Prints tables; --write puts them into bench/RESULTS.md.
+"""Speed of encoding beside tiktoken, tokenizers and sentencepiece. Prints tables.
 
-    python bench/encode_references.py [throughput] [adversarial] [load] [--only cl100k] [--rounds 3] [--write]
+    python bench/encode_references.py [throughput] [adversarial] [load] [--only cl100k] [--rounds 3]
 
 Every number comes from a process of its own, so that cold means cold: the tokenizer is loaded, the text has not been
 seen. Warm is the better of the two passes that follow. The libraries' processes take turns and a number is the best of
@@ -256,7 +256,6 @@ def main() -> int:
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(SECTIONS)} (all)")
     parser.add_argument("--only", default="", metavar="NAME", help="only tokenizers whose name contains NAME")
     parser.add_argument("--rounds", type=int, default=3, help="processes for each number (3)")
-    parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
     options = parser.parse_args()
     names = [name for name in TOKENIZERS if options.only in name]
     if not names or not SECTIONS.keys() >= set(options.sections):
@@ -267,7 +266,7 @@ def main() -> int:
             f"{heading(section)}\n\n{section(names, options.rounds)}\n\n{machine()}; {OpenAI.library}, {HuggingFace.library}, "
             f"{SentencePiece.library}, {Tekken.library}"
         )
-        publish(title, result, options.write)
+        publish(title, result)
     return 0
 
 

@@ -112,14 +112,12 @@ def write(paths: list[Path], page: Path) -> None:
     for path in paths:
         results = json.loads(path.read_text(encoding="utf-8"))
         merged = merge(page.with_name("gpu.json"), results)
-        for name in results:
-            result = merged[name]
-            write_between(page, f"gpu-{name}", shown(name, result))
-            if name in ("figure2", "figure3"):
-                from device import figures
+        write_between(page, "gpu", "\n\n".join(shown(name, result) for name, result in merged.items()))
+        for name in results.keys() & {"figure2", "figure3"}:
+            from device import figures
 
-                draw = figures.draw_merge_times if name == "figure2" else figures.draw_throughput
-                draw(result["numbers"], page.parent / "figures" / f"{name}.svg", result["device"])
+            draw = figures.draw_merge_times if name == "figure2" else figures.draw_throughput
+            draw(merged[name]["numbers"], page.parent / "figures" / f"{name}.svg", merged[name]["device"])
 
 
 def main() -> None:

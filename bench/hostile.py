@@ -1,6 +1,6 @@
 """Damaged tokenizer files: does each load, or raise one of the two errors that say so, at little cost?
 
-    python bench/hostile.py [--small 20000] [--real 200] [--only GGUF] [--jobs 2] [--seed 0] [--write]
+    python bench/hostile.py [--small 20000] [--real 200] [--only GGUF] [--jobs 2] [--seed 0]
 
 Small files of every format (see `small_files.py`) and the real ones in ../shared/data are cut off, get bits flipped,
 stretches removed, doubled or moved, numbers and lengths made huge; JSON also gets other values in its places. A mutant
@@ -204,7 +204,6 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="NAME", help="only files whose name contains NAME")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (one a core)")
     parser.add_argument("--seed", default="0", metavar="TEXT", help="other mutants")
-    parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
     options = parser.parse_args()
     outcomes: dict[str, Outcome] = {}
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
@@ -226,7 +225,7 @@ def main() -> int:
         (name, f"{o.loaded:,}", f"{o.refused:,}", f"{o.slowest:.2f}", str(len(o.failures))) for name, o in shown.items()
     ]
     text = table(("file", "loaded", "refused", "slowest, s", "failures"), rows)
-    publish("hostile", f"{text}\n\n{machine()}", options.write)
+    publish("hostile", f"{text}\n\n{machine()}")
     failures = [f"{name}, {failure}" for name, o in outcomes.items() for failure in o.failures]
     for failure in failures[:20]:
         print(f"\n{failure}")

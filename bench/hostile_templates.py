@@ -1,9 +1,9 @@
 """Templates that would fill the memory or take for ever, and what they are let take.
 
-    python bench/hostile_templates.py [--every 1] [--write]
+    python bench/hostile_templates.py [--every 1]
 
 Every filter, method and comparison is tried on values of several kinds, and so is what the language has. Prints what
-took longest; --write puts a table into bench/RESULTS.md.
+took longest.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--every", type=int, default=1, help="try one in so many of the combinations")
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     measure("x")
     most = _memory("VmData") + (512 << 20)
@@ -79,7 +78,7 @@ def main() -> None:
         )
     header = ["hostile templates", "tried", "most CPU s", "most MB", "out of 512 MiB", "the slowest"]
     text = f"{table(header, rows)}\n\n{machine()}"
-    publish("hostile-templates", text, options.write)
+    publish("hostile-templates", text)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Attacks on the origins of rendered text: every field, every template, control tokens whole, in halves and in seams.
 
-    python bench/origins.py [--every 1] [--benign 30000] [--jobs 1] [--write]
+    python bench/origins.py [--every 1] [--benign 30000] [--jobs 1]
 
 An attack succeeds if the text of a user makes a control token that is wholly the template's, if a character of the user's
 has another origin than its field, or if the guard's search says otherwise than the origins. Benign conversations are
@@ -67,7 +67,6 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="try one in so many attacks")
     parser.add_argument("--benign", type=int, default=30000)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     sources = template_files()
     total = Tally()
@@ -84,7 +83,7 @@ def main() -> None:
     counts = compare(sources, options.benign)
     names = ("rendered by transformers", "refused", "text differs")
     text = f"{attacked}\n\nRealistic conversations:\n\n{table(names, [[f'{counts[name]:,}' for name in names]])}\n\n{machine()}"
-    publish("origins", text, options.write)
+    publish("origins", text)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import os
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
 from multiprocessing import get_context
 
 from shared.report import DATA, ROOT, machine, table, write_between
@@ -48,14 +49,17 @@ GROUPS = {
 
 
 def summary(results: dict[str, list[Row]]) -> str:
-    """One line a tokenizer: how many strings of each group, and how many differences."""
+    """One line a reference library: how many files, strings of each group, and differences."""
     lines = []
-    for name, rows in results.items():
-        counts = Counter({row.kind: row.strings for row in rows})  # a quick run has no whole corpora
+    for library in dict.fromkeys(rows[0].library for rows in results.values()):
+        files = [rows for rows in results.values() if rows[0].library == library]
+        counts: Counter[str] = Counter()  # a quick run has no whole corpora
+        for row in chain(*files):
+            counts[row.kind] += row.strings
         numbers = [sum(counts[kind] for kind in kinds) for kinds in GROUPS.values()]
-        differences = sum(len(row.differences) for row in rows)
-        lines.append((name, rows[0].library, *(f"{number:,}" for number in (*numbers, differences))))
-    return table(("tokenizer", "reference", *GROUPS, "differences"), lines)
+        differences = sum(len(row.differences) for row in chain(*files))
+        lines.append((library, str(len(files)), *(f"{number:,}" for number in (*numbers, differences))))
+    return table(("reference", "files", *GROUPS, "differences"), lines)
 
 
 def sentence(results: dict[str, list[Row]], refused: int) -> str:

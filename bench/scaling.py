@@ -4,7 +4,7 @@
 
 English (War and Peace, again and again, so that a cache knows all its words), cl100k. Each library on each number of
 cores runs in a process of its own, which is bound to them. MB/s by the clock, the best of the rounds; ids are compared by
-a checksum. --write keeps the table in bench/RESULTS.md and draws docs/images/scaling.svg.
+a checksum. --write draws docs/images/scaling.svg.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of which the best counts (3)")
     parser.add_argument("--largest", type=int, default=100, metavar="MB", help="the largest document (100)")
-    parser.add_argument("--write", action="store_true", help="keep the table and the plot")
+    parser.add_argument("--write", action="store_true", help="keep the plot")
     options = parser.parse_args()
     measured: dict[str, Rates] = {}
     sums: dict[str, dict[str, int]] = {}
@@ -106,7 +106,7 @@ def main() -> None:
         print(f"other ids than ours: {', '.join(sorted(different))}")
     rows = [(name, *(f"{found[name]:.1f}" for found in measured.values())) for name in measured["tokenweir, 1"]]
     result = f"MB/s by library and cores.\n\n{table(('', *measured), rows)}\n\n{machine()}"
-    publish("scaling", result, options.write)
+    publish("scaling", result)
     if options.write:
         draw(measured, ROOT / "docs" / "images" / "scaling.svg")
 

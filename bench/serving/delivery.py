@@ -2,7 +2,7 @@
 
     scripts/bench delivery [--deltas 50000] [--rounds 3] [--uvloop] [--write]
 
-Prints tables; --write puts them into bench/RESULTS.md.
+Prints tables; --write puts them into bench/serving/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--deltas", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--uvloop", action="store_true")
-    parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into bench/serving/RESULTS.md")
     options = parser.parse_args()
     backend = {"use_uvloop": options.uvloop}
     rows = []

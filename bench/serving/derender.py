@@ -6,7 +6,7 @@ An answer of qwen3's tokenizer with thinking, text and tool calls, in chunks of 
 `POST /v1/chat/completions/derender` through the whole ASGI application, without a socket: routing, JSON, the decoder made
 from the state that the client carries, the answer and the next state. Times are CPU time of the process, the client's part
 left out, and the least of three passes for each chunk, which leaves out what others do on the machine. Beside it the way without a state: a new decoder that is given all ids so far with every chunk, as vLLM's
-derender does by its documentation where a parser is configured. Prints a table; --write puts it into bench/RESULTS.md.
+derender does by its documentation where a parser is configured. Prints a table; --write puts it into bench/serving/RESULTS.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 The server of `bench/serving/serve.py` with its default limits. Each socket sends one request that is not stored, of ASCII and
 then with one character that makes Python take four bytes for each. Prints what the server's memory grew by; --write puts the
-table into bench/RESULTS.md.
+table into bench/serving/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def asked(port: int, request: bytes) -> asyncio.StreamWriter:
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sockets", type=int, nargs="+", default=[40, 200])
-    parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
     options = parser.parse_args()
     rows = []
     for name, text in TEXTS.items():

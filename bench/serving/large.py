@@ -6,7 +6,7 @@ The server of `bench/serving/serve.py` and its step engine, on one core. One str
 alone, and then while 20 clients, each of an address of its own, ask again and again. A further client asks for one token
 twice a second, and the last column has its longest wait. "CPU between frames" is the CPU time that the server takes between
 two frames of the measured stream: its delay on a machine without other load. `--template` serves another chat template: some
-take twenty times the time of others. Prints a table; --write puts it into bench/RESULTS.md.
+take twenty times the time of others. Prints a table; --write puts it into bench/serving/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ async def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--only", default="", metavar="TEXT", help="only requests whose name has TEXT")
     parser.add_argument("--template", action="append", default=[], metavar="FILE", help="serve this one, too")
-    parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
     options = parser.parse_args()
     parts = []
     for template in (None, *options.template):

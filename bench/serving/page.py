@@ -3,7 +3,7 @@
     scripts/bench page [--tokens 50000] [--rate 2500] [--write]
 
 Needs Playwright and a Chromium, found on the PATH or named by CHROME. Prints a table; --write puts it into
-bench/RESULTS.md.
+bench/serving/RESULTS.md.
 """
 
 from __future__ import annotations

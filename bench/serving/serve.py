@@ -11,7 +11,7 @@ A second table has streams that end after a hundred tokens, each followed by ano
 the garbage collector, do to the others. A third has what one connection costs: the Python functions that are called from
 the moment in which the engine gives an id until the transport writes its frame; a request of one token, from the first byte
 sent to the last received; and the memory of a connection that is open and asks for nothing. Prints them; --write puts them
-into bench/RESULTS.md.
+into bench/serving/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ async def main() -> None:
     parser.add_argument("--short", type=int, nargs="*", default=[100, 200], help="streams that end and begin again")
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS))
-    parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
     options = parser.parse_args()
     rows = []
     for streams in options.streams:

@@ -6,7 +6,7 @@ The servers of `bench/serving/serve.py`, which says what they do and what is lat
 fewer and longer frames than on a free one, so that neither costs nor delays could be compared. Here the clock of a server's
 process is the CPU time that its event loop has taken and the time for which it had nothing to do; while others have the
 core, it stands still. When a frame is late is seen at the transport, so the way to the client is left out. Servers take
-turns; of each the round with the least CPU time is shown. Prints a table; --write puts it into bench/RESULTS.md.
+turns; of each the round with the least CPU time is shown. Prints a table; --write puts it into bench/serving/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--servers", nargs="+", choices=SERVERS, default=["tokenweir", "bare"])
-    parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
     parser.add_argument("--be", choices=SERVERS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.be:

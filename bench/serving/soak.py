@@ -11,7 +11,7 @@ request, garbage, or pings without end. Answers that must be whole are compared 
 Once a minute the clients pause until the server is idle. Then it says how many tasks, file descriptors and Python objects
 it has, and how much memory. Ends with an error if an answer was wrong, the server died, or something was left. With --spans
 OpenTelemetry's SDK records every answer, and none of its spans may be open then. --write puts the table into
-bench/RESULTS.md.
+bench/serving/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from typing import Any
 
 import httpx
 import openai
-from shared.report import ROOT, machine, table, write_between
+from shared.report import SERVING_RESULTS, machine, table, write_between
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -432,7 +432,7 @@ if __name__ == "__main__":
     parser.add_argument("--actions", type=float, default=10.0, help="a second")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--spans", action="store_true", help="record OpenTelemetry's spans")
-    parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
     parser.add_argument("--be", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.be is not None:
@@ -441,4 +441,4 @@ if __name__ == "__main__":
         text = asyncio.run(soak(options.minutes, options.actions, options.seed, options.spans))
         print(text)
         if options.write:
-            write_between(ROOT / "bench" / "RESULTS.md", "soak", text)
+            write_between(SERVING_RESULTS, "soak", text)

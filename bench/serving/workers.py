@@ -7,7 +7,7 @@ sends bytes which it made before, over connections that stay open, and reads no 
 of requests: a chat completion of 100 tokens, and a derender of 900 ids. Workers share nothing but the port, so capacity grows
 with the cores that they get, if an answer costs the same CPU time among several as it does alone: the last column. On a
 machine of two cores that has other work, answers a second cannot show it. Prints a table; --write puts it into
-bench/RESULTS.md.
+bench/serving/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shared.report import ROOT, machine, table, write_between
+from shared.report import SERVING_RESULTS, machine, table, write_between
 
 from tokenweir import Tokenizer
 
@@ -153,7 +153,7 @@ def main() -> None:
     text = measure(options.workers, options.seconds)
     print(text)
     if options.write:
-        write_between(ROOT / "bench" / "RESULTS.md", "workers", text)
+        write_between(SERVING_RESULTS, "workers", text)
 
 
 if __name__ == "__main__":

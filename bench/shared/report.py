@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "RESULTS.md"
+SERVING_RESULTS = ROOT / "bench" / "serving" / "RESULTS.md"
 DATA = Path(os.environ.get("TOKENWEIR_DATA") or ROOT.parent / "shared" / "data")
 
 
@@ -39,11 +40,12 @@ def heading(section: Callable[..., object]) -> str:
     return " ".join((section.__doc__ or "").split())
 
 
-def publish(name: str, result: str, write: bool) -> None:
-    """Print a result; if it is to be written, put it between its marks in bench/RESULTS.md too."""
+def publish(name: str, result: str, write: bool = False) -> None:
+    """Print a result; if it is to be written, put it between its marks in a page of results too."""
     print(f"## {name}\n\n{result}\n", flush=True)
     if write:
-        write_between(RESULTS, name, result)
+        marked = SERVING_RESULTS.read_text(encoding="utf-8").count(f"<!-- {name}:begin -->")
+        write_between(SERVING_RESULTS if marked else RESULTS, name, result)
 
 
 def write_between(path: Path, name: str, text: str) -> None:

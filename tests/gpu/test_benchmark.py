@@ -35,7 +35,8 @@ def test_sections_are_measured_merged_and_written(tmp_path, data, nvrtc):
     run = bench("--write", first, second, "--page", page)
     assert run.returncode == 0, run.stderr
     assert list(json.loads((tmp_path / "gpu.json").read_text())) == ["device", "kernels", "power"]
-    assert page.read_text().count("NVIDIA Stand-in; ") == 3
+    sections = page.read_text().partition("<!-- gpu:begin -->\n")[2].partition("<!-- gpu:end -->")[0]
+    assert sections.count("NVIDIA Stand-in; ") == 3
 
 
 def test_a_section_that_is_cut_off_keeps_its_rows_and_takes_no_whole_ones_place(tmp_path, data, nvrtc):
@@ -113,12 +114,6 @@ print(list(prompts().items())[4:])
             check=False,
         )
         assert run.stdout == f"{found}\n", run.stderr
-
-
-def test_every_section_has_its_place_on_the_page():
-    page = (ROOT / "bench" / "RESULTS.md").read_text()
-    for section in bench("--list").stdout.split():
-        assert page.count(f"<!-- gpu-{section}:begin -->") == page.count(f"<!-- gpu-{section}:end -->") == 1
 
 
 def test_what_is_no_python_3_12_is_named():

@@ -241,9 +241,9 @@ def run(
             table(["late, ms", "count", "p50", "p99", "p99.9", "most"], rows),
             table(["the server", "RSS, MB", "trimmed", "file descriptors", "on its core", "waiting for it"], resources),
             f"Most RSS under attack: {peak:.0f} MB.",
-            "\n".join(f"- {name}: {what}" for name, what in counted),
         )
     )
+    print("\n".join(f"- {name}: {what}" for name, what in counted))
     return text, failures
 
 
@@ -259,7 +259,7 @@ def main() -> int:
         "--patience", type=float, metavar="SECONDS", help="most of the server's timeouts; default: a fifth of the time"
     )
     parser.add_argument("--streams", type=int, default=50, help="honest ones")
-    parser.add_argument("--write", action="store_true", help="put the tables into bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into bench/serving/RESULTS.md")
     options = parser.parse_args()
     names = options.only.split(",")
     if unknown := set(names) - set(ATTACKS):
