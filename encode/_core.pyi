@@ -627,7 +627,7 @@ class AnswerText:
     def matched(self) -> str | None:
         """The stop string that ended the text, or None."""
 
-class Passage:
+class SkippableText:
     """Text for the fast path: the core emits it at once, because the splitter's result for it is known.
 
     It is text without any of the characters `until`, or white space. `scanner` must accept it too, without being done
@@ -635,7 +635,7 @@ class Passage:
     `held`, no piece at all. It is fed later, together with the text after it.
 
     A splitter may also name tags, which count wherever they begin behind such text: tags that begin or end thinking,
-    and tags that begin or end a block of calls. For a complete tag the splitter's `cross` is called; neither the tag
+    and tags that begin or end a block of calls. For a complete tag the splitter's `take_tag` is called; neither the tag
     nor the text before it is ever fed. Other text that begins like a tag is fed. The tag that begins a block is held,
     since it is part of the block's pieces. Other tags are removed, with the text that was held before them.
     """
@@ -690,7 +690,7 @@ class Detokenizer:
     """Decoder of one answer's ids to text, with a fast path for text that a splitter need not see at once.
 
     Ids are taken by `feed`, or one by one by `step`. The text that these and `flush` return is for the splitter, whose
-    pieces are returned to `answer`. `let_pass` sets the text that takes the fast path: it is emitted at once, and given
+    pieces are returned to `answer`. `allow_skip` sets the text that takes the fast path: it is emitted at once, and given
     to the splitter together with the next text. When it is returned to `answer`, nothing is emitted again.
     """
 
@@ -731,7 +731,7 @@ class Detokenizer:
     def copy(self) -> Detokenizer:
         """Return an independent copy, except that nothing takes the fast path."""
 
-    def let_pass(self, passage: Passage | None) -> None:
+    def allow_skip(self, skippable: SkippableText | None) -> None:
         """Set the text that takes the fast path from here on; None, as at the beginning, for no text."""
 
     def feed(self, ids: list[int], place: int) -> tuple[str, list[int], int, tuple[str, bool] | None]:
@@ -740,7 +740,7 @@ class Detokenizer:
         Returns:
             The text that is emitted, and its ids; the place of the first id that was not taken; and the text for the
             splitter, with whether it is a tag. That text is what was emitted but not given yet, and the text of the
-            last id; or the complete tag of the passage. Behind a tag, `answer` counts the emitted text as returned, and
+            last id; or the complete tag of the skippable. Behind a tag, `answer` counts the emitted text as returned, and
             the tag too if it is removed. None if all ids took the fast path, or if the next one ends the answer or is
             not an id.
 
@@ -756,7 +756,7 @@ class Detokenizer:
         """End the decoding; return the rest of the text for the splitter."""
 
     def state(self) -> bytes:
-        """Return the state, except the values of `let_pass`, `enter` and `limit`; `unseen` must be empty."""
+        """Return the state, except the values of `allow_skip`, `enter` and `limit`; `unseen` must be empty."""
 
     def restore(self, state: bytes) -> None:
         """Restore a state from `state`; `ValueError` for anything else."""

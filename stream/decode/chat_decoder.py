@@ -212,8 +212,8 @@ class ChatDecoder:
         if not self.finished:
             held = "" if splitter is None else splitter.held
             check_restored(len(held.encode()) == answer.awaited, "other text is held than what was given")
-            passage = None if splitter is None else splitter.passage
-            check_restored(passage is None or passage.held or not held, "text passes before what is held")
+            skippable = None if splitter is None else splitter.skippable
+            check_restored(skippable is None or skippable.held or not held, "text passes before what is held")
             check_restored(not router.stopped and answer.matched is None, "the answer goes on behind its end")
         ids = [token_id for delta in router.out for token_id in delta.token_ids]
         check_restored(
@@ -263,7 +263,7 @@ class ChatDecoder:
             if given is None:
                 return [self._make(text, taken, self._index)] if text else []
             if given[1] and not text:  # a tag without text before it
-                self._cross(given[0])
+                self._take_tag(given[0])
                 return []
         self._go_on(ids, text, taken, place, given)
         return self._deliver()
@@ -317,7 +317,7 @@ class ChatDecoder:
                 self._router.emit(text, taken)
             if given is not None:
                 if given[1]:
-                    self._cross(given[0])
+                    self._take_tag(given[0])
                 else:
                     self._split(given[0])
             elif place < len(ids):
@@ -362,16 +362,16 @@ class ChatDecoder:
                 self._check_budget()
             self._settle()
 
-    def _cross(self, tag: str) -> None:
+    def _take_tag(self, tag: str) -> None:
         """Continue behind a tag that the core has found."""
         splitter = self._splitter
         assert splitter is not None
-        splitter.cross(tag)
+        splitter.take_tag(tag)
         channel = splitter.channel
         if channel is TOOL_CALL:  # no delta, and no fast path
             self._fast.close()
             return
-        self._router.cross(channel)
+        self._router.switch_to(channel)
         if self._limits.any:
             self._check_budget()
         self._open(True)

@@ -1,15 +1,15 @@
 """Fast path: ids whose text cannot affect the splitter bypass it inside the core, a run at a time.
 
-A splitter describes such text by a `Passage`, which is configured in the core here. Without the fast path, every id
+A splitter describes such text by a `SkippableText`, which is configured in the core here. Without the fast path, every id
 goes through the splitter, with the same result.
 """
 
 from __future__ import annotations
 
 from tokenweir.encode import _core
-from tokenweir.stream.decode.parsers.base import Passage, Splitter
+from tokenweir.stream.decode.parsers.base import SkippableText, Splitter
 
-_ANYTHING = Passage("")
+_ANYTHING = SkippableText("")
 
 
 class FastPath:
@@ -19,20 +19,20 @@ class FastPath:
 
     def __init__(self, detok: _core.Detokenizer) -> None:
         self._detok = detok
-        self._known: Passage | None = None
-        detok.let_pass(None)  # a copied detokenizer has the original's fast path
+        self._known: SkippableText | None = None
+        detok.allow_skip(None)  # a copied detokenizer has the original's fast path
 
     def open(self, splitter: Splitter | None, goes_on: bool) -> None:
-        """Enable the fast path for the splitter's `Passage`; `goes_on` if text continues the last delta."""
-        passage = _ANYTHING if splitter is None else splitter.passage
-        if passage is None or not (goes_on or passage.held):
+        """Enable the fast path for the splitter's `SkippableText`; `goes_on` if text continues the last delta."""
+        skippable = _ANYTHING if splitter is None else splitter.skippable
+        if skippable is None or not (goes_on or skippable.held):
             self.close()
-        elif passage is not self._known or passage.scanner is not None:
-            self._known = passage
-            self._detok.let_pass(passage)
+        elif skippable is not self._known or skippable.scanner is not None:
+            self._known = skippable
+            self._detok.allow_skip(skippable)
 
     def close(self) -> None:
         """Disable the fast path."""
         if self._known is not None:
             self._known = None
-            self._detok.let_pass(None)
+            self._detok.allow_skip(None)

@@ -134,7 +134,7 @@ class Router(Saved):
         self._answer.think(channel is REASONING)
         return True
 
-    def cross(self, channel: Channel) -> None:
+    def switch_to(self, channel: Channel) -> None:
         """Continue on `channel` behind a tag that the core has removed."""
         self._at, self.malformed = channel, None
         self.enter(channel)

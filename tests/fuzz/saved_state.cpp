@@ -93,7 +93,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return answer;
   };
   const auto pass = [&](Answer& answer) {
-    if (passing) answer.let_pass(std::make_shared<Passage>("a", false, Passage::Tags{tags, tags, {}, {}}, true));
+    if (passing) answer.allow_skip(std::make_shared<SkippableText>("a", false, SkippableText::Tags{tags, tags, {}, {}}, true));
   };
 
   const std::vector<size_t> first = some_ids(choices, names.size()), rest = some_ids(choices, names.size());

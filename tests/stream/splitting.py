@@ -37,44 +37,46 @@ def split_calls(style, text, tools=()):
     return told(whole)
 
 
-def passes(passage, text):
+def passes(skippable, text):
     """Whether a text may pass."""
-    if passage is None or (set(text) - set(" \t\r\n") if passage.until is None else set(text) & set(passage.until)):
+    if skippable is None or (
+        set(text) - set(" \t\r\n") if skippable.until is None else set(text) & set(skippable.until)
+    ):
         return False
-    if passage.scanner is None:
+    if skippable.scanner is None:
         return True
-    after = passage.scanner.copy()
+    after = skippable.scanner.copy()
     return after.feed(text) == len(text) and not after.done and after.error is None
 
 
 def check_passing(make, words, disturbance):
-    """Check what a `Passage` promises of text, and that a copy and a saved state leave the splitter as it is."""
+    """Check what a `SkippableText` promises of text, and that a copy and a saved state leave the splitter as it is."""
     splitter = make()
     for word in words:
-        passage, channel, held = splitter.passage, splitter.channel, splitter.held
+        skippable, channel, held = splitter.skippable, splitter.channel, splitter.held
         branch, restored = splitter.copy(), make()
         restored.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(splitter.state())))
-        if passage is not None:
-            for tag in (*passage.tags, *passage.openers, *passage.closers):
-                check_crossing(splitter, tag, disturbance)
+        if skippable is not None:
+            for tag in (*skippable.tags, *skippable.openers, *skippable.closers):
+                check_taken_tag(splitter, tag, disturbance)
         pieces = splitter.feed(word)
-        if passes(passage, word):
-            assert splitter.held == (held + word if passage.held else held)
-            assert joined(pieces) == ([] if passage.held or not word else [piece_of(word, channel, pieces[0].call)])
+        if passes(skippable, word):
+            assert splitter.held == (held + word if skippable.held else held)
+            assert joined(pieces) == ([] if skippable.held or not word else [piece_of(word, channel, pieces[0].call)])
         assert restored.feed(word) == pieces
         assert (restored.channel, restored.held) == (splitter.channel, splitter.held)
         branch.feed(disturbance)
         branch.finish()
 
 
-def check_crossing(splitter, tag, after):
-    """Check that a tag which the passage names does the same whether the splitter is told of it or fed with it."""
+def check_taken_tag(splitter, tag, after):
+    """Check that a tag which the skippable text names does the same whether the splitter is told of it or fed with it."""
     told_of, fed = splitter.copy(), splitter.copy()
-    begins_block = tag in splitter.passage.openers
-    told_of.cross(tag)
+    begins_block = tag in splitter.skippable.openers
+    told_of.take_tag(tag)
     assert joined(fed.feed(tag)) == ([] if begins_block else [markup(splitter.held + tag)])
     assert fed.held == (tag if begins_block else "")
-    assert (told_of.channel, told_of.held, told_of.passage) == (fed.channel, fed.held, fed.passage)
+    assert (told_of.channel, told_of.held, told_of.skippable) == (fed.channel, fed.held, fed.skippable)
     for text in ("\n", after):
         assert told_of.feed(text) == fed.feed(text)
         assert told_of.channel == fed.channel

@@ -91,7 +91,7 @@ class AnswerText {
 
   // Removes a tag of `length` bytes that begins or ends thinking; its ids count as thinking. The text emitted before it
   // is not returned any more. Text that the stops have held is emitted, at the end of `sent`.
-  void cross(size_t length, std::string& sent) {
+  void remove_tag(size_t length, std::string& sent) {
     ahead_ = 0;
     end_search(sent);
     const bool closes = thinks_;

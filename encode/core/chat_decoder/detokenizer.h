@@ -1,9 +1,9 @@
 // Decoder of one answer's ids to text, with a fast path for text that the splitter need not see at once.
 //
 // The splitter assigns an id's text to answer, thinking and tool calls, and returns its pieces to `AnswerText`. Most
-// ids have text whose pieces are known; a `Passage` describes it. This text takes the fast path: it is emitted, or
+// ids have text whose pieces are known; a `SkippableText` describes it. This text takes the fast path: it is emitted, or
 // held, at once. The splitter gets it together with the next text of the slow path, and returns it as text that was
-// emitted before. A complete tag of the passage is reported by name; neither it nor the text emitted before it is given
+// emitted before. A complete tag of that text is reported by name; neither it nor the text emitted before it is given
 // to the splitter. Tags of thinking, and those that end a block of calls, are removed here.
 #pragma once
 
@@ -56,7 +56,7 @@ struct AnswerRules {
 
 // Text that takes the fast path: it has none of the characters `until`, or only white space. If it is part of a JSON
 // value, the value must be unfinished behind it.
-class Passage {
+class SkippableText {
  public:
   // Match of a text with the tags: no match, a proper prefix, a tag of thinking, or one that begins or ends a block of
   // calls.
@@ -71,7 +71,8 @@ class Passage {
   // `is_bare`: only white space precedes the text on its line. Bytes are compared, so a character with the first byte
   // of one in `until` ends the text too. Without `until`, any character except white space does. Of `line_chars`, in
   // ASCII, one ends the text where only white space precedes it on its line.
-  Passage(std::optional<std::string> chars, bool is_held, Tags all_tags, bool is_bare, std::string line_chars = {})
+  SkippableText(std::optional<std::string> chars, bool is_held, Tags all_tags, bool is_bare,
+                std::string line_chars = {})
       : until(std::move(chars)),
         held(is_held),
         tags(std::move(all_tags)),
@@ -153,10 +154,10 @@ class Detokenizer {
       : state_(std::move(state)), answer_(std::move(answer)), rules_(std::move(rules)), limit_(limit) {}
 
   // Sets the text that takes the fast path from here on, or null; `value` must be unfinished behind all of it.
-  void let_pass(std::shared_ptr<const Passage> passage, std::optional<JsonValue> value = {}) {
+  void allow_skip(std::shared_ptr<const SkippableText> skippable, std::optional<JsonValue> value = {}) {
     expect(unseen_.empty() && tag_.empty(), "text has passed that was not given");
-    expect(!passage || passage->held || answer_.is_back(), "text was given that has not come back");
-    passage_ = std::move(passage);
+    expect(!skippable || skippable->held || answer_.is_back(), "text was given that has not come back");
+    skippable_ = std::move(skippable);
     value_ = std::move(value);
   }
 
@@ -170,10 +171,11 @@ class Detokenizer {
   std::pair<size_t, Fed> feed(size_t place, size_t end, IdAt&& id_at, Keep&& keep, std::string& sent,
                               std::string& next) {
     const std::string_view held = answer_.stops().held();
-    const bool passing = passage_ != nullptr, keeps = passing && passage_->held, search = answer_.searches() && !keeps;
+    const bool passing = skippable_ != nullptr, keeps = passing && skippable_->held,
+               search = answer_.searches() && !keeps;
     const size_t most = keeps ? kMostHeld : kMostUnseen;
     Fed fed = Fed::kPassed;
-    Passage::Match match = Passage::Match::kNone;
+    SkippableText::Match match = SkippableText::Match::kNone;
     for (; place < end && fed == Fed::kPassed; place++) {
       const int64_t id = id_at(place);
       if (id < 0 || static_cast<uint64_t>(id) >= state_.tokens().size()) break;
@@ -188,21 +190,22 @@ class Detokenizer {
       const bool full = rules_->splits && unseen_.size() + sent.size() > most;
       const bool may = passing && answer_.ids() + 1 < limit_ && !full;
       const bool passes = may && !marked && tag_.empty() &&
-                          passage_->takes(text, unseen_, std::string_view(sent).substr(0, before)) &&
+                          skippable_->takes(text, unseen_, std::string_view(sent).substr(0, before)) &&
                           (!value_ || value_->pass(text)) && (!search || answer_.skim(text));
       add(keep(place), text.size());
       if (passes) continue;
       tag_ += text;
       sent.resize(before);
-      match = may ? passage_->match(tag_, unseen_, sent) : Passage::Match::kNone;
-      if (match != Passage::Match::kBeginning) fed = match == Passage::Match::kNone ? Fed::kGiven : Fed::kTag;
+      match = may ? skippable_->match(tag_, unseen_, sent) : SkippableText::Match::kNone;
+      if (match != SkippableText::Match::kBeginning)
+        fed = match == SkippableText::Match::kNone ? Fed::kGiven : Fed::kTag;
     }
     if (!sent.empty()) pass(sent, held, keeps);
     if (fed == Fed::kGiven) next = unseen();
     if (fed == Fed::kTag) {
       next = std::exchange(tag_, {});
       unseen_.clear();
-      cross(match, next.size(), sent);
+      apply_tag(match, next.size(), sent);
     }
     return {place, fed};
   }
@@ -235,7 +238,7 @@ class Detokenizer {
 
   AnswerText<Id>& answer() { return answer_; }
 
-  // Saves the state, except the values of `let_pass` and `AnswerText::enter`.
+  // Saves the state, except the values of `allow_skip` and `AnswerText::enter`.
   template <class Number>
   void save(Saver& to, Number&& number) const {
     expect(unseen_.empty() && tag_.empty(), "text has passed that was not given");
@@ -247,7 +250,7 @@ class Detokenizer {
   void load(Loader& from, MakeId&& id) {
     state_.load(from);
     answer_.load(from, state_.tokens().size(), id);
-    passage_.reset();
+    skippable_.reset();
     value_.reset();
     unseen_.clear();
     tag_.clear();
@@ -270,10 +273,10 @@ class Detokenizer {
 
   void add(Id id, size_t length) { answer_.add(std::move(id), length, state_.calm() || state_.pending() == 0); }
 
-  void cross(Passage::Match tag, size_t length, std::string& sent) {
-    if (tag == Passage::Match::kTag) answer_.cross(length, sent);
-    if (tag == Passage::Match::kOpener) answer_.keep_back();
-    if (tag == Passage::Match::kCloser) answer_.drop_rest(sent);
+  void apply_tag(SkippableText::Match tag, size_t length, std::string& sent) {
+    if (tag == SkippableText::Match::kTag) answer_.remove_tag(length, sent);
+    if (tag == SkippableText::Match::kOpener) answer_.keep_back();
+    if (tag == SkippableText::Match::kCloser) answer_.drop_rest(sent);
   }
 
   // Emits text of the fast path behind the text that the stops have held. `text` becomes the emitted text.
@@ -286,7 +289,7 @@ class Detokenizer {
   DecodeState state_;
   AnswerText<Id> answer_;
   std::shared_ptr<const AnswerRules> rules_;
-  std::shared_ptr<const Passage> passage_;
+  std::shared_ptr<const SkippableText> skippable_;
   std::optional<JsonValue> value_;
   std::string unseen_;  // text that was emitted but not given to the splitter yet
   std::string tag_;     // text behind it that was not emitted: a proper prefix of a tag

@@ -23,7 +23,7 @@ from tokenweir.templates.styles.grammars import ToolStyle
 
 ANSWER, REASONING, TOOL_CALL = Channel  # faster than looking up members of the enum
 
-Passage = _core.Passage  # part of the protocol of splitters
+SkippableText = _core.SkippableText  # part of the protocol of splitters
 
 
 class Piece(Struct, frozen=True, gc=False):
@@ -87,7 +87,7 @@ class Splitter(Protocol):
         ...
 
     @property
-    def passage(self) -> Passage | None:
+    def skippable(self) -> SkippableText | None:
         """Description of text that may take the fast path instead of `feed`. None is always correct, but slower.
 
         Return the same object as long as nothing has changed.
@@ -98,8 +98,8 @@ class Splitter(Protocol):
         """Process more text and return the final pieces."""
         ...
 
-    def cross(self, tag: str) -> None:
-        """Continue behind a complete tag that `passage` named. The tag and the skipped text before it are not fed."""
+    def take_tag(self, tag: str) -> None:
+        """Continue behind a complete tag that `skippable` named. The tag and the skipped text before it are not fed."""
         ...
 
     def finish(self) -> list[Piece]:
@@ -168,7 +168,7 @@ class Block(Protocol):
         ...
 
     @property
-    def passage(self) -> Passage | None:
+    def skippable(self) -> SkippableText | None:
         """As in `Splitter`; the channel is that of calls, or the answer if the block has broken.
 
         It may name `closers`: texts that end the block if only markup is held before them. The block does not see them.

@@ -16,8 +16,8 @@ from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     MAX_AT_ONCE,
     TOOL_CALL,
-    Passage,
     Piece,
+    SkippableText,
     check_restored,
     in_parts,
 )
@@ -31,21 +31,21 @@ class ThinkingAndTools:
 
     Attributes:
         channel: The channel of the next text.
-        passage: Text that both parsers allow to skip; in a block, where tags are text, the parser of calls alone.
+        skippable: Text that both parsers allow to skip; in a block, where tags are text, the parser of calls alone.
 
     """
 
-    __slots__ = ("_both", "_calls", "_openers", "_reasoning", "_tools", "channel", "passage")
+    __slots__ = ("_both", "_calls", "_openers", "_reasoning", "_tools", "channel", "skippable")
 
     def __init__(self, reasoning: ReasoningParser, tools: ToolParser) -> None:
         self._reasoning = reasoning
         self._tools = tools
-        # The opening texts that the passage may name: they and the tags are not prefixes of each other.
+        # The opening texts that `skippable` may name: they and the tags are not prefixes of each other.
         self._openers = () if reasoning.has_tags_like(tools.openers) else tools.openers
-        self._both = _both(reasoning.answer_passages, tools.answer_passages, self._openers)
-        self._calls: Passage | None  # passage of the parser of calls
+        self._both = _both(reasoning.answer_skippables, tools.answer_skippables, self._openers)
+        self._calls: SkippableText | None  # that of the parser of calls
         self.channel: Channel
-        self.passage: Passage | None
+        self.skippable: SkippableText | None
         self._look()
 
     @property
@@ -53,18 +53,18 @@ class ThinkingAndTools:
         """The text that may still become markup or a call."""
         return self._tools.held + self._reasoning.held
 
-    def cross(self, tag: str) -> None:
-        """Continue behind a complete tag that `passage` named: of thinking, or at either end of a block."""
+    def take_tag(self, tag: str) -> None:
+        """Continue behind a complete tag that `skippable` named: of thinking, or at either end of a block."""
         tools = self._tools
         if tools.in_block:
-            tools.cross(tag)
+            tools.take_tag(tag)
             self._reasoning.see(tag)
             self._look()
         elif tag in self._openers:
-            tools.cross(tag)
-            self.channel, self.passage = TOOL_CALL, None
+            tools.take_tag(tag)
+            self.channel, self.skippable = TOOL_CALL, None
         else:
-            self._reasoning.cross(tag)
+            self._reasoning.take_tag(tag)
             self._look_at_thinking()
 
     def feed(self, text: str) -> list[Piece]:
@@ -114,18 +114,18 @@ class ThinkingAndTools:
         self._look()
 
     def _look(self) -> None:
-        """Update `channel` and `passage` for the next text."""
-        self._calls = self._tools.passage
+        """Update `channel` and `skippable` for the next text."""
+        self._calls = self._tools.skippable
         if self._tools.in_block:
-            self.channel, self.passage = self._tools.channel, self._calls
+            self.channel, self.skippable = self._tools.channel, self._calls
         else:
             self._look_at_thinking()
 
     def _look_at_thinking(self) -> None:
         """Like `_look`, outside of blocks and when the parser of calls has received nothing."""
-        self.channel, self.passage = self._reasoning.channel, self._reasoning.passage
+        self.channel, self.skippable = self._reasoning.channel, self._reasoning.skippable
         if self.channel is ANSWER:
-            self.passage = self._both.get((self.passage, self._calls))
+            self.skippable = self._both.get((self.skippable, self._calls))
 
     def _answer(self, pieces: list[Piece], out: list[Piece]) -> None:
         """Feed the pieces of answer to the parser of calls."""
@@ -140,17 +140,17 @@ class ThinkingAndTools:
 
 @cache
 def _both(
-    thinking: tuple[Passage, ...], calls: tuple[Passage, ...], openers: tuple[str, ...]
-) -> dict[tuple[Passage | None, Passage | None], Passage]:
-    """Return the common passage in the answer for each pair of the parsers' passages that has one."""
+    thinking: tuple[SkippableText, ...], calls: tuple[SkippableText, ...], openers: tuple[str, ...]
+) -> dict[tuple[SkippableText | None, SkippableText | None], SkippableText]:
+    """Return the common skippable text in the answer for each pair of the parsers' own that has one."""
     return {(one, other): _joined(one, other, openers) for one in thinking for other in calls}
 
 
-def _joined(thinking: Passage, calls: Passage, openers: tuple[str, ...]) -> Passage:
-    """Return the common passage of two that are not limited to white space."""
+def _joined(thinking: SkippableText, calls: SkippableText, openers: tuple[str, ...]) -> SkippableText:
+    """Return the common skippable text of two that are not limited to white space."""
     until = "".join(sorted({*(thinking.until or ""), *(calls.until or "")}))
     # Calls that may begin bare need the text before a tag, which decides whether they do.
     tags, line_tags = ((), ()) if calls.bare else (thinking.tags, thinking.line_tags)
-    return Passage(
+    return SkippableText(
         until, tags=tags, line_tags=line_tags, openers=openers, bare=thinking.bare, line_until=thinking.line_until
     )

@@ -26,9 +26,9 @@ from tokenweir.stream.decode.parsers.base import (
     REASONING,
     TOOL_CALL,
     CallNumber,
-    Passage,
     Piece,
     ShortText,
+    SkippableText,
     first_match,
     markup,
     plain,
@@ -52,7 +52,7 @@ _BEGINNING = re.compile(
 _BODIES = {"analysis": REASONING, "commentary": ANSWER, "final": ANSWER, None: ANSWER}
 _OTHER_THAN_SPACE = re.compile(r"\S").search
 _BEHIND_CALL = re.compile(r"[^\s}]").search  # a brace too many is markup
-_BODY = Passage("<")
+_BODY = SkippableText("<")
 
 
 class Harmony(MessageParser):
@@ -112,17 +112,17 @@ class Harmony(MessageParser):
         return self._held + self._ahead
 
     @property
-    def passage(self) -> Passage | None:
+    def skippable(self) -> SkippableText | None:
         """Skippable text: a message or a call's arguments, up to the character that all markup begins with."""
         if self._ahead:
             return None
         if self._state == "arguments":
-            return Passage("<", self._value)
+            return SkippableText("<", self._value)
         return _BODY if self._state == "body" else None
 
-    def cross(self, tag: str) -> None:
-        """Raise, because the passages of this splitter name no tags."""
-        raise ValueError(f"no passage names {tag!r}")
+    def take_tag(self, tag: str) -> None:
+        """Raise, because the skippable text of this splitter names no tags."""
+        raise ValueError(f"no skippable text names {tag!r}")
 
     def finish(self) -> list[Piece]:
         """Flush the held text at the end of the answer; behind a call, the beginning of a mark is markup."""

@@ -18,9 +18,9 @@ from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     MAX_HEADER,
     TOOL_CALL,
-    Passage,
     Piece,
     ShortText,
+    SkippableText,
     check_restored,
     markup,
     plain,
@@ -38,7 +38,7 @@ ENDS = ("<|end_message|>", "<|content_model_end_sampling|>")
 MARKS = (START, THINKING, CALL, *TEXTS, *ENDS)
 
 _HEADER = re.compile(r"\s*[\w.-]*\s*")
-_BODY = Passage("<")
+_BODY = SkippableText("<")
 
 
 class Inkling(CallingMessages):
@@ -85,13 +85,13 @@ class Inkling(CallingMessages):
         check_restored(named, "a function's name is held, and no call")
 
     @property
-    def passage(self) -> Passage | None:
+    def skippable(self) -> SkippableText | None:
         """Skippable text: a message, up to the character that all markup begins with."""
         return _BODY if self._state == "body" and not self._ahead else None
 
-    def cross(self, tag: str) -> None:
-        """Raise, because the passages of this splitter name no tags."""
-        raise ValueError(f"no passage names {tag!r}")
+    def take_tag(self, tag: str) -> None:
+        """Raise, because the skippable text of this splitter names no tags."""
+        raise ValueError(f"no skippable text names {tag!r}")
 
     def _end(self, out: list[Piece]) -> None:
         """Flush the held text at the end of the answer."""

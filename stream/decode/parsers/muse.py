@@ -18,9 +18,9 @@ from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     MAX_HEADER,
     REASONING,
-    Passage,
     Piece,
     ShortText,
+    SkippableText,
     first_match,
     markup,
     plain,
@@ -41,7 +41,7 @@ _BEGINNING = re.compile(
 )  # prefixes of headers
 _BODIES = {"self": REASONING, "user": ANSWER, "commentary": ANSWER, None: ANSWER}
 _OTHER_THAN_SPACE = re.compile(r"\S").search
-_BODY = Passage("<")
+_BODY = SkippableText("<")
 
 
 class Muse(CallingMessages):
@@ -86,17 +86,17 @@ class Muse(CallingMessages):
         self._begin_behind(before)
 
     @property
-    def passage(self) -> Passage | None:
+    def skippable(self) -> SkippableText | None:
         """Skippable text: a message, up to the character that all markup begins with."""
         if self._ahead:
             return None
         if self._state == "call":
-            return None if self._held else self._tools.passage
+            return None if self._held else self._tools.skippable
         return _BODY if self._state == "body" else None
 
-    def cross(self, tag: str) -> None:
+    def take_tag(self, tag: str) -> None:
         """Continue behind a tag that begins or ends the calls of a message."""
-        self._tools.cross(tag)
+        self._tools.take_tag(tag)
 
     def _end(self, out: list[Piece]) -> None:
         """Flush the held text at the end of the answer."""

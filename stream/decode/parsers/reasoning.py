@@ -17,10 +17,10 @@ from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     REASONING,
     Count,
-    Passage,
     Piece,
     Saved,
     ShortText,
+    SkippableText,
     check_channel,
     check_restored,
     first_of,
@@ -76,8 +76,8 @@ class ReasoningParser(Saved):
         "_held",
         "_label",
         "_labels",
-        "_passages",
         "_rules",
+        "_skippables",
         "_switches",
         "_ticks",
         "_trim",
@@ -112,7 +112,7 @@ class ReasoningParser(Saved):
 
         """
         style = style_of(style)
-        self._rules, self._trimmed, self._switches, self._begins, self._passages = _compiled(style)
+        self._rules, self._trimmed, self._switches, self._begins, self._skippables = _compiled(style)
         self._callers = style.enders
         self._labels = dict.fromkeys(style.openers, style.label)
         self._label = ""  # optional text behind an opener, removed with it
@@ -122,7 +122,7 @@ class ReasoningParser(Saved):
         self._bare_start = self._bare_line = True  # only white space so far: on this channel, on this line
         self._unclosed = False  # a call has interrupted the thinking; its closer may still come
         self._wrapped = False  # the envelope has been opened and not closed
-        self._fences = len(self._passages[ANSWER]) > len(self._passages[REASONING])  # tags in code blocks are text
+        self._fences = len(self._skippables[ANSWER]) > len(self._skippables[REASONING])  # tags in code blocks are text
         self._fence = 0  # the backticks that opened the code block of the answer; 0 outside of one
         self._ticks = 0  # the backticks so far that may open or close one
 
@@ -132,16 +132,16 @@ class ReasoningParser(Saved):
         return self._held
 
     @property
-    def passage(self) -> Passage | None:
+    def skippable(self) -> SkippableText | None:
         """Skippable text: without the first characters of the channel's active tags; names the tags that switch it."""
         if self._held or self._trim or self._label or self._ticks:
             return None
-        return self._passages[self.channel][self._bare_line + 2 * bool(self._fence)]
+        return self._skippables[self.channel][self._bare_line + 2 * bool(self._fence)]
 
     @property
-    def answer_passages(self) -> tuple[Passage, ...]:
-        """The possible values of `passage` in the answer, other than None."""
-        return self._passages[ANSWER]
+    def answer_skippables(self) -> tuple[SkippableText, ...]:
+        """The possible values of `skippable` in the answer, other than None."""
+        return self._skippables[ANSWER]
 
     @property
     def waits(self) -> bool:
@@ -213,8 +213,8 @@ class ReasoningParser(Saved):
             out.append(plain(text[sent:], self.channel))
         return out
 
-    def cross(self, tag: str) -> None:
-        """Continue behind a complete tag that `passage` named. Skipped text before it has no effect on the state."""
+    def take_tag(self, tag: str) -> None:
+        """Continue behind a complete tag that `skippable` named. Skipped text before it has no effect on the state."""
         self.channel, self._trim, self._label = self._switches[self.channel][tag]
         self._bare_start = self._bare_line = True
         self._unclosed = False
@@ -329,14 +329,14 @@ class ReasoningParser(Saved):
 
 
 _Search = Callable[[str, int], re.Match[str] | None]
-_Passages = tuple[Passage, ...]  # in the middle of a line, and at its start; and both in a fenced code block
+_Skippables = tuple[SkippableText, ...]  # in the middle of a line, and at its start; and both in a fenced code block
 _Switches = dict[str, tuple[Channel, str, str]]  # by tag, the state after it: channel, `_trim` and `_label`
 _Compiled = tuple[
     dict[Channel, list[_Rule]],
     dict[Channel, str],
     dict[Channel, _Switches],
     dict[Channel, _Search],
-    dict[Channel, _Passages],
+    dict[Channel, _Skippables],
 ]
 
 
@@ -346,7 +346,7 @@ def _compiled(style: ReasoningStyle) -> _Compiled:
 
     Returns:
         The rules; the white space that is stripped at the channel's start; the states after tags that the fast path may
-        take; a search for possible starts of tags; and the passages.
+        take; a search for possible starts of tags; and the skippable texts.
 
     """
     rules = _rules(style)
@@ -363,27 +363,27 @@ def _compiled(style: ReasoningStyle) -> _Compiled:
     begins: dict[Channel, _Search] = {
         channel: first_of(tuple(rule.tag for rule in of)) for channel, of in rules.items()
     }
-    return rules, trimmed, switches, begins, {channel: _passages(of, channel) for channel, of in rules.items()}
+    return rules, trimmed, switches, begins, {channel: _skippables(of, channel) for channel, of in rules.items()}
 
 
 def _may_pass(rule: _Rule, channel: Channel) -> bool:
-    """Return whether a `Passage` can name the tag: it begins or ends the thinking, and is removed."""
+    """Return whether a `SkippableText` can name the tag: it begins or ends the thinking, and is removed."""
     return rule.cut and rule.then is not channel and rule.at in ("anywhere", "line")
 
 
-def _passages(rules: list[_Rule], channel: Channel) -> _Passages:
-    """Return a channel's passages: in the middle of a line, and after nothing but white space on it."""
+def _skippables(rules: list[_Rule], channel: Channel) -> _Skippables:
+    """Return a channel's skippable texts: in the middle of a line, and after nothing but white space on it."""
     in_fence = [rule for rule in rules if rule.fenced]
     ticks = "`" if channel is ANSWER and len(in_fence) < len(rules) else ""
-    passages = []
+    skippables = []
     for active in (rules, in_fence) if ticks else (rules,):
         until = "".join(sorted({rule.tag[0] for rule in active}))
         passing = [rule for rule in active if _may_pass(rule, channel)]
         anywhere, line = ([rule.tag for rule in passing if rule.at == at] for at in ("anywhere", "line"))
-        passages += [
-            Passage(until, tags=anywhere, line_tags=line, bare=bare, line_until=ticks) for bare in (False, True)
+        skippables += [
+            SkippableText(until, tags=anywhere, line_tags=line, bare=bare, line_until=ticks) for bare in (False, True)
         ]
-    return tuple(passages)
+    return tuple(skippables)
 
 
 def _rules(style: ReasoningStyle) -> dict[Channel, list[_Rule]]:

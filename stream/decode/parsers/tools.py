@@ -25,10 +25,10 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Block,
     CallNumber,
-    Passage,
     Piece,
     Saved,
     ShortText,
+    SkippableText,
     check_restored,
     first_of,
     in_parts,
@@ -99,7 +99,7 @@ class ToolParser(Saved):
         "_block",
         "_call",
         "_ends",
-        "_passages",
+        "_skippables",
         "_strays",
         "_strewn",
         "_style",
@@ -133,7 +133,7 @@ class ToolParser(Saved):
         self._ends = first_of(tuple(text[-1] for text in (*style.opens, *style.bare)))
         # Calls in JSON name themselves as such; other text in brackets may be code, unless it names one of the tools.
         self._strewn = style.strewn and (style.grammar == "json" or style.or_json or bool(functions))
-        self._passages = _passages(style, self._strewn)
+        self._skippables = _skippables(style, self._strewn)
         self._strays = tuple(filter(None, (style.closes, *style.strays)))
         self._behind = False  # right behind a block with calls, where its end may stand a second time
         self._bare = bool(style.bare)  # only white space so far: a block may begin without opening text
@@ -160,23 +160,23 @@ class ToolParser(Saved):
         return self._block.held if self.in_block else self._ahead
 
     @property
-    def passage(self) -> Passage | None:
-        """Skippable text: without the first characters of blocks; in a block, the block's own passage."""
+    def skippable(self) -> SkippableText | None:
+        """Skippable text: without the first characters of blocks; in a block, the block's own."""
         if self.in_block:
-            return self._block.passage
-        return None if self._ahead or self._behind else self._passages[self._bare]
+            return self._block.skippable
+        return None if self._ahead or self._behind else self._skippables[self._bare]
 
     @property
-    def answer_passages(self) -> tuple[Passage, Passage]:
-        """The possible values of `passage` outside of blocks, other than None."""
-        return self._passages
+    def answer_skippables(self) -> tuple[SkippableText, SkippableText]:
+        """The possible values of `skippable` outside of blocks, other than None."""
+        return self._skippables
 
     def opening_end(self, text: str) -> int:
         """Return the place behind the first character that may end an opening text, or the end of the text."""
         found = self._ends(text)
         return found.end() if found else len(text)
 
-    def cross(self, tag: str) -> None:
+    def take_tag(self, tag: str) -> None:
         """Continue behind a tag that begins or ends a block."""
         if self.in_block:
             self._end_block()
@@ -274,10 +274,12 @@ class ToolParser(Saved):
 
 
 @cache
-def _passages(style: ToolStyle, strewn: bool) -> tuple[Passage, Passage]:
-    """Return the passages outside of blocks: later in an answer, and after nothing but white space."""
+def _skippables(style: ToolStyle, strewn: bool) -> tuple[SkippableText, SkippableText]:
+    """Return the skippable texts outside of blocks: later in an answer, and after nothing but white space."""
     starts = "".join(sorted({text[0] for text in style.opens}))
     if strewn:
-        anywhere = Passage(starts + style.bare, openers=style.opens)
+        anywhere = SkippableText(starts + style.bare, openers=style.opens)
         return anywhere, anywhere
-    return Passage(starts, openers=style.opens), Passage(starts + style.bare, openers=style.opens, bare=True)
+    return SkippableText(starts, openers=style.opens), SkippableText(
+        starts + style.bare, openers=style.opens, bare=True
+    )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tokenweir.encode import _core
-from tokenweir.encode._core import Passage
+from tokenweir.encode._core import SkippableText
 from tokenweir.encode.build import core_of
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
@@ -59,7 +59,7 @@ def test_arguments_pass_up_to_their_end(detok):
     path = FastPath(detok)
     path.open(splitter, True)
     assert feed(detok, '"a<{": 1}}') == ('"a<{": 1', 9, '"a<{": 1}')
-    assert not splitter.passage.scanner.done  # the core follows a copy
+    assert not splitter.skippable.scanner.done  # the core follows a copy
     path.close()
 
 
@@ -76,14 +76,14 @@ def test_a_call_that_is_held_passes_without_going_out(detok):
 def test_text_must_come_back_once(detok):
     detok.feed([65, 66], 0)
     with pytest.raises(RuntimeError, match="not come back"):
-        detok.let_pass(Passage("<"))
+        detok.allow_skip(SkippableText("<"))
     detok.answer.drop("A")
     with pytest.raises(RuntimeError, match="not given"):
         detok.answer.take("A")
-    detok.let_pass(Passage("<"))
+    detok.allow_skip(SkippableText("<"))
     assert detok.feed([66, 67], 0)[0] == "BC"
     with pytest.raises(RuntimeError, match="not given"):
-        detok.let_pass(None)
+        detok.allow_skip(None)
     assert detok.unseen() == "BC"
     assert detok.answer.send("BC") == ("", [])
     with pytest.raises(RuntimeError, match="not given"):
@@ -95,25 +95,25 @@ def given(detok, text):
     return detok.feed(list(text.encode()), 0)[3]
 
 
-TAGS = Passage("<[", tags=["</a>", "<b>"], line_tags=["[x]"])
+TAGS = SkippableText("<[", tags=["</a>", "<b>"], line_tags=["[x]"])
 
 
 def test_a_tag_that_ids_end_is_cut_out_and_named(detok):
-    detok.let_pass(TAGS)
+    detok.allow_skip(TAGS)
     assert detok.feed(list(b"some text</a> more"), 0) == ("some text", list(b"some text"), 13, ("</a>", True))
-    detok.let_pass(TAGS)
+    detok.allow_skip(TAGS)
     assert detok.feed([32], 0) == (" ", [*b"</a>", 32], 1, None)
 
 
 def test_tags_count_as_thinking_with_what_is_between(detok):
     ids = list(b"ab</a>cde<b>f")
-    detok.let_pass(TAGS)
+    detok.allow_skip(TAGS)
     place = detok.feed(ids, 0)[2]
     assert detok.answer.thinks
     assert detok.answer.thinking == 4
-    detok.let_pass(TAGS)
+    detok.allow_skip(TAGS)
     place = detok.feed(ids, place)[2]
-    detok.let_pass(TAGS)
+    detok.allow_skip(TAGS)
     detok.feed(ids, place)
     assert not detok.answer.thinks
     assert detok.answer.thinking == detok.answer.thought == 10
@@ -122,22 +122,22 @@ def test_tags_count_as_thinking_with_what_is_between(detok):
 def test_what_a_stop_holds_goes_out_before_a_tag(tok):
     detok = _core.Detokenizer(core_of(tok).tokens, [], True, False, _core.StopStrings(["xyz"]), [], {}, True, 0, None)
     detok.answer.enter(True, False)
-    detok.let_pass(TAGS)
+    detok.allow_skip(TAGS)
     assert detok.feed(list(b"axy"), 0)[:2] == ("a", [97])
     assert detok.feed(list(b"<b>z"), 0) == ("xy", list(b"xy"), 3, ("<b>", True))
-    detok.let_pass(TAGS)
+    detok.allow_skip(TAGS)
     assert detok.feed([122], 0)[0] == "z"
     assert detok.answer.matched is None
 
 
 def test_the_beginning_of_a_tag_waits_in_the_core_until_it_is_none(detok):
-    detok.let_pass(TAGS)
+    detok.allow_skip(TAGS)
     assert detok.feed(list(b"text</"), 0) == ("text", list(b"text"), 6, None)
     assert given(detok, "b") == ("text</b", False)
 
 
 def test_what_waits_is_shown_if_it_is_asked_for(detok):
-    detok.let_pass(TAGS)
+    detok.allow_skip(TAGS)
     detok.feed(list(b"text<"), 0)
     with pytest.raises(RuntimeError, match="text has passed that was not given"):
         detok.state()
@@ -146,7 +146,7 @@ def test_what_waits_is_shown_if_it_is_asked_for(detok):
 
 
 def test_a_tag_that_begins_a_block_is_named_and_comes_back(detok):
-    detok.let_pass(Passage("<", openers=["<call>"]))
+    detok.allow_skip(SkippableText("<", openers=["<call>"]))
     assert detok.feed(list(b"text<call>"), 0) == ("text", list(b"text"), 10, ("<call>", True))
     with pytest.raises(RuntimeError, match="not given"):
         detok.answer.send("text<call>")
@@ -157,9 +157,9 @@ def test_a_tag_that_begins_a_block_is_named_and_comes_back(detok):
 def test_a_tag_that_ends_a_block_is_cut_out_with_what_is_held_before_it(detok):
     ids = list(b"\n \n</call>.")
     detok.feed(ids, 0)  # the first is held by who splits, the others pass
-    detok.let_pass(Passage(None, held=True, closers=["</call>"]))
+    detok.allow_skip(SkippableText(None, held=True, closers=["</call>"]))
     assert detok.feed(ids, 1) == ("", [], 10, ("</call>", True))
-    detok.let_pass(Passage(""))
+    detok.allow_skip(SkippableText(""))
     assert detok.feed(ids, 10) == (".", ids, 11, None)
     assert detok.answer.thinking == 0
 
@@ -167,16 +167,16 @@ def test_a_tag_that_ends_a_block_is_cut_out_with_what_is_held_before_it(detok):
 def test_what_a_stop_holds_goes_out_before_the_end_of_a_block(tok):
     detok = _core.Detokenizer(core_of(tok).tokens, [], True, False, _core.StopStrings(["xyz"]), [], {}, True, 0, None)
     detok.answer.enter(True, False)
-    detok.let_pass(Passage(""))
+    detok.allow_skip(SkippableText(""))
     assert detok.feed(list(b"axy"), 0)[:2] == ("a", [97])
     detok.answer.send(detok.unseen())
-    detok.let_pass(Passage(None, held=True, closers=["</call>"]))
+    detok.allow_skip(SkippableText(None, held=True, closers=["</call>"]))
     assert detok.feed(list(b" </call>z"), 0) == ("xy", list(b"xy"), 8, ("</call>", True))
 
 
 @pytest.mark.parametrize("text", ["a", "\u00a0", "\u3000", "\x0b"])
 def test_where_only_white_space_passes_it_is_that_of_json(detok, text):
-    detok.let_pass(Passage(None, held=True, closers=["</call>"]))
+    detok.allow_skip(SkippableText(None, held=True, closers=["</call>"]))
     assert given(detok, " \t\r\n") is None
     assert given(detok, text[:1]) is not None
 
@@ -194,7 +194,7 @@ def test_where_only_white_space_passes_it_is_that_of_json(detok, text):
     ],
 )
 def test_a_tag_that_must_be_first_on_its_line(detok, before, bare, counts):
-    detok.let_pass(Passage("[", line_tags=["[x]"], bare=bare))
+    detok.allow_skip(SkippableText("[", line_tags=["[x]"], bare=bare))
     for char in before:
         assert given(detok, char) is None
     if counts:

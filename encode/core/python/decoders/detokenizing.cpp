@@ -1,4 +1,4 @@
-// IdSet, JsonValue, StopStrings, AnswerText, Passage and Detokenizer as Python sees them.
+// IdSet, JsonValue, StopStrings, AnswerText, SkippableText and Detokenizer as Python sees them.
 
 #include <limits>
 #include <tuple>
@@ -85,8 +85,8 @@ std::string final_text(Text& answer, nb::handle text) {
   return sent;
 }
 
-struct PyPassage {
-  std::shared_ptr<const Passage> rules;
+struct PySkippableText {
+  std::shared_ptr<const SkippableText> rules;
   nb::object scanner;  // the splitter's JsonValue, which is copied, or None
 };
 
@@ -100,10 +100,10 @@ class PyDetokenizer {
               Text(std::make_shared<StopStrings>(stops), min_tokens),
               std::make_shared<AnswerRules>(std::move(ends), texts(shown), splits), unlimited(limit)) {}
 
-  void let_pass(const PyPassage* passage) {
-    if (passage == nullptr) return core_.let_pass({});
-    if (passage->scanner.is_none()) return core_.let_pass(passage->rules);
-    core_.let_pass(passage->rules, nb::cast<JsonValue>(passage->scanner));
+  void allow_skip(const PySkippableText* skippable) {
+    if (skippable == nullptr) return core_.allow_skip({});
+    if (skippable->scanner.is_none()) return core_.allow_skip(skippable->rules);
+    core_.allow_skip(skippable->rules, nb::cast<JsonValue>(skippable->scanner));
   }
 
   nb::tuple feed(nb::list ids, size_t place) {
@@ -272,32 +272,32 @@ void bind_detokenizing(nb::module_& m) {
       .def_prop_ro("stop_begun", [](const Text& self) { return self.stops().begun(); })
       .def_prop_ro("matched", [](const Text& self) { return self.stops().matched(); });
 
-  nb::class_<PyPassage>(m, "Passage")
+  nb::class_<PySkippableText>(m, "SkippableText")
       .def(
           "__init__",
-          [](PyPassage* self, nb::handle until, nb::object scanner, bool held, std::vector<std::string> tags,
+          [](PySkippableText* self, nb::handle until, nb::object scanner, bool held, std::vector<std::string> tags,
              std::vector<std::string> line_tags, std::vector<std::string> openers, std::vector<std::string> closers,
              bool bare, std::string line_until) {
             if (!scanner.is_none()) nb::cast<const JsonValue*>(scanner);
-            Passage::Tags all{std::move(tags), std::move(line_tags), std::move(openers), std::move(closers)};
+            SkippableText::Tags all{std::move(tags), std::move(line_tags), std::move(openers), std::move(closers)};
             std::optional<std::string> chars;
             if (!until.is_none()) chars = utf8(until);
-            auto rules =
-                std::make_shared<const Passage>(std::move(chars), held, std::move(all), bare, std::move(line_until));
-            new (self) PyPassage{std::move(rules), std::move(scanner)};
+            auto rules = std::make_shared<const SkippableText>(std::move(chars), held, std::move(all), bare,
+                                                               std::move(line_until));
+            new (self) PySkippableText{std::move(rules), std::move(scanner)};
           },
           "until"_a.none(), "scanner"_a.none() = nb::none(), "held"_a = false, "tags"_a = std::vector<std::string>(),
           "line_tags"_a = std::vector<std::string>(), "openers"_a = std::vector<std::string>(),
           "closers"_a = std::vector<std::string>(), "bare"_a = false, "line_until"_a = "")
-      .def_prop_ro("until", [](const PyPassage& self) { return self.rules->until; })
-      .def_prop_ro("tags", [](const PyPassage& self) { return self.rules->tags.anywhere; })
-      .def_prop_ro("line_tags", [](const PyPassage& self) { return self.rules->tags.line; })
-      .def_prop_ro("openers", [](const PyPassage& self) { return self.rules->tags.openers; })
-      .def_prop_ro("closers", [](const PyPassage& self) { return self.rules->tags.closers; })
-      .def_prop_ro("bare", [](const PyPassage& self) { return self.rules->bare; })
-      .def_prop_ro("line_until", [](const PyPassage& self) { return self.rules->line_until; })
-      .def_ro("scanner", &PyPassage::scanner)
-      .def_prop_ro("held", [](const PyPassage& self) { return self.rules->held; });
+      .def_prop_ro("until", [](const PySkippableText& self) { return self.rules->until; })
+      .def_prop_ro("tags", [](const PySkippableText& self) { return self.rules->tags.anywhere; })
+      .def_prop_ro("line_tags", [](const PySkippableText& self) { return self.rules->tags.line; })
+      .def_prop_ro("openers", [](const PySkippableText& self) { return self.rules->tags.openers; })
+      .def_prop_ro("closers", [](const PySkippableText& self) { return self.rules->tags.closers; })
+      .def_prop_ro("bare", [](const PySkippableText& self) { return self.rules->bare; })
+      .def_prop_ro("line_until", [](const PySkippableText& self) { return self.rules->line_until; })
+      .def_ro("scanner", &PySkippableText::scanner)
+      .def_prop_ro("held", [](const PySkippableText& self) { return self.rules->held; });
 
   nb::class_<PyDetokenizer>(m, "Detokenizer")
       .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool, bool, const StopStrings&, std::vector<int64_t>,
@@ -305,7 +305,7 @@ void bind_detokenizing(nb::module_& m) {
            "tokens"_a, "prompt_ids"_a, "skip_special"_a, "whole_runs"_a, "stops"_a, "ends"_a, "shown"_a, "splits"_a,
            "min_tokens"_a, "limit"_a.none())
       .def("copy", [](const PyDetokenizer& self) { return PyDetokenizer(self); })
-      .def("let_pass", &PyDetokenizer::let_pass, "passage"_a.none())
+      .def("allow_skip", &PyDetokenizer::allow_skip, "skippable"_a.none())
       .def("feed", &PyDetokenizer::feed, "ids"_a, "place"_a)
       .def("step", &PyDetokenizer::step, "token_id"_a)
       .def("unseen", &PyDetokenizer::unseen)

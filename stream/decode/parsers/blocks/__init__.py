@@ -21,10 +21,10 @@ To add another form of calls:
    be readable and writable by `msgspec`; a held text that grows part by part is a `HeldText`. A saved state may be
    forged: bound its texts and numbers by their types (`ShortText`, `Count`), name in `GIVEN` the states without held
    text, and check in `check` the invariants that the steps rely on.
-4. Optionally, describe text for the fast path (`passage`): inside of a string value, for example, everything up to `<`
+4. Optionally, describe text for the fast path (`skippable`): inside of a string value, for example, everything up to `<`
    or to a character that JSON must escape. The core then decodes such ids without calling the splitter. None is always
-   correct. If a passage names tags, the core calls the splitter's `cross` for each one it finds. A block may name only
-   texts that end it, and `ToolParser` then ends the block; `SteppedBlock` has the passage for that.
+   correct. If `skippable` names tags, the core calls the splitter's `take_tag` for each one it finds. A block may name only
+   texts that end it, and `ToolParser` then ends the block; `SteppedBlock` describes that text.
 5. Put the class into `BLOCKS` of `parsers/tools.py` under the grammar's name, and rows into `TOOL_STYLES`. Fields that only
    this grammar needs may be in a subclass of `ToolStyle`. With `or_json`, a style's blocks may have JSON in them
    instead, which `EitherBlock` detects by the first characters.

@@ -6,7 +6,7 @@ import json
 from typing import Any, ClassVar, Literal
 
 from tokenweir.encode._core import JsonValue
-from tokenweir.stream.decode.parsers.base import Passage, Saved, ShortText, check_restored
+from tokenweir.stream.decode.parsers.base import Saved, ShortText, SkippableText, check_restored
 
 MAX_NAME = 1024  # characters of a key or a name, quotes and escapes included
 
@@ -146,11 +146,11 @@ class CallObject(Saved):
         """Return why a character ends the JSON."""
         return f"{char!r} cannot stand here in the JSON"
 
-    def passage(self, held: bool) -> Passage | None:
+    def skippable(self, held: bool) -> SkippableText | None:
         """Return the skippable text: anywhere in the object if all of it is `held` back, else in the arguments."""
         if self._expect != "inside" or not (held or self._kind == "arguments"):
             return None
-        return Passage("", self._value, held)
+        return SkippableText("", self._value, held)
 
     def _begin(self, char: str) -> None:
         """Start a key or a value at `char`, without consuming it."""

@@ -17,10 +17,10 @@ from tokenweir.stream.decode.parsers.base import (
     MAX_HEADER,
     Block,
     CallNumber,
-    Passage,
     Piece,
     Saved,
     ShortText,
+    SkippableText,
     check_restored,
     mark_at,
     plain,
@@ -87,9 +87,9 @@ class EitherBlock(Saved):
         return self._block.held if self._block else (self._opener * (not self._left)) + self._ahead
 
     @property
-    def passage(self) -> Passage | None:
-        """The passage of the chosen block."""
-        return self._block.passage if self._block else None
+    def skippable(self) -> SkippableText | None:
+        """Skippable text of the chosen block."""
+        return self._block.skippable if self._block else None
 
     def feed(self, text: str, out: list[Piece]) -> str:
         """Process more text, add the final pieces to `out`, and return the text after the block."""

@@ -38,7 +38,7 @@ class FunctionBlock(SteppedBlock):
         "_opener": ShortText,
     }
 
-    passage = None
+    skippable = None
 
     def __init__(self, read: CallReader, style: ToolStyle, schemas: ToolSchemas) -> None:
         """Configure the block for a style, whose calls `read` finds.

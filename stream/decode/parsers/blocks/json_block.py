@@ -14,8 +14,8 @@ from tokenweir.stream.decode.parsers.base import (
     MAX_HEADER,
     TOOL_CALL,
     Count,
-    Passage,
     Piece,
+    SkippableText,
     check_restored,
     first_match,
     first_of,
@@ -52,9 +52,9 @@ class JsonBlock(SteppedBlock):
         "_head",
         "_header_ends",
         "_header_marks",
-        "_header_passage",
         "_in_list",
         "_object",
+        "_skippable_in_header",
         "_tagged",
         "_value",
     )
@@ -91,7 +91,7 @@ class JsonBlock(SteppedBlock):
         self._header_marks = tuple(mark for mark in marks if mark != FENCE)
         self._header_ends = first_of(("{", *self._header_marks))
         until = {mark[0] for mark in self._header_marks} | set("{ \t\r\n")
-        self._header_passage = Passage("".join(sorted(until)), held=True)
+        self._skippable_in_header = SkippableText("".join(sorted(until)), held=True)
         super().__init__(style, schemas)
 
     def begin(self, opener: str, call: int) -> None:
@@ -105,16 +105,16 @@ class JsonBlock(SteppedBlock):
         self._after_mark = opener == style.call_opens != ""  # the mark before a call has come
 
     @property
-    def passage(self) -> Passage | None:
+    def skippable(self) -> SkippableText | None:
         """Skippable text: the arguments once the call's name has been emitted; before that, any held text."""
         if self._state == "arguments":
-            return Passage("", self._value)
+            return SkippableText("", self._value)
         if self._state == "object":
-            return self._object.passage(not self._begun) if self._begun or self._room(MAX_HELD) else None
+            return self._object.skippable(not self._begun) if self._begun or self._room(MAX_HELD) else None
         if self._state == "between" and not self._in_list:
-            return self._end_passage(MAX_HELD)
+            return self._skippable_before_end(MAX_HELD)
         if self._state == "header" and self._room(self._head + MAX_HEADER) and self._room(MAX_HELD):
-            return self._header_passage
+            return self._skippable_in_header
         return None
 
     @property

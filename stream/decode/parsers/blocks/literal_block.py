@@ -19,9 +19,9 @@ from tokenweir.stream.decode.parsers.base import (
     CUT_SHORT,
     MAX_HEADER,
     TOOL_CALL,
-    Passage,
     Piece,
     ShortText,
+    SkippableText,
     check_restored,
     find_mark,
     first_match,
@@ -138,9 +138,9 @@ class LiteralBlock(SteppedBlock):
         check_restored(max(len(self._name), len(self._word)) <= MAX_HEADER, "a name or a value is too long")
 
     @property
-    def passage(self) -> Passage | None:
+    def skippable(self) -> SkippableText | None:
         """Skippable text: white space where the block may end; no other text is skipped."""
-        return self._end_passage() if self._state == "between" and not self._in_list else None
+        return self._skippable_before_end() if self._state == "between" and not self._in_list else None
 
     def finish(self) -> list[Piece]:
         """Flush the held text at the end of the answer; the call stays incomplete."""

@@ -21,9 +21,9 @@ from tokenweir.stream.decode.parsers.base import (
     MAX_HEADER,
     TOOL_CALL,
     Count,
-    Passage,
     Piece,
     ShortText,
+    SkippableText,
     check_restored,
     find_mark,
     first_match,
@@ -113,17 +113,17 @@ class ParameterBlock(TaggedCalls):
             check_restored(self._opener in openers, "another element begins in a value than its own")
 
     @property
-    def passage(self) -> Passage | None:
+    def skippable(self) -> SkippableText | None:
         """Skippable text: inside a value (in strings, all that JSON does not escape); white space after a call."""
         if self._state == "between":
-            return self._end_passage()
+            return self._skippable_before_end()
         if self._state in ("object", "json"):
-            return Passage("", self._json)
+            return SkippableText("", self._json)
         if self._ahead:
             return None
         if self._state == "text" and not self._undecided.length:
-            return _text_passage(self._closer[0])
-        return _value_passage(self._closer[0]) if self._state == "value" else None
+            return _skippable_in_text(self._closer[0])
+        return _skippable_in_value(self._closer[0]) if self._state == "value" else None
 
     def finish(self) -> list[Piece]:
         """Flush the held text at the end of the answer; the call stays incomplete."""
@@ -358,10 +358,10 @@ def _key(text: str) -> str:
 
 
 @cache
-def _text_passage(first: str) -> Passage:
-    return Passage("".join(sorted({first, *_ESCAPED})))
+def _skippable_in_text(first: str) -> SkippableText:
+    return SkippableText("".join(sorted({first, *_ESCAPED})))
 
 
 @cache
-def _value_passage(first: str) -> Passage:
-    return Passage("".join(sorted({first, "\r", "\n"})), held=True)
+def _skippable_in_value(first: str) -> SkippableText:
+    return SkippableText("".join(sorted({first, "\r", "\n"})), held=True)

@@ -69,7 +69,7 @@ class PythonObjectBlock(SteppedBlock):
         check_restored(opened, "an object goes on that has not begun")
 
     @property
-    def passage(self) -> None:
+    def skippable(self) -> None:
         """No text is skipped."""
         return None
 

@@ -12,10 +12,10 @@ from tokenweir.stream.decode.parsers.base import (
     MAX_PASSED,
     TOOL_CALL,
     CallNumber,
-    Passage,
     Piece,
     Saved,
     ShortText,
+    SkippableText,
     check_restored,
     find_mark,
     markup,
@@ -118,8 +118,8 @@ class SteppedBlock(Saved):
             place = self.STEPS[self._state](self, text, place, out)
         return text[place:]
 
-    def _end_passage(self, most: int | None = None) -> Passage | None:
-        """Return the passage where the block may end: white space, as long as at most `most` characters are held."""
+    def _skippable_before_end(self, most: int | None = None) -> SkippableText | None:
+        """Return the skippable text where the block may end: white space, as long as at most `most` characters are held."""
         return None if self._ahead or not (most is None or self._room(most)) else self._before_end
 
     def _room(self, most: int) -> bool:
@@ -201,9 +201,9 @@ class SteppedBlock(Saved):
         self._state = "done"
 
 
-def _before_end(style: ToolStyle) -> Passage | None:
-    """Return the passage between markup: white space, up to the text that ends a block."""
+def _before_end(style: ToolStyle) -> SkippableText | None:
+    """Return the skippable text between markup: white space, up to the text that ends a block."""
     others = (*style.opens, style.call_opens, style.call_closes, *style.tails, *style.separators)
     if not style.closes or any(mark.startswith(style.closes) for mark in others):
         return None
-    return Passage(None, held=True, closers=(style.closes,))
+    return SkippableText(None, held=True, closers=(style.closes,))

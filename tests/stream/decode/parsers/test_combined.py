@@ -72,11 +72,11 @@ def test_markup_does_not_reach_over_markup():
 def test_what_may_pass_changes_with_the_channel():
     splitter = both(inside=True)
     assert splitter.channel is Channel.REASONING
-    assert splitter.passage.until == "<"
+    assert splitter.skippable.until == "<"
     splitter.feed("hm</think>So")
-    assert (splitter.channel, splitter.passage.until) == (Channel.ANSWER, "<")
+    assert (splitter.channel, splitter.skippable.until) == (Channel.ANSWER, "<")
     splitter.feed("<tool_call>")
-    assert (splitter.channel, splitter.passage) == (Channel.TOOL_CALL, None)
+    assert (splitter.channel, splitter.skippable) == (Channel.TOOL_CALL, None)
 
 
 WORDS = [
@@ -116,7 +116,7 @@ def test_what_may_pass_comes_as_it_is_and_copies_and_states_are_independent(word
 def test_an_opening_text_is_named_unless_a_tag_begins_with_it():
     after = both()
     after.feed("some text")
-    assert after.passage.openers == ["<tool_call>"]
+    assert after.skippable.openers == ["<tool_call>"]
     like = both(replace(ANYWHERE, openers=("<tool_call>think",), enders=(), token_enders=()))
     like.feed("some text")
-    assert like.passage.openers == []
+    assert like.skippable.openers == []

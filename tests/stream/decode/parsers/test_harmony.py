@@ -184,10 +184,10 @@ def test_where_the_prompt_ends(before, text, thinking, answer):
 
 def test_only_what_may_be_markup_is_held():
     splitter = Harmony("assistant<|channel|>final<|message|>")
-    assert splitter.passage is not None
+    assert splitter.skippable is not None
     assert [piece.text for piece in splitter.feed("a < b <|x <|e")] == ["a < b <|x "]
     assert splitter.held == "<|e"
-    assert splitter.passage is None
+    assert splitter.skippable is None
     assert [piece.text for piece in splitter.finish()] == ["<|e"]
 
 

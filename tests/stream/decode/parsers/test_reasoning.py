@@ -242,7 +242,7 @@ def test_white_space_after_the_closer():
         assert "".join(piece for channel, piece in parser.step(text) if channel is ANSWER) == answer
     newlines = ReasoningParser(replace(STYLES["think"], after_closer="strip_newlines"))
     assert newlines.step("<think>hm</think>\n") == [(REASONING, "hm")]
-    assert newlines.passage is None
+    assert newlines.skippable is None
     assert newlines.step("\r\n So\n") == [(ANSWER, " So\n")]
 
 
