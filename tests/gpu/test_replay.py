@@ -37,7 +37,7 @@ BATCHES = [
     ["x", "生" * 3000],
     ["the quick brown fox"],
 ]
-FEW = {"workers": 2}
+TWO_WORKERS = {"workers": 2}
 """A recording has the workers of its bucket. Each takes its time here, whether or not there is something to do."""
 
 
@@ -64,7 +64,7 @@ class Watched:
 
 @pytest.fixture
 def watched(device):
-    return Watched(Tokenizer.default(), device, **FEW)
+    return Watched(Tokenizer.default(), device, **TWO_WORKERS)
 
 
 @pytest.mark.parametrize("options", [{}, {"parse_special": False, "add_special_tokens": False}])
@@ -89,7 +89,7 @@ def test_each_bucket_is_recorded_once(watched):
 
 def test_memory_does_not_grow():
     device = ShimDevice(kernel_sources())
-    watched = Watched(Tokenizer.default(), device, **FEW)
+    watched = Watched(Tokenizer.default(), device, **TWO_WORKERS)
     sizes = set()
     for i in range(1, 12):
         watched.check([f"the quick brown fox {i} " * i])
@@ -113,9 +113,9 @@ def test_what_goes_the_usual_way(watched):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("qwen3/tokenizer.json", FEW),
-        ("llama-2/tokenizer.json", FEW),
-        ("llama-2/tokenizer.model", FEW),
+        ("qwen3/tokenizer.json", TWO_WORKERS),
+        ("llama-2/tokenizer.json", TWO_WORKERS),
+        ("llama-2/tokenizer.model", TWO_WORKERS),
         ("t5-small/tokenizer.json", {}),
         ("bert-base-uncased/tokenizer.json", {}),
     ],
@@ -151,7 +151,7 @@ def test_only_exact_mode_replays(device):
 
 
 def test_threads_take_turns(device):
-    watched = Watched(Tokenizer.default(), device, **FEW)
+    watched = Watched(Tokenizer.default(), device, **TWO_WORKERS)
     wanted = {text: watched.tok.encode(text) for text in ("the quick brown fox", "jumps", "生活 🙂" * 30)}
     wrong = []
 
@@ -176,7 +176,7 @@ DRAWN = st.sampled_from([text for kind in strings(1000, seed="replay").values() 
 
 @cache
 def drawn_encoders():
-    return Watched(Tokenizer.default(), ShimDevice(kernel_sources()), **FEW)
+    return Watched(Tokenizer.default(), ShimDevice(kernel_sources()), **TWO_WORKERS)
 
 
 @given(st.lists(st.lists(DRAWN, max_size=SMALL.documents + 2), min_size=1, max_size=3))

@@ -31,8 +31,9 @@ BACKLOG = 1024
 """Connections that wait in the kernel to be accepted."""
 ACCEPTS = 16
 """Most connections that are accepted in one turn of the event loop."""
-POLL = 0.01
-CUT_OFF = 1.0
+POLL_INTERVAL = 0.01
+"""Seconds between two looks at connections that end."""
+FLUSH_TIMEOUT = 1.0
 """Seconds that connections get to flush, once the drain timeout is over."""
 
 
@@ -211,7 +212,7 @@ class Server:
                 connection.shutdown()  # closes now if idle, else after its answer
         await self._drained()
         await self._app.close()
-        await self._emptied(CUT_OFF)
+        await self._emptied(FLUSH_TIMEOUT)
         for connection in list(state.connections):
             connection.transport.abort()
         if self._peers is not None:
@@ -232,14 +233,14 @@ class Server:
         """
         limits, begun = self._limits, monotonic()
         while self._connected or (self._retired and self._app.responses.resumable):
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(POLL_INTERVAL)
             if monotonic() - begun > (limits.handover_timeout if self._retired else limits.drain_timeout):
                 break
 
     async def _emptied(self, seconds: float) -> None:
         begun = monotonic()
         while self._connected and monotonic() - begun < seconds:  # noqa: ASYNC110 - uvicorn has no event for it
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(POLL_INTERVAL)
 
     @property
     def _connected(self) -> bool:

@@ -68,7 +68,7 @@ class DerenderCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_field
     completion_request: dict[str, Any] | None = None
 
 
-class Asked(Struct, frozen=True):
+class DecodeRequest(Struct, frozen=True):
     """Options for decoding an answer.
 
     Attributes:
@@ -133,7 +133,7 @@ class Derenderer:
         asked = self.completion_asked(given.completion_request, given.model)
         return await self.run(partial(self._completions, given, asked), responses, given.prompt_token_ids or ())
 
-    def chat_asked(self, request: dict[str, Any] | None, model: str | None) -> Asked:
+    def chat_asked(self, request: dict[str, Any] | None, model: str | None) -> DecodeRequest:
         """Return the decoding options of a chat request; its messages may be omitted.
 
         Raises:
@@ -148,7 +148,7 @@ class Derenderer:
                     code="missing_required_parameter",
                     param="chat_request",
                 )
-            return Asked(served, self._decoder_options(Job(model=served, messages=[])))
+            return DecodeRequest(served, self._decoder_options(Job(model=served, messages=[])))
         try:
             fields, rest = split(request, ChatEngineFields)
             asked = parse_chat(rest | {"messages": UNREAD}, max_items=self._service.limits.max_items)
@@ -158,7 +158,7 @@ class Derenderer:
             options = self._decoder_options(job)
         except RequestError as error:
             raise error.within("chat_request") from error
-        return Asked(served, options, asked.return_token_ids)
+        return DecodeRequest(served, options, asked.return_token_ids)
 
     def _decoder_options(self, job: Job) -> dict[str, Any]:
         return dict(self._engines.plan(job).decoder_options)
@@ -172,7 +172,7 @@ class Derenderer:
         except RequestError as error:
             raise error.within("chat_request") from error
 
-    def completion_asked(self, request: dict[str, Any] | None, model: str | None) -> Asked:
+    def completion_asked(self, request: dict[str, Any] | None, model: str | None) -> DecodeRequest:
         """Return the decoding options of a completion request; its prompt may be omitted; raises as `chat_asked`."""
         served = self._service.model(model)
         try:
@@ -181,7 +181,7 @@ class Derenderer:
             options = self._decoder_options(completion_job(asked, served, ""))
         except RequestError as error:
             raise error.within("completion_request") from error
-        return Asked(served, options, asked.return_token_ids)
+        return DecodeRequest(served, options, asked.return_token_ids)
 
     async def run(
         self,
@@ -225,7 +225,7 @@ class Derenderer:
         if choices > limit:
             raise RequestError(f"{field} has {choices} choices; this server takes {limit} at most", param=field)
 
-    def _chat(self, given: DerenderChat, asked: Asked, prompt_ids: Sequence[int]) -> dict[str, Any]:
+    def _chat(self, given: DerenderChat, asked: DecodeRequest, prompt_ids: Sequence[int]) -> dict[str, Any]:
         response, field = given.generate_response, "generate_response"
         check_mode(response, field)
         decoded = [
@@ -253,7 +253,7 @@ class Derenderer:
         answer_id = response.request_id or new_id("chatcmpl")
         return chat_completion(answer_id, asked.model, int(time.time()), choices, usage)
 
-    def _completions(self, given: DerenderCompletion, asked: Asked) -> dict[str, Any]:
+    def _completions(self, given: DerenderCompletion, asked: DecodeRequest) -> dict[str, Any]:
         choices: list[dict[str, Any]] = []
         counts, finishes, every = [], [], []
         for number, response in enumerate(given.generate_responses):

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import StateError, TokenweirError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import Delta, Finish
-from tokenweir.stream.serve.tokens.derender import Asked, Derenderer, begin, end, feed, joined, reason_of, text_of
+from tokenweir.stream.serve.tokens.derender import DecodeRequest, Derenderer, begin, end, feed, joined, reason_of, text_of
 from tokenweir.stream.serve.tokens.generate import Choice, Count, EngineUsage, Generated, TokenId, check_mode
 from tokenweir.stream.serve.tokens.logprobs import SampledRow, flat_rows, rows_of
 from tokenweir.stream.serve.wire.checking import convert
@@ -31,14 +31,14 @@ from tokenweir.stream.serve.wire.items import new_id
 CHUNK = "generate_chunk"
 
 
-class Carried(Struct, frozen=True, forbid_unknown_fields=True):
-    """State carried by clients, opaque to them."""
+class StateToken(Struct, frozen=True, forbid_unknown_fields=True):
+    """Decoder state that clients send back with the next chunk, opaque to them."""
 
     state: str
 
 
 class StreamState(Struct, frozen=True, array_like=True):
-    """Content of the carried state.
+    """Content of a `StateToken`.
 
     Attributes:
         decoder: The decoder's state; empty only before the first chunk, and never in what a client carries.
@@ -61,7 +61,7 @@ class AnyChunkRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     stream: bool
     generate_chunk: Generated
-    stream_state: Carried | None = None
+    stream_state: StateToken | None = None
     model: str | None = None
     prompt_tokens: Count | None = None
     prompt_token_ids: list[TokenId] | None = None
@@ -146,7 +146,7 @@ class StreamDerenderer:
     def _answer(
         self,
         given: AnyChunkRequest,
-        asked: Asked,
+        asked: DecodeRequest,
         head: dict[str, Any],
         prefix: str,
         form: Callable[[Step], dict[str, Any]],
@@ -184,8 +184,8 @@ class StreamDerenderer:
         return {"chunk": chunk | {"choices": [choice]}, "stream_state": after}
 
     def _step(
-        self, choice: Choice, before: StreamState, prompt_ids: Sequence[int], asked: Asked
-    ) -> tuple[Step, Carried]:
+        self, choice: Choice, before: StreamState, prompt_ids: Sequence[int], asked: DecodeRequest
+    ) -> tuple[Step, StateToken]:
         field = f"{CHUNK}.choices[0]"
         options = asked.options | {"index": choice.index}
         first = not before.decoder
@@ -196,7 +196,7 @@ class StreamDerenderer:
             if choice.finish_reason is not None and not decoder.finished:
                 deltas += end(decoder, choice)
             chars = before.chars + len(text_of(deltas))
-            after = Carried(write_state(replace(before, decoder=decoder.state(), chars=chars)))
+            after = StateToken(write_state(replace(before, decoder=decoder.state(), chars=chars)))
         except TokenweirError:
             raise
         except Exception as error:

@@ -32,7 +32,7 @@ logger = logging.getLogger("tokenweir.serve")
 
 ANSWER_TIMEOUT = 5.0
 """Timeout in seconds of a request between workers."""
-UNSENT = 1 << 18
+HIGH_WATER_MARK = 1 << 18
 """High-water mark in bytes of a connection between workers."""
 
 
@@ -119,7 +119,7 @@ class Link:
 
     def send(self, data: bytes) -> Awaitable[None] | None:
         self._writer.write(len(data).to_bytes(4, "big") + data)
-        if self._writer.transport.get_write_buffer_size() < UNSENT:
+        if self._writer.transport.get_write_buffer_size() < HIGH_WATER_MARK:
             return None
         return self._drain()
 
