@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.names import REASONING_FAMILIES, named_style
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 OpensAt = Literal["line", "start", "anywhere"]
 UnmatchedCloser = Literal["keep", "drop_first", "drop"]
@@ -185,9 +186,9 @@ STYLES: dict[str, ReasoningStyle] = {
             repeated_opener="drop",
             after_opener="strip_newlines",
             label="thought",
-            token_enders=("<|tool_call>",),
+            token_enders=TOOL_STYLES["gemma4"].opens,
         ),
-        _pair("seed-oss", "<seed:think>", "</seed:think>", token_enders=("<seed:tool_call>",)),
+        _pair("seed-oss", "<seed:think>", "</seed:think>", token_enders=TOOL_STYLES["seed-oss"].opens),
         ReasoningStyle(
             name="cohere",
             openers=("<|START_THINKING|>",),
@@ -195,9 +196,9 @@ STYLES: dict[str, ReasoningStyle] = {
             tokens=("<|START_THINKING|>", "<|END_THINKING|>"),
             unmatched_closer="drop",
             wrappers=("<|END_RESPONSE|>", "<|END_TEXT|>"),
-            token_enders=("<|START_ACTION|>",),
+            token_enders=TOOL_STYLES["cohere"].opens,
         ),
-        _pair("mistral", "[THINK]", "[/THINK]", token_enders=("[TOOL_CALLS]",)),
+        _pair("mistral", "[THINK]", "[/THINK]", token_enders=TOOL_STYLES["mistral"].opens),
         _pair("kimi-vl", "◁think▷", "◁/think▷"),
         ReasoningStyle(
             name="kimi-k3",
@@ -206,7 +207,7 @@ STYLES: dict[str, ReasoningStyle] = {
             tokens=("<|open|>", "<|close|>", "<|sep|>"),
             unmatched_closer="drop",
             wrappers=("<|close|>response<|sep|>", "<|close|>message<|sep|>"),
-            token_enders=("<|open|>tools<|sep|>",),
+            token_enders=TOOL_STYLES["kimi-k3"].opens,
             framed=True,
             shows=("<|open|>think<|sep|>",),
         ),
@@ -215,18 +216,18 @@ STYLES: dict[str, ReasoningStyle] = {
             "<mm:think>",
             "</mm:think>",
             unmatched_closer="drop_first",
-            token_enders=("]<]minimax[>[<tool_call>",),
+            token_enders=TOOL_STYLES["minimax-m3"].opens,
         ),
-        _pair("longcat", "<longcat_think>", "</longcat_think>", enders=("<longcat_tool_call>",)),
+        _pair("longcat", "<longcat_think>", "</longcat_think>", enders=TOOL_STYLES["longcat"].opens),
         _pair(
             "apertus",
             "<|inner_prefix|>",
             "<|inner_suffix|>",
             opens_at="anywhere",
             unmatched_closer="drop",
-            token_enders=("<|tools_prefix|>",),
+            token_enders=TOOL_STYLES["apertus"].opens,
         ),
-        _pair("solar-open2", "<|think:start|>", "<|think:end|>", token_enders=("<|tool_call:start|>",)),
+        _pair("solar-open2", "<|think:start|>", "<|think:end|>", token_enders=TOOL_STYLES["solar-open2"].opens),
         ReasoningStyle(
             name="solar-open",
             openers=("<|think|>",),
@@ -250,7 +251,7 @@ STYLES: dict[str, ReasoningStyle] = {
             openers=("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
             closers=("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"),
             tokens=("<ifm|think>", "</ifm|think>"),
-            token_enders=("<ifm|tool_calls>",),
+            token_enders=TOOL_STYLES["k2-v3"].opens[:1],
         ),
         _pair(
             "plamo3",
@@ -262,17 +263,17 @@ STYLES: dict[str, ReasoningStyle] = {
             opens_at="anywhere",
             unmatched_closer="drop",
             repeated_opener="drop",
-            token_enders=("<|plamo:begin_tool_requests:plamo|>", "<|plamo:begin_tool_request:plamo|>"),
+            token_enders=TOOL_STYLES["plamo3"].opens,
         ),
         _pair(
             "hunyuan",
             "<think:opensource>",
             "</think:opensource>",
-            token_enders=("<tool_calls:opensource>",),
+            token_enders=TOOL_STYLES["hunyuan-v3"].opens,
             shows=(":opensource", "<think{}>"),
         ),
-        _pair("minicpm4", "<|thought_start|>", "<|thought_end|>", token_enders=("<|tool_call_start|>",)),
-        _pair("pangu", "[unused16]", "[unused17]", token_enders=("[unused11]",)),
+        _pair("minicpm4", "<|thought_start|>", "<|thought_end|>", token_enders=TOOL_STYLES["minicpm4"].opens),
+        _pair("pangu", "[unused16]", "[unused17]", token_enders=TOOL_STYLES["pangu"].opens),
         ReasoningStyle(
             name="granite-3.2",
             openers=("Here is my thought process:", "Here's my thought process:"),
@@ -309,10 +310,7 @@ STYLES: dict[str, ReasoningStyle] = {
                 *("<tool_calls>", "<TOOLCALL>", "<dots_function_call>", "<function_calls>", "<use_mcp_tool>"),
                 *("<｜DSML｜function_calls>", "<｜DSML｜tool_calls>", "<｜DSML｜ calls>", "<｜GCML｜tool_calls>"),
             ),
-            token_enders=(
-                *("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
-                *("<｜tool▁calls▁begin｜>", "<｜tool_calls_begin｜>"),
-            ),
+            token_enders=tuple(text for name in ("kimi-k2", "deepseek", "step3") for text in TOOL_STYLES[name].opens),
         ),
         _pair("thought", "<thought>", "</thought>"),
     )
