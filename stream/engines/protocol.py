@@ -25,6 +25,8 @@ def check_engine(engine: object, name: str = "engine") -> None:
     supports, size = getattr(engine, "supports", None), getattr(engine, "context_size", None)
     if isinstance(supports, str) or not isinstance(supports, Collection | None):
         raise TypeError(f"{name}.supports must be several names of Sampling's fields, not {supports!r:.80}")
+    if not isinstance(salt := getattr(engine, "cache_salt", None), str | None):
+        raise TypeError(f"{name}.cache_salt must be a key of Sampling.extra or None, not {salt!r:.80}")
     if not isinstance(size, int | None):
         raise TypeError(f"{name}.context_size must be a number of ids or None, not {size!r:.80}")
     if size is not None and size < 1:
@@ -83,11 +85,12 @@ class Engine(Protocol):
     Closing the generator (`aclose()`) cancels the generation at once. An engine that generates several answers to one
     prompt together has an attribute `parallel = True` and sets `EngineStep.index`.
 
-    Three more attributes are optional. `supports` is the set of `Sampling`'s fields that the engine honours besides
+    Four more attributes are optional. `supports` is the set of `Sampling`'s fields that the engine honours besides
     those that end an answer, so that others are refused early; without it, all fields are passed on. `context_size` is
     the most ids of prompt and answer together. `runs_ahead = True` means that the engine generates while its generator
     is not polled, and then yields all new ids at once, as vLLM's `AsyncLLM` does: a busy server then polls it once a
-    frame.
+    frame. `cache_salt` names the key of `Sampling.extra` by which the engine's prefix cache keeps prompts apart: a server
+    sends a secret value for each client.
     """
 
     def generate(

@@ -33,7 +33,7 @@ NAMES = {
         *("frequency_penalty", "presence_penalty", "repetition_penalty"),
     )
 }
-REQUEST_EXTRA = frozenset({"lora_path", "cache_salt", "priority"})
+REQUEST_EXTRA = frozenset({"lora_path", "cache_salt", "extra_key", "priority"})
 SAMPLING_EXTRA = frozenset({"regex", "stop_regex", "structural_tag", "stream_interval"})
 REASONS = {"stop": "stop", "length": "length"}
 
@@ -59,7 +59,7 @@ class _Chunk(Event):
 class SglangEngine(ModelCardEngine):
     """Engine over an SGLang server.
 
-    Sampling: every field is honoured; `grammar` is EBNF. `extra` may have `lora_path`, `cache_salt`, `priority`,
+    Sampling: every field is honoured; `grammar` is EBNF. `extra` may have `lora_path`, `cache_salt`, `extra_key`, `priority`,
     `regex`, `stop_regex`, `structural_tag`. `stop` is not sent: the decoder, which knows what is thinking, finds stop
     strings and closes. `n` above 1 becomes that many requests.
 
@@ -69,6 +69,7 @@ class SglangEngine(ModelCardEngine):
     """
 
     supports = frozenset({*NAMES, "logprobs", "extra"})
+    cache_salt = "extra_key"
 
     def __init__(self, url: str, *, logprobs: bool = False, **options: Any) -> None:
         """Configure the client; nothing is sent yet.

@@ -113,6 +113,7 @@ class VllmEngine(ModelCardEngine):
     """
 
     parallel = True
+    cache_salt = "cache_salt"
     supports = frozenset({*NAMES, "logprobs", "extra"})
 
     def __init__(self, url: str, *, logprobs: bool = False, stream: bool = True, **options: Any) -> None:

@@ -166,6 +166,7 @@ class _Workers:
         self._running: set[_Worker] = set()
         self._started = self._stopping = False
         self._code = 0
+        self._secret = secrets.token_bytes()
         self._tasks: set[asyncio.Task[None]] = set()
         self._changing = asyncio.Lock()
 
@@ -193,7 +194,7 @@ class _Workers:
 
     def _start(self, slot: int, replaces: str | None = None) -> _Worker:
         """Start a process for a listener."""
-        place = Place(self._listeners[slot], self._folder, secrets.token_hex(4), replaces)
+        place = Place(self._listeners[slot], self._folder, secrets.token_hex(4), replaces, self._secret)
         worker = _Worker(self._arguments, place)
         self._running.add(worker)
         worker.ended.add_done_callback(partial(self._ended, slot, worker))

@@ -21,6 +21,7 @@ from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.prompt_cache import History, PromptCache
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.serve.answers.cache_salt import salted
 from tokenweir.stream.serve.answers.render_cost import render_cost
 from tokenweir.stream.serve.limits.fair_queue import FairQueue
 from tokenweir.stream.serve.limits.limits import Limits
@@ -153,6 +154,7 @@ class Engines:
         encoder: Encoder of prompts in place of the tokenizer.
         prompts: Cache of prompts, or None.
         history: Whether prompts keep the ids of earlier answers.
+        secret: Secret of the salts by which engines keep clients' prompts apart.
         limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes` and `queue_timeout`.
         keep_billing_header: Show Claude Code's billing header to the model.
 
@@ -170,6 +172,7 @@ class Engines:
         keep_billing_header: bool = False,
         prompts: PromptCache | None = None,
         history: History = "canonical",
+        secret: bytes,
     ) -> None:
         self.tokenizer = tokenizer
         self.template = template
@@ -178,6 +181,7 @@ class Engines:
         self._encoder = encoder
         self._prompts = prompts
         self._history = history
+        self._secret = secret
         self._limits = limits
         self._keep_billing_header = keep_billing_header
         self._queue = FairQueue(
@@ -203,6 +207,7 @@ class Engines:
         sampling = self.fit(job, plan, len(prompt_ids))
         if job.alignment and supports is not None and "logprobs" in supports:
             sampling = replace(sampling, logprobs=True)
+        sampling = salted(sampling, engine, job.tenant, self._secret)
         meter.start(len(prompt_ids))
         options = plan.decoder_options | {"alignment": job.alignment}
         engine = engine if job.generate else _Silent()

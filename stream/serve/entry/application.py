@@ -108,6 +108,7 @@ class Application:
             keep_billing_header=settings.keep_billing_header,
             prompts=prompts,
             history=settings.history,
+            secret=settings.secret,
         )
         names, events = list(settings.engines), settings.reasoning_events
         self.service = Service(answering.answer, names, limits, reasoning_events=events, ledger=ledger, prompts=prompts)

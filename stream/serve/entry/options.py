@@ -15,6 +15,7 @@ from tokenweir.stream.chat.plan import own_template
 from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.prompts.prompt_cache import History, check_history
 from tokenweir.stream.prompts.prompt_encoding import Encoder, check_encoder
+from tokenweir.stream.serve.answers.cache_salt import make_secret
 from tokenweir.stream.serve.answers.service import DEFAULT
 from tokenweir.stream.serve.entry.auth import Gate
 from tokenweir.stream.serve.limits.limits import Limits
@@ -77,6 +78,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         engines: The engines by their model names; the first is the default.
         gate: The check of keys, hosts and origins.
+        secret: Secret of the salts by which engines keep clients' prompts apart.
 
     The others are the options of the same name.
 
@@ -90,17 +92,21 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     prompt_cache: bool
     history: History
     gate: Gate
+    secret: bytes
     limits: Limits
     reasoning_events: ReasoningEvents
     keep_billing_header: bool
 
 
-def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> ServerSettings:
+def resolve_options(
+    options: ServerOptions, *, own_name: str = "localhost", secret: bytes | None = None
+) -> ServerSettings:
     """Check the options of a server and resolve their defaults.
 
     Args:
         options: The options.
         own_name: A name under which the server answers besides `hosts`.
+        secret: As for `make_secret`.
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
@@ -141,6 +147,7 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
         keys = list(api_key or ())
     else:
         keys = [api_key]
+    gate = Gate(keys=keys, origins=options.get("origins", ()), hosts=options.get("hosts", ()), own_name=own_name)
     return ServerSettings(
         engines=engines,
         tokenizer=tokenizer,
@@ -149,7 +156,8 @@ def resolve_options(options: ServerOptions, *, own_name: str = "localhost") -> S
         encoder=encoder,
         prompt_cache=bool(prompt_cache),
         history=history,
-        gate=Gate(keys=keys, origins=options.get("origins", ()), hosts=options.get("hosts", ()), own_name=own_name),
+        gate=gate,
+        secret=make_secret(keys, secret),
         limits=limits,
         reasoning_events=options.get("reasoning_events", "reasoning_text"),
         keep_billing_header=keep_billing_header,

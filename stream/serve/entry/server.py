@@ -62,7 +62,7 @@ async def serve(
     """
     check_address(host, port)
     check_options(options, ServerOptions.__required_keys__ | ServerOptions.__optional_keys__, "serve()")
-    settings = resolve_options(options, own_name=host)
+    settings = resolve_options(options, own_name=host, secret=None if place is None else place.secret)
     server = Server(Application(settings), settings.limits)
     if place is not None:
         listener = place.listener

@@ -45,6 +45,7 @@ class Place:
         folder: The folder of the workers' sockets, accessible to the owner only.
         name: This worker's name: letters and digits.
         replaces: The name of the worker whose place it takes.
+        secret: A secret of all workers; see `make_secret`.
 
     """
 
@@ -52,6 +53,7 @@ class Place:
     folder: Path
     name: str
     replaces: str | None = None
+    secret: bytes | None = None
 
 
 class Question(Struct, tag_field="ask", frozen=True):

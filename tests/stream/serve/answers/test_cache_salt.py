@@ -1,0 +1,70 @@
+"""Salts: each client has its own in an engine's prefix cache, and none chooses it."""
+
+import httpx
+import pytest
+from engine_doubles import DOUBLES, running
+from serving import Script, serving
+
+from tokenweir.stream.engines.sglang import SglangEngine
+from tokenweir.stream.engines.vllm import VllmEngine
+from tokenweir.stream.serve.answers.cache_salt import make_secret
+
+pytestmark = pytest.mark.asyncio
+
+
+async def ask(server, key, **more):
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+        body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2} | more
+        return await client.post("/v1/chat/completions", json=body, headers={"authorization": f"Bearer {key}"})
+
+
+@pytest.mark.parametrize(
+    ("double", "kind", "field"),
+    [
+        ("vllm generate", VllmEngine, "cache_salt"),
+        ("vllm completions", VllmEngine, "cache_salt"),
+        ("sglang cumulative", SglangEngine, "extra_key"),
+    ],
+)
+async def test_each_client_has_a_salt_of_its_own(double, kind, field):
+    with running(DOUBLES[double]) as engine:
+        for _ in range(2):  # a restarted server, or another one
+            async with serving(kind(engine.url), api_key=["one", "two"]) as server:
+                for key in ("one", "two", "one"):
+                    await ask(server, key)  # the double's arithmetic has no answer to a prompt, but got it
+        salts = [body[field] for path, body in engine.requests if field in body]
+    assert len(salts) == 6
+    assert salts[0] == salts[2] != salts[1]
+    assert salts[:3] == salts[3:]
+    assert all(len(salt) == 64 and int(salt, 16) for salt in salts)
+
+
+async def test_a_client_cannot_choose_its_salt():
+    with running(DOUBLES["vllm generate"]) as engine:
+        async with serving(VllmEngine(engine.url), api_key=["one", "two"]) as server:
+            await ask(server, "one")
+            reply = await ask(server, "two", cache_salt=engine.requests[-1][1]["cache_salt"])
+        salts = {body["cache_salt"] for path, body in engine.requests}
+    assert reply.status_code == 400 or len(salts) == 2
+
+
+async def test_an_engine_that_takes_no_salt_gets_none():
+    engine = Script("ok")
+    async with serving(engine) as server:
+        await ask(server, "any")
+    assert engine.sampling.extra == {}
+
+
+async def test_a_salt_that_is_no_name_is_refused():
+    engine = Script("ok")
+    engine.cache_salt = 5
+    with pytest.raises(TypeError, match=r"^engine.cache_salt must be a key of Sampling.extra or None, not 5$"):
+        async with serving(engine):
+            pass
+
+
+async def test_secrets():
+    assert make_secret(["a"]) == make_secret(["a"], b"shared") != make_secret(["b"])
+    assert make_secret(["a", "b"]) != make_secret(["ab"])
+    assert make_secret([], b"shared") == b"shared"
+    assert make_secret([]) != make_secret([])
