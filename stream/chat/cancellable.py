@@ -180,6 +180,7 @@ class Deltas(Stage[Delta]):
         source: As given.
         runner: As given.
         prompt_ids: As given.
+        conversation: The digest by which a cache knows the prompt's conversation; None without a cache.
 
     """
 
@@ -193,6 +194,7 @@ class Deltas(Stage[Delta]):
         self.source = Owned(source)
         self.runner = runner
         self.prompt_ids = prompt_ids
+        self.conversation: int | None = None
         super().__init__(read_through(self.source, runner), self.source)
         self._cancellable = engines
 

@@ -316,6 +316,19 @@ class PromptCache:
             entries = [self._remove(kept) for kept in gone]
         self._leave(entries)
 
+    def forget(self, tenant: str, conversation: int) -> None:
+        """Drop the prompts of a conversation, those that continue it included, and the answers to them.
+
+        Args:
+            tenant: The tenant.
+            conversation: The last one of the digests that `PromptSource` has.
+
+        """
+        with self._lock:
+            gone = [kept for kept in self._by_use if kept.tenant == tenant and conversation in kept.digests]
+            entries = [self._remove(kept) for kept in gone]
+        self._leave(entries)
+
     def _is_due(self) -> bool:
         """Whether a prompt is to be checked."""
         with self._lock:

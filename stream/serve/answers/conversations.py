@@ -28,13 +28,14 @@ def decoded(data: bytes) -> list[ChatMessage]:
 
 
 class _Kept:
-    """A conversation; a private one is visible only to its connection."""
+    """A conversation; a private one is visible only to its connection. `digest` is that of its prompt."""
 
-    __slots__ = ("data", "entry", "private")
+    __slots__ = ("data", "digest", "entry", "private")
 
-    def __init__(self, data: bytes, private: bool) -> None:
+    def __init__(self, data: bytes, private: bool, digest: int | None) -> None:
         self.data = data
         self.private = private
+        self.digest = digest
         self.entry: Entry | None = None
 
 
@@ -55,13 +56,24 @@ class Conversations:
         self._max_bytes = max_bytes
         self._kept: dict[tuple[str, str], _Kept] = {}
 
-    def keep(self, client: str, response_id: str, data: bytes, *, private: bool = False) -> None:
-        """Keep the conversation up to and including a response; replaces one of the same id."""
+    def keep(
+        self, client: str, response_id: str, data: bytes, *, private: bool = False, digest: int | None = None
+    ) -> None:
+        """Keep the conversation up to and including a response; replaces one of the same id.
+
+        Args:
+            client: The client.
+            response_id: The response.
+            data: The messages as JSON.
+            private: Only the connection of the response sees it.
+            digest: The digest by which the cache of prompts knows the prompt.
+
+        """
         key = client, response_id
         self._drop(key)
         if len(data) > self._max_bytes:
             return
-        kept = self._kept[key] = _Kept(data, private)
+        kept = self._kept[key] = _Kept(data, private, digest)
         kept.entry = self._ledger.enter(client, len(data), partial(self._evict, key, kept))
 
     def all(self) -> list[tuple[str, str, bytes]]:
@@ -72,6 +84,14 @@ class Conversations:
         """Return the conversation up to and including a response, or None; `private` includes private ones."""
         kept = self._kept.get((client, response_id))
         return None if kept is None or (kept.private and not private) else kept.data
+
+    def delete(self, client: str, response_id: str, *, private: bool = False) -> tuple[bool, int | None]:
+        """Drop a conversation; return whether there was one, and the digest of its prompt."""
+        kept = self._kept.get((client, response_id))
+        if kept is None or (kept.private and not private):
+            return False, None
+        self._drop((client, response_id))
+        return True, kept.digest
 
     def forget(self, client: str, response_id: str) -> None:
         """Drop a private conversation whose connection is closed or has moved on."""

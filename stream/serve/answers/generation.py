@@ -121,6 +121,11 @@ class Generation(Generic[T]):
         return () if self._deltas is None else self._deltas.prompt_ids
 
     @property
+    def conversation(self) -> int | None:
+        """The digest by which the cache of prompts knows the conversation; None until the prompt is accepted."""
+        return None if self._deltas is None else self._deltas.conversation
+
+    @property
     def pending_bytes(self) -> int:
         """Bytes of deltas that wait for the fastest reader."""
         return self._broadcast.pending_bytes

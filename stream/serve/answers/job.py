@@ -214,10 +214,12 @@ class Engines:
         keep = None
         if self._history != "canonical" and self._prompts is not None and cached is not None and job.generate:
             keep = partial(self._prompts.answered, cached)
+        conversation = None if cached is None else cached.source.digests[-1]
         del job, plan, cached  # frees the messages, which may be large
         async with answer(
             prompt_ids, options, engine=engine, tokenizer=self.tokenizer, sampling=sampling, keep=keep
         ) as deltas:
+            deltas.conversation = conversation
             yield deltas
 
     def history(self, asked: MessageFields) -> MessageHistory:

@@ -140,7 +140,9 @@ class ResponseTask:
         if self.stream.status == "failed":
             conversations.forget(self.client, response_id)
         elif self._kept and (data := conversations.find(self.client, response_id, private=True)) is not None:
-            conversations.keep(self.client, response_id, encoded(self._answer(), data), private=self._private)
+            data = encoded(self._answer(), data)
+            digest = self.generation.conversation
+            conversations.keep(self.client, response_id, data, private=self._private, digest=digest)
 
 
 class Responses:
@@ -238,6 +240,44 @@ class Responses:
                 status=404,
             )
         return task
+
+    async def delete(self, response_id: str, client: str) -> None:
+        """Delete a stored response of a client, here or in another worker; see `drop`.
+
+        Raises:
+            RequestError: There is no such response.
+
+        """
+        if self.drop(response_id, client):
+            return
+        if (peers := self.service.peers) is not None and await peers.delete(response_id, client):
+            return
+        raise RequestError(
+            f"no response {response_id[:80]!r} is stored",
+            code="response_not_found",
+            param="response_id",
+            status=404,
+        )
+
+    def drop(self, response_id: str, client: str) -> bool:
+        """Drop a stored or background response of this worker, and the cached prompts of its conversation.
+
+        Returns:
+            Whether there was one.
+
+        """
+        service = self.service
+        task = self._background.get(response_id)
+        if task is not None and task.client != client:
+            return False
+        found, digest = service.conversations.delete(client, response_id, private=task is not None)
+        if task is not None:
+            found, digest = True, task.generation.conversation
+            del self._background[response_id]
+            task.generation.drop()
+        if digest is not None and service.prompts is not None:
+            service.prompts.forget(client, digest)
+        return found
 
     def _check_bytes(self, size: int) -> None:
         """Raise if a conversation, continued part included, is too long to keep."""

@@ -43,6 +43,10 @@ class PeerLinks(Protocol):
         """Return the conversation up to and including another worker's response, as JSON; None if unknown."""
         ...
 
+    async def delete(self, response_id: str, client: str) -> bool:
+        """Delete another worker's response; return whether there was one."""
+        ...
+
     async def converse(self, response_id: str, client: str) -> Transport | None:
         """Return a session with the worker that has a response; None if that is this worker or is gone."""
         ...

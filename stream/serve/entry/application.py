@@ -4,6 +4,7 @@ POST /v1/chat/completions    OpenAI's Chat Completions, whole or as a stream of 
 POST /v1/completions         texts or ids to continue
 POST /v1/responses           OpenAI's and Open Responses' responses, likewise
 POST /v1/messages            Anthropic's Messages, likewise; /v1/messages/count_tokens counts their prompt
+DELETE /v1/responses/ID       a stored response, and what is cached of its conversation
 POST /v1/responses/compact   a conversation made shorter, for the input of a response
 WS   /v1/responses           the same over a socket: one `Session` a connection
 GET  /v1/models              the models

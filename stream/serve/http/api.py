@@ -22,7 +22,7 @@ from tokenweir.stream.serve.answers.generation import Generation
 from tokenweir.stream.serve.answers.job import Job, chat_job, compact_job, completion_job
 from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
 from tokenweir.stream.serve.http.exchange import DONE, EventStream, read_json, read_object, while_connected
-from tokenweir.stream.serve.http.replies import check_copies, reply_with
+from tokenweir.stream.serve.http.replies import check_copies, reply, reply_with
 from tokenweir.stream.serve.wire.chat import parse_chat_json
 from tokenweir.stream.serve.wire.chat_answers import ChatAnswer, sse
 from tokenweir.stream.serve.wire.compaction import compacted
@@ -56,6 +56,7 @@ class Api:
             Route("/v1/completions", self.completions, methods=["POST"]),
             Route("/v1/responses", self.responses, methods=["POST"]),
             Route("/v1/responses/compact", self.compact, methods=["POST"]),
+            Route("/v1/responses/{response_id}", self.delete, methods=["DELETE"]),
         ]
 
     async def chat_completions(self, request: Request) -> Response:
@@ -188,6 +189,12 @@ class Api:
         usage = last.response.usage
         tokens = 0 if usage is None else usage.total_tokens
         return await reply_with(partial(msgspec.json.encode, last.response), tokens, self._limits)
+
+    async def delete(self, request: Request) -> Response:
+        """`DELETE /v1/responses/{response_id}`: drop a stored response, and what is cached of its conversation."""
+        response_id = request.path_params["response_id"]
+        await self._responses.delete(response_id, request.scope["tokenweir.client"])
+        return reply({"id": response_id, "object": "response", "deleted": True})
 
     async def compact(self, request: Request) -> Response:
         """`POST /v1/responses/compact`: a conversation made shorter, for the input of the next response."""

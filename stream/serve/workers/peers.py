@@ -73,6 +73,13 @@ class Conversation(Question, tag="conversation", frozen=True):
     response_id: str
 
 
+class Delete(Question, tag="delete", frozen=True):
+    """Request to delete a response; the answer is empty if unknown."""
+
+    client: str
+    response_id: str
+
+
 class Count(Question, tag="count", frozen=True):
     """Request for the worker's counts."""
 
@@ -91,7 +98,7 @@ class Adopt(Question, tag="adopt", frozen=True):
     counts: Counts
 
 
-_questions = msgspec.json.Decoder(Converse | Conversation | Count | Retire | Adopt)
+_questions = msgspec.json.Decoder(Converse | Conversation | Delete | Count | Retire | Adopt)
 
 
 class Link:
@@ -173,6 +180,11 @@ class Peers:
         owner = self._owner(response_id)
         return None if owner is None else await self._ask(owner, Conversation(client, response_id)) or None
 
+    async def delete(self, response_id: str, client: str) -> bool:
+        """Delete another worker's response; return whether there was one."""
+        owner = self._owner(response_id)
+        return owner is not None and bool(await self._ask(owner, Delete(client, response_id)))
+
     async def converse(self, response_id: str, client: str) -> Link | None:
         """Return a session with the worker that has a response; None if that is this worker or is gone."""
         owner = self._owner(response_id)
@@ -253,6 +265,8 @@ class Peers:
             case Conversation(client, response_id):
                 found = service.conversations.find(client, response_id)
                 await link.write(found or b"")
+            case Delete(client, response_id):
+                await link.write(b"true" if self._responses.drop(response_id, client) else b"")
             case Count():
                 link.send(msgspec.json.encode(service.counts()))
             case Retire(successor):

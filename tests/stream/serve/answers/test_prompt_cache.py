@@ -4,7 +4,7 @@ import json
 
 import httpx
 import pytest
-from serving import TOK, Script, serving, socket_to, until
+from serving import TOK, Script, eventually, serving, socket_to, until
 
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.entry import application
@@ -141,3 +141,62 @@ async def test_metrics_count_kept_and_declined_answers():
         assert await metric(server, "prompt_ids_kept_total") == len(TOK.encode("ok<|im_end|>"))
         await ask(server, "Hi", "no", "And then?")
         assert await metric(server, 'prompts_declined_total{reason="nothing"}') == 1
+
+
+async def respond(client, headers=None, **body):
+    reply = await client.post("/v1/responses", json=body, headers=headers)
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+async def test_delete_drops_a_response_and_the_tapes_of_its_conversation():
+    async with (
+        serving(Script("ok<|im_end|>"), history="exact") as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
+    ):
+        prompts = server._app.service.prompts
+        other = await respond(client, input=f"Other {LONG}")
+        kept = len(prompts)
+        first = await respond(client, input=LONG)
+        second = await respond(client, input="Go on.", previous_response_id=first["id"])
+        await respond(client, input="On.", previous_response_id=second["id"], store=False)  # its tape has all of them
+        assert len(prompts) > kept
+        reply = await client.delete(f"/v1/responses/{first['id']}")
+        assert reply.json() == {"id": first["id"], "object": "response", "deleted": True}
+        assert len(prompts) == kept
+        before = prompts.counts.reused_ids
+        await respond(client, input=LONG)
+        assert prompts.counts.reused_ids - before < 100
+        reply = await client.delete(f"/v1/responses/{first['id']}")
+        assert (reply.status_code, reply.json()["error"]["code"]) == (404, "response_not_found")
+        body = {"input": "Go on.", "previous_response_id": first["id"]}
+        assert (await client.post("/v1/responses", json=body)).status_code == 404
+        assert (await client.delete(f"/v1/responses/{other['id']}")).status_code == 200
+
+
+async def test_a_client_deletes_its_own_responses_only():
+    one, two = ({"authorization": f"Bearer {key}"} for key in ("one", "two"))
+    async with (
+        serving(Script("ok"), api_key=["one", "two"]) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
+    ):
+        response = await respond(client, one, input=LONG)
+        assert (await client.delete(f"/v1/responses/{response['id']}", headers=two)).status_code == 404
+        assert len(server._app.service.prompts) == 1
+        again = {"input": "Go on.", "previous_response_id": response["id"]}
+        assert (await client.post("/v1/responses", json=again, headers=one)).status_code == 200
+
+
+async def test_delete_stops_a_background_response():
+    engine = Script("ok", 20.0, "more")
+    async with (
+        serving(engine) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
+        socket_to(server) as websocket,
+    ):
+        await websocket.send(json.dumps({"type": "response.create", "input": LONG, "background": True}))
+        (created, *_) = await until(websocket, "response.output_text.delta")
+        reply = await client.delete(f"/v1/responses/{created['response']['id']}")
+        assert reply.json()["deleted"]
+        await eventually(lambda: engine.closed_at)
+        assert len(server._app.service.prompts) == 0

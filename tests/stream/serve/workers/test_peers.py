@@ -236,3 +236,16 @@ async def test_a_worker_that_does_not_answer_counts_as_gone(tmp_path, monkeypatc
     assert await peers.conversation(new_response_id("a"), "me") is None
     assert "worker a did not answer" in caplog.text
     silent.close()
+
+
+@pytest.mark.asyncio
+async def test_a_response_is_deleted_through_another_worker(tmp_path):
+    async with workers(tmp_path, a=Script("one"), b=Script("two")) as (a, b), httpx.AsyncClient(timeout=20) as client:
+        response = await respond(a, input="hi " * 500)
+        assert len(a._app.service.prompts) == 1
+        url = f"http://127.0.0.1:{b.port}/v1/responses/{response['id']}"
+        assert (await client.delete(url)).json()["deleted"]
+        assert len(a._app.service.prompts) == 0
+        assert (await client.delete(url)).status_code == 404
+        again = await respond(a, previous_response_id=response["id"])
+        assert again["error"]["code"] == "previous_response_not_found"
