@@ -23,6 +23,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from typing import Any, Unpack
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -40,7 +41,7 @@ from tokenweir.stream.serve.entry.guard import Guard, path_of, refuse
 from tokenweir.stream.serve.entry.options import ServerOptions, ServerSettings, resolve_options
 from tokenweir.stream.serve.http.api import Api
 from tokenweir.stream.serve.http.endpoints import Endpoints
-from tokenweir.stream.serve.http.exchange import Disconnected
+from tokenweir.stream.serve.http.exchange import Disconnected, may_cache
 from tokenweir.stream.serve.http.messages import Messages
 from tokenweir.stream.serve.http.replies import JSON
 from tokenweir.stream.serve.monitoring.access_log import AccessLog
@@ -204,6 +205,7 @@ class _Sockets:
             self._responses,
             client=scope["tokenweir.client"],
             heartbeat=any(name == b"origin" for name, _ in scope["headers"]),
+            caches=may_cache(Headers(scope=scope)),
         )
         self._sessions.add(session)
         try:

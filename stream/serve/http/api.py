@@ -21,7 +21,7 @@ from tokenweir.stream.events.merge import merge, size_of
 from tokenweir.stream.serve.answers.generation import Generation
 from tokenweir.stream.serve.answers.job import Job, chat_job, compact_job, completion_job
 from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
-from tokenweir.stream.serve.http.exchange import DONE, EventStream, read_json, read_object, while_connected
+from tokenweir.stream.serve.http.exchange import DONE, EventStream, may_cache, read_json, read_object, while_connected
 from tokenweir.stream.serve.http.replies import check_copies, reply, reply_with
 from tokenweir.stream.serve.wire.chat import parse_chat_json
 from tokenweir.stream.serve.wire.chat_answers import ChatAnswer, sse
@@ -99,7 +99,7 @@ class Api:
         """Return a new answer, started; raises as `Service.generate`."""
         generation = self._service.generate(
             answer_id,
-            replace(job, caches=_caches(request)),
+            replace(job, caches=may_cache(request.headers)),
             request.scope["tokenweir.client"],
             replay=ReplayBuffer(0, merge, size_of),
             make=merge,
@@ -171,7 +171,7 @@ class Api:
         """`POST /v1/responses`."""
         asked = parse_create(await read_object(request, self._service), max_items=self._limits.max_items)
         client = request.scope["tokenweir.client"]
-        task = await self._responses.create(asked, client, caches=_caches(request))
+        task = await self._responses.create(asked, client, caches=may_cache(request.headers))
         subscription = task.subscribe()
         try:
             await while_connected(request, _started(task.generation))
@@ -240,11 +240,6 @@ class Face(Protocol):
     def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]: ...
     def add(self, deltas: Iterable[Delta], place: int) -> None: ...
     def whole(self) -> bytes: ...
-
-
-def _caches(request: Request) -> bool:
-    """Whether a request leaves its prompt to the cache; `Cache-Control: no-store` keeps it out."""
-    return "no-store" not in request.headers.get("cache-control", "").lower()
 
 
 class _ChatFace:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from time import monotonic
 from typing import Any, TypeVar
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -112,6 +113,11 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
 async def _gone(receive: Any) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def may_cache(headers: Headers) -> bool:
+    """Return whether a request leaves its prompt to the cache; `Cache-Control: no-store` keeps it out."""
+    return not any("no-store" in value.lower() for value in headers.getlist("cache-control"))
 
 
 class EventStream(Response):

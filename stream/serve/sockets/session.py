@@ -49,11 +49,18 @@ class Session:
         responses: The server's responses, which this connection may resume.
         client: The client's name; only the same client may resume a response.
         heartbeat: Whether to send heartbeats.
+        caches: Whether prompts may be kept, and be encoded from kept ones.
 
     """
 
     def __init__(
-        self, transport: Transport, responses: Responses, *, client: str = "", heartbeat: bool = False
+        self,
+        transport: Transport,
+        responses: Responses,
+        *,
+        client: str = "",
+        heartbeat: bool = False,
+        caches: bool = True,
     ) -> None:
         self._transport = transport
         self._responses = responses
@@ -61,6 +68,7 @@ class Session:
         self._limits = responses.service.limits
         self._client = client
         self._heartbeat = heartbeat
+        self._caches = caches
         self._current: ResponseTask | None = None  # the one whose events are being sent
         self._model = responses.service.model(None)  # that of the last response
         self._subscription: Subscription[ResponseEvent] | None = None
@@ -135,7 +143,9 @@ class Session:
                 case ResponseCreate() as request:
                     self._check_free()
                     self._service.rates.request(self._client)
-                    task = await self._responses.create(request, self._client, last=self._last, lasting=True)
+                    task = await self._responses.create(
+                        request, self._client, last=self._last, lasting=True, caches=self._caches
+                    )
                     self._follow(task, 0)
                 case ResponseResume() as request:
                     self._check_free()

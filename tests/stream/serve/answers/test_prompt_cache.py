@@ -82,6 +82,16 @@ async def test_a_socket_takes_part():
         assert await metric(server, "prompt_ids_reused_total") > 500
 
 
+async def test_no_store_keeps_the_messages_of_a_socket_out():
+    async with serving(Script("ok")) as server:
+        for _ in range(2):
+            async with socket_to(server, additional_headers={"Cache-Control": "No-Store"}) as websocket:
+                await websocket.send(json.dumps({"type": "response.create", "input": LONG}))
+                await until(websocket, "response.completed")
+        assert await metric(server, "prompt_ids_reused_total") == 0
+        assert len(server._app.service.prompts) == 0
+
+
 async def test_a_wrong_prompt_is_found_logged_and_forgotten(monkeypatch, caplog):
     monkeypatch.setattr(application, "CHECK_EVERY", 1)
     engine = Recording("ok")
