@@ -6,6 +6,7 @@ TokenweirError
 ├── TokenIdError                (ValueError)           a token id outside the vocabulary
 ├── TextError                   (ValueError)           text that has no UTF-8 form (lone surrogates)
 ├── TemplateError               (ValueError)           a chat template that is missing, broken or refuses its input
+├── MediaError                  (ValueError)           an image, sound or video that is malformed, too large, or not taken
 ├── EngineError                 (RuntimeError)         an engine that failed or broke its contract
 ├── ContextLengthError          (ValueError)           a prompt and an answer that do not fit into the engine's context
 ├── ProtocolError               (ValueError)           a message on the wire that breaks the protocol
@@ -44,6 +45,19 @@ class TextError(TokenweirError, ValueError):
 
 class TemplateError(TokenweirError, ValueError):
     """A chat template that is missing, does not parse, or refuses its input."""
+
+
+class MediaError(TokenweirError, ValueError):
+    """An image, a sound or a video that is malformed, too large, or that template or engine do not take.
+
+    Attributes:
+        place: The path of its part, such as `messages[0].content[1]`.
+
+    """
+
+    def __init__(self, message: str, *, place: str = "") -> None:
+        super().__init__(message)
+        self.place = place
 
 
 class EngineError(TokenweirError, RuntimeError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection
 from functools import cached_property
 from typing import NamedTuple
@@ -186,6 +186,21 @@ class Prompt:
         A media part has `image`, `video` or `audio` in its type or in a key.
         """
         return () if self._rendering is None else tuple(MediaPlace(*place) for place in self._rendering.places)
+
+    def media_ids(self, tokenizer: Tokenizer) -> list[tuple[MediaPlace, int, int]]:
+        """Return the places with the number of their first id and of the id behind them.
+
+        An id that covers the end of a placeholder and text behind it belongs to the placeholder.
+
+        Args:
+            tokenizer: The model's tokenizer.
+
+        """
+        if not self.places:
+            return []
+        offsets = self._encoded_offsets(tokenizer)[1]
+        starts, ends = [start for start, _ in offsets], [end for _, end in offsets]
+        return [(place, bisect_right(ends, place.start), bisect_left(starts, place.end)) for place in self.places]
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:

@@ -71,6 +71,7 @@ def test_every_error_is_a_builtin_too():
         "DeliveryError": RuntimeError,
         "DeviceError": RuntimeError,
         "EngineError": RuntimeError,
+        "MediaError": ValueError,
         "ProtocolError": ValueError,
         "StateError": ValueError,
         "TemplateError": ValueError,

@@ -10,6 +10,7 @@ from tokenweir.encode.errors import CorpusError as CorpusError
 from tokenweir.encode.errors import DeliveryError as DeliveryError
 from tokenweir.encode.errors import DeviceError as DeviceError
 from tokenweir.encode.errors import EngineError as EngineError
+from tokenweir.encode.errors import MediaError as MediaError
 from tokenweir.encode.errors import ProtocolError as ProtocolError
 from tokenweir.encode.errors import StateError as StateError
 from tokenweir.encode.errors import TemplateError as TemplateError
@@ -71,6 +72,8 @@ from tokenweir.stream.events.deltas import ReasoningDelta as ReasoningDelta
 from tokenweir.stream.events.deltas import TextDelta as TextDelta
 from tokenweir.stream.events.deltas import ToolCallDelta as ToolCallDelta
 from tokenweir.stream.events.deltas import Usage as Usage
+from tokenweir.stream.events.media import Media as Media
+from tokenweir.stream.events.media import MediaPrompt as MediaPrompt
 from tokenweir.stream.events.sampling import Sampling as Sampling
 from tokenweir.stream.events.step import EngineStep as EngineStep
 from tokenweir.stream.prompts.batcher import PromptBatcher as PromptBatcher

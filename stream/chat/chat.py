@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from msgspec.structs import replace
 
@@ -17,14 +17,15 @@ from tokenweir.stream.chat.answer_record import AnswerRecord, Keep
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
 from tokenweir.stream.chat.multiplex import decode_answers, multiplex
 from tokenweir.stream.chat.plan import AnswerRequest, own_template, plan_answer
-from tokenweir.stream.chat.plan_encoding import encode_plan
+from tokenweir.stream.chat.plan_encoding import encode_plan, prompt_media
 from tokenweir.stream.chat.stages import close, drive, engine_error
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
 from tokenweir.stream.decode.transforms import DecodeChat, PassOn, StageRunner, Transform
-from tokenweir.stream.engines.protocol import Engine, check_engine
+from tokenweir.stream.engines.protocol import Engine, MediaEngine, check_engine
 from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Delta, FinishReason
+from tokenweir.stream.events.media import MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.prompts.prompt_cache import History, PromptCache, check_history
@@ -66,7 +67,8 @@ async def chat(
     last delta. The context must then be left by the task that entered it, since the answers have tasks of their own.
 
     Args:
-        messages: The conversation, as chat templates take it.
+        messages: The conversation, as chat templates take it. An image, sound or video is a part with a data URL, as in
+            OpenAI's API, for an engine that takes them (see `Engine`) and a template with placeholders for them.
         engine: What turns the prompt's ids into more ids.
         tokenizer: The tokenizer of the engine's model.
         template: The model's chat template; None means the one that came with the tokenizer.
@@ -92,6 +94,7 @@ async def chat(
         ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.
         TemplateError: There is no template, or it refuses the messages or takes no tools; or nobody hears a choice.
         TextError: A message has a lone surrogate.
+        MediaError: A media part is malformed, or template or engine take none.
         EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
             was decoded before and a `Finish` with reason "error" come first.
         TokenIdError: The engine yielded an id outside the vocabulary; likewise.
@@ -120,7 +123,13 @@ async def chat(
     sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))
     keep = None if prompts is None or cached is None else partial(prompts.answered, cached)
     async with answer(
-        prompt_ids, plan.decoder_options, engine=engine, tokenizer=tokenizer, sampling=sampling, keep=keep
+        prompt_ids,
+        plan.decoder_options,
+        engine=engine,
+        tokenizer=tokenizer,
+        sampling=sampling,
+        media=await prompt_media(plan, tokenizer),
+        keep=keep,
     ) as deltas:
         yield deltas
 
@@ -178,6 +187,7 @@ async def answer(
     engine: Engine,
     tokenizer: Tokenizer,
     sampling: Sampling,
+    media: MediaPrompt | None = None,
     keep: Keep | None = None,
 ) -> AsyncIterator[Deltas]:
     """Run an engine on a prompt's ids and decode its answer: the second half of `chat()`, with its errors.
@@ -188,6 +198,7 @@ async def answer(
         engine: As for `chat()`.
         tokenizer: As for `chat()`.
         sampling: As `AnswerPlan.fit` returns it.
+        media: The prompt's media, as `prompt_media` returns them.
         keep: Keeps each answer that was delivered as a whole.
 
     """
@@ -205,7 +216,7 @@ async def answer(
     if keep is not None:
         decoders = [AnswerRecord(decoder, keep) for decoder in decoding]
     if sampling.n == 1:
-        source = _generate(engine, prompt_ids, sampling)
+        source = _generate(engine, prompt_ids, sampling, media)
         async with aclosing(Deltas(source, StageRunner(decoders[0], engine_error), [source], prompt_ids)) as deltas:
             yield deltas
         return
@@ -213,14 +224,14 @@ async def answer(
     answers: list[AsyncGenerator[Delta, None]] = []  # each of which closes its engine's generator, read or not
     try:
         if getattr(engine, "parallel", False):
-            sources.append(_generate(engine, prompt_ids, sampling))
+            sources.append(_generate(engine, prompt_ids, sampling, media))
             answers.append(decode_answers(sources[0], decoders))
             async with aclosing(Deltas(answers[0], StageRunner(PassOn()), sources, prompt_ids)) as deltas:
                 yield deltas
         else:
             for index, decoder in enumerate(decoders):
                 seed = None if sampling.seed is None else sampling.seed + index
-                sources.append(_generate(engine, prompt_ids, replace(sampling, n=1, seed=seed)))
+                sources.append(_generate(engine, prompt_ids, replace(sampling, n=1, seed=seed), media))
                 answers.append(drive(sources[index], decoder, engine_error))
             async with (
                 multiplex(answers) as mixed,
@@ -231,9 +242,12 @@ async def answer(
         await close(*answers)
 
 
-def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling) -> Cancellable:
+def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling, media: MediaPrompt | None) -> Cancellable:
     try:
-        source = engine.generate(prompt_ids, sampling)
+        if media is None:
+            source = engine.generate(prompt_ids, sampling)
+        else:
+            source = cast(MediaEngine, engine).generate(prompt_ids, sampling, media=media)
     except Exception as error:
         raise engine_error(error) from error
     if not hasattr(source, "__aiter__"):

@@ -16,9 +16,11 @@ from msgspec.structs import replace
 
 from tokenweir.encode.errors import ContextLengthError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.media import NO_MEDIA_LIMITS, MediaLimits, check_media, read_media
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
 from tokenweir.stream.decode.parsers.detection import read_prompt
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
+from tokenweir.stream.events.media import Media
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 from tokenweir.templates.messages import Messages
@@ -40,7 +42,7 @@ class AnswerRequest(Struct, frozen=True, kw_only=True):
     """A request for an answer, whatever interface it came through.
 
     Attributes:
-        messages: The conversation, which only the template reads.
+        messages: The conversation. Only the template reads it, except media parts, which `read_media` takes out.
         prompt: A text or its ids to continue, in place of messages; thinking and calls stay in the answer's text.
         sampling: How to generate.
         tools: Functions that the model may call, as JSON schemas.
@@ -66,7 +68,8 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
 
     Attributes:
         template: Messages to prompt.
-        messages: As in `AnswerRequest`.
+        messages: As in `AnswerRequest`, without the bytes of media.
+        media: The media of the messages.
         prompt: As in `AnswerRequest`.
         tools: The tools to show to the model.
         template_kwargs: Variables for the template.
@@ -79,6 +82,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
 
     template: ChatTemplate
     messages: Any
+    media: tuple[Media, ...]
     prompt: str | list[int] | None
     tools: Tools | None
     template_kwargs: dict[str, Any]
@@ -169,17 +173,25 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
 
 
 def plan_answer(
-    request: AnswerRequest, template: ChatTemplate, *, engine: object, history_thinking: HistoryThinking = "control"
+    request: AnswerRequest,
+    template: ChatTemplate,
+    *,
+    engine: object,
+    history_thinking: HistoryThinking = "control",
+    media_limits: MediaLimits = NO_MEDIA_LIMITS,
 ) -> AnswerPlan:
     """Resolve a request.
 
     Args:
         request: The request.
         template: The model's chat template.
-        engine: The engine; only its attribute `supports` is read.
+        engine: The engine; only its attributes `supports` and `media` are read.
         history_thinking: As for `ChatTemplate.render`. It is no part of a request, whose writer may have forged a history.
 
+        media_limits: Bounds on the media of the messages.
+
     Raises:
+        MediaError: A media part is malformed or too large, or template or engine take none.
         TemplateError: The choice of tools cannot be honoured by engine or template, names no tool, or asks for an answer
             of another form than `json_schema` or `grammar` do.
 
@@ -196,9 +208,12 @@ def plan_answer(
         if sampling.json_schema is not None or sampling.grammar is not None:
             raise TemplateError("tool_choice asks for calls, and json_schema or grammar for an answer of another form")
         sampling = replace(sampling, json_schema=choice.json_schema)
+    messages, media = read_media(request.messages, template, media_limits)
+    check_media(media, template, engine)
     return AnswerPlan(
         template=template,
-        messages=request.messages,
+        messages=messages,
+        media=media,
         prompt=request.prompt,
         tools=choice.tools,
         template_kwargs=choice.variables | dict(request.template_kwargs),

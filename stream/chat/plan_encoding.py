@@ -8,7 +8,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.media import place_media
 from tokenweir.stream.chat.plan import AnswerPlan
+from tokenweir.stream.events.media import MediaPrompt
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt
 from tokenweir.stream.prompts.prompt_cache import History, PromptCache
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
@@ -65,6 +67,20 @@ async def encode_plan(
         return work() if short else await run_in_thread(work)
     prompt = plan.render(own) if short else await run_in_thread(partial(plan.render, own))
     return EncodedPlan((await encode_all([prompt], encoder))[0].tolist())
+
+
+async def prompt_media(plan: AnswerPlan, tokenizer: Tokenizer) -> MediaPrompt | None:
+    """Return the media of a plan with their placeholders in the prompt; None without media.
+
+    The prompt is rendered once more, since its encoder keeps the ids only.
+
+    Raises:
+        MediaError: As `place_media`.
+
+    """
+    if not plan.media:
+        return None
+    return await run_in_thread(lambda: place_media(plan.render(tokenizer), plan.media, tokenizer))
 
 
 def _encode(plan: AnswerPlan, tokenizer: Tokenizer) -> EncodedPlan:

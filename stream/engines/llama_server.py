@@ -22,6 +22,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, cut_text, request_fields
 from tokenweir.stream.engines.lost_ids import LostIds
 from tokenweir.stream.engines.protocol import refuse_several
+from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
@@ -73,10 +74,18 @@ class _Settings(Struct, frozen=True):
     n_ctx: int | None = None
 
 
+class _Modalities(Struct, frozen=True):
+    vision: bool = False
+    audio: bool = False
+
+
 class _Props(Event):
     model_path: str | None = None
     chat_template: str | None = None
     default_generation_settings: _Settings = _Settings()
+    bos_token: str = ""
+    modalities: _Modalities = _Modalities()
+    media_marker: str = "<__media__>"
 
 
 class LlamaServerEngine:
@@ -88,11 +97,15 @@ class LlamaServerEngine:
     `cache_prompt`, and llama.cpp's further sampling parameters. `stop` and `stop_token_ids` are not sent: the decoder
     finds them and closes. `n` above 1 becomes that many requests.
 
+    Images and audio go with the prompt's text, in which the server's media marker replaces each placeholder, because it
+    takes no media beside ids. It encodes the text itself, so a prompt with control tokens in a user's text is refused.
+
     Attributes:
         context_size: Most ids of prompt and answer together, known after a call of `served`.
 
     """
 
+    media: frozenset[MediaKind] = frozenset({"image", "audio"})
     supports = frozenset({*NAMES, "logprobs", "extra"})
     context_size: int | None = None
 
@@ -116,7 +129,9 @@ class LlamaServerEngine:
         self._steps = CompletionSteps(tokenizer)
         self._logprobs = logprobs
 
-    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
+    async def generate(
+        self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None
+    ) -> AsyncGenerator[EngineStep, None]:
         """Generate from `prompt_ids`; yields ids as the server sends them.
 
         Raises:
@@ -127,6 +142,8 @@ class LlamaServerEngine:
             refuse_several(NAME, sampling)
             return
         body = completion_body(prompt_ids, sampling)
+        if media is not None:
+            body["prompt"] = media_prompt(media, await self._server.get("/props", _Props))
         if self._logprobs or sampling.logprobs:
             body["n_probs"] = 1
         given = 0
@@ -168,6 +185,42 @@ def completion_body(prompt_ids: Sequence[int], sampling: Sampling) -> dict[str, 
         body["logit_bias"] = [[token_id, bias] for token_id, bias in body["logit_bias"].items()]
     # The last event has the timings anyway, but comes behind the end token, at which the stream is closed.
     return body | {"prompt": list(prompt_ids), "stream": True, "return_tokens": True, "timings_per_token": True}
+
+
+def media_prompt(prompt: MediaPrompt, props: _Props) -> dict[str, Any]:
+    """Return a prompt with media in the server's form: its text with markers, and the media in base64.
+
+    The server adds its own begin-of-sequence token to a text, so one in the text is left out.
+
+    Raises:
+        EngineError: The server's model takes no media of a kind, or the text has other control tokens or markers than the
+            template's.
+
+    """
+    able = {"image": props.modalities.vision, "audio": props.modalities.audio}
+    for each in prompt.media:
+        if not able.get(each.kind):
+            raise EngineError(f"{each}, and the model of {NAME} takes no {each.kind}", kind="unsupported")
+    if prompt.guarded:
+        raise EngineError(
+            f"{NAME} encodes a prompt with media itself, and would take control tokens in this one's messages for its own",
+            kind="unsupported",
+        )
+    pieces, done = list[str](), 0
+    for start, end in prompt.places:
+        pieces.append(prompt.text[done:start])
+        done = end
+    pieces.append(prompt.text[done:])
+    if any(props.media_marker in piece for piece in pieces):
+        raise EngineError(
+            f"the prompt has {NAME}'s media marker as a text: {props.media_marker!r:.80}", kind="unsupported"
+        )
+    if props.bos_token:
+        pieces[0] = pieces[0].removeprefix(props.bos_token)
+    return {
+        "prompt_string": props.media_marker.join(pieces),
+        "multimodal_data": [each.base64 for each in prompt.media],
+    }
 
 
 class CompletionSteps:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_integers
+from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 
 
@@ -17,6 +18,7 @@ class NoEngine:
 
     """
 
+    media: frozenset[MediaKind] = frozenset({"image", "audio", "video"})
     supports = frozenset(DEFAULTS)
 
     def __init__(self, context_size: int | None = None) -> None:
@@ -33,7 +35,9 @@ class NoEngine:
                 raise ValueError(f"context_size={context_size} is below 1")
         self.context_size = context_size
 
-    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
+    async def generate(
+        self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None
+    ) -> AsyncGenerator[Sequence[int], None]:
         """Raise.
 
         Raises:

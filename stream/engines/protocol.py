@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Sequence
-from typing import Protocol
+from typing import Protocol, get_args
 
 from tokenweir.encode.errors import EngineError
+from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import ENDS, NEUTRAL, Sampling
 from tokenweir.stream.events.step import EngineStep
 
@@ -15,7 +16,7 @@ def check_engine(engine: object, name: str = "engine") -> None:
 
     Raises:
         TypeError: It is not an engine, or one of its attributes has the wrong type.
-        ValueError: Its `context_size` is below 1.
+        ValueError: Its `context_size` is below 1, or `media` has an unknown kind.
 
     """
     if isinstance(engine, type):
@@ -27,6 +28,11 @@ def check_engine(engine: object, name: str = "engine") -> None:
         raise TypeError(f"{name}.supports must be several names of Sampling's fields, not {supports!r:.80}")
     if not isinstance(salt := getattr(engine, "cache_salt", None), str | None):
         raise TypeError(f"{name}.cache_salt must be a key of Sampling.extra or None, not {salt!r:.80}")
+    media = getattr(engine, "media", ())
+    if isinstance(media, str) or not isinstance(media, Collection):
+        raise TypeError(f"{name}.media must be several kinds of media, not {media!r:.80}")
+    if unknown := sorted(map(str, set(media) - {*get_args(MediaKind)})):
+        raise ValueError(f"{name}.media has {unknown[0]!r:.80}; kinds are {', '.join(get_args(MediaKind))}")
     if not isinstance(size, int | None):
         raise TypeError(f"{name}.context_size must be a number of ids or None, not {size!r:.80}")
     if size is not None and size < 1:
@@ -91,10 +97,29 @@ class Engine(Protocol):
     is not polled, and then yields all new ids at once, as vLLM's `AsyncLLM` does: a busy server then polls it once a
     frame. `cache_salt` names the key of `Sampling.extra` by which the engine's prefix cache keeps prompts apart: a server
     sends a secret value for each client.
+
+    An engine that takes images, sound or video has their kinds in an attribute `media`. It is a `MediaEngine` then.
     """
 
     def generate(
         self, prompt_ids: Sequence[int], sampling: Sampling
     ) -> AsyncGenerator[Sequence[int] | EngineStep, None]:
         """Generate from `prompt_ids`; yield new ids, one or several at a time."""
+        ...
+
+
+class MediaEngine(Protocol):
+    """Engine that takes media beside the ids. The ids have the template's placeholders, which the engine expands.
+
+    Attributes:
+        media: The kinds that it takes, of "image", "audio" and "video".
+
+    """
+
+    media: Collection[MediaKind]
+
+    def generate(
+        self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None
+    ) -> AsyncGenerator[Sequence[int] | EngineStep, None]:
+        """Generate from `prompt_ids` and, for a prompt with media, from `media`."""
         ...

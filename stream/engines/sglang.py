@@ -18,6 +18,7 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCardEngine, cut_text, request_fields
 from tokenweir.stream.engines.protocol import refuse_several
+from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
@@ -61,13 +62,15 @@ class SglangEngine(ModelCardEngine):
 
     Sampling: every field is honoured; `grammar` is EBNF. `extra` may have `lora_path`, `cache_salt`, `extra_key`, `priority`,
     `regex`, `stop_regex`, `structural_tag`. `stop` is not sent: the decoder, which knows what is thinking, finds stop
-    strings and closes. `n` above 1 becomes that many requests.
+    strings and closes. `n` above 1 becomes that many requests. Media go as `image_data`, `audio_data` and `video_data`
+    beside the ids: the server expands the placeholders, and refuses media that its model does not take.
 
     Attributes:
         context_size: Most ids of prompt and answer together, known after a call of `served`.
 
     """
 
+    media: frozenset[MediaKind] = frozenset({"image", "audio", "video"})
     supports = frozenset({*NAMES, "logprobs", "extra"})
     cache_salt = "extra_key"
 
@@ -88,7 +91,9 @@ class SglangEngine(ModelCardEngine):
         super().__init__(EngineServer("SGLang", url, **options))
         self._logprobs = logprobs
 
-    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
+    async def generate(
+        self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None
+    ) -> AsyncGenerator[EngineStep, None]:
         """Generate from `prompt_ids`; yields ids as the server sends them.
 
         Raises:
@@ -105,6 +110,8 @@ class SglangEngine(ModelCardEngine):
             fields["json_schema"] = msgspec.json.encode(fields["json_schema"]).decode()
         body = {name: fields.pop(name) for name in REQUEST_EXTRA & set(fields)}
         body |= {"input_ids": list(prompt_ids), "sampling_params": fields, "stream": True}
+        for each in () if media is None else media.media:
+            body.setdefault(f"{each.kind}_data", []).append(each.url)
         if self._logprobs or sampling.logprobs:
             body["return_logprob"] = True
         given = 0

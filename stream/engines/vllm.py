@@ -27,6 +27,7 @@ from tokenweir.stream.engines.engine_server import (
     cut_text,
     request_fields,
 )
+from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
@@ -105,13 +106,15 @@ class VllmEngine(ModelCardEngine):
 
     Sampling: every field is honoured. `json_schema` and `grammar` become `structured_outputs`. `extra` may have `model`
     (a LoRA adapter's name), `cache_salt`, `priority`, `kv_transfer_params`, and vLLM's further sampling parameters, such
-    as `bad_words`. `stop` is not sent: the decoder, which knows what is thinking, finds stop strings and closes.
+    as `bad_words`. Media go as `content_parts` beside the ids: the server expands the placeholders. It needs
+    `/inference/v1/generate` for them, and refuses those that its model does not take. `stop` is not sent: the decoder, which knows what is thinking, finds stop strings and closes.
 
     Attributes:
         context_size: Most ids of prompt and answer together, known after a call of `served`.
 
     """
 
+    media: frozenset[MediaKind] = frozenset({"image", "audio", "video"})
     parallel = True
     cache_salt = "cache_salt"
     supports = frozenset({*NAMES, "logprobs", "extra"})
@@ -136,7 +139,9 @@ class VllmEngine(ModelCardEngine):
         self._stream = stream
         self._has_generate: bool | None = None  # unknown before the first request
 
-    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
+    async def generate(
+        self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None
+    ) -> AsyncGenerator[EngineStep, None]:
         """Generate from `prompt_ids`; yields ids as the server sends them.
 
         Raises:
@@ -154,6 +159,8 @@ class VllmEngine(ModelCardEngine):
         ends: set[int] = set()
         if self._has_generate is not False:
             body = request | {"token_ids": list(prompt_ids), "sampling_params": fields | {"detokenize": False}}
+            if media is not None:
+                body["content_parts"] = content_parts(media)
             try:
                 async with aclosing(self._steps("/inference/v1/generate", body, ends, sampling.n)) as steps:
                     async for step in steps:
@@ -164,6 +171,12 @@ class VllmEngine(ModelCardEngine):
                     raise
                 self._has_generate = False
         if self._has_generate is False:
+            if media is not None:
+                raise EngineError(
+                    f"vLLM at {self._server.url} takes no {media.media[0].kind} beside ids without "
+                    "/inference/v1/generate: start it with --enable-scale-out",
+                    kind="unsupported",
+                )
             if sampling.max_tokens is None and (rest := await self._rest_of_context(len(prompt_ids))) is not None:
                 fields["max_tokens"] = rest  # the server's default is 16
             body = request | fields | {"prompt": list(prompt_ids), "return_token_ids": True}
@@ -193,6 +206,11 @@ class VllmEngine(ModelCardEngine):
                         yield replace(_step(choice), cached=cached)
                         return
                     yield replace(_step(choice), cached=cached)
+
+
+def content_parts(media: MediaPrompt) -> list[dict[str, str]]:
+    """Return the field `content_parts` of `/inference/v1/generate`; the digest is the engine's key of the media."""
+    return [{"type": f"{each.kind}_url", "url": each.url, "uuid": each.digest} for each in media.media]
 
 
 def sampling_fields(sampling: Sampling) -> dict[str, Any]:

@@ -159,10 +159,17 @@ class CachedPrompt:
     def block_keys(self, size: int = 16, scheme: BlockScheme = "sha256_cbor", salt: str | None = None) -> list[bytes]:
         """Return the keys by which an engine's prefix cache knows the prompt's whole blocks.
 
+        A prompt with media has the keys of the blocks before the first placeholder, because the engine expands that one and
+        hashes the media with the blocks behind it.
+
         Args:
             size: Ids a block.
             scheme: The engine's way of hashing; see `BlockScheme`.
             salt: The cache salt that goes with the request.
 
         """
-        return block_keys(self.ids, size, scheme, salt)
+        ids = self.ids
+        if media := self.prompt.media_ids(self.tokenizer):
+            kept = min((start for start, _, _ in self.kept), default=len(ids))  # behind it, other ids have other places
+            ids = ids[: min(media[0][1], kept)]
+        return block_keys(ids, size, scheme, salt)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Protocol, TypeVar
 
 from msgspec import field, to_builtins
 from msgspec.structs import replace
 
-from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.encode.errors import EngineError, MediaError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.cancellable import Deltas
 from tokenweir.stream.chat.chat import answer
+from tokenweir.stream.chat.media import MediaLimits
 from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, plan_answer
-from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan
+from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan, prompt_media
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
+from tokenweir.stream.events.media import MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.prompt_cache import History, PromptCache
 from tokenweir.stream.prompts.prompt_encoding import Encoder
@@ -155,7 +157,7 @@ class Engines:
         prompts: Cache of prompts, or None.
         history: Whether prompts keep the ids of earlier answers.
         secret: Secret of the salts by which engines keep clients' prompts apart.
-        limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes` and `queue_timeout`.
+        limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes`, `queue_timeout`, and those of media.
         keep_billing_header: Show Claude Code's billing header to the model.
 
     """
@@ -184,6 +186,10 @@ class Engines:
         self._secret = secret
         self._limits = limits
         self._keep_billing_header = keep_billing_header
+        self._media_limits = MediaLimits(
+            items=limits.max_media, bytes=limits.max_media_bytes, image_pixels=limits.max_image_pixels
+        )
+        self._media_bytes = 0  # of all answers in progress
         self._queue = FairQueue(
             limits.max_renders,
             max_waiting=limits.max_waiting,
@@ -210,17 +216,59 @@ class Engines:
         sampling = salted(sampling, engine, job.tenant, self._secret)
         meter.start(len(prompt_ids))
         options = plan.decoder_options | {"alignment": job.alignment}
+        media = await self.prompt_media(plan) if job.generate else None
         engine = engine if job.generate else _Silent()
         keep = None
         if self._history != "canonical" and self._prompts is not None and cached is not None and job.generate:
             keep = partial(self._prompts.answered, cached)
         conversation = None if cached is None else cached.source.digests[-1]
         del job, plan, cached  # frees the messages, which may be large
-        async with answer(
-            prompt_ids, options, engine=engine, tokenizer=self.tokenizer, sampling=sampling, keep=keep
-        ) as deltas:
-            deltas.conversation = conversation
-            yield deltas
+        with self._held(media):
+            async with answer(
+                prompt_ids,
+                options,
+                engine=engine,
+                tokenizer=self.tokenizer,
+                sampling=sampling,
+                media=media,
+                keep=keep,
+            ) as deltas:
+                deltas.conversation = conversation
+                yield deltas
+
+    @contextmanager
+    def _held(self, media: MediaPrompt | None) -> Iterator[None]:
+        """Count the bytes of an answer's media.
+
+        Raises:
+            RequestError: The answers in progress have too many already.
+
+        """
+        size = 0 if media is None else sum(len(each.url) for each in media.media)
+        if size and self._media_bytes + size > (most := self._limits.max_held_media_bytes):
+            raise RequestError(
+                f"the media of all requests would have {self._media_bytes + size} bytes; max_held_media_bytes is {most}",
+                code="too_much_media",
+                status=503,
+                retry_after=1,
+            )
+        self._media_bytes += size
+        try:
+            yield
+        finally:
+            self._media_bytes -= size
+
+    async def prompt_media(self, plan: AnswerPlan) -> MediaPrompt | None:
+        """Return the media of a plan with their placeholders in the prompt; None without media.
+
+        Raises:
+            RequestError: The template has written no placeholder for a part.
+
+        """
+        try:
+            return await prompt_media(plan, self.tokenizer)
+        except MediaError as error:
+            raise _refused_media(error) from error
 
     def history(self, asked: MessageFields) -> MessageHistory:
         """Return the messages of a request for the template; raises as `MessageFields.history`."""
@@ -234,13 +282,20 @@ class Engines:
         """Resolve a job against the template and its engine.
 
         Raises:
-            RequestError: The choice of tools is invalid, or neither template nor engine honours it.
+            RequestError: The choice of tools is invalid, or neither template nor engine honours it; or a media part is
+                malformed, too large, or taken by neither.
 
         """
         try:
             return plan_answer(
-                job, self.template, engine=self._engines[job.model], history_thinking=self._history_thinking
+                job,
+                self.template,
+                engine=self._engines[job.model],
+                history_thinking=self._history_thinking,
+                media_limits=self._media_limits,
             )
+        except MediaError as error:
+            raise _refused_media(error) from error
         except TemplateError as error:
             raise _refused_choice(error) from error
 
@@ -321,6 +376,10 @@ class Engines:
 
 def _refused_choice(error: TemplateError) -> RequestError:
     return RequestError(str(error), code="unsupported_parameter", param="tool_choice")
+
+
+def _refused_media(error: MediaError) -> RequestError:
+    return RequestError(str(error), code="unsupported_content", param=error.place or None)
 
 
 class _Silent:

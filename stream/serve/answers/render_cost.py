@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tokenweir.stream.serve.wire.contents import text_size
 from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.templates.messages import Messages
 
@@ -31,7 +32,7 @@ def render_cost(
     if isinstance(messages, Messages):
         return cost + MESSAGE_COST * len(messages) + messages.text_size
     for message in messages:
-        cost += MESSAGE_COST + len(message["content"]) + len(message.get("reasoning_content", ""))
+        cost += MESSAGE_COST + text_size(message["content"]) + len(message.get("reasoning_content", ""))
         for call in message.get("tool_calls", ()):
             cost += MESSAGE_COST + len(call["function"]["arguments"])
     return cost

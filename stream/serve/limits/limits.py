@@ -34,6 +34,11 @@ class Limits:
             413. It also bounds the JSON of a conversation that `previous_response_id` continues.
         max_items: Most messages, content parts and calls of a request, and most tools. It also bounds the whole
             conversation, with the items that `previous_response_id` continues and that compaction items hold.
+        max_media: Most images, sounds and videos of a conversation.
+        max_media_bytes: Most bytes of all of them, decoded; `max_message_bytes` bounds them in base64.
+        max_image_pixels: Most pixels of an image, by its header.
+        max_held_media_bytes: Bytes of the media of all requests in progress. Above it, a request with media is refused with
+            status 503.
         max_connections: Connections at once, idle and half-open ones included; more are refused with status 503.
         max_connections_per_client: Sockets and running requests of one client at once; more are refused with status 429.
         max_connections_per_address: Sockets of one address without a known client: silent ones, idle ones, and those
@@ -90,6 +95,10 @@ class Limits:
     max_choices: int = 16
     max_message_bytes: int = 1 << 20
     max_items: int = 2048
+    max_media: int = 32
+    max_media_bytes: int = 1 << 24
+    max_image_pixels: int = 1 << 25
+    max_held_media_bytes: int = 1 << 28
     max_connections: int = 1024
     max_connections_per_client: int = 256
     max_connections_per_address: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -26,6 +26,7 @@ class EngineFields(Struct, frozen=True, kw_only=True):
     structured_outputs: dict[str, Any] | None = None
     thinking_token_budget: int | None = None
     repetition_detection: dict[str, Any] | None = None
+    mm_payload: Literal["none"] | None = None
 
     def sampling(self) -> dict[str, Any]:
         """Return the sampling parameters among the fields."""

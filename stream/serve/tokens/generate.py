@@ -12,6 +12,26 @@ TokenId = Annotated[int, Meta(ge=0, lt=1 << 31)]
 Count = Annotated[int, Meta(ge=0)]
 
 
+class Placeholder(Struct, frozen=True):
+    """The ids of a placeholder, as the template writes it; an engine expands them."""
+
+    offset: int
+    length: int
+
+
+class Features(Struct, frozen=True):
+    """The media of a prompt by their kind, in the order of their placeholders.
+
+    Attributes:
+        mm_hashes: The SHA-256 of their bytes, in hexadecimal.
+        mm_placeholders: Their placeholders.
+
+    """
+
+    mm_hashes: dict[str, list[str]]
+    mm_placeholders: dict[str, list[Placeholder]]
+
+
 class GenerateRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Request to an engine; unset fields are omitted. `left_out` is an extension: see `MessageHistory`."""
 
@@ -26,6 +46,7 @@ class GenerateRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     priority: int = 0
     kv_transfer_params: dict[str, Any] | None = None
     ec_transfer_params: dict[str, Any] | None = None
+    features: Features | None = None
     left_out: list[str] = []
 
 

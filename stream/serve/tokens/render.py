@@ -6,11 +6,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tokenweir.stream.chat.plan import AnswerPlan
 from tokenweir.stream.engines.vllm import sampling_fields
+from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.job import Engines, Job, chat_job, completion_job, message_job, response_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, EngineFields, split
-from tokenweir.stream.serve.tokens.generate import GenerateRequest
+from tokenweir.stream.serve.tokens.generate import Features, GenerateRequest, Placeholder
 from tokenweir.stream.serve.wire.anthropic.requests import MessageCreate, parse_message
 from tokenweir.stream.serve.wire.chat import SamplingFields, parse_chat
 from tokenweir.stream.serve.wire.completions import parse_completion
@@ -121,5 +123,19 @@ class Renderer:
             priority=fields.priority,
             kv_transfer_params=fields.kv_transfer_params,
             ec_transfer_params=fields.ec_transfer_params,
+            features=await self._features(plan),
             **request,
         )
+
+    async def _features(self, plan: AnswerPlan) -> Features | None:
+        """Return the media of a plan; None without media."""
+        if (media := await self._engines.prompt_media(plan)) is None:
+            return None
+        tokenizer = self._engines.tokenizer
+        spans = await run_in_thread(lambda: plan.render(tokenizer).media_ids(tokenizer))
+        by_part = {(place.message, place.part): Placeholder(start, end - start) for place, start, end in spans}
+        features = Features({}, {})
+        for each in media.media:
+            features.mm_hashes.setdefault(each.kind, []).append(each.digest)
+            features.mm_placeholders.setdefault(each.kind, []).append(by_part[each.message, each.part])
+        return features

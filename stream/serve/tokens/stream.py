@@ -21,7 +21,16 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import StateError, TokenweirError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import Delta, Finish
-from tokenweir.stream.serve.tokens.derender import DecodeRequest, Derenderer, begin, end, feed, joined, reason_of, text_of
+from tokenweir.stream.serve.tokens.derender import (
+    DecodeRequest,
+    Derenderer,
+    begin,
+    end,
+    feed,
+    joined,
+    reason_of,
+    text_of,
+)
 from tokenweir.stream.serve.tokens.generate import Choice, Count, EngineUsage, Generated, TokenId, check_mode
 from tokenweir.stream.serve.tokens.logprobs import SampledRow, flat_rows, rows_of
 from tokenweir.stream.serve.wire.checking import convert

@@ -9,16 +9,52 @@ import msgspec
 from msgspec import Struct
 
 from tokenweir.stream.serve.wire.checking import located
+from tokenweir.stream.serve.wire.contents import (
+    Content,
+    ImageAddress,
+    InputAudio,
+    InputFile,
+    audio_part,
+    content_of,
+    file_part,
+    text_part,
+)
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation, FunctionName
 
 
-class TextPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """A piece of a message's content."""
+class ContentPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A piece of a message's content; the field of its type has it."""
 
-    type: Literal["text", "input_text", "refusal"]
+    type: Literal["text", "input_text", "refusal", "image_url", "input_audio", "video_url", "audio_url", "file"]
     text: str = ""
     refusal: str = ""
+    image_url: ImageAddress | None = None
+    input_audio: InputAudio | None = None
+    video_url: ImageAddress | None = None
+    audio_url: ImageAddress | None = None
+    file: InputFile | None = None
+
+    def part(self, where: str) -> dict[str, Any]:
+        """Return the part for a template.
+
+        Raises:
+            RequestError: The field of its type is missing, or a file cannot be shown to the model.
+
+        """
+        if self.type in ("text", "input_text", "refusal"):
+            return text_part(self.refusal if self.type == "refusal" else self.text)
+        given = getattr(self, self.type)
+        if given is None:
+            param = f"{where}.{self.type}"
+            raise RequestError(f"{param} is missing", code="missing_required_parameter", param=param)
+        match given:
+            case InputFile():
+                return file_part(given, f"{where}.file")
+            case InputAudio():
+                return audio_part(given)
+            case _:
+                return {"type": self.type, self.type: {"url": given.url}}
 
 
 class CalledFunction(Struct, frozen=True):
@@ -41,7 +77,7 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
     """A message; what an assistant's has besides content is what this and other servers put out."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart] | None = None
+    content: str | list[ContentPart] | None = None
     name: str | None = None
     tool_calls: list[ToolCall] = []
     tool_call_id: str | None = None
@@ -76,10 +112,10 @@ def chat_messages(messages: Sequence[Any], field: str = "messages") -> list[Chat
         raise located(named, {field: given}, kind) from error
     conversation = Conversation()
     for place, message in enumerate(checked):
-        text = _text(message.content)
+        content = _content(message.content, f"{field}[{place}].content")
         if message.role == "tool":
             try:
-                conversation.answer(message.tool_call_id or "", text)
+                conversation.answer(message.tool_call_id or "", content)
             except LookupError as error:
                 where = f"{field}[{place}]"
                 raise RequestError(
@@ -89,14 +125,14 @@ def chat_messages(messages: Sequence[Any], field: str = "messages") -> list[Chat
             continue
         if message.role == "assistant":
             conversation.think(message.reasoning_content or message.reasoning or "")
-        if text or message.role != "assistant" or not message.tool_calls:
-            conversation.say(message.role, text)
+        if content or message.role != "assistant" or not message.tool_calls:
+            conversation.say(message.role, content)
         for call in message.tool_calls:
             conversation.call(call.id, call.function.name, call.function.arguments)
     return conversation.end()
 
 
-def _text(content: str | list[TextPart] | None) -> str:
+def _content(content: str | list[ContentPart] | None, where: str) -> Content:
     if isinstance(content, list):
-        return "".join(part.refusal if part.type == "refusal" else part.text for part in content)
+        return content_of(part.part(f"{where}[{place}]") for place, part in enumerate(content))
     return content or ""

@@ -1,6 +1,6 @@
 """Conversations made shorter: what the model is asked for, and the item that stands for what was said. No I/O.
 
-What the system and the user said stays word for word; what the assistant said and did, and what its tools gave, becomes a
+What the system and the user said stays word for word, without images; what the assistant said and did, and what its tools gave, becomes a
 summary by the model. The item is opaque to clients, as the protocol has it, and yet no secret, though its field is called
 `encrypted_content`: it holds nothing but what its owner sent and was answered, and who forges one says it themselves.
 """
@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from tokenweir.stream.events.deltas import Delta, Finish, TextDelta, Usage
 from tokenweir.stream.serve.wire.checking import too_many_messages
+from tokenweir.stream.serve.wire.contents import paragraphs, text_of
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.events import ResponseUsage
 from tokenweir.stream.serve.wire.items import new_id
@@ -60,7 +61,7 @@ def question(conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The conversation with the question for its summary, which joins the user's last words: templates may want turns."""
     *before, last = conversation or [{}]
     if last.get("role") == "user":
-        return [*before, {"role": "user", "content": f"{last['content']}\n\n{ASK}"}]
+        return [*before, {"role": "user", "content": paragraphs(last["content"], ASK)}]
     return [*conversation, {"role": "user", "content": ASK}]
 
 
@@ -81,7 +82,7 @@ def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> C
         raise RequestError("the model wrote no summary", code="server_error", status=500)
     by_role: dict[str, list[str]] = {}
     for message in conversation:
-        by_role.setdefault(message["role"], []).append(message["content"])
+        by_role.setdefault(message["role"], []).append(text_of(message["content"]))
     said = [Said("system", text) for text in by_role.get("system", ())]
     if "user" in by_role:
         said.append(Said("user", "\n\n".join(by_role["user"])))

@@ -8,6 +8,16 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tokenweir.stream.serve.wire.compaction import unpack
+from tokenweir.stream.serve.wire.contents import (
+    Content,
+    InputAudio,
+    InputFile,
+    audio_part,
+    content_of,
+    file_part,
+    image_part,
+    text_part,
+)
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation, FunctionName
 
@@ -30,13 +40,34 @@ class _Refusal(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"
         return self.refusal
 
 
+class _InputImage(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_image"):
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: str | None = None
+
+
+class _InputFile(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_file"):
+    file_data: str | None = None
+    filename: str | None = None
+    file_id: str | None = None
+    file_url: str | None = None
+    detail: str | None = None
+
+
+class _InputAudio(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_audio"):
+    input_audio: InputAudio
+
+
+_Media = _InputImage | _InputFile | _InputAudio
+
+
 class _ReasoningText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning_text"):
     text: str
 
 
 class _Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="message"):
     role: Literal["user", "assistant", "system", "developer"]
-    content: str | list[_InputText | _OutputText | _Refusal]
+    content: str | list[_InputText | _OutputText | _Refusal | _InputImage | _InputFile | _InputAudio]
     id: str | None = None
     status: str | None = None
     phase: str | None = None
@@ -62,7 +93,7 @@ class _FunctionCallOutput(
     Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call_output"
 ):
     call_id: str
-    output: str | list[_InputText]
+    output: str | list[_InputText | _InputImage | _InputFile | _InputAudio]
     id: str | None = None
     status: str | None = None
 
@@ -95,14 +126,15 @@ def conversation_of(
     for place, item in enumerate(given):
         match item:
             case _Message():
-                conversation.say(item.role, _text(item.content))
+                conversation.say(item.role, _content(item.content, f"input[{place}].content"))
             case _Reasoning():
-                conversation.think(_text(item.content or ""))
+                conversation.think("".join(part.text for part in item.content or ()))
             case _FunctionCall():
                 conversation.call(item.call_id, item.name, item.arguments)
             case _FunctionCallOutput():
+                output = _content(item.output, f"input[{place}].output")
                 try:
-                    conversation.answer(item.call_id, _text(item.output))
+                    conversation.answer(item.call_id, output)
                 except LookupError as error:
                     raise RequestError(f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id") from error
             case _Compaction():
@@ -119,5 +151,19 @@ def conversation_of(
     return conversation.end()
 
 
-def _text(content: str | Sequence[_InputText | _OutputText | _Refusal | _ReasoningText]) -> str:
-    return content if isinstance(content, str) else "".join(part.text for part in content)
+def _content(content: str | Sequence[_InputText | _OutputText | _Refusal | _Media], where: str) -> Content:
+    if isinstance(content, str):
+        return content
+    return content_of(_part(part, f"{where}[{place}]") for place, part in enumerate(content))
+
+
+def _part(part: _InputText | _OutputText | _Refusal | _Media, where: str) -> dict[str, Any]:
+    match part:
+        case _InputImage():
+            return image_part(part.image_url, where)
+        case _InputFile():
+            return file_part(InputFile(part.file_data, part.filename), where)
+        case _InputAudio():
+            return audio_part(part.input_audio)
+        case _:
+            return text_part(part.text)

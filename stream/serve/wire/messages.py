@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from tokenweir.stream.serve.wire.contents import Content
+
 ChatMessage = dict[str, Any]
-"""A message for a chat template: `role` and `content`; for the assistant perhaps `reasoning_content` and `tool_calls`, for
+"""A message for a chat template: `role` and `content`, a text or parts; for the assistant perhaps `reasoning_content` and `tool_calls`, for
 a tool `tool_call_id` and `name`."""
 
 
@@ -39,11 +41,11 @@ class Conversation:
             call["id"]: call["function"]["name"] for call in reversed(calls)
         }  # of two with one id, the first
 
-    def say(self, role: str, text: str) -> None:
+    def say(self, role: str, content: Content) -> None:
         """A message; `developer` becomes `system`, which is the role that templates know."""
         if role != "assistant":
             self.end()
-        self._add({"role": "system" if role == "developer" else role, "content": text})
+        self._add({"role": "system" if role == "developer" else role, "content": content})
 
     def think(self, text: str) -> None:
         """Thinking of the assistant, which belongs to the message or call after it."""
@@ -58,7 +60,7 @@ class Conversation:
         calls.append({"id": call_id, "type": "function", "function": function})
         self._names.setdefault(call_id, name)
 
-    def answer(self, call_id: str, output: str) -> None:
+    def answer(self, call_id: str, output: Content) -> None:
         """Add the result of the call of this id.
 
         Raises:

@@ -7,6 +7,16 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tokenweir.stream.serve.wire.contents import (
+    Content,
+    InputFile,
+    content_of,
+    file_part,
+    image_part,
+    parts_of,
+    text_part,
+    unsupported,
+)
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import FunctionName
 
@@ -35,6 +45,47 @@ class ToolUseBlock(Struct, frozen=True, tag_field="type", tag="tool_use"):
     input: dict[str, Any]
 
 
+class Source(Struct, frozen=True):
+    """Bytes of an image or a document in base64, a text, or the address of either."""
+
+    type: Literal["base64", "text", "url", "file", "content"]
+    media_type: str = ""
+    data: str = ""
+
+
+class ImageBlock(Struct, frozen=True, tag_field="type", tag="image"):
+    """An image."""
+
+    source: Source
+
+    def part(self, where: str) -> dict[str, Any]:
+        """Return the part for a template.
+
+        Raises:
+            RequestError: The image is not here.
+
+        """
+        if self.source.type != "base64":
+            raise unsupported(f"{where}.source is of type {self.source.type!r}: images come in base64 here", where)
+        return image_part(f"data:{self.source.media_type};base64,{self.source.data}", where)
+
+
+class DocumentBlock(Struct, frozen=True, tag_field="type", tag="document"):
+    """A text file."""
+
+    source: Source
+    title: str | None = None
+
+    def part(self, where: str) -> dict[str, Any]:
+        """Return the part for a template; raises as `file_part`."""
+        source = self.source
+        if source.type == "text":
+            return text_part(f"{self.title}:\n{source.data}\n" if self.title else source.data)
+        if source.type != "base64":
+            raise unsupported(f"{where}.source is of type {source.type!r}: documents come with their bytes here", where)
+        return file_part(InputFile(f"data:{source.media_type};base64,{source.data}", self.title), where)
+
+
 class ToolReferenceBlock(Struct, frozen=True, tag_field="type", tag="tool_reference"):
     """The name of a tool that a search for tools has found; the model knows all tools already."""
 
@@ -45,22 +96,38 @@ class ToolResultBlock(Struct, frozen=True, tag_field="type", tag="tool_result"):
     """The result of a call."""
 
     tool_use_id: str
-    content: str | list[TextBlock | ToolReferenceBlock] | None = None
+    content: str | list[TextBlock | ToolReferenceBlock | ImageBlock | DocumentBlock] | None = None
     is_error: bool | None = None
 
-    def text(self) -> str:
-        """Return the text for the model, which says that it is an error if it is one."""
+    def shown(self, where: str) -> Content:
+        """Return the content for the model, which says that it is an error if it is one; raises as `block_part`."""
         if isinstance(self.content, str):
-            text = self.content
+            content: Content = self.content
         else:
-            parts = self.content or ()
-            text = "".join(part.text if isinstance(part, TextBlock) else part.tool_name for part in parts)
+            given = enumerate(self.content or ())
+            content = content_of(block_part(block, f"{where}.content[{place}]") for place, block in given)
         if not self.is_error:
-            return text
-        return f"Error: {text}" if text else "Error"
+            return content
+        return content_of([text_part("Error: "), *parts_of(content)]) if content else "Error"
 
 
-Block = TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock
+def block_part(block: TextBlock | ToolReferenceBlock | ImageBlock | DocumentBlock, where: str) -> dict[str, Any]:
+    """Return the part for a template.
+
+    Raises:
+        RequestError: An image or a document cannot be shown to the model.
+
+    """
+    match block:
+        case TextBlock():
+            return text_part(block.text)
+        case ToolReferenceBlock():
+            return text_part(block.tool_name)
+        case _:
+            return block.part(where)
+
+
+Block = TextBlock | ImageBlock | DocumentBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock
 
 
 class Message(Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,15 +151,15 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _MESSAGE_BLOCKS = {
-    "user": ("text", "tool_result"),
+    "user": ("text", "image", "document", "tool_result"),
     "assistant": ("text", "thinking", "redacted_thinking", "tool_use"),
     "system": ("text",),
 }
-_RESULT_BLOCKS = ("text", "tool_reference")
+_RESULT_BLOCKS = ("text", "image", "document", "tool_reference")
 
 
 def check_blocks(body: Mapping[str, Any]) -> None:
-    """Refuse blocks that no text model can be shown, such as images and documents.
+    """Refuse blocks that are not taken where they stand.
 
     Raises:
         RequestError: Names the block and its type.
@@ -104,7 +171,7 @@ def check_blocks(body: Mapping[str, Any]) -> None:
             if isinstance(kind, str) and kind not in taken:
                 where = f"{where}[{place}]"
                 raise RequestError(
-                    f"{where} is of type {kind[:80]!r}: this server takes text only, here as {' or '.join(taken)}",
+                    f"{where} is of type {kind[:80]!r}: this server takes here {' or '.join(taken)}",
                     code="unsupported_content",
                     param=where,
                 )

@@ -10,17 +10,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from tokenweir.stream.serve.wire.anthropic.blocks import (
+    DocumentBlock,
+    ImageBlock,
     Message,
     RedactedThinkingBlock,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
+    block_part,
 )
+from tokenweir.stream.serve.wire.contents import Content, content_of, paragraphs
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation
 
@@ -97,17 +102,17 @@ def _system_text(system: str | Sequence[TextBlock] | None, left_out: list[str], 
 
 
 def _add(conversation: Conversation, message: Message, where: str, left_out: list[str]) -> None:
-    """Add a message; neighbouring texts are one."""
-    texts: list[str] = []
+    """Add a message; neighbouring texts and images are one content."""
+    parts: list[dict[str, Any]] = []
 
     def say() -> None:
-        if texts:
-            conversation.say(message.role, "".join(texts))
-            texts.clear()
+        if parts:
+            conversation.say(message.role, content_of(parts))
+            parts.clear()
 
     for place, block in enumerate(message.blocks):
-        if isinstance(block, TextBlock):
-            texts.append(block.text)
+        if isinstance(block, TextBlock | ImageBlock | DocumentBlock):
+            parts.append(block_part(block, f"{where}.content[{place}]"))
             continue
         say()
         match block:
@@ -118,8 +123,9 @@ def _add(conversation: Conversation, message: Message, where: str, left_out: lis
             case ToolUseBlock():
                 conversation.call(block.id, block.name, json.dumps(block.input, ensure_ascii=False))
             case ToolResultBlock():
+                shown = block.shown(f"{where}.content[{place}]")
                 try:
-                    conversation.answer(block.tool_use_id, block.text())
+                    conversation.answer(block.tool_use_id, shown)
                 except LookupError as error:
                     param = f"{where}.content[{place}].tool_use_id"
                     raise RequestError(
@@ -131,22 +137,22 @@ def _add(conversation: Conversation, message: Message, where: str, left_out: lis
 def _turns(messages: Sequence[ChatMessage], later_system: bool) -> list[ChatMessage]:
     """Join neighbours of one role, and place system messages that come later."""
     turns: list[ChatMessage] = []
-    waiting = ""  # text of system messages after the assistant's turn
+    waiting: Content = ""  # text of system messages after the assistant's turn
     for message in messages:
         role, content = message["role"], message["content"]
         if role == "system" and not later_system and turns and (last := turns[-1])["role"] != "system":
             if last["role"] == "assistant":
-                waiting = _paragraphs(waiting, content)
+                waiting = paragraphs(waiting, content)
             else:
-                last["content"] = _paragraphs(last["content"], content)
+                last["content"] = paragraphs(last["content"], content)
             continue
         if waiting and role == "assistant":
             turns.append({"role": "user", "content": waiting})
         elif waiting:
-            message["content"] = _paragraphs(waiting, content) if role == "user" else _paragraphs(content, waiting)
+            message["content"] = paragraphs(waiting, content) if role == "user" else paragraphs(content, waiting)
         waiting = ""
         if turns and _is_one_turn(turns[-1], message):
-            turns[-1]["content"] = _paragraphs(turns[-1]["content"], message["content"])
+            turns[-1]["content"] = paragraphs(turns[-1]["content"], message["content"])
             turns[-1].update({key: value for key, value in message.items() if key == "tool_calls"})
         else:
             turns.append(message)
@@ -159,7 +165,3 @@ def _is_one_turn(before: ChatMessage, after: ChatMessage) -> bool:
     """Return whether a message continues the one before it."""
     same = before["role"] == after["role"] != "tool"
     return same and "tool_calls" not in before and "reasoning_content" not in after
-
-
-def _paragraphs(*texts: str) -> str:
-    return "\n\n".join(text for text in texts if text)

@@ -153,12 +153,12 @@ def test_only_a_leading_block_with_only_the_billing_header_is_left_out(system, s
     ("messages", "param", "said"),
     [
         (
-            [user(text("a"), {"type": "image", "source": {}})],
+            [user(text("a"), {"type": "search_result"})],
             "messages[0].content[1]",
-            "of type 'image': this server takes text",
+            "of type 'search_result': this server takes here text or image or document or tool_result",
         ),
-        ([user(result([{"type": "image"}]))], "messages[0].content[0].content[0]", "of type 'image'"),
-        ([user({"type": "document"}, text("a"))], "messages[0].content[0]", "of type 'document'"),
+        ([user(result([{"type": "audio"}]))], "messages[0].content[0].content[0]", "of type 'audio'"),
+        ([assistant({"type": "document"})], "messages[0].content[0]", "of type 'document'"),
         ([user("a"), assistant({"type": "server_tool_use"})], "messages[1].content[0]", "'server_tool_use'"),
         ([user(text("a"), CALL)], "messages[0].content[1]", "of type 'tool_use'"),
         (

@@ -262,10 +262,10 @@ def test_the_output_of_a_call_that_was_never_made_is_refused():
         ),
         ({"input": [{"role": "user"}]}, "invalid_value", "input[0]", "missing required field `content`"),
         (
-            {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
+            {"input": [{"role": "user", "content": [{"type": "input_video"}]}]},
             "invalid_value",
             "input[0].content[0].type",
-            '"input_image" is none of input_text, output_text, refusal',
+            '"input_video" is none of input_text, output_text, refusal, input_image, input_file, input_audio',
         ),
         ({"input": [{"type": "function_call"}]}, "invalid_value", "input[0]", "missing required field `call_id`"),
         (

@@ -1,0 +1,136 @@
+"""Contents of messages for a chat template: a text, or parts in OpenAI's form where there are images, audio or files.
+
+The wire formats differ in the names of their parts. Here each becomes a text or a media part with a data URL, which
+`tokenweir.stream.chat.media` reads. Text files become text; other files are refused by their type.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from tokenweir.stream.serve.wire.errors import RequestError
+
+Content = str | list[dict[str, Any]]
+"""A text, or parts."""
+
+_HEADER = re.compile(r"data:([\w.+-]+/[\w.+-]+)[^,]*,", re.ASCII)
+
+
+class ImageAddress(Struct, frozen=True):
+    """Address of an image or a video; `detail` is for the model's maker."""
+
+    url: str
+    detail: str | None = None
+
+
+class InputAudio(Struct, frozen=True):
+    """Sound in base64, and its format."""
+
+    data: str
+    format: str
+
+
+class InputFile(Struct, frozen=True):
+    """A file, as a data URL."""
+
+    file_data: str | None = None
+    filename: str | None = None
+    file_id: str | None = None
+    file_url: str | None = None
+
+
+def image_part(url: str | None, where: str) -> dict[str, Any]:
+    """Return the part of an image.
+
+    Raises:
+        RequestError: There is no address, only the id of an uploaded file.
+
+    """
+    if url is None:
+        raise unsupported(f"{where} has no image: this server stores no files, and takes images as data URLs", where)
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def audio_part(audio: InputAudio) -> dict[str, Any]:
+    """Return the part of a sound."""
+    return {"type": "input_audio", "input_audio": {"data": audio.data, "format": audio.format}}
+
+
+def file_part(file: InputFile, where: str) -> dict[str, Any]:
+    """Return the part of a file: a text with its name, an image or a sound.
+
+    Raises:
+        RequestError: It has no data URL, is not UTF-8, or is of a type that no engine here takes.
+
+    """
+    url = file.file_data
+    if url is None:
+        raise unsupported(f"{where} has no file_data: this server stores and fetches no files", where)
+    header = _HEADER.match(url)
+    if header is None:
+        raise unsupported(f"{where}.file_data: {url[:40]!r} is no data URL", where)
+    media_type = header[1].lower()
+    kind = media_type.partition("/")[0]
+    if kind in ("image", "audio", "video"):
+        return {"type": f"{kind}_url", f"{kind}_url": {"url": url}}
+    if kind != "text":
+        raise unsupported(f"{where} is of type {media_type[:80]!r}: files are text, images or audio here", where)
+    try:
+        text = binascii.a2b_base64(url[header.end() :], strict_mode=True).decode()
+    except (binascii.Error, ValueError) as error:
+        raise RequestError(f"{where}.file_data is not UTF-8 in base64: {error}", param=where) from None
+    return text_part(f"{file.filename}:\n{text}\n" if file.filename else text)
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """Return the part of a text."""
+    return {"type": "text", "text": text}
+
+
+def content_of(parts: Iterable[dict[str, Any]]) -> Content:
+    """Join neighbouring texts; a content without media is a text."""
+    joined: list[dict[str, Any]] = []
+    for part in parts:
+        if part["type"] == "text" and joined and joined[-1]["type"] == "text":
+            joined[-1] = text_part(joined[-1]["text"] + part["text"])
+        elif part != text_part(""):
+            joined.append(part)
+    if all(part["type"] == "text" for part in joined):
+        return joined[0]["text"] if joined else ""
+    return joined
+
+
+def parts_of(content: Content) -> list[dict[str, Any]]:
+    """Return a content as parts."""
+    return [text_part(content)] if isinstance(content, str) else content
+
+
+def paragraphs(*contents: Content) -> Content:
+    """Join contents that are not empty, with an empty line between texts."""
+    joined: list[dict[str, Any]] = []
+    for content in contents:
+        if content:
+            if joined:
+                joined.append(text_part("\n\n"))
+            joined += parts_of(content)
+    return content_of(joined)
+
+
+def text_of(content: Content) -> str:
+    """Return the text of a content, without its media."""
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def text_size(content: Content) -> int:
+    """Return the characters of a content's text."""
+    return len(content) if isinstance(content, str) else sum(len(part.get("text", "")) for part in content)
+
+
+def unsupported(message: str, where: str) -> RequestError:
+    """Return the refusal of content that this server does not take."""
+    return RequestError(message, code="unsupported_content", param=where)

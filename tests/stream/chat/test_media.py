@@ -1,0 +1,166 @@
+"""Media in messages: what reaches the template, what reaches the engine, and what is refused."""
+
+from hashlib import sha256
+
+import pytest
+from pictures import TEMPLATE, Sighted, data_url, image, png, sound, text, user, wav
+from serving import TOK, Script
+
+from tokenweir.encode.errors import MediaError
+from tokenweir.stream.chat.chat import chat
+from tokenweir.stream.chat.media import MediaLimits, place_media, read_media
+from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.templates.chat_template import ChatTemplate
+
+BLIND = ChatTemplate("{% for m in messages %}{{ m.content }}{% endfor %}")
+SOUNDS_LAST = ChatTemplate(
+    "{% for m in messages %}{% for c in m.content %}{% if c.type == 'image' %}<image>{% endif %}{% endfor %}"
+    "{% for c in m.content %}{% if c.type == 'audio' %}<audio>{% endif %} {% endfor %}{% endfor %}"
+)
+
+
+def test_the_template_gets_parts_without_bytes():
+    messages = [{"role": "system", "content": "s"}, user(text("a"), image(), sound())]
+    shown, media = read_media(messages, TEMPLATE)
+    digests = [sha256(data).hexdigest() for data in (png(), wav())]
+    assert shown[0] is messages[0]
+    assert shown[1]["content"] == [
+        text("a"),
+        {"type": "image", "id": digests[0]},
+        {"type": "audio", "id": digests[1]},
+    ]
+    assert [(each.kind, each.media_type, each.digest, each.size, each.message, each.part) for each in media] == [
+        ("image", "image/png", digests[0], len(png()), 1, 1),
+        ("audio", "audio/wav", digests[1], len(wav()), 1, 2),
+    ]
+    assert media[0].url == data_url(png())
+
+
+def test_a_template_gets_the_type_that_it_knows():
+    template = ChatTemplate(
+        "{% for c in messages[0].content %}{% if c.type == 'image_url' %}<i>{% endif %}{% endfor %}"
+    )
+    shown, _ = read_media([user(image())], template)
+    assert shown[0]["content"][0]["type"] == "image_url"
+
+
+def test_messages_without_addresses_are_left_alone():
+    messages = [user({"type": "image"}, text("a"), {"type": "image_url"}), {"role": "user", "content": "b"}]
+    assert read_media(messages, TEMPLATE) == (messages, ())
+
+
+def test_media_stand_in_the_order_of_their_placeholders():
+    shown, media = read_media([user(sound(), image())], SOUNDS_LAST)
+    placed = place_media(SOUNDS_LAST.render(shown), media, TOK)
+    assert [each.kind for each in placed.media] == ["image", "audio"]
+    assert [placed.text[start:end].strip() for start, end in placed.places] == ["<image>", "<audio>"]
+
+
+REFUSED = {
+    "an address": ({"url": "https://example.com/a.png"}, "'https://example.com/a.png' is no data URL"),
+    "a file": ({"url": "file:///etc/passwd"}, "addresses are not fetched"),
+    "no base64": ({"url": "data:image/png;base64,!!!!"}, "is not base64"),
+    "not ASCII": ({"url": "data:image/png;base64,ÄÄÄÄ"}, "is not base64"),
+    "no image": (
+        {"url": data_url(b"<svg/>", "image/svg+xml")},
+        "image/svg+xml of 6 bytes is no PNG, JPEG, WebP or GIF",
+    ),
+    "too many pixels": ({"url": data_url(png(6000, 6000))}, "the image has 6000 x 6000 pixels; 33554432 are allowed"),
+    "no text": ({"url": 5}, "image_url.url must be a data URL, not int"),
+}
+
+
+@pytest.mark.parametrize(("address", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_image_is_refused_with_its_place(address, said):
+    messages = [user(text("a")), user(text("b"), {"type": "image_url", "image_url": address})]
+    with pytest.raises(MediaError) as refused:
+        read_media(messages, TEMPLATE, MediaLimits())
+    assert said in str(refused.value)
+    assert refused.value.place == "messages[1].content[1]"
+    assert str(refused.value).startswith("messages[1].content[1]")
+
+
+def test_number_and_bytes_are_bounded():
+    with pytest.raises(MediaError, match=r"messages\[0\].content\[2\]: a conversation may have 2 images"):
+        read_media([user(image(), image(), image())], TEMPLATE, MediaLimits(items=2))
+    most = 2 * len(png())
+    read_media([user(image(), image())], TEMPLATE, MediaLimits(bytes=most))
+    with pytest.raises(MediaError, match=rf"content\[1\]: the media of a conversation may have {most - 1} bytes"):
+        read_media([user(image(), image())], TEMPLATE, MediaLimits(bytes=most - 1))
+
+
+def test_a_type_that_is_another_kind_is_refused():
+    part = {"type": "audio_url", "audio_url": {"url": data_url(png())}}
+    with pytest.raises(MediaError, match="is of type audio, and its data URL of image/png"):
+        read_media([user(part)], TEMPLATE)
+
+
+@pytest.mark.parametrize(
+    ("engine", "template", "said"),
+    [
+        (Script("a"), TEMPLATE, "messages[0].content[1] is an image, and this model's engine takes no image"),
+        (Sighted("a"), BLIND, "messages[0].content[1] is an image, and the chat template 'default' takes no image"),
+    ],
+    ids=["engine", "template"],
+)
+@pytest.mark.asyncio
+async def test_who_takes_no_images_says_so(engine, template, said):
+    with pytest.raises(MediaError) as refused:
+        async with chat([user(text("a"), image())], engine=engine, tokenizer=TOK, template=template):
+            pass
+    assert str(refused.value) == said
+    assert engine.started == 0
+
+
+@pytest.mark.asyncio
+async def test_a_placeholder_that_is_not_written_is_refused():
+    silent = ChatTemplate(
+        "{% for m in messages %}{% for c in m.content %}{% if c.type != 'image' %}x{% endif %}{% endfor %}{% endfor %}"
+    )
+    with pytest.raises(MediaError, match="writes no placeholder for it there"):
+        async with chat([user(image())], engine=Sighted("a"), tokenizer=TOK, template=silent):
+            pass
+
+
+@pytest.mark.asyncio
+async def test_the_engine_gets_media_beside_the_ids():
+    engine = Sighted("A cat.", "<|im_end|>")
+    async with chat([user(text("What? "), image())], engine=engine, tokenizer=TOK, template=TEMPLATE) as deltas:
+        said = "".join([delta.text async for delta in deltas if hasattr(delta, "text")])
+    assert said == "A cat."
+    assert engine.prompts == ["<|im_start|>user\nWhat? <image><|im_end|>\n<|im_start|>assistant"]
+    (media,) = engine.seen
+    assert [media.text[start:end] for start, end in media.places] == ["<image>"]
+    assert media.guarded is False
+    async with chat([user(text("hi"))], engine=engine, tokenizer=TOK, template=TEMPLATE) as deltas:
+        [_ async for _ in deltas]
+    assert engine.seen[1] is None
+
+
+def test_control_tokens_of_a_user_are_told():
+    shown, media = read_media([user(text("<|im_end|>"), image())], TEMPLATE)
+    assert place_media(TEMPLATE.render(shown), media, TOK).guarded is True
+
+
+def test_another_picture_is_another_conversation():
+    cache = PromptCache()
+    made = []
+    for data in (png(), png(), png(shade=9)):
+        shown, _ = read_media([user(text("a" * 40), image(data))], TEMPLATE)
+        made.append(cache.render(shown, template=TEMPLATE, tokenizer=TOK))
+    assert [list(prompt.ids) for prompt in made[1:]] == [list(made[0].ids)] * 2
+    first, second, third = (prompt.source[1] for prompt in made)
+    assert first == second
+    assert first[-1] != third[-1]
+
+
+def test_block_keys_end_before_the_first_placeholder():
+    shown, _ = read_media([user(text("word" + " word" * 39), image(), text("word " * 40))], TEMPLATE)
+    with_image = PromptCache().render(shown, template=TEMPLATE, tokenizer=TOK)
+    plain = PromptCache().render([user(text("word" + " word" * 39 + "<image>"))], template=TEMPLATE, tokenizer=TOK)
+    (place, start, end) = with_image.prompt.media_ids(TOK)[0]
+    assert TOK.decode(with_image.ids[start:end], skip_special_tokens=False) == "<image>"
+    assert (place.message, place.part) == (0, 1)
+    keys = with_image.block_keys(8)
+    assert len(keys) == start // 8
+    assert keys == plain.block_keys(8)[: len(keys)]

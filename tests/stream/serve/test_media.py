@@ -1,0 +1,209 @@
+"""Images, sound and files through the server, by each of its interfaces; the engine is a double that takes media."""
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+
+import httpx
+import openresponses_types as schemas
+import pytest
+from anthropic import AsyncAnthropic, BadRequestError
+from anthropic.types import Message
+from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
+from pictures import TEMPLATE, Sighted, data_url, image, png, sound, text, user, wav
+from serving import TOK, Script, say, serving, socket_to, until
+
+from tokenweir.stream.engines.no_engine import NoEngine
+from tokenweir.stream.serve.limits.limits import Limits
+
+ANSWER = ("A cat.", "<|im_end|>")
+PNG = {"type": "base64", "media_type": "image/png", "data": b64encode(png()).decode()}
+NOTE = "data:text/plain;base64," + b64encode("wörld".encode()).decode()
+
+
+def served(engine, **limits):
+    return serving(engine, template=TEMPLATE, limits=Limits(send_interval=0, drain_timeout=0.2, **limits))
+
+
+def openai_of(server):
+    return AsyncOpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="k", max_retries=0)
+
+
+async def posted(server, path, body):
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+        return await client.post(path, json=body)
+
+
+def prompt(content):
+    return f"<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant"
+
+
+@pytest.mark.asyncio
+async def test_chat_completions_take_images_sound_and_text_files():
+    engine = Sighted(*ANSWER)
+    note = {"type": "file", "file": {"file_data": NOTE, "filename": "note.txt"}}
+    messages = [user(text("Look: "), image(), sound(), note)]
+    async with served(engine) as server, openai_of(server) as client:
+        answer = await client.chat.completions.create(model="default", messages=messages)
+    ChatCompletion.model_validate(answer.model_dump())
+    assert answer.choices[0].message.content == "A cat."
+    assert engine.prompts == [prompt("Look: <image><audio>note.txt:\nwörld\n")]
+    (media,) = engine.seen
+    assert [each.digest for each in media.media] == [sha256(data).hexdigest() for data in (png(), wav())]
+
+
+@pytest.mark.asyncio
+async def test_a_stored_response_keeps_its_image():
+    engine = Sighted(*ANSWER)
+    asked = [user({"type": "input_text", "text": "What? "}, {"type": "input_image", "image_url": data_url(png())})]
+    async with served(engine) as server, openai_of(server) as client:
+        first = await client.responses.create(model="default", input=asked)
+        again = await client.responses.create(model="default", input="Sure?", previous_response_id=first.id)
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http:
+            metrics = (await http.get("/metrics")).text
+    Response.model_validate(again.model_dump())
+    assert again.output_text == "A cat."
+    assert engine.prompts[1].count("<image>") == 1
+    assert [media.media[0].digest for media in engine.seen] == [sha256(png()).hexdigest()] * 2
+    held = re.search(r"^\w+:stored_bytes(?:\{.*\})? ([\d.e+]+)$", metrics, re.MULTILINE)
+    assert held is not None
+    assert float(held[1]) > 2 * len(data_url(png()))  # in both conversations
+
+
+@pytest.mark.asyncio
+async def test_the_image_test_of_open_responses_over_the_socket():
+    engine = Sighted(*ANSWER)
+    content = [
+        {"type": "input_text", "text": "What do you see in this image? Answer in one sentence."},
+        {"type": "input_image", "image_url": data_url(png())},
+    ]
+    async with served(engine) as server, socket_to(server) as websocket:
+        await say(websocket, input=[{"type": "message", "role": "user", "content": content}])
+        events = await until(websocket, "response.completed")
+    response = schemas.ResponseResource.model_validate(events[-1]["response"], strict=False)
+    assert response.output
+    assert len(engine.seen[0].media) == 1
+
+
+@pytest.mark.asyncio
+async def test_messages_take_images_also_in_results_of_tools():
+    engine = Sighted(*ANSWER)
+    use = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": [text("Seen: "), {"type": "image", "source": PNG}]}
+    document = {
+        "type": "document",
+        "title": "note",
+        "source": {"type": "text", "media_type": "text/plain", "data": "b"},
+    }
+    messages = [
+        user({"type": "image", "source": PNG}, text("a"), document),
+        {"role": "assistant", "content": [use]},
+        user(result),
+    ]
+    async with (
+        served(engine) as server,
+        AsyncAnthropic(base_url=f"http://127.0.0.1:{server.port}", api_key="k", max_retries=0) as client,
+    ):
+        answer = await client.messages.create(model="default", max_tokens=50, messages=messages)
+        counted = await client.messages.count_tokens(model="default", messages=messages)
+        with pytest.raises(BadRequestError, match="images come in base64 here"):
+            source = {"type": "url", "url": "https://example.com/a.png"}
+            await client.messages.create(
+                model="default", max_tokens=5, messages=[user({"type": "image", "source": source})]
+            )
+    Message.model_validate(answer.model_dump())
+    assert "user\n<image>anote:\nb\n<|im_end|>" in engine.prompts[0]
+    assert "tool\nSeen: <image><|im_end|>" in engine.prompts[0]
+    assert len(engine.seen[0].media) == 2
+    assert counted.input_tokens == answer.usage.input_tokens
+
+
+BLIND = "messages[0].content[0] is an image, and this model's engine takes no image"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": [user(image())]}),
+        ("/v1/responses", {"input": [user({"type": "input_image", "image_url": data_url(png())})]}),
+        ("/v1/messages", {"max_tokens": 5, "messages": [user({"type": "image", "source": PNG})]}),
+        ("/v1/chat/completions/render", {"messages": [user(image())]}),
+    ],
+)
+@pytest.mark.asyncio
+async def test_an_engine_without_vision_refuses_in_one_sentence(path, body):
+    engine = Script(*ANSWER)
+    async with served(engine) as server:
+        reply = await posted(server, path, body)
+    assert reply.status_code == 400
+    assert reply.json()["error"]["message"] == BLIND
+    assert engine.started == 0
+
+
+@pytest.mark.parametrize(
+    ("part", "limits", "said"),
+    [
+        (
+            {"type": "file", "file": {"file_data": "data:application/pdf;base64,aaaa"}},
+            {},
+            "is of type 'application/pdf'",
+        ),
+        ({"type": "file", "file": {"file_id": "f1"}}, {}, "stores and fetches no files"),
+        ({"type": "file", "file": {"file_data": "data:text/plain;base64,/w=="}}, {}, "is not UTF-8"),
+        ({"type": "image_url", "image_url": {"url": "http://127.0.0.1:1/a"}}, {}, "addresses are not fetched"),
+        ({"type": "image_url"}, {}, "image_url is missing"),
+        (image(), {"max_media_bytes": 10}, "may have 10 bytes together"),
+        (image(), {"max_image_pixels": 5}, "2 x 3 pixels; 5 are allowed"),
+    ],
+)
+@pytest.mark.asyncio
+async def test_refusals_name_the_part(part, limits, said):
+    engine = Sighted(*ANSWER)
+    async with served(engine, **limits) as server:
+        reply = await posted(server, "/v1/chat/completions", {"messages": [user(text("a"), part)]})
+    error = reply.json()["error"]
+    assert reply.status_code == 400
+    assert said in error["message"]
+    assert error["param"].startswith("messages[0].content[1]")
+    assert engine.started == 0
+
+
+@pytest.mark.asyncio
+async def test_the_media_of_all_answers_are_bounded_and_given_back():
+    body = {"messages": [user(image())]}
+    size = len(data_url(png()))
+    async with served(Sighted(*ANSWER), max_held_media_bytes=size) as server:
+        replies = [await posted(server, "/v1/chat/completions", body) for _ in range(3)]
+    assert [reply.status_code for reply in replies] == [200] * 3
+    async with served(Sighted(*ANSWER), max_held_media_bytes=size - 1) as server:
+        reply = await posted(server, "/v1/chat/completions", body)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (503, "too_much_media")
+
+
+@pytest.mark.asyncio
+async def test_render_tells_placeholders_and_hashes():
+    messages = [user(text("a"), image(), text("b"), image(png(shade=3)), sound())]
+    async with served(NoEngine()) as server:
+        rendered = (await posted(server, "/v1/chat/completions/render", {"messages": messages})).json()
+        same = (
+            await posted(server, "/v1/chat/completions/render", {"messages": messages, "mm_payload": "none"})
+        ).json()
+        tensors = {"messages": messages, "mm_payload": "tensors"}
+        refused = await posted(server, "/v1/chat/completions/render", tensors)
+        plain = (await posted(server, "/v1/chat/completions/render", {"messages": [user(text("a"))]})).json()
+    features = rendered["features"]
+    assert same["features"] == features
+    assert features["mm_hashes"] == {
+        "image": [sha256(png()).hexdigest(), sha256(png(shade=3)).hexdigest()],
+        "audio": [sha256(wav()).hexdigest()],
+    }
+    ids = rendered["token_ids"]
+    for kind, places in features["mm_placeholders"].items():
+        for place in places:
+            shown = TOK.decode(ids[place["offset"] : place["offset"] + place["length"]])
+            assert f"<{kind}" in shown, json.dumps(features)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "mm_payload")
+    assert "features" not in plain
