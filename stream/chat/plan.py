@@ -234,7 +234,7 @@ def _decoder_options(request: AnswerRequest, choice: ResolvedToolChoice, templat
         "min_tokens": sampling.min_tokens,
         "ignore_eos": sampling.ignore_eos,
     }
-    if sampling.logprobs:
+    if sampling.logprobs or sampling.top_logprobs:
         options["alignment"] = True
     if request.prompt is not None:
         options.setdefault("reasoning", None)

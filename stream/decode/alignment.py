@@ -9,16 +9,30 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import replace
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, CallNumber, Count
-from tokenweir.stream.events.deltas import Alignment, Channel, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, CallNumber, Count, check_restored
+from tokenweir.stream.events.deltas import (
+    Alignment,
+    Channel,
+    Delta,
+    Finish,
+    ReasoningDelta,
+    TextDelta,
+    TokenLogprob,
+    ToolCallDelta,
+)
+
+Candidates = Sequence[tuple[int, float]]
+"""Ids that could have been generated, with their logprobs."""
 
 _Sent = tuple[CallNumber, Count, Count]  # the call's number; its characters and bytes emitted so far
+_State = tuple[list[float | None], dict[Channel, _Sent], list[list[tuple[Annotated[int, Meta(ge=0)], float]]] | None]
 
 
 class Aligner:
@@ -26,6 +40,7 @@ class Aligner:
 
     def __init__(self, tok: Tokenizer) -> None:
         self._tok = tok
+        self._tops: deque[Candidates] | None = None  # one for each logprob, from the first on; None without any
         self._logprobs: deque[float | None] = deque()
         self._sent: dict[Channel, _Sent] = {}  # by channel
 
@@ -33,11 +48,12 @@ class Aligner:
         """Return an independent copy."""
         other = Aligner(self._tok)
         other._logprobs, other._sent = self._logprobs.copy(), self._sent.copy()
+        other._tops = None if self._tops is None else self._tops.copy()
         return other
 
     def state(self) -> Any:
         """Return the state as plain data."""
-        return [list(self._logprobs), dict(self._sent)]
+        return [list(self._logprobs), dict(self._sent), None if self._tops is None else list(self._tops)]
 
     def restore(self, state: Any) -> None:
         """Restore a state from `state`.
@@ -46,16 +62,26 @@ class Aligner:
             ValueError: The state is invalid.
 
         """
-        logprobs, self._sent = msgspec.convert(state, tuple[list[float | None], dict[Channel, _Sent]])
-        self._logprobs = deque(logprobs)
+        logprobs, self._sent, tops = msgspec.convert(state, _State)
+        size = self._tok.vocab_size
+        check_restored(tops is None or len(tops) == len(logprobs), "other candidates wait than ids")
+        known = all(token_id < size for top in tops or () for token_id, _ in top)
+        check_restored(known, "a candidate has an id outside of the vocabulary")
+        self._logprobs, self._tops = deque(logprobs), None if tops is None else deque(tops)
 
     @property
     def waiting(self) -> int:
         """Number of ids that are not in a delta yet."""
         return len(self._logprobs)
 
-    def add(self, count: int, logprobs: Sequence[float | None] | None) -> None:
-        """Queue the logprobs of the next `count` ids; further ones are dropped."""
+    def add(
+        self, count: int, logprobs: Sequence[float | None] | None, tops: Sequence[Candidates] | None = None
+    ) -> None:
+        """Queue the logprobs of the next `count` ids, and the likeliest tokens in their places; further ones are dropped."""
+        if tops is not None and self._tops is None:
+            self._tops = deque([] for _ in self._logprobs)
+        if self._tops is not None:
+            self._tops.extend(repeat([], count) if tops is None else tops[:count])
         listed = getattr(logprobs, "tolist", None)  # an array, on any device
         self._logprobs.extend(repeat(None, count) if logprobs is None else (listed() if listed else logprobs)[:count])
 
@@ -77,4 +103,10 @@ class Aligner:
         self._sent[channel] = call, chars + len(text), size + len(text.encode())
         logprobs = [self._logprobs.popleft() for _ in delta.token_ids]
         token_bytes = [self._tok.token_bytes(token_id) for token_id in delta.token_ids]
-        return replace(delta, alignment=Alignment(logprobs, token_bytes, chars, size))
+        tops = [] if self._tops is None else [self._candidates() for _ in delta.token_ids]
+        return replace(delta, alignment=Alignment(logprobs, token_bytes, chars, size, tops))
+
+    def _candidates(self) -> list[TokenLogprob]:
+        assert self._tops is not None
+        token_bytes = self._tok.token_bytes
+        return [TokenLogprob(token_id, logprob, token_bytes(token_id)) for token_id, logprob in self._tops.popleft()]

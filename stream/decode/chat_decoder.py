@@ -13,10 +13,10 @@ from typing import Unpack
 
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
-from tokenweir.encode.errors import StateError
+from tokenweir.encode.errors import StateError, TokenIdError
 from tokenweir.encode.ids import as_ids
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.alignment import Aligner
+from tokenweir.stream.decode.alignment import Aligner, Candidates
 from tokenweir.stream.decode.chunk import FeedError, Ids, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
@@ -238,7 +238,12 @@ class ChatDecoder:
         """Whether the thinking budget is used up."""
         return self._limits.spent
 
-    def feed(self, ids: Ids, logprobs: Sequence[float | None] | None = None) -> list[Delta]:
+    def feed(
+        self,
+        ids: Ids,
+        logprobs: Sequence[float | None] | None = None,
+        top_logprobs: Sequence[Candidates] | None = None,
+    ) -> list[Delta]:
         """Decode more ids and return the final deltas, with `Finish` last if the ids end the answer.
 
         Neighbouring text on one channel is one delta.
@@ -246,18 +251,19 @@ class ChatDecoder:
         Args:
             ids: A list of ids, one id, a sequence or an array of them.
             logprobs: One logprob or None for each id, for the deltas' `alignment`.
+            top_logprobs: For each id the likeliest tokens in its place, each an id and its logprob; likewise.
 
         Raises:
             TypeError: `ids` or an item of it is not a token id, or a logprob is not a number.
-            ValueError: There are more or fewer logprobs than ids.
-            TokenIdError: An id is outside the vocabulary. The ids before it have been consumed, and the next call
+            ValueError: There are more or fewer logprobs or candidates than ids.
+            TokenIdError: An id or a candidate is outside the vocabulary. The ids before it have been consumed, and the next call
                 returns their deltas. The invalid id and those after it have not been consumed.
 
         """
         if type(ids) is not list:
             ids = id_list(ids)
-        if logprobs is not None or not self._bare:
-            return self._feed(ids, logprobs)
+        if logprobs is not None or top_logprobs is not None or not self._bare:
+            return self._feed(ids, logprobs, top_logprobs)
         text, taken, place, given = self._core_feed(ids, 0)
         if place == len(ids):
             if given is None:
@@ -291,10 +297,14 @@ class ChatDecoder:
 
     # -- input ids -----------------------------------------------------------------------------------------------------
 
-    def _feed(self, ids: list[int], logprobs: Sequence[float | None] | None) -> list[Delta]:
+    def _feed(
+        self, ids: list[int], logprobs: Sequence[float | None] | None, tops: Sequence[Candidates] | None
+    ) -> list[Delta]:
         """Decode ids without the fast return of `feed`."""
         if logprobs is not None:
             _check_logprobs(logprobs, len(ids))
+        if tops is not None:
+            _check_candidates(tops, len(ids), self._tokenizer.vocab_size)
         before = self._answer.count
         try:
             if self.finished:
@@ -306,7 +316,7 @@ class ChatDecoder:
                 self._go_on(ids, "", [], 0, None)
         finally:
             if self._aligner is not None:
-                self._aligner.add(self._answer.count - before, logprobs)
+                self._aligner.add(self._answer.count - before, logprobs, tops)
         return self._deliver()
 
     def _go_on(self, ids: list[int], text: str, taken: list[int], place: int, given: tuple[str, bool] | None) -> None:
@@ -459,3 +469,16 @@ def _check_logprobs(logprobs: Sequence[float | None], count: int) -> None:
         if type(logprob) is not float and logprob is not None and not hasattr(logprob, "__float__"):
             message = f"logprobs[{place}] must be float, not {type(logprob).__name__} {logprob!r:.80}"
             raise FeedError(message, message)
+
+
+def _check_candidates(tops: Sequence[Candidates], count: int, vocab_size: int) -> None:
+    """Raise unless there are candidates for each of `count` ids, all in the vocabulary."""
+    if len(tops) != count:
+        given = f"{len(tops)} lists of candidates with {count} ids"
+        raise FeedError(f"there are {given}", f"the engine gave {given}")
+    for place, top in enumerate(tops):
+        for token_id, _ in top:
+            if not 0 <= token_id < vocab_size:
+                raise TokenIdError(
+                    f"top_logprobs[{place}]: token id {token_id} is outside the vocabulary (0 to {vocab_size - 1})"
+                )

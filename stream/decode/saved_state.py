@@ -11,7 +11,8 @@ from msgspec import Struct
 from tokenweir.encode.errors import StateError
 from tokenweir.stream.decode.parsers.base import Count
 
-VERSION = 1
+VERSION = 2
+"""Raised with every change to the shape of a state. 1 is that of tokenweir 0.2.0's first builds."""
 MAGIC = b"twd"  # before the version
 DIGEST = 16  # bytes of it
 
@@ -59,7 +60,9 @@ def read_state(data: bytes, belongs: bytes) -> DecoderState:
     if not isinstance(data, bytes) or data[: len(MAGIC)] != MAGIC or len(data) < len(MAGIC) + 1 + 2 * DIGEST:
         raise StateError("this is no state of a decoder, or it is cut off")
     if (version := data[len(MAGIC)]) != VERSION:
-        raise StateError(f"the state is of version {version}; this is version {VERSION}")
+        raise StateError(
+            f"the state is of version {version}, which another release of tokenweir wrote; this is version {VERSION}"
+        )
     data, check = data[:-DIGEST], data[-DIGEST:]
     if check != _check(data):
         raise StateError("the state is damaged: its check does not match")

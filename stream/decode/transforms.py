@@ -221,7 +221,7 @@ class DecodeChat:
             self._reason = item.finish_reason
         if item.cached is not None:
             self._cached = max(0, item.cached)
-        return self._decoder.feed(id_list(item), item.logprobs)
+        return self._decoder.feed(id_list(item), item.logprobs, item.top_logprobs)
 
     def finish(self, failure: Exception | None) -> Sequence[Delta]:
         deltas = self._decoder.finish(FinishReason.ERROR if failure else self._reason)

@@ -344,7 +344,7 @@ class ModelCardEngine:
 
 
 def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], extra: Collection[str]) -> dict[str, Any]:
-    """Return the set fields of a sampling under a server's own names, and those of its `extra`; without `logprobs`.
+    """Return the set fields of a sampling under a server's own names, and those of its `extra`; without logprobs.
 
     Args:
         engine: Its name, for messages.
@@ -356,7 +356,7 @@ def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], ex
         EngineError: A field cannot be honoured; the message names it.
 
     """
-    refuse_unsupported(engine, sampling, {*names, "logprobs", "extra"})
+    refuse_unsupported(engine, sampling, {*names, "logprobs", "top_logprobs", "extra"})
     for name, value in sampling.extra.items():
         if name not in extra:
             known = ", ".join(sorted(extra))

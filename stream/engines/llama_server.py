@@ -24,7 +24,7 @@ from tokenweir.stream.engines.lost_ids import LostIds
 from tokenweir.stream.engines.protocol import refuse_several
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
+from tokenweir.stream.events.step import EngineStep, likeliest
 
 NAME = "llama-server"
 NAMES = {"max_tokens": "n_predict", "repetition_penalty": "repeat_penalty"} | {
@@ -46,10 +46,18 @@ MAX_LOST = 32
 REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
 
 
+class Candidate(Struct):
+    """A token that could have been generated."""
+
+    id: int
+    logprob: float | None = None
+
+
 class Probability(Struct):
-    """A token's own row of `completion_probabilities`."""
+    """A token's row of `completion_probabilities`."""
 
     logprob: float | None = None
+    top_logprobs: list[Candidate] = field(default_factory=list)
 
 
 class Timings(Struct):
@@ -106,7 +114,7 @@ class LlamaServerEngine:
     """
 
     media: frozenset[MediaKind] = frozenset({"image", "audio"})
-    supports = frozenset({*NAMES, "logprobs", "extra"})
+    supports = frozenset({*NAMES, "logprobs", "top_logprobs", "extra"})
     context_size: int | None = None
 
     def __init__(self, url: str, tokenizer: Tokenizer, *, logprobs: bool = False, **options: Any) -> None:
@@ -144,12 +152,12 @@ class LlamaServerEngine:
         body = completion_body(prompt_ids, sampling)
         if media is not None:
             body["prompt"] = media_prompt(media, await self._server.get("/props", _Props))
-        if self._logprobs or sampling.logprobs:
-            body["n_probs"] = 1
+        if self._logprobs or sampling.logprobs or sampling.top_logprobs:
+            body["n_probs"] = max(1, sampling.top_logprobs)
         given = 0
         async with aclosing(self._server.events("/completion", body, CompletionEvent)) as events:
             async for event in events:
-                step = self._steps.step(event, given)
+                step = self._steps.step(event, given, sampling.top_logprobs)
                 given += len(step.ids)
                 yield step
                 if event.stop:
@@ -235,8 +243,13 @@ class CompletionSteps:
         self._tokenizer = tokenizer
         self._lost = LostIds(tokenizer)
 
-    def step(self, event: CompletionEvent, given: int) -> EngineStep:
-        """Return the step of an event; `given` is the number of ids before it.
+    def step(self, event: CompletionEvent, given: int, top_logprobs: int = 0) -> EngineStep:
+        """Return the step of an event.
+
+        Args:
+            event: The event.
+            given: The number of ids before it.
+            top_logprobs: The number of candidates for each id; inferred ids have none.
 
         Raises:
             EngineError: The event contradicts itself.
@@ -261,8 +274,18 @@ class CompletionSteps:
         logprobs: list[float | None] | None = None
         if event.completion_probabilities:
             logprobs = [*(None for _ in inferred), *(token.logprob for token in event.completion_probabilities)]
-        cached = event.timings.cache_n
-        return EngineStep(inferred + ids, logprobs, reason, inferred=len(inferred), cached=cached)
+        tops = None
+        if top_logprobs and logprobs is not None:
+            rows = (((each.id, each.logprob) for each in row.top_logprobs) for row in event.completion_probabilities)
+            tops = [*([] for _ in inferred), *(likeliest(row, top_logprobs) for row in rows)]
+        return EngineStep(
+            inferred + ids,
+            logprobs,
+            reason,
+            inferred=len(inferred),
+            cached=event.timings.cache_n,
+            top_logprobs=tops,
+        )
 
 
 def llama_server(url: str, **options: Any) -> EngineServer:

@@ -20,7 +20,7 @@ from tokenweir.stream.engines.engine_server import EngineServer, Event, ModelCar
 from tokenweir.stream.engines.protocol import refuse_several
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
+from tokenweir.stream.events.step import EngineStep, likeliest
 
 NAMES = {
     "max_tokens": "max_new_tokens",
@@ -49,6 +49,7 @@ class _Meta(Struct):
     finish_reason: _End | None = None
     cached_tokens: int | None = None
     output_token_logprobs: list[tuple[float | None, int, Any]] | None = None
+    output_top_logprobs: list[list[tuple[float | None, int, Any]] | None] | None = None
 
 
 class _Chunk(Event):
@@ -71,7 +72,7 @@ class SglangEngine(ModelCardEngine):
     """
 
     media: frozenset[MediaKind] = frozenset({"image", "audio", "video"})
-    supports = frozenset({*NAMES, "logprobs", "extra"})
+    supports = frozenset({*NAMES, "logprobs", "top_logprobs", "extra"})
     cache_salt = "extra_key"
 
     def __init__(self, url: str, *, logprobs: bool = False, **options: Any) -> None:
@@ -112,12 +113,15 @@ class SglangEngine(ModelCardEngine):
         body |= {"input_ids": list(prompt_ids), "sampling_params": fields, "stream": True}
         for each in () if media is None else media.media:
             body.setdefault(f"{each.kind}_data", []).append(each.url)
-        if self._logprobs or sampling.logprobs:
+        most = sampling.top_logprobs
+        if self._logprobs or sampling.logprobs or most:
             body["return_logprob"] = True
+        if most:
+            body["top_logprobs_num"] = most
         given = 0
         async with aclosing(self._server.events("/generate", body, _Chunk)) as events:
             async for chunk in events:
-                step = _step(chunk, given)
+                step = _step(chunk, given, most)
                 given += len(step.ids)
                 yield step
                 if step.finish_reason is not None:
@@ -125,7 +129,7 @@ class SglangEngine(ModelCardEngine):
         raise EngineError("SGLang's stream ended before the answer did")
 
 
-def _step(chunk: _Chunk, given: int) -> EngineStep:
+def _step(chunk: _Chunk, given: int, most: int) -> EngineStep:
     """Return the step with a chunk's new ids; `given` ids have been yielded."""
     meta = chunk.meta_info
     if meta is None or chunk.output_ids is None:
@@ -141,5 +145,9 @@ def _step(chunk: _Chunk, given: int) -> EngineStep:
     logprobs = None
     if meta.output_token_logprobs is not None and ids:
         logprobs = [logprob for logprob, _, _ in meta.output_token_logprobs[-len(ids) :]]
+    tops = None
+    if most and meta.output_top_logprobs is not None and ids:
+        rows = meta.output_top_logprobs[-len(ids) :]
+        tops = [likeliest(((token_id, logprob) for logprob, token_id, _ in row or ()), most) for row in rows]
     reason = None if end is None else REASONS[end.type]
-    return EngineStep(ids, logprobs, reason, cached=meta.cached_tokens)
+    return EngineStep(ids, logprobs, reason, cached=meta.cached_tokens, top_logprobs=tops)

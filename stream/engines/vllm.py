@@ -29,7 +29,7 @@ from tokenweir.stream.engines.engine_server import (
 )
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
+from tokenweir.stream.events.step import EngineStep, likeliest
 
 NAMES = {
     name: name
@@ -65,13 +65,25 @@ USAGE_SECONDS = 1.0
 REASONS = {"stop": "stop", "length": "length", "repetition": "stop"}
 
 
-class _TokenLogprob(Struct):
+class _Candidate(Struct):
     logprob: float
+    token_id: int | None = None
+    token: str = ""
+
+    @property
+    def id(self) -> int:
+        """The id, which older servers give as a text."""
+        return _named_id(self.token) if self.token_id is None else self.token_id
+
+
+class _TokenLogprob(_Candidate):
+    top_logprobs: list[_Candidate] = field(default_factory=list)
 
 
 class _Logprobs(Struct):
     content: list[_TokenLogprob] | None = None  # in /inference/v1/generate
     token_logprobs: list[float | None] | None = None  # in /v1/completions
+    top_logprobs: list[dict[str, float] | None] | None = None  # likewise
 
 
 class _Choice(Struct):
@@ -117,7 +129,7 @@ class VllmEngine(ModelCardEngine):
     media: frozenset[MediaKind] = frozenset({"image", "audio", "video"})
     parallel = True
     cache_salt = "cache_salt"
-    supports = frozenset({*NAMES, "logprobs", "extra"})
+    supports = frozenset({*NAMES, "logprobs", "top_logprobs", "extra"})
 
     def __init__(self, url: str, *, logprobs: bool = False, stream: bool = True, **options: Any) -> None:
         """Configure the client; nothing is sent yet.
@@ -154,15 +166,16 @@ class VllmEngine(ModelCardEngine):
         request = {name: fields.pop(name) for name in REQUEST_EXTRA & set(fields)} | {"stream": self._stream}
         if self._stream:
             request["stream_options"] = {"include_usage": True}
-        if self._logprobs or sampling.logprobs:
-            fields["logprobs"] = 0
+        most = sampling.top_logprobs
+        if self._logprobs or sampling.logprobs or most:
+            fields["logprobs"] = most
         ends: set[int] = set()
         if self._has_generate is not False:
             body = request | {"token_ids": list(prompt_ids), "sampling_params": fields | {"detokenize": False}}
             if media is not None:
                 body["content_parts"] = content_parts(media)
             try:
-                async with aclosing(self._steps("/inference/v1/generate", body, ends, sampling.n)) as steps:
+                async with aclosing(self._steps("/inference/v1/generate", body, ends, sampling.n, most)) as steps:
                     async for step in steps:
                         self._has_generate = True
                         yield step
@@ -180,14 +193,16 @@ class VllmEngine(ModelCardEngine):
             if sampling.max_tokens is None and (rest := await self._rest_of_context(len(prompt_ids))) is not None:
                 fields["max_tokens"] = rest  # the server's default is 16
             body = request | fields | {"prompt": list(prompt_ids), "return_token_ids": True}
-            async with aclosing(self._steps("/v1/completions", body, ends, sampling.n)) as steps:
+            if most:
+                body["return_tokens_as_token_ids"] = True
+            async with aclosing(self._steps("/v1/completions", body, ends, sampling.n, most)) as steps:
                 async for step in steps:
                     yield step
         if len(ends) < sampling.n:
             raise EngineError(f"vLLM's stream ended before {sampling.n - len(ends)} of {sampling.n} answers did")
 
     async def _steps(
-        self, path: str, body: dict[str, Any], ends: set[int], answers: int
+        self, path: str, body: dict[str, Any], ends: set[int], answers: int, most: int
     ) -> AsyncGenerator[EngineStep, None]:
         """Yield the steps of a request, and add the answers that have ended to `ends`.
 
@@ -203,9 +218,9 @@ class VllmEngine(ModelCardEngine):
                         with move_on_after(USAGE_SECONDS), suppress(EngineError):  # the answer is whole without it
                             last = await anext(events, None)
                             cached = None if last is None else last.cached
-                        yield replace(_step(choice), cached=cached)
+                        yield replace(_step(choice, most), cached=cached)
                         return
-                    yield replace(_step(choice), cached=cached)
+                    yield replace(_step(choice, most), cached=cached)
 
 
 def content_parts(media: MediaPrompt) -> list[dict[str, str]]:
@@ -227,7 +242,22 @@ def sampling_fields(sampling: Sampling) -> dict[str, Any]:
     return fields
 
 
-def _step(choice: _Choice) -> EngineStep:
+def _named_id(token: str) -> int:
+    """Return the id of a token's placeholder, `token_id:N`."""
+    number = token.removeprefix("token_id:")
+    if number == token or not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise EngineError(f"vLLM gives a candidate without its id: {cut_text(token)!r}")
+    return int(number)
+
+
+def _tops(given: _Logprobs, most: int) -> list[list[tuple[int, float]]]:
+    if given.content is not None:
+        return [likeliest(((each.id, each.logprob) for each in row.top_logprobs), most) for row in given.content]
+    rows = ((row or {}).items() for row in given.top_logprobs or ())
+    return [likeliest(((_named_id(token), logprob) for token, logprob in row), most) for row in rows]
+
+
+def _step(choice: _Choice, most: int) -> EngineStep:
     if choice.token_ids is None and choice.text:
         raise EngineError("vLLM gives text without ids: return_token_ids needs 0.10.2 or later")
     ids = choice.token_ids or []
@@ -235,7 +265,9 @@ def _step(choice: _Choice) -> EngineStep:
     if choice.finish_reason is not None and (reason := REASONS.get(choice.finish_reason)) is None:
         raise EngineError(f"vLLM ended answer {choice.index} by {cut_text(choice.finish_reason)!r}")
     logprobs: list[float | None] | None = None
+    tops = None
     if choice.logprobs is not None:
+        tops = _tops(choice.logprobs, most) if most else None
         given = choice.logprobs.token_logprobs
         logprobs = given if given is not None else [token.logprob for token in choice.logprobs.content or ()]
-    return EngineStep(ids, logprobs, reason, choice.index)
+    return EngineStep(ids, logprobs, reason, choice.index, top_logprobs=tops)

@@ -27,6 +27,7 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.llama_server import (
     NAMES,
+    Candidate,
     CompletionEvent,
     CompletionSteps,
     Probability,
@@ -53,6 +54,7 @@ _NEUTRAL = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repeat_penalty": 1.0}
 class _Token(Struct, frozen=True):
     id: int
     logprob: float | None = None
+    top_logprobs: list[Candidate] = []
 
 
 class _Tokens(Struct, frozen=True):
@@ -99,7 +101,7 @@ class XllamacppEngine:
 
     """
 
-    supports = frozenset({*NAMES, "logprobs", "extra"})
+    supports = frozenset({*NAMES, "logprobs", "top_logprobs", "extra"})
 
     def __init__(self, path: Path, tokenizer: Tokenizer, *, context_size: int, threads: int = 1) -> None:
         """Configure the engine.
@@ -153,9 +155,10 @@ class XllamacppEngine:
                     kind="unsupported",
                     option="json_schema",
                 )
+        body["n_probs"] = max(1, sampling.top_logprobs)
         given = 0
         for event in self._events(body):
-            step = self._steps_of.step(event, given)
+            step = self._steps_of.step(event, given, sampling.top_logprobs)
             given += len(step.ids)
             yield step
 
@@ -172,7 +175,7 @@ class XllamacppEngine:
         def run() -> None:
             end: BaseException | None = None
             try:
-                server.handle_completions(body | {"n_probs": 1, "timings_per_token": True}, take)
+                server.handle_completions({"n_probs": 1} | body | {"timings_per_token": True}, take)
             except BaseException as error:  # noqa: BLE001 - it is raised in the thread that reads
                 end = error
             chunks.put(end)
@@ -233,7 +236,7 @@ def _event_of(chunk: _Chunk) -> CompletionEvent:
         content=choice.text,
         tokens=[row.id for row in rows],
         tokens_predicted=count,
-        completion_probabilities=[Probability(row.logprob) for row in rows],
+        completion_probabilities=[Probability(row.logprob, row.top_logprobs) for row in rows],
         stop=choice.finish_reason is not None,
         stop_type={None: "", "stop": "eos"}.get(choice.finish_reason, "limit"),
         timings=Timings(chunk.timings.cache_n),

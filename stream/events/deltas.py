@@ -48,6 +48,21 @@ class Usage(Struct, frozen=True, gc=False):
     cached_tokens: int = 0
 
 
+class TokenLogprob(Struct, frozen=True, gc=False):
+    """A token that could have been generated.
+
+    Attributes:
+        token_id: Its id.
+        logprob: The engine's logprob of it.
+        token_bytes: Its `Tokenizer.token_bytes`.
+
+    """
+
+    token_id: int
+    logprob: float
+    token_bytes: bytes
+
+
 class Alignment(Struct, frozen=True, gc=False):
     """Tokens of a delta in relation to its text; present only on request.
 
@@ -60,6 +75,8 @@ class Alignment(Struct, frozen=True, gc=False):
         char_start: Where the delta's text begins in the whole text of its channel (in a call's arguments for a tool
             call), in characters. That of `Finish` is the length of the answer.
         byte_start: The same in bytes of UTF-8.
+        top_logprobs: For each id the likeliest tokens in its place, as many as `Sampling.top_logprobs` asks for; empty
+            where it asks for none.
 
     """
 
@@ -67,6 +84,7 @@ class Alignment(Struct, frozen=True, gc=False):
     token_bytes: list[bytes]
     char_start: int
     byte_start: int
+    top_logprobs: list[list[TokenLogprob]] = []
 
 
 class TextDelta(Struct, frozen=True, gc=False, tag="text"):

@@ -65,8 +65,10 @@ def size_of(delta: Delta) -> int:
         case Finish():
             text = ""
     characters = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-    token = 4 if delta.alignment is None else 4 + ALIGNED_TOKEN_BYTES
-    return DELTA_BYTES + characters + token * len(delta.token_ids)
+    tokens = 4 * len(delta.token_ids)
+    if delta.alignment is not None:
+        tokens += ALIGNED_TOKEN_BYTES * (len(delta.token_ids) + sum(map(len, delta.alignment.top_logprobs)))
+    return DELTA_BYTES + characters + tokens
 
 
 def _kind(delta: Delta) -> tuple[object, ...]:
@@ -98,4 +100,7 @@ def _join_alignments(parts: list[Alignment]) -> Alignment | None:
         return None
     logprobs = [logprob for part in parts for logprob in part.logprobs]
     token_bytes = [token for part in parts for token in part.token_bytes]
-    return Alignment(logprobs, token_bytes, parts[0].char_start, parts[0].byte_start)
+    tops = []
+    if any(part.top_logprobs for part in parts):
+        tops = [top for part in parts for top in part.top_logprobs or ([] for _ in part.logprobs)]
+    return Alignment(logprobs, token_bytes, parts[0].char_start, parts[0].byte_start, tops)

@@ -34,6 +34,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
         json_schema: The answer is JSON that fits this schema.
         grammar: The answer follows this grammar, in the engine's own notation.
         logprobs: Give the logarithm of each id's probability; the deltas then have an `Alignment`.
+        top_logprobs: Give so many of the likeliest tokens in each id's place, with their logprobs; implies `logprobs`.
         extra: The engine's own options, under its own names: LoRA adapters, `cache_salt`, `priority`.
 
     """
@@ -56,6 +57,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
     json_schema: dict[str, Any] | None = None
     grammar: str | None = None
     logprobs: bool = False
+    top_logprobs: Annotated[int, Meta(ge=0)] = 0
     extra: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
@@ -76,7 +78,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
             elif isinstance(value, Iterator) and name in ("stop", "stop_token_ids"):
                 force_setattr(self, name, tuple(value))
         check_flags(ignore_eos=self.ignore_eos, logprobs=self.logprobs)
-        check_integers(n=self.n, min_tokens=self.min_tokens)
+        check_integers(n=self.n, min_tokens=self.min_tokens, top_logprobs=self.top_logprobs)
         for name, check in _CHECKED.items():
             if (value := getattr(self, name)) is not None:
                 check(**{name: value})

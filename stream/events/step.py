@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ class EngineStep(Struct, frozen=True):
     Attributes:
         ids: One or more new ids.
         logprobs: The natural logarithm of each id's probability; None for an id without.
+        top_logprobs: For each id the likeliest tokens in its place, each an id with its logprob, the likeliest first.
         finish_reason: Set on the last step of an answer if the engine knows why it ends.
         index: The number of the answer among `Sampling.n` parallel ones, from 0.
         inferred: The number of ids, at the beginning of `ids`, that were inferred from text. Their text and their
@@ -27,3 +28,16 @@ class EngineStep(Struct, frozen=True):
     index: int = 0
     inferred: int = 0
     cached: int | None = None
+    top_logprobs: Sequence[Sequence[tuple[int, float]]] | None = None
+
+
+def likeliest(candidates: Iterable[tuple[int, float | None]], most: int) -> list[tuple[int, float]]:
+    """Return the likeliest candidates of an id, each once, the likeliest first.
+
+    Args:
+        candidates: Ids with their logprobs, perhaps with the id that was generated among them.
+        most: The most to return.
+
+    """
+    found = {token_id: logprob for token_id, logprob in candidates if logprob is not None}
+    return sorted(found.items(), key=lambda candidate: -candidate[1])[:most]

@@ -95,7 +95,7 @@ def engines() -> str:
         else:
             cells = ["yes" if field in engine.supports else "" for engine in ENGINES.values()]
         rows.append([f"`{field}`", *cells])
-    for attribute in ("parallel", "runs_ahead"):
+    for attribute in ("media", "parallel", "runs_ahead"):
         cells = ["yes" if getattr(engine, attribute, False) else "" for engine in ENGINES.values()]
         rows.append([f"the attribute `{attribute}`", *cells])
     return table(["field", *(f"`{name}`" for name in ENGINES)], rows)

@@ -143,6 +143,11 @@ def _ids(prompt: list[int], most: int | None, endless: bool) -> tuple[Iterator[i
     return iter(ids), reason
 
 
+def _tops(token_id: int) -> list[tuple[int, float]]:
+    """The likeliest tokens in the place of an id, with their logprobs."""
+    return [(token_id, -token_id / 8), (token_id - 1, -token_id / 4), (token_id - 2, -token_id / 2)]
+
+
 MODELS = {"data": [{"id": "double", "root": "/models/double", "max_model_len": CONTEXT}]}
 
 
@@ -188,9 +193,9 @@ def _vllm_chunks(
         for token_id, is_last in _with_last(ids):
             logprobs = None
             if "logprobs" in sampling:
-                logprobs = {
-                    "content": [{"token_id": token_id, "logprob": -token_id / 8, "rank": 1, "top_logprobs": []}]
-                }
+                own = {"token_id": token_id, "logprob": -token_id / 8, "rank": 1}
+                tops = [{"token_id": other, "logprob": logprob, "rank": 1} for other, logprob in _tops(token_id)]
+                logprobs = {"content": [own | {"top_logprobs": [own, *tops[: sampling["logprobs"]]]}]}
             end = reason if is_last else None
             choice = {"index": index, "token_ids": [token_id], "finish_reason": end, "logprobs": logprobs}
             yield {"request_id": "generate-tokens-1", "usage": None, "choices": [choice]}
@@ -204,6 +209,9 @@ def vllm_completions(body: dict[str, Any], endless: bool) -> Iterator[Any]:
     ids, reason = _ids(body["prompt"], body.get("max_tokens", 16), endless)
     for token_id, is_last in _with_last(ids):
         logprobs = {"token_logprobs": [-token_id / 8], "tokens": ["?"]} if "logprobs" in body else None
+        if body.get("logprobs"):
+            assert body["return_tokens_as_token_ids"] is True
+            logprobs |= {"top_logprobs": [{f"token_id:{other}": logprob for other, logprob in _tops(token_id)}]}
         end = reason if is_last else None
         choice = {"index": 0, "text": "?", "token_ids": [token_id], "finish_reason": end, "logprobs": logprobs}
         yield {"id": "cmpl-1", "choices": [choice]}
@@ -220,16 +228,21 @@ def sglang(cumulative: bool) -> Any:
         ids, reason = _ids(body["input_ids"], most, endless)
         given: list[int] = []
         logprobs: list[list[Any]] = []
+        tops: list[list[list[Any]]] = []
         ended = None
         for token_id in ids:
             given.append(token_id)
             logprobs.append([-token_id / 8, token_id, None])
+            number = body.get("top_logprobs_num", 0)
+            tops.append([[logprob, other, None] for other, logprob in _tops(token_id)[:number]])
             if not endless and (token_id == END or len(given) == most):
                 ended = {"type": reason} | ({"matched": END} if reason == "stop" else {"length": most})
             meta = {"id": "1", "finish_reason": ended, "prompt_tokens": 1, "completion_tokens": len(given)}
             meta["cached_tokens"] = len(body["input_ids"]) - 1
             if body.get("return_logprob"):
                 meta["output_token_logprobs"] = list(logprobs) if cumulative else logprobs[-1:]
+                if number:
+                    meta["output_top_logprobs"] = list(tops) if cumulative else tops[-1:]
             yield {"output_ids": list(given) if cumulative else [token_id], "meta_info": meta}
 
     return generate
@@ -243,7 +256,8 @@ def llama(body: dict[str, Any], endless: bool) -> Iterator[Any]:
         count += 1
         event = {"index": 0, "content": "" if token_id == END else chr(token_id), "tokens": [token_id], "stop": False}
         if "n_probs" in body:
-            event["completion_probabilities"] = [{"id": token_id, "logprob": -token_id / 8, "top_logprobs": []}]
+            tops = [{"id": other, "logprob": logprob} for other, logprob in _tops(token_id)[: body["n_probs"]]]
+            event["completion_probabilities"] = [{"id": token_id, "logprob": -token_id / 8, "top_logprobs": tops}]
         if body.get("timings_per_token"):
             event["timings"] = timings
         yield event | {"tokens_predicted": count, "tokens_evaluated": 1}

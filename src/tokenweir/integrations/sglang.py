@@ -79,7 +79,7 @@ def _decode(manager: Any, batch: Any, place: int, tokenizer: Tokenizer) -> str:
     reason, keeps_stop = batch.finished_reasons[place], batch.no_stop_trim[place]
     if ids:
         ids = manager.trim_matched_stop(ids, reason, keeps_stop)  # a stop token
-    text = answer.stream.feed(ids)
+    text: str = answer.stream.feed(ids)
     if reason is None:
         answer.parts.append(text)
         answer.sent += len(text)
@@ -92,4 +92,4 @@ def _decode(manager: Any, batch: Any, place: int, tokenizer: Tokenizer) -> str:
 
 def _tokenizer_of(tokenizer: Any) -> Tokenizer | None:
     backend = getattr(tokenizer, "_tokenizer", None)
-    return backend.tokenizer if is_backend(backend) else None
+    return backend.tokenizer if backend is not None and is_backend(backend) else None

@@ -93,6 +93,7 @@ def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]
         sampling=asked.sampling(),
         alignment=asked.logprobs is not None,
         output=asked.decoding(),
+        names={"top_logprobs": "logprobs"},
     )
 
 

@@ -67,7 +67,13 @@ class Api:
         field, limit = asked.limit
         service.check_max_tokens(limit, field)
         service.check_choices(asked.n)
-        answer = ChatAnswer(model, choices=asked.n, logprobs=asked.logprobs, token_ids=asked.return_token_ids)
+        answer = ChatAnswer(
+            model,
+            choices=asked.n,
+            logprobs=asked.logprobs,
+            top_logprobs=bool(asked.top_logprobs),
+            token_ids=asked.return_token_ids,
+        )
         generation = self.generate(answer.id, chat_job(asked, model), request)
         face = _ChatFace(answer, generation)
         last = answer.usage_chunk if asked.stream_options.include_usage else None

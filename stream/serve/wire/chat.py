@@ -167,6 +167,7 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
     messages: Annotated[list[Any], Meta(min_length=1)]
     max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
     logprobs: bool = False
+    top_logprobs: Annotated[int, Meta(ge=0, le=20)] = 0
     tools: list[ChatTool] = []
     tool_choice: Literal["auto", "none", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
@@ -183,7 +184,8 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def sampling(self) -> Sampling:
         """Return the engine's parameters; raises as `common_sampling`."""
-        return self.common_sampling(self.limit[1], self.response_format.schema() if self.response_format else None)
+        schema = self.response_format.schema() if self.response_format else None
+        return replace(self.common_sampling(self.limit[1], schema), top_logprobs=self.top_logprobs)
 
     def conversation(self) -> Sequence[ChatMessage]:
         """Return the messages for a template; raises as `chat_messages`."""
@@ -281,4 +283,6 @@ def parse_chat(body: dict[str, Any], *, max_items: int = 2048) -> ChatRequest:
     """Return the body of `POST /v1/chat/completions`, checked; raises as `parse_body`."""
     request: ChatRequest = parse_body(body, ChatRequest, max_items=max_items, counted=("messages", "tools"))
     refuse_template(request.chat_template_kwargs)
+    if request.top_logprobs and not request.logprobs:
+        raise RequestError("top_logprobs wants logprobs to be true", param="top_logprobs")
     return request

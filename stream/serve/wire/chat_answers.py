@@ -13,7 +13,7 @@ from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Alignment, Delta, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.events import Logprob
-from tokenweir.stream.serve.wire.items import ItemDelta, new_id, token_logprobs
+from tokenweir.stream.serve.wire.items import ItemDelta, lacks_candidates, new_id, token_logprobs
 
 Thinking = Literal["reasoning_content", "reasoning"]
 """Field names of thinking: that of llama.cpp, SGLang and this server, and vLLM's."""
@@ -140,6 +140,7 @@ class ChatAnswer:
         model: The model's name.
         choices: How many answers there will be.
         logprobs: Whether chunks have the tokens' logarithms.
+        top_logprobs: Whether they have the likeliest tokens in each place as well.
         token_ids: Whether the prompt's ids and those of the answers go out.
 
     Attributes:
@@ -147,11 +148,20 @@ class ChatAnswer:
 
     """
 
-    def __init__(self, model: str, *, choices: int = 1, logprobs: bool = False, token_ids: bool = False) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        choices: int = 1,
+        logprobs: bool = False,
+        top_logprobs: bool = False,
+        token_ids: bool = False,
+    ) -> None:
         self.id = new_id("chatcmpl")
         self._model = model
         self._created = int(time.time())
         self._logprobs = logprobs
+        self._top_logprobs = top_logprobs
         self._token_ids = token_ids
         self._choices = [_Choice() for _ in range(choices)]
 
@@ -214,7 +224,7 @@ class ChatAnswer:
             return ChunkChoice(index, ChatDelta(), token_ids=ids) if ids else None
         logprobs = None
         if self._logprobs and isinstance(delta, TextDelta):
-            logprobs = Logprobs(checked_logprobs(delta.alignment))
+            logprobs = Logprobs(checked_logprobs(delta.alignment, tops=self._top_logprobs))
         return ChunkChoice(index, piece, logprobs, token_ids=ids)
 
 
@@ -248,8 +258,8 @@ def chat_delta(delta: ItemDelta, thinking: Thinking = "reasoning_content") -> Ch
     return None
 
 
-def checked_logprobs(alignment: Alignment | None) -> list[Logprob]:
-    """Return a delta's tokens with their logprobs.
+def checked_logprobs(alignment: Alignment | None, *, tops: bool = False) -> list[Logprob]:
+    """Return a delta's tokens with their logprobs, and with `tops` the likeliest tokens in their places.
 
     Raises:
         RequestError: The engine gives none.
@@ -258,6 +268,12 @@ def checked_logprobs(alignment: Alignment | None) -> list[Logprob]:
     if alignment is not None and None in alignment.logprobs:
         raise RequestError(
             "logprobs are asked for, and this model's engine gives none", code="unsupported_parameter", param="logprobs"
+        )
+    if tops and lacks_candidates(alignment):
+        raise RequestError(
+            "top_logprobs are asked for, and this model's engine gives none",
+            code="unsupported_parameter",
+            param="top_logprobs",
         )
     return token_logprobs(alignment)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from tokenweir.stream.events.deltas import Delta, Finish, TextDelta, Usage
 from tokenweir.stream.events.sampling import Sampling
@@ -22,10 +23,10 @@ DEFAULT_MAX_TOKENS = 16
 
 
 class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/completions`; `logprobs` counts the token itself only, so it is 0 or 1."""
+    """The body of `POST /v1/completions`; `logprobs` above 1 asks for as many of the likeliest tokens besides the token itself."""
 
     prompt: Any
-    logprobs: Annotated[int, Meta(ge=0, le=1)] | None = None
+    logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
 
     def prompts(self) -> list[str | list[int]]:
         """Return the prompts: texts, or lists of ids.
@@ -51,7 +52,9 @@ class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknow
 
     def sampling(self) -> Sampling:
         """Return the engine's parameters; raises as `common_sampling`."""
-        return self.common_sampling(self.max_tokens or DEFAULT_MAX_TOKENS)
+        sampling = self.common_sampling(self.max_tokens or DEFAULT_MAX_TOKENS)
+        most = self.logprobs or 0
+        return replace(sampling, top_logprobs=most) if most > 1 else sampling
 
 
 _Ids = Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 31)]], Meta(min_length=1)]
@@ -88,6 +91,7 @@ class CompletionAnswer:
         self.id = new_id("cmpl")
         self._head = {"id": self.id, "object": "text_completion", "created": int(time.time()), "model": model}
         self._logprobs = request.logprobs is not None
+        self._top_logprobs = (request.logprobs or 0) > 1
         self._token_ids = request.return_token_ids
         self._choices: list[dict[str, Any]] = [{"index": index, "text": ""} for index in range(choices)]
         self._usage = [Usage()] * choices
@@ -152,9 +156,10 @@ class CompletionAnswer:
         return step
 
     def _rows(self, delta: TextDelta) -> dict[str, Sequence[Any]]:
-        rows = checked_logprobs(delta.alignment)
+        rows = checked_logprobs(delta.alignment, tops=self._top_logprobs)
         start = 0 if delta.alignment is None else delta.alignment.char_start
-        return completion_rows(rows, start, [{row.token: row.logprob} for row in rows])
+        tops = [{top.token: top.logprob for top in row.top_logprobs} | {row.token: row.logprob} for row in rows]
+        return completion_rows(rows, start, tops)
 
 
 class TokenRow(Protocol):

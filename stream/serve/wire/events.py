@@ -22,13 +22,18 @@ ItemStatus = Literal["in_progress", "completed", "incomplete"]
 ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
 
 
-class Logprob(Struct, frozen=True):
-    """A token of the answer and the natural logarithm of its probability; `token` has U+FFFD for part of a character."""
+class TopLogprob(Struct, frozen=True):
+    """A token and the natural logarithm of its probability; `token` has U+FFFD for part of a character."""
 
     token: str
     logprob: float
     bytes: list[int]
-    top_logprobs: list[str] = []
+
+
+class Logprob(TopLogprob, frozen=True):
+    """A token of the answer, and the likeliest tokens in its place."""
+
+    top_logprobs: list[TopLogprob] = []
 
 
 class OutputText(Struct, frozen=True, tag_field="type", tag="output_text"):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Literal, Protocol
 
 from tokenweir.stream.events.call_ids import new_call_id
-from tokenweir.stream.events.deltas import Alignment, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.deltas import Alignment, ReasoningDelta, TextDelta, TokenLogprob, ToolCallDelta
 from tokenweir.stream.serve.wire import events as ev
 
 ItemDelta = TextDelta | ReasoningDelta | ToolCallDelta
@@ -200,8 +201,23 @@ def token_logprobs(alignment: Alignment | None) -> list[ev.Logprob]:
     """Return the delta's tokens with their logprobs, where the request includes them."""
     if alignment is None:
         return []
+    tops: Iterable[Iterable[TokenLogprob]] = alignment.top_logprobs or repeat(())
     return [
-        ev.Logprob(token.decode("utf-8", "replace"), finite(logprob), list(token))
-        for token, logprob in zip(alignment.token_bytes, alignment.logprobs, strict=True)
+        ev.Logprob(_text(token), finite(logprob), list(token), [_top(each) for each in top])
+        for token, logprob, top in zip(alignment.token_bytes, alignment.logprobs, tops, strict=False)
         if logprob is not None
     ]
+
+
+def lacks_candidates(alignment: Alignment | None) -> bool:
+    """Return whether an engine gives no candidates in a token's place."""
+    return alignment is not None and bool(alignment.logprobs) and not all(alignment.top_logprobs or [()])
+
+
+def _top(candidate: TokenLogprob) -> ev.TopLogprob:
+    token = candidate.token_bytes
+    return ev.TopLogprob(_text(token), finite(candidate.logprob), list(token))
+
+
+def _text(token: bytes) -> str:
+    return token.decode("utf-8", "replace")

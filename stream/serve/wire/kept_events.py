@@ -69,7 +69,7 @@ def event_size(event: ResponseEvent) -> int:
         case OutputTextDelta() | ReasoningTextDelta() | FunctionCallArgumentsDelta():
             size = len(event.delta)
             if isinstance(event, OutputTextDelta):
-                size += _LOGPROB_BYTES * len(event.logprobs)
+                size += _LOGPROB_BYTES * sum(1 + len(row.top_logprobs) for row in event.logprobs)
             if event.token_ids is not UNSET:
                 size += _TOKEN_BYTES * len(event.token_ids)
         case OutputTextDone() | ReasoningTextDone():

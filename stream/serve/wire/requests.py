@@ -137,6 +137,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
         background: The response survives a lost connection for a grace period, and can be resumed.
         generate: False takes the messages and answers with nothing, so that later ones can follow by
             `previous_response_id`; Codex opens its sockets so.
+        top_logprobs: How many of the likeliest tokens stand beside each token that `include` asks for.
         stop: Extension: strings that end the answer.
         top_k: Extension: most candidates.
         seed: Extension: for a repeatable answer.
@@ -164,6 +165,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
     safety_identifier: str | None = None
     frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
     stream: bool | None = None
     stop: Stop | Annotated[list[Stop], Meta(max_length=16)] | None = None
     top_k: Annotated[int, Meta(ge=1)] | None = None
@@ -173,7 +175,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def logprobs(self) -> bool:
         """Whether the answer's text is to have its tokens with their logprobs."""
-        return "message.output_text.logprobs" in self.include
+        return "message.output_text.logprobs" in self.include or bool(self.top_logprobs)
 
     @property
     def functions(self) -> list[FunctionTool]:
@@ -196,6 +198,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
             stop=stop,
             frequency_penalty=self.frequency_penalty or None,
             presence_penalty=self.presence_penalty or None,
+            top_logprobs=self.top_logprobs or 0,
             json_schema=None if self.text is None else schema_of(self.text.format),
         )
 
@@ -263,7 +266,6 @@ _EVENTS: dict[str, type[ClientEvent]] = {
 # Fields of the protocol that this server does not offer, with the values that ask for nothing.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "logit_bias": ({},),
-    "top_logprobs": (0,),
     "truncation": ("disabled", "auto"),
 }
 

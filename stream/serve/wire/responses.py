@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelta, Usage
 from tokenweir.stream.serve.wire import events as ev
-from tokenweir.stream.serve.wire.items import OpenItem, finite, new_response_id, open_item
+from tokenweir.stream.serve.wire.items import OpenItem, finite, lacks_candidates, new_response_id, open_item
 from tokenweir.stream.serve.wire.requests import ResponseCreate
 
 
@@ -47,6 +47,7 @@ class ResponseStream:
         "_reasoning_events",
         "_response",
         "_tokens",
+        "_top_logprobs",
         "finished",
         "id",
         "output",
@@ -74,10 +75,18 @@ class ResponseStream:
         self._item: OpenItem | None = None
         self._reasoning_events = reasoning_events
         self._logprobs = request.logprobs
+        self._top_logprobs = bool(request.top_logprobs)
         self._tokens = _Tokens() if request.return_token_ids else None
         penalties = {
             name: value
-            for name in ("frequency_penalty", "presence_penalty", "temperature", "top_p", "service_tier")
+            for name in (
+                "frequency_penalty",
+                "presence_penalty",
+                "temperature",
+                "top_p",
+                "top_logprobs",
+                "service_tier",
+            )
             if (value := getattr(request, name)) is not None
         }
         self._response = ev.Response(
@@ -128,6 +137,8 @@ class ResponseStream:
                 delta = replace(delta, alignment=None)
         if isinstance(delta, TextDelta) and delta.alignment is not None and None in delta.alignment.logprobs:
             raise ProtocolError("include asks for message.output_text.logprobs, and this model's engine gives none")
+        if self._top_logprobs and isinstance(delta, TextDelta) and lacks_candidates(delta.alignment):
+            raise ProtocolError("top_logprobs are asked for, and this model's engine gives none")
         if isinstance(delta, Finish):
             return self._finish(delta)
         events: list[ev.ResponseEvent] = []

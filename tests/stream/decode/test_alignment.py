@@ -52,6 +52,34 @@ def test_what_comes_with_an_id_leaves_with_it(think_tok, data, words, cuts, opti
     assert [d.token_ids for d in deltas] == [d.token_ids for d in feed_all(plain, ids, logprobs, cuts)]
 
 
+@given(st.data(), st.lists(st.sampled_from(WORDS), max_size=12), st.lists(st.integers(0, 60), max_size=6))
+def test_candidates_leave_with_their_id(think_tok, data, words, cuts):
+    """Also where a part of the ids comes without candidates, and through a saved state."""
+    tok = think_tok
+    ids = [token_id for word in words for token_id in tok.encode(word)]
+    tops = [[(token_id, -0.5), (place % 7, -2.0)] for place, token_id in enumerate(ids)]
+    places = sorted({0, len(ids), *(cut for cut in cuts if cut < len(ids))})
+    decoder, deltas, expected = ChatDecoder(tok, alignment=True), [], []
+    for a, b in pairwise(places):
+        given_here = data.draw(st.booleans())
+        deltas += decoder.feed(ids[a:b], None, tops[a:b] if given_here else None)
+        expected += tops[a:b] if given_here else [[]] * (b - a)
+        decoder = ChatDecoder.from_state(tok, decoder.state(), alignment=True)
+    deltas += decoder.finish()
+    found = [top for delta in deltas for top in delta.alignment.top_logprobs or [[] for _ in delta.token_ids]]
+    assert [[(each.token_id, each.logprob) for each in top] for top in found] == expected[: len(found)]
+    assert all(each.token_bytes == tok.token_bytes(each.token_id) for top in found for each in top)
+    assert len(found) == len(ids) - decoder.ignored
+
+
+def test_candidates_that_cannot_be(tok):
+    decoder = ChatDecoder(tok, alignment=True)
+    with pytest.raises(ValueError, match="^there are 1 lists of candidates with 2 ids$"):
+        decoder.feed([1, 2], None, [[]])
+    with pytest.raises(TokenIdError, match=r"^top_logprobs\[1\]: token id 99999999 is outside the vocabulary"):
+        decoder.feed([1, 2], None, [[], [(99999999, -1.0)]])
+
+
 @given(st.data(), st.lists(st.sampled_from(["Hello", " world", "é", "👩‍👩", "日本", "boxes", "\n"]), max_size=12))
 def test_joined_token_bytes_are_the_text_as_far_as_it_consists_of_whole_tokens(tok, data, words):
     ids = [i for word in words for i in data.draw(st.sampled_from([tok.encode(word), list(word.encode())]))]

@@ -336,6 +336,18 @@ async def test_logprobs_and_the_key(case, tok, request):
     assert {headers.get("authorization") for headers in case.double.headers} == {"Bearer secret"}
 
 
+@STREAMING
+@pytest.mark.anyio
+async def test_the_likeliest_tokens_come_with_each_id(case):
+    """As many as asked for, the likeliest first, each once; servers also send the id itself among them."""
+    steps = await case.steps(max_tokens=3, top_logprobs=2)
+    assert [top for step in steps for top in step.top_logprobs or ()] == [
+        [(token_id, -token_id / 8), (token_id - 1, -token_id / 4)] for token_id in (91, 92, 93)
+    ]
+    assert [logprob for step in steps for logprob in step.logprobs or ()] == [-91 / 8, -92 / 8, -93 / 8]
+    assert all(step.top_logprobs is None for step in await case.steps(max_tokens=3, logprobs=True))
+
+
 @BEHIND_HTTP
 @pytest.mark.anyio
 async def test_the_server_tells_of_its_model(case, request):

@@ -160,3 +160,21 @@ async def test_closing_stops_it(engine, tok):
         await anext(steps)
     after = await steps_of(engine, prompt(tok), json_schema={"const": 1}, max_tokens=5)  # its place is free again
     assert text_of(tok, after) == "1"
+
+
+@pytest.mark.anyio
+async def test_the_likeliest_tokens_are_llama_cpps(engine, tok):
+    """CTranslate2 gives none, so such a request goes to the other one; greedily, the id is the likeliest."""
+    steps = await steps_of(engine, prompt(tok), top_logprobs=3, temperature=0, max_tokens=5)
+    tops = [top for step in steps for top in step.top_logprobs or []]
+    assert len(tops) >= 4
+    told = [
+        (i, p, t)
+        for step in steps
+        for i, p, t in zip(step.ids, step.logprobs or (), step.top_logprobs or (), strict=False)
+    ]
+    for token_id, logprob, top in told:
+        assert len(top) == 3
+        assert top[0][0] == token_id
+        assert top[0][1] == pytest.approx(logprob)
+        assert [each for _, each in top] == sorted((each for _, each in top), reverse=True)

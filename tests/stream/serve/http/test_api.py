@@ -7,9 +7,12 @@ import httpx
 import openai
 import pytest
 from openai import OpenAI
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 from serving import TOK, Endless, Script, client_of, eventually, serving
 
 from tokenweir.encode.errors import EngineError
+from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.chat_template import ChatTemplate
@@ -32,7 +35,8 @@ class Sure:
     async def generate(self, prompt_ids, sampling):
         for token_id in TOK.encode("Hello wörld<|im_end|>"):
             await asyncio.sleep(0)
-            yield EngineStep([token_id], logprobs=[-0.25])
+            tops = [[(token_id, -0.25), (72, -2.0)][: sampling.top_logprobs]] if sampling.top_logprobs else None
+            yield EngineStep([token_id], logprobs=[-0.25], top_logprobs=tops)
 
 
 def http_of(server, **options):
@@ -130,6 +134,42 @@ async def test_logprobs():
 
 
 @pytest.mark.asyncio
+async def test_top_logprobs():
+    """In the shapes of Chat Completions, Completions and Responses, by the client's models; refused where there are none."""
+    asked = {"model": "sure", "messages": HI, "logprobs": True, "top_logprobs": 2}
+    engines = {"sure": Sure(), "silent": Script("Hello"), "ngram": NgramEngine()}
+    include = ["message.output_text.logprobs"]
+    async with serving(engines) as server, client_of(server) as client:
+        whole = await client.chat.completions.create(**asked)
+        streamed = []
+        async for chunk in await client.chat.completions.create(**asked, stream=True):
+            if chunk.choices[0].logprobs:
+                streamed += chunk.choices[0].logprobs.content
+        response = await client.responses.create(model="sure", input="x", include=include, top_logprobs=2)
+        completion = await client.completions.create(model="sure", prompt="x", logprobs=2)
+        for model, said in (("silent", "this model's engine gives none"), ("ngram", "cannot honour top_logprobs=2")):
+            with pytest.raises(openai.BadRequestError, match=said) as refused:
+                await client.chat.completions.create(**asked | {"model": model, "top_logprobs": 2})
+            assert refused.value.param in ("top_logprobs", "logprobs")
+        with pytest.raises(openai.BadRequestError, match="top_logprobs wants logprobs to be true"):
+            await client.chat.completions.create(model="sure", messages=HI, top_logprobs=2)
+        with pytest.raises(openai.BadRequestError, match="Expected `int` <= 20"):
+            await client.chat.completions.create(**asked | {"top_logprobs": 21})
+    ChatCompletion.model_validate(whole.model_dump(), strict=True)
+    Response.model_validate(response.model_dump())
+    assert response.top_logprobs == 2
+    for tokens in (whole.choices[0].logprobs.content, streamed, response.output[0].content[0].logprobs):
+        assert "".join(token.token for token in tokens).startswith("Hello w")
+        for token in tokens:
+            first, second = token.top_logprobs
+            assert (first.token, first.logprob, first.bytes) == (token.token, -0.25, token.bytes)
+            assert (second.logprob, bytes(second.bytes).decode(), second.token) == (-2.0, *[TOK.decode([72])] * 2)
+    rows = completion.choices[0].logprobs
+    assert [top[token] for top, token in zip(rows.top_logprobs, rows.tokens, strict=True)] == rows.token_logprobs
+    assert all(top[TOK.decode([72])] == -2.0 for top in rows.top_logprobs)
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("given", [{"n": 1}, {"n": 2}])
 async def test_ids_stand_beside_the_answer(given):
     """All that the engine gave is there, ids without text included: tags, the end of a call, the end token."""
@@ -171,7 +211,7 @@ async def test_what_is_wrong_is_named():
         for status, code, param, options in [
             (404, "model_not_found", "model", {"model": "gpt-9"}),
             (400, "invalid_value", "temperature", {"temperature": 3}),
-            (400, "unsupported_parameter", "top_logprobs", {"logprobs": True, "top_logprobs": 5}),
+            (400, "invalid_value", "top_logprobs", {"logprobs": True, "top_logprobs": 21}),
             (400, "unsupported_parameter", "tool_choice", {"tools": [TOOL], "tool_choice": "required"}),
             (400, "unsupported_parameter", "tool_choice", {"tool_choice": "required"}),
             (400, "invalid_value", "tool_choice", {"tools": [TOOL], "tool_choice": "some"}),

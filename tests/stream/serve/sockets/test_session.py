@@ -176,7 +176,7 @@ async def test_a_second_turn_continues_the_first():
 
 @pytest.mark.parametrize(
     "fields",
-    [{"top_logprobs": 5}, {"input": 1}, {"max_output_tokens": 9000}, {"model": "gpt-9"}, {"input": [{"type": "?"}]}],
+    [{"n": 2}, {"input": 1}, {"max_output_tokens": 9000}, {"model": "gpt-9"}, {"input": [{"type": "?"}]}],
 )
 async def test_what_a_refused_request_would_continue_is_forgotten_unless_stored(fields):
     async with connected(Answers(TextDelta("Hello"), STOP)) as pipe:
@@ -226,7 +226,7 @@ async def test_a_conversation_too_long_to_keep_is_forgotten():
         ({"input": None}, "missing_required_parameter", "input", "input is missing"),
         ({"input": []}, "missing_required_parameter", "input", "input is missing"),
         ({"previous_response_id": "resp_0"}, "previous_response_not_found", "previous_response_id", "'resp_0'"),
-        ({"top_logprobs": 5}, "unsupported_parameter", "top_logprobs", "top_logprobs is 5"),
+        ({"n": 2}, "unsupported_parameter", "n", "n is 2"),
         ({"input": ["a"] * 3000}, "too_many_items", "input", "input has 3000 items and parts; this server takes 2048"),
         ({"temperature": "hot"}, "invalid_value", "temperature", 'got "hot"'),
         ({"type": "response.steer"}, "unknown_event", "type", 'unknown event "response.steer"'),

@@ -243,10 +243,10 @@ def test_the_output_of_a_call_that_was_never_made_is_refused():
         ({"input": [REASONING]}, "invalid_value", "input[0].encrypted_content", "Expected `null`, got `str`"),
         ({"store": 1}, "invalid_value", "store", "store: Expected `bool | null`, got `int`, got 1"),
         (
-            {"top_logprobs": 2},
-            "unsupported_parameter",
+            {"top_logprobs": 21},
+            "invalid_value",
             "top_logprobs",
-            "top_logprobs is 2; this server does not offer it",
+            "top_logprobs: Expected `int` <= 20, got 21",
         ),
         ({"stream": 1}, "invalid_value", "stream", "stream: Expected `bool | null`, got `int`, got 1"),
         ({"n": 2}, "unsupported_parameter", "n", "n is 2; this server does not offer it"),
