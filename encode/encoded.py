@@ -148,9 +148,15 @@ class Ragged:
         """Return an Arrow array of large lists of int32, which shares the memory. Requires pyarrow.
 
         Other Arrow libraries accept a `Ragged` itself, by `__arrow_c_array__`.
-        """
-        import pyarrow
 
+        Raises:
+            ImportError: pyarrow is not installed; says how to install it.
+
+        """
+        try:
+            import pyarrow
+        except ModuleNotFoundError as error:
+            raise ImportError("Ragged.to_arrow() needs pyarrow: pip install 'tokenweir[arrow]'") from error
         return pyarrow.array(self)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:

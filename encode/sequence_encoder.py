@@ -73,6 +73,8 @@ class SequenceEncoder:
     def sequence(self, sequence: str | Sequence[str], call: Call, type_id: int = 0, name: str = "text") -> Encoding:
         """Encode a text, or words, without what the post-processor does. Errors call it `name`."""
         parts = []
+        if name != "words" and (isinstance(sequence, bytes) or not isinstance(sequence, Iterable)):
+            raise TypeError(f"{name} must be a text or its words, not {type(sequence).__name__}")
         for number, word in enumerate([sequence] if isinstance(sequence, str) else several_texts(name, sequence)):
             try:
                 ids, spans, called, pieces = call.encoder.encode_with_offsets(word, call.parse_special, ())

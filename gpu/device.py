@@ -317,7 +317,7 @@ def _cupy() -> Any:
             raise
         raise DeviceError(
             "a GPU is used through CuPy, which is not installed: "
-            "pip install '.[gpu-cuda13]', or gpu-cuda12 for a driver of CUDA 12"
+            "pip install 'tokenweir[gpu-cuda13]', or gpu-cuda12 for a driver of CUDA 12"
         ) from None
     except ImportError as error:
         raise DeviceError(f"CuPy is installed but does not load: {error}") from error

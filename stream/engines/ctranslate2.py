@@ -62,7 +62,9 @@ class CTranslate2Engine:
         try:
             import ctranslate2
         except ModuleNotFoundError as error:
-            raise EngineError("the CTranslate2 engine needs ctranslate2: pip install '.[ctranslate2]'") from error
+            raise EngineError(
+                "the CTranslate2 engine needs ctranslate2: pip install 'tokenweir[ctranslate2]'"
+            ) from error
         check_flags(logprobs=logprobs)
         folder = Path(folder)
         self.tokens = read_vocabulary(folder)

@@ -286,7 +286,7 @@ def _httpx() -> ModuleType:
     try:
         import httpx
     except ModuleNotFoundError as error:
-        raise EngineError("engines behind HTTP need httpx: pip install '.[remote]'") from error
+        raise EngineError("engines behind HTTP need httpx: pip install 'tokenweir[remote]'") from error
     return httpx
 
 

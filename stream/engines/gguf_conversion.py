@@ -35,7 +35,7 @@ def convert_gguf(path: Path, folder: Path) -> None:
         import ctranslate2  # noqa: F401
         from gguf import GGUFReader
     except ModuleNotFoundError as error:
-        raise EngineError(f"converting a GGUF file needs {error.name}: pip install '.[local]'") from error
+        raise EngineError(f"converting a GGUF file needs {error.name}: pip install 'tokenweir[local]'") from error
     try:
         reader = GGUFReader(path)
     except (OSError, ValueError, IndexError) as error:

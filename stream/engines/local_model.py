@@ -46,7 +46,7 @@ def missing() -> str | None:
     """Return a sentence about what is missing to run the model, or None."""
     for package in ("ctranslate2", "gguf"):
         if find_spec(package) is None:
-            return f"The small model needs {package}: pip install '.[local]'."
+            return f"The small model needs {package}: pip install 'tokenweir[local]'."
     if not model_file().is_file():
         return "The small model is not here yet: `tokenweir fetch-model` downloads it (93 MB)."
     return None

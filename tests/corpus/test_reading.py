@@ -29,6 +29,7 @@ pq = pytest.importorskip("pyarrow.parquet")
         ("a.jsonl", b'{"text": 5}\n', r"a.jsonl: line 1: 'text': is int, not a text"),
         ("a.jsonl", b"[1]\n", r"a.jsonl: line 1: Expected `object`, got `array`"),
         ("a.txt", b"fine\n\xff\n", r"a.txt: line 2: 'text': is not UTF-8"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"a.jsonl: line 2: is not UTF-8"),
         ("a.parquet", b"PAR1 no", r"a.parquet: "),
         ("a.arrow", b"ARROW1 no", r"a.arrow: "),
         ("a.arrow", b"neither a file nor a stream", r"a.arrow: "),

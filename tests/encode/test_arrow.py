@@ -1,6 +1,7 @@
 """Texts from Arrow and numpy, ids to Arrow and back."""
 
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -182,3 +183,9 @@ def test_any_texts(texts):
     given = [text.encode(errors="replace").decode() for text in texts]
     array = pa.array(given, pa.string())
     assert rows(tok.encode_batch(array)) == [tok.encode(text) for text in given]
+
+
+def test_without_pyarrow_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"^Ragged.to_arrow\(\) needs pyarrow: pip install 'tokenweir\[arrow\]'$"):
+        Ragged(np.zeros(3, np.int32), np.array([0, 3])).to_arrow()

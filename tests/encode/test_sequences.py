@@ -187,9 +187,9 @@ def test_words_are_several():
 @pytest.mark.parametrize(
     ("call", "arguments", "error", "message"),
     [
-        ("encode_pair", ("a", None), TypeError, "^pair must be several texts, not NoneType$"),
-        ("encode_pair", (5, "a"), TypeError, "^text must be several texts, not int$"),
-        ("encode_pair", ("a", b"b"), TypeError, "^pair must be several texts, not bytes$"),
+        ("encode_pair", ("a", None), TypeError, "^pair must be a text or its words, not NoneType$"),
+        ("encode_pair", (5, "a"), TypeError, "^text must be a text or its words, not int$"),
+        ("encode_pair", ("a", b"b"), TypeError, "^pair must be a text or its words, not bytes$"),
         ("encode_pair", (["a", 5], "a"), TypeError, r"^text\[1\] must be str, not int$"),
         ("encode_pair", ("a", "\ud800"), TextError, r"^pair has a lone surrogate U\+D800 at character 0$"),
         ("encode_words", (None,), TypeError, "^words must be several texts, not NoneType$"),

@@ -121,7 +121,7 @@ def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[st
         for number, line in zip(numbers, lines, strict=True):
             try:
                 values = decoder.decode(line)
-            except (msgspec.DecodeError, RecursionError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 if not line.strip():  # an empty line is not a document
                     continue
                 raise CorpusError(f"{place(part, number)}: {_why(line, error)}") from error
@@ -133,6 +133,8 @@ def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[st
 
 def _why(line: bytes, error: Exception) -> str:
     """Return the error of a line of JSON; msgspec reports a lone surrogate as truncated data."""
+    if isinstance(error, UnicodeDecodeError):
+        return "is not UTF-8"
     try:
         json.dumps(json.loads(line), ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -133,8 +133,8 @@ def _check_installed(paths: Sequence[Path], format: Format) -> None:
     if not (arrow_files or format == "parquet") or find_spec("pyarrow") is not None:
         return
     if arrow_files:
-        raise CorpusError("Parquet and Arrow files need pyarrow: pip install '.[arrow]'")
-    raise CorpusError("the format parquet needs pyarrow: pip install '.[arrow]', or choose npy or megatron")
+        raise CorpusError("Parquet and Arrow files need pyarrow: pip install 'tokenweir[arrow]'")
+    raise CorpusError("the format parquet needs pyarrow: pip install 'tokenweir[arrow]', or choose npy or megatron")
 
 
 def _fingerprint(encoder: DocumentEncoder) -> str:

@@ -238,4 +238,4 @@ def test_what_is_missing_is_said(cache, monkeypatch):
         local_model.load_engine()
     assert str(refusal.value) == sentence
     monkeypatch.setattr(local_model, "find_spec", lambda name: None)
-    assert local_model.missing() == "The small model needs ctranslate2: pip install '.[local]'."
+    assert local_model.missing() == "The small model needs ctranslate2: pip install 'tokenweir[local]'."
