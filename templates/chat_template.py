@@ -12,13 +12,14 @@ from typing import Any, Literal, Self, get_args
 
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TemplateError
+from tokenweir.encode.formats.programs import prompt_programs
 from tokenweir.encode.options import refuse_texts
 from tokenweir.encode.texts import several_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates._native import ControlTokens, MessageForm, Template
 from tokenweir.templates.capabilities import ArgumentForm, TemplateCapabilities
 from tokenweir.templates.continuation import TAG, cut_at_tag
-from tokenweir.templates.files import prompt_program, read_template_files
+from tokenweir.templates.files import read_template_files
 from tokenweir.templates.guard import TokenizerGuard, search_for
 from tokenweir.templates.messages import ROLES, Messages
 from tokenweir.templates.prompt import Prompt
@@ -138,7 +139,8 @@ class ChatTemplate:
         """Load a `.jinja` file, or a template of a GGUF file or model folder.
 
         In a folder `chat_template.jinja` and `additional_chat_templates/*.jinja` come first, then the `chat_template`
-        of `tokenizer_config.json`: one source, or a list of named ones.
+        of `tokenizer_config.json`: one source, or a list of named ones. A folder without a template
+        may have DeepSeek V3.2's program `encoding_dsv32.py`, whose prompts a template of the package writes.
 
         Args:
             path: The file or folder.
@@ -152,8 +154,10 @@ class ChatTemplate:
             TokenizerFileError: A file cannot be read.
 
         """
-        files = read_template_files(Path(path))
-        if not files.templates and (program := prompt_program(Path(path))) is not None:
+        path = Path(path)
+        files = read_template_files(path)
+        if not files.templates and (programs := prompt_programs(path)):
+            program = programs[0].relative_to(path).as_posix()
             raise TemplateError(
                 f"{path} has no chat template: its prompts are written by the program {program}, and no code of models is run"
             )

@@ -19,7 +19,6 @@ from tokenweir.encode.formats.gguf.vocabulary import GGML, read_vocabulary
 from tokenweir.encode.spec import BPE, AddedToken, TokenizerSpec
 from tokenweir.templates.guard import control_texts
 
-_PROGRAMS = ("encoding*.py", "encoding/encoding*.py")  # these write a model's prompts in place of a template
 _OTHERS = ("tokenizer.model", "tekken.json", "*.gguf")  # files that name the tokens of the roles themselves
 
 
@@ -73,15 +72,6 @@ def read_template_files(path: Path) -> TemplateFiles:
         raise TokenizerFileError(f"{path}: {error}") from error
     control = tuple(dict.fromkeys(control_texts(beside.added_tokens))) if beside.added_tokens else None
     return TemplateFiles(beside.chat_templates, beside.special_roles, control, beside.response_template)
-
-
-def prompt_program(path: Path) -> str | None:
-    """Return the name of the program in a model folder that writes the model's prompts, or None.
-
-    DeepSeek V3.2 and V4, and Kimi K3, are published with such programs.
-    """
-    found = (program for pattern in _PROGRAMS for program in sorted(path.glob(pattern)) if path.is_dir())
-    return next((program.relative_to(path).as_posix() for program in found), None)
 
 
 def _with_tokenizer(folder: Path, templates: Mapping[str, str]) -> TemplateFiles:

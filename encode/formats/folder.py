@@ -25,6 +25,7 @@ from tokenweir.encode.formats.declared_tokens import (
     tokens_to_add,
 )
 from tokenweir.encode.formats.known_rank_files import Recognised, recognise, recognise_content
+from tokenweir.encode.formats.programs import prompt_programs, template_of_program
 from tokenweir.encode.spec import AddedToken, RankBPE, SentencePiece, TemplateProcessing, TokenizerSpec
 
 CHANGING_CLASSES = frozenset(
@@ -53,6 +54,7 @@ def beside(path: Path) -> list[Path]:
     folder = path.parent
     names = (CONFIG, TOKEN_MAP, MORE_TOKENS, "generation_config.json", "config.json", "chat_template.jinja")
     more = [*folder.glob("tokenization_*.py"), *(folder / "additional_chat_templates").glob("*.jinja")]
+    more += prompt_programs(folder)
     return [*(folder / name for name in names), *sorted(more)]
 
 
@@ -182,7 +184,8 @@ def read_chat_templates(folder: Path, config: dict[str, Any] | None = None) -> d
     """Return the chat templates of a model folder, by name; the plain one is `default`.
 
     chat_template.jinja comes before tokenizer_config.json's `chat_template`, which is a string or a list of
-    `{name, template}`; additional_chat_templates/NAME.jinja add named ones.
+    `{name, template}`; additional_chat_templates/NAME.jinja add named ones. Without any of them, a program that writes the
+    prompts may have a template in `programs`.
 
     Args:
         folder: The folder.
@@ -212,6 +215,8 @@ def read_chat_templates(folder: Path, config: dict[str, Any] | None = None) -> d
         templates[path.stem] = _text(path)
     if (path := folder / "chat_template.jinja").is_file():
         templates["default"] = _text(path)
+    if not templates and (written := template_of_program(folder)) is not None:
+        templates["default"] = written
     return templates
 
 

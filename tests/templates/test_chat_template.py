@@ -578,7 +578,7 @@ def test_from_a_folder_whose_tokenizer_is_a_gguf_file(tmp_path, gguf):
     assert template.control_tokens == ("<unk>", "<s>", "</s>")
 
 
-@pytest.mark.parametrize("program", ["encoding/encoding_dsv32.py", "encoding_k3.py"])
+@pytest.mark.parametrize("program", ["encoding/encoding_dsv4.py", "encoding_k3.py"])
 def test_a_folder_whose_prompts_a_program_writes(tmp_path, program):
     (tmp_path / "encoding").mkdir()
     (tmp_path / program).write_text("raise SystemExit")
