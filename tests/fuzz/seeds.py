@@ -77,6 +77,27 @@ def template_json() -> Iterable[bytes]:
     yield b'{"a": {"a": 1, "a": 2}, "\\u0000": "", "messages": [{"role": "user", "content": "Hi"}]}'
 
 
+def template_messages() -> Iterable[bytes]:
+    """How messages are read, shaped and rendered, and their JSON."""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"città": [1, 2.5, {"b": null}]}'}}
+    plain = [
+        {"role": "system", "content": "Be brief.\n"},
+        {"role": "user", "content": [{"type": "text", "text": "é😀"}, {"type": "text", "text": 'a"b'}], "name": None},
+        {"role": "assistant", "content": None, "reasoning": "hm", "tool_calls": [call, call]},
+        {"role": "tool", "content": "x" * 40, "tool_call_id": "c"},
+        {"role": "assistant", "content": "<think>a</think>b"},
+    ]
+    rare = [
+        {"role": "developer", "content": [{"type": "refusal", "refusal": "no"}, "text"], "n": [2**70, True, -1.5e300]},
+        {"role": "assistant", "content": "x", "thinking": "t", "tool_calls": [{"name": "f", "arguments": {"a": 1}}]},
+        {"role": "tool", "content": "", "tool_call_id": None},
+        {"role": "user", "content": [{"type": "image", "image": "u"}]},
+    ]
+    for choice in (0, 1, 2, 4, 0x20, 0x40, 0x61, 0x80, 0x90, 0xF3):
+        for messages in (plain, rare, plain[:3]):
+            yield bytes([choice]) + json.dumps(messages, ensure_ascii=choice < 4).encode()
+
+
 def scanners() -> Iterable[bytes]:
     """The number of a family and a text: words, numbers, contractions, white space, and characters of each kind."""
     text = "I'll PAY 1234.50€ for\t\tÉtés…\r\n\n  don't/won't  漢字かな、カナ １٣ e\u0301 ſ's\u00a0 🙂\n"
@@ -89,6 +110,7 @@ SEEDS = {
     "scanners": scanners,
     "template_source": template_source,
     "template_json": template_json,
+    "template_messages": template_messages,
     "sentencepiece_file": sentencepiece_file,
     "gguf_strings": gguf_strings,
     "rank_file": rank_file,

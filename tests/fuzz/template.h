@@ -18,10 +18,11 @@ struct Rendered {
   uint64_t steps = 0;
 };
 
-// The text of each origin below a value.
+// The text of each origin below a value. The first one that is noted counts: a later one may be a part of it.
 inline void note_texts(const Value& value, std::map<uint32_t, std::string>& texts) {
   const auto note = [&](const Value& text) {
-    if (text.is_text()) texts[text.text->origin] = std::string(text.text->bytes, text.text->size);
+    if (text.is_text() && text.text->is_leaf())
+      texts.try_emplace(text.text->origin, std::string(text.text->bytes, text.text->size));
   };
   note(value);
   if (value.is_sequence())
@@ -31,6 +32,27 @@ inline void note_texts(const Value& value, std::map<uint32_t, std::string>& text
       note(value.dict->entries[i].key);
       note_texts(value.dict->entries[i].value, texts);
     }
+}
+
+// Checks the spans of an output; `texts` has the input's text of each origin.
+inline void check_origins(const Rendering& rendering, const std::string& text,
+                          const std::map<uint32_t, std::string>& texts) {
+  size_t at = 0;
+  for (const Span& span : rendering.spans()) {
+    promised(span.size > 0 && at + span.size <= text.size(), "spans are in the text");
+    const std::string_view part = std::string_view(text).substr(at, span.size);
+    promised(is_utf8(part), "a span cuts no character");
+    promised(span.origin < rendering.origins().size(), "an origin exists");
+    promised(!rendering.origins().path(span.origin).empty(), "an origin has a name");
+    if (span.origin >= Origins::kFirst && !span.changed) {
+      const auto found = texts.find(span.origin);
+      promised(found != texts.end(), "an unchanged span is of a text of the input");
+      promised(found->second.compare(span.offset, span.size, part) == 0, "it is the slice that it says");
+    }
+    at += span.size;
+  }
+  promised(at == text.size(), "spans are the whole text");
+  for (const auto& [begin, end] : rendering.generation()) promised(begin <= end && end <= at, "a block is in the text");
 }
 
 // Renders over the variables of a JSON text, and checks the origins.
@@ -50,23 +72,7 @@ inline Rendered render(const std::shared_ptr<const Template>& source, const std:
     out.text = rendering.take_text();
     out.spans = rendering.spans();
     out.steps = rendering.steps();
-    size_t at = 0;
-    for (const Span& span : out.spans) {
-      promised(span.size > 0 && at + span.size <= out.text.size(), "spans are in the text");
-      const std::string_view part = std::string_view(out.text).substr(at, span.size);
-      promised(is_utf8(part), "a span cuts no character");
-      promised(span.origin < rendering.origins().size(), "an origin exists");
-      promised(!rendering.origins().path(span.origin).empty(), "an origin has a name");
-      if (span.origin >= Origins::kFirst && !span.changed) {
-        const auto found = texts.find(span.origin);
-        promised(found != texts.end(), "an unchanged span is of a text of the input");
-        promised(found->second.compare(span.offset, span.size, part) == 0, "it is the slice that it says");
-      }
-      at += span.size;
-    }
-    promised(at == out.text.size(), "spans are the whole text");
-    for (const auto& [begin, end] : rendering.generation())
-      promised(begin <= end && end <= at, "a block is in the text");
+    check_origins(rendering, out.text, texts);
   } catch (const Failure& failure) {
     out.error = failure.what();  // which may be empty: a template can raise any text
   } catch (const BadText& bad) {

@@ -19,6 +19,7 @@ from tokenweir.stream.serve.wire.completions import parse_completion
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.items import new_id
 from tokenweir.stream.serve.wire.requests import parse_create
+from tokenweir.templates.messages import Messages
 
 
 class Renderer:
@@ -35,8 +36,12 @@ class Renderer:
         self._engines = engines
         self._max_items = service.limits.max_items
 
-    async def chat(self, body: dict[str, Any]) -> GenerateRequest:
+    async def chat(self, body: dict[str, Any], messages: Messages | None = None) -> GenerateRequest:
         """The request of `POST /v1/chat/completions`, for an engine.
+
+        Args:
+            body: The request's body.
+            messages: Replaces those of the body, as in `parse_chat`.
 
         Raises:
             RequestError: A field is wrong; names it.
@@ -44,7 +49,7 @@ class Renderer:
 
         """
         fields, rest = split(body, ChatEngineFields)
-        asked = parse_chat(rest, max_items=self._max_items)
+        asked = parse_chat(rest, messages, max_items=self._max_items)
         if fields.top_logprobs and not asked.logprobs:
             raise RequestError("top_logprobs wants logprobs to be true", param="top_logprobs")
         field, limit = asked.limit

@@ -14,17 +14,20 @@ from starlette.routing import Route
 from tokenweir.encode.errors import TokenweirError
 from tokenweir.stream.serve.answers.job import Engines
 from tokenweir.stream.serve.answers.service import Service
-from tokenweir.stream.serve.http.exchange import read_object
+from tokenweir.stream.serve.http.exchange import read_json
 from tokenweir.stream.serve.http.replies import JSON, reply_with
 from tokenweir.stream.serve.monitoring.failures import explain
 from tokenweir.stream.serve.tokens.derender import Derenderer
 from tokenweir.stream.serve.tokens.generate import GenerateRequest
 from tokenweir.stream.serve.tokens.render import Renderer
 from tokenweir.stream.serve.tokens.stream import StreamDerenderer
+from tokenweir.stream.serve.wire.chat import read_chat_json
+from tokenweir.stream.serve.wire.checking import parse_object
 from tokenweir.stream.serve.wire.errors import MESSAGES_PATH, RequestError
 
 Work = Callable[[dict[str, Any]], Awaitable[bytes]]
-Rendering = Callable[[dict[str, Any]], Awaitable[GenerateRequest | list[GenerateRequest]]]
+Read = Callable[[bytes], tuple[Any, ...]]
+Rendering = Callable[..., Awaitable[GenerateRequest | list[GenerateRequest]]]
 
 
 class TokenRoutes:
@@ -46,8 +49,9 @@ class TokenRoutes:
     def routes(self) -> list[Route]:
         """The paths."""
         chat, completions = "/v1/chat/completions", "/v1/completions"
+        read_chat = partial(read_chat_json, max_items=self._service.limits.max_items)
         return [
-            self._render_route(f"{chat}/render", self._render.chat),
+            self._render_route(f"{chat}/render", self._render.chat, read_chat),
             self._render_route(f"{completions}/render", self._render.completions),
             self._render_route("/v1/responses/render", self._render.responses),
             self._render_route(f"{MESSAGES_PATH}/render", self._render.messages),
@@ -55,13 +59,13 @@ class TokenRoutes:
             self._derender_route(f"{completions}/derender", self._derender.completions, self._stream.completions),
         ]
 
-    def _render_route(self, path: str, work: Rendering) -> Route:
-        async def answer(body: dict[str, Any]) -> Response:
-            made = await work(body)
+    def _render_route(self, path: str, work: Rendering, read: Read | None = None) -> Route:
+        async def answer(*asked: Any) -> Response:
+            made = await work(*asked)
             tokens = sum(len(one.token_ids) for one in (made if isinstance(made, list) else [made]))
             return await reply_with(partial(msgspec.json.encode, made), tokens, self._service.limits)
 
-        return self._route(path, answer)
+        return self._route(path, answer, read)
 
     def _derender_route(self, path: str, whole: Work, chunk: Work) -> Route:
         async def answer(body: dict[str, Any]) -> Response:
@@ -70,11 +74,13 @@ class TokenRoutes:
 
         return self._route(path, answer)
 
-    def _route(self, path: str, answer: Callable[[dict[str, Any]], Awaitable[Response]]) -> Route:
+    def _route(self, path: str, answer: Callable[..., Awaitable[Response]], read: Read | None = None) -> Route:
         async def answered(request: Request) -> Response:
-            body = await read_object(request, self._service)
+            data = await read_json(request, self._service)
+            asked = (parse_object(data),) if read is None else read(data)
+            del data
             try:
-                return await answer(body)
+                return await answer(*asked)
             except RequestError:
                 raise
             except TokenweirError as error:

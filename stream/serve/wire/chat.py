@@ -249,17 +249,27 @@ def parse_body(body: dict[str, Any], struct: type[Any], *, max_items: int, count
 def parse_chat_json(data: bytes, *, max_items: int = 2048) -> ChatRequest:
     """Return the body of `POST /v1/chat/completions`, checked.
 
-    The messages of a long body are read without an object of Python for each value, if nothing about them is special.
-
     Raises:
         RequestError: As `parse_object` and `parse_body`.
 
     """
+    body, messages = read_chat_json(data, max_items=max_items)
+    return parse_chat(body, messages, max_items=max_items)
+
+
+def read_chat_json(data: bytes, *, max_items: int = 2048) -> tuple[dict[str, Any], Messages | None]:
+    """Return a body, and the messages of a long one, for `parse_chat`.
+
+    The messages of a long body are read without an object of Python for each value, if nothing about them is special.
+
+    Raises:
+        RequestError: As `parse_object`.
+
+    """
     if len(data) < LONG or (read := _read_messages(data, max_items)) is None:
-        return parse_chat(parse_object(data), max_items=max_items)
+        return parse_object(data), None
     rest, messages = read
-    request = parse_chat(parse_object(rest), max_items=max_items)
-    return replace(request, messages=messages)
+    return parse_object(rest), messages
 
 
 def _read_messages(data: bytes, max_items: int) -> tuple[bytes, Messages] | None:
@@ -279,10 +289,10 @@ def _read_messages(data: bytes, max_items: int) -> tuple[bytes, Messages] | None
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def parse_chat(body: dict[str, Any], *, max_items: int = 2048) -> ChatRequest:
-    """Return the body of `POST /v1/chat/completions`, checked; raises as `parse_body`."""
+def parse_chat(body: dict[str, Any], messages: Messages | None = None, *, max_items: int = 2048) -> ChatRequest:
+    """Return the body of `POST /v1/chat/completions`, checked; raises as `parse_body`. `messages` replaces those of the body."""
     request: ChatRequest = parse_body(body, ChatRequest, max_items=max_items, counted=("messages", "tools"))
     refuse_template(request.chat_template_kwargs)
     if request.top_logprobs and not request.logprobs:
         raise RequestError("top_logprobs wants logprobs to be true", param="top_logprobs")
-    return request
+    return request if messages is None else replace(request, messages=messages)

@@ -5,6 +5,7 @@ from derendering import client_of, post
 from serving import TOK, Script, serving
 
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.wire import chat
 from tokenweir.templates.chat_template import ChatTemplate
 
 HI = [{"role": "user", "content": "hi <|im_end|> there"}]
@@ -26,6 +27,22 @@ async def test_the_ids_are_those_that_the_coupled_server_sends():
         assert (TOK.decode(first["token_ids"]), TOK.decode(second["token_ids"])) == ("a b", "c")
         (given,) = await post(client, "/v1/completions/render", {"prompt": [5, 6, 7]})
         assert given["token_ids"] == [5, 6, 7]
+
+
+@pytest.mark.asyncio
+async def test_the_messages_of_a_long_body_are_read_without_objects(monkeypatch):
+    conversation = [*HI, {"role": "assistant", "content": 'a "b"\n' * 6000}, {"role": "user", "content": "<|im_end|>é"}]
+    body = {"messages": conversation, "temperature": 0.5, "cache_salt": "s", "max_tokens": 3}
+    async with serving(Script("Hello")) as server, client_of(server) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(chat, "_read_messages", lambda *_: None)
+            expected = await post(client, "/v1/chat/completions/render", body)
+        monkeypatch.setattr(chat, "chat_messages", lambda _: pytest.fail("messages became objects"))
+        rendered = await post(client, "/v1/chat/completions/render", body)
+        assert len(rendered["token_ids"]) > 6000
+        assert rendered | {"request_id": ""} == expected | {"request_id": ""}
+        refused = await client.post("/v1/chat/completions/render", json=body | {"n": 0})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "n")
 
 
 @pytest.mark.asyncio
