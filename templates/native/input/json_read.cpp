@@ -240,7 +240,9 @@ class Reader {
   // end is searched for only if it does not fit there.
   Text* escaped_string(size_t begin, size_t next, uint64_t all, uint32_t place, bool is_key) {
     Arena& arena = workspace_.arena;
-    auto [bytes, room] = arena.rest();
+    const auto rest = arena.rest();
+    char* bytes = rest.first;
+    size_t room = rest.second;
     bool is_taken = false;
     const auto need = [&](size_t decoded, size_t more) {
       if (decoded + more <= room) return;
