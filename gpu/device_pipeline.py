@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.encoded import SLACK, EncodedBatch
 from tokenweir.gpu.modes.batch import MAX_BYTES
 from tokenweir.gpu.replay import Replays
 from tokenweir.gpu.texts import BatchPart, BatchTexts
@@ -41,7 +41,7 @@ class Mode(Protocol):
 
     tokenizer: Tokenizer
 
-    def encode(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Encoded:
+    def encode(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> EncodedBatch:
         """Encode documents, at least one of which is not empty.
 
         Args:

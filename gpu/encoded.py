@@ -11,7 +11,7 @@ SLACK = 16
 """The number of zero bytes after the text of a batch, since kernels read whole words."""
 
 
-class Encoded(NamedTuple):
+class EncodedBatch(NamedTuple):
     """The ids of a batch on the device, and the documents that the kernels refused.
 
     Attributes:

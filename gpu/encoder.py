@@ -15,7 +15,7 @@ from tokenweir.encode.options import AffixOptions, check_flags
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.device_pipeline import DevicePipeline, Mode
-from tokenweir.gpu.join import Affixes, join
+from tokenweir.gpu.join import AddedIds, join
 from tokenweir.gpu.modes.blockbpe import BlockBpeMode
 from tokenweir.gpu.modes.characters import CharacterMode
 from tokenweir.gpu.modes.exact import ByteLevelMode, ExactMode
@@ -195,12 +195,12 @@ class GpuEncoder:
                     f"parse_special=False, but texts[{min(found.prompts)}] is a prompt, whose special tokens count"
                 )
             with self._lock:
-                return self._encode(found, parse_special, Affixes(prefix, suffix, found.prompts))
+                return self._encode(found, parse_special, AddedIds(prefix, suffix, found.prompts))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a GpuEncoder stays in its process: make one in each")
 
-    def _encode(self, texts: BatchTexts, parse_special: bool, affixes: Affixes) -> DeviceRagged:
+    def _encode(self, texts: BatchTexts, parse_special: bool, affixes: AddedIds) -> DeviceRagged:
         parts = self._encode_parts(texts, parse_special)
         refused = [number_and_reason for part in parts for number_and_reason in part.refused()]
         on_cpu = self._encode_refused(texts, [i for i, _ in refused], parse_special)

@@ -17,7 +17,7 @@ _THREADS = 256
 _TILE = constants("insert.cu")["kTile"]  # ids a block
 
 
-class Affixes(NamedTuple):
+class AddedIds(NamedTuple):
     """The ids that are added around documents.
 
     Attributes:
@@ -45,7 +45,7 @@ class Inserted(NamedTuple):
     shifts: NDArray[np.int64]
 
 
-def join(device: Device, parts: Sequence[BatchPart], on_cpu: CpuIds, affixes: Affixes) -> DeviceRagged:
+def join(device: Device, parts: Sequence[BatchPart], on_cpu: CpuIds, affixes: AddedIds) -> DeviceRagged:
     """Join the ids of all parts, in the documents' order."""
     if len(parts) == 1 and (only := parts[0].encoded) and not (on_cpu or affixes.prefix or affixes.suffix):
         return DeviceRagged(only.ids, only.offsets, device)
@@ -83,7 +83,7 @@ def _on_device(device: Device, part: BatchPart) -> tuple[Any, Any]:
     return device.empty(0, np.int32), device.zeros(len(part) + 1, np.int64)
 
 
-def _inserted(part: BatchPart, on_cpu: CpuIds, affixes: Affixes) -> Inserted:
+def _inserted(part: BatchPart, on_cpu: CpuIds, affixes: AddedIds) -> Inserted:
     prefix, suffix, bare = affixes
     enclosed = np.ones(len(part), np.bool_)
     enclosed[[i - part.first for i in bare if part.first <= i < part.last]] = False

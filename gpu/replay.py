@@ -14,7 +14,7 @@ import numpy as np
 
 from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.encoded import SLACK, EncodedBatch
 from tokenweir.gpu.modes.batch import TILE
 from tokenweir.gpu.modes.exact import REASONS, ExactMode
 from tokenweir.gpu.texts import BatchPart, BatchTexts
@@ -60,7 +60,7 @@ class Replay:
         begin = partial(mode.begin, parse_special=parse_special, guards=None)
         self._recording = device.record(self._staging, lambda copy: begin(copy[:room], copy[room:].view(np.int64)))
 
-    def encode(self, texts: BatchTexts, part: BatchPart) -> Encoded:
+    def encode(self, texts: BatchTexts, part: BatchPart) -> EncodedBatch:
         """Encode a part that fits into the bucket."""
         texts.copy(part, self._text, self._offsets[: len(part) + 1])
         self._pad(part.size, len(part))
@@ -82,7 +82,7 @@ class Replays:
         self._device, self._mode = device, mode
         self._replays: dict[tuple[Bucket, bool], Replay] = {}
 
-    def encode(self, texts: BatchTexts, part: BatchPart, parse_special: bool) -> Encoded | None:
+    def encode(self, texts: BatchTexts, part: BatchPart, parse_special: bool) -> EncodedBatch | None:
         """Encode a part; return None if it is too large, lies on the device already, or has guards, which need the host."""
         bucket = next((bucket for bucket in BUCKETS if bucket.holds(part)), None)
         if bucket is None or isinstance(texts.documents, DeviceDocuments) or texts.guards_of(part) is not None:

@@ -16,7 +16,7 @@ from tokenweir.encode.texts import for_core, is_arrow
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import Encoded
+from tokenweir.gpu.encoded import EncodedBatch
 
 SHARE_BYTES = 1 << 20
 """The least bytes of text for each device that shares a batch: with fewer, starting a thread and gathering the ids take
@@ -172,7 +172,7 @@ class BatchPart:
     last: int
     size: int
     refusal: str | None = None
-    encoded: Encoded | None = None
+    encoded: EncodedBatch | None = None
 
     def __len__(self) -> int:
         return self.last - self.first

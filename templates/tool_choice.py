@@ -10,7 +10,7 @@ not shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -18,9 +18,9 @@ from msgspec import Struct
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates._native import read_tools
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.styles.tools import Tools
 
 ToolChoice = str | Mapping[str, Any]  # "auto", "none", "required", or one function as OpenAI's clients name it
-Tools = Sequence[Mapping[str, Any]]
 
 CALL_LIST = "xlam"
 """The tool style of an answer that fits `ResolvedToolChoice.json_schema`."""

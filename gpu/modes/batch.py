@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.encoded import SLACK, EncodedBatch
 from tokenweir.gpu.shared import constants
 
 MAX_BYTES = (1 << 31) - (1 << 20)
@@ -132,7 +132,7 @@ class Batch:
         )
         return self
 
-    def collect(self, reasons: Mapping[int, str], n_documents: int | None = None) -> Encoded:
+    def collect(self, reasons: Mapping[int, str], n_documents: int | None = None) -> EncodedBatch:
         """Compact the ids into one array, and read the reasons of refused documents.
 
         Args:
@@ -160,12 +160,12 @@ class Batch:
             offsets,
         )
         if not counters[_COUNTERS["kRefusals"]]:
-            return Encoded(ids, offsets, np.zeros(0, np.int64), ())
+            return EncodedBatch(ids, offsets, np.zeros(0, np.int64), ())
         refused = np.flatnonzero(refusals)
         found_reasons = (
             next(reason for bit, reason in reasons.items() if bits & bit) for bits in refusals[refused].tolist()
         )
-        return Encoded(ids, offsets, refused, tuple(found_reasons))
+        return EncodedBatch(ids, offsets, refused, tuple(found_reasons))
 
     def bit_map(self) -> Any:
         """Return an unused bit map of the text's bytes, all zeros."""

@@ -24,7 +24,8 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.encoded import SLACK, EncodedBatch
+from tokenweir.gpu.modes import exact
 from tokenweir.gpu.modes.batch import Batch
 from tokenweir.gpu.modes.tables import ModelTables
 from tokenweir.gpu.shared import constants
@@ -32,11 +33,10 @@ from tokenweir.gpu.shared import constants
 DOCUMENT_BYTES = 1 << 16
 """The default of `max_bytes`. It bounds the time of a document, which grows with the square of its length."""
 
+_UNSUPPORTED_TOKEN = constants("blockbpe.cu")["kUnsupportedToken"]
 REASONS = {
     constants("blockbpe.cu")["kTooLong"]: "longer than {max_bytes} bytes",
-    constants("blockbpe.cu")[
-        "kUnsupportedToken"
-    ]: "it has an added token that takes white space along or wants no word beside it",
+    _UNSUPPORTED_TOKEN: exact.REASONS[_UNSUPPORTED_TOKEN],
 }
 """The reasons why a document is refused, by the bits of kernels/common/documents.cuh; of several, the first counts."""
 
@@ -117,7 +117,7 @@ class BlockBpeMode:
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
-    ) -> Encoded:
+    ) -> EncodedBatch:
         """Encode the documents of a batch.
 
         Args:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.encoded import SLACK, EncodedBatch
 from tokenweir.gpu.modes.batch import THREADS, Batch
 from tokenweir.gpu.modes.tables import ExactTables
 from tokenweir.gpu.shared import constants
@@ -85,7 +85,7 @@ class ExactMode(ABC):
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
-    ) -> Encoded:
+    ) -> EncodedBatch:
         """Encode the documents of a batch.
 
         Args:

@@ -27,7 +27,8 @@ from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.shown import style_of_answer
-from tokenweir.templates.tool_choice import CALL_LIST, ResolvedToolChoice, ToolChoice, Tools, resolve_tool_choice
+from tokenweir.templates.styles.tools import Tools
+from tokenweir.templates.tool_choice import CALL_LIST, ResolvedToolChoice, ToolChoice, resolve_tool_choice
 
 SHORT_PROMPT = 4000
 """Characters of messages that are rendered and encoded without a thread."""

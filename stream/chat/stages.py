@@ -29,20 +29,27 @@ from tokenweir.encode.ids import as_ids
 from tokenweir.encode.renamed import renamed_keywords
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.decode.chunk import Chunk, Ids
+from tokenweir.stream.decode.chunk import Chunk, IdOrIds
 from tokenweir.stream.decode.options import DecoderOptions, StopScope, stop_channels
 from tokenweir.stream.decode.parsers.base import Splitter
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter, shown_tokens
-from tokenweir.stream.decode.parsers.schemas import Tools
 from tokenweir.stream.decode.stops import StopStrings
-from tokenweir.stream.decode.transforms import DecodeChat, Detokenize, Split, StageRunner, StopAt, Transform, UntilEos
+from tokenweir.stream.decode.transforms import (
+    DecodeChat,
+    Detokenize,
+    SplitChannels,
+    StageRunner,
+    StopAt,
+    Transform,
+    UntilEos,
+)
 from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.reasoning import MESSAGES, ReasoningStyle, style_of
-from tokenweir.templates.styles.tools import tool_style_of
+from tokenweir.templates.styles.tools import Tools, tool_style_of
 
-IdSource = AsyncIterable[Ids | EngineStep]
+IdSource = AsyncIterable[IdOrIds | EngineStep]
 ChunkSource = AsyncIterable[Chunk]
 
 T = TypeVar("T")
@@ -64,7 +71,7 @@ def until_eos(ids: IdSource, eos_ids: Collection[int]) -> AsyncGenerator[list[in
 
 @renamed_keywords(style="reasoning")
 def detokenize(
-    ids: AsyncIterable[Ids | EngineStep | Chunk],
+    ids: AsyncIterable[IdOrIds | EngineStep | Chunk],
     tokenizer: Tokenizer,
     *,
     prompt_ids: Sequence[int] = (),
@@ -125,7 +132,7 @@ def split_reasoning(
         tools: The tools of the request; see `DecoderOptions`.
 
     """
-    return drive(chunks, Split(_splitter(reasoning, inside, tool_style, tools)))
+    return drive(chunks, SplitChannels(_splitter(reasoning, inside, tool_style, tools)))
 
 
 @renamed_keywords(style="reasoning", tool_schemas="tools")
@@ -138,7 +145,7 @@ def strip_reasoning(
     tools: Tools = (),
 ) -> AsyncGenerator[Chunk, None]:
     """Drop thinking and its tags, whose ids travel with the next chunk. Arguments as for `split_reasoning`."""
-    return drive(chunks, Split(_splitter(reasoning, inside, tool_style, tools), strip=True))
+    return drive(chunks, SplitChannels(_splitter(reasoning, inside, tool_style, tools), strip=True))
 
 
 @renamed_keywords(style="tool_style", tool_schemas="tools")
@@ -154,7 +161,7 @@ def split_tool_calls(
         tools: The tools of the request; see `DecoderOptions`.
 
     """
-    return drive(chunks, Split(_splitter(None, False, tool_style, tools)))
+    return drive(chunks, SplitChannels(_splitter(None, False, tool_style, tools)))
 
 
 def _splitter(

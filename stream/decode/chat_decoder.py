@@ -17,7 +17,7 @@ from tokenweir.encode.errors import StateError, TokenIdError
 from tokenweir.encode.ids import as_ids
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.alignment import Aligner, Candidates
-from tokenweir.stream.decode.chunk import FeedError, Ids, id_list, to_id
+from tokenweir.stream.decode.chunk import FeedError, IdOrIds, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
 from tokenweir.stream.decode.options import SCOPES, DecoderOptions, current_options, finish_reason, settings_of
@@ -240,7 +240,7 @@ class ChatDecoder:
 
     def feed(
         self,
-        ids: Ids,
+        ids: IdOrIds,
         logprobs: Sequence[float | None] | None = None,
         top_logprobs: Sequence[Candidates] | None = None,
     ) -> list[Delta]:

@@ -18,7 +18,7 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.stream.events.step import EngineStep
 
-Ids = int | Sequence[int] | NDArray[Any]
+IdOrIds = int | Sequence[int] | NDArray[Any]
 
 
 class Chunk(Struct, frozen=True, gc=False):
@@ -61,7 +61,7 @@ class FeedError(TypeError, ValueError):
         self.engine_error = EngineError(yielded)
 
 
-def engine_ids(item: Ids | EngineStep) -> list[int]:
+def engine_ids(item: IdOrIds | EngineStep) -> list[int]:
     """Do as `id_list` for an item that an engine yielded; raise `EngineError` in place of `FeedError`."""
     try:
         return id_list(item)
@@ -69,7 +69,7 @@ def engine_ids(item: Ids | EngineStep) -> list[int]:
         raise error.engine_error from None
 
 
-def id_list(item: Ids | EngineStep) -> list[int]:
+def id_list(item: IdOrIds | EngineStep) -> list[int]:
     """Convert an item that may be fed to a decoder into a list of ids.
 
     Args:

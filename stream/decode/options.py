@@ -17,13 +17,13 @@ from tokenweir.encode.ids import as_ids
 from tokenweir.encode.options import check_flags, check_integers, check_options
 from tokenweir.encode.renamed import rename
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.stops import stop_list
 from tokenweir.stream.events.deltas import Channel, FinishReason
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.reasoning import ReasoningStyle, style_of
-from tokenweir.templates.styles.tools import tool_style_of
+from tokenweir.templates.styles.tools import Tools, tool_style_of
 
 StopScope = Literal["answer", "reasoning", "all"]
 

@@ -136,7 +136,7 @@ class Detokenize:
         return self._router.take_all(ANSWER)
 
 
-class Split:
+class SplitChannels:
     """Assignment of chunks to channels by a splitter."""
 
     finished = False

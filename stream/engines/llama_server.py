@@ -43,7 +43,7 @@ EXTRA = frozenset(
 )
 MAX_LOST = 32
 """Most consecutive ids that a stream may omit: those of a few characters."""
-REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
+FINISH_REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
 
 
 class Candidate(Struct):
@@ -262,7 +262,7 @@ class CompletionSteps:
         if lost > MAX_LOST:
             raise EngineError(f"llama-server counts {event.tokens_predicted} ids and has sent {given + len(ids)}")
         if event.stop:
-            reason = REASONS.get(event.stop_type)
+            reason = FINISH_REASONS.get(event.stop_type)
             if reason is None:
                 raise EngineError(f"llama-server ended the answer by {cut_text(event.stop_type)!r}")
             if lost and event.stop_type == "eos" and self._tokenizer.eos_ids:

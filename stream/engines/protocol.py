@@ -7,7 +7,7 @@ from typing import Protocol, get_args
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
-from tokenweir.stream.events.sampling import ENDS, NEUTRAL, Sampling
+from tokenweir.stream.events.sampling import ENFORCED_BY_DECODER, NEUTRAL, Sampling
 from tokenweir.stream.events.step import EngineStep
 
 
@@ -45,14 +45,14 @@ def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str
     Args:
         engine: Its name, for the message.
         sampling: The requested sampling.
-        supports: The fields that it honours, besides `ENDS`; `extra` includes all of its keys.
+        supports: The fields that it honours, besides `ENFORCED_BY_DECODER`; `extra` includes all of its keys.
 
     Raises:
         EngineError: Names the field and its value; its `kind` is "unsupported" and its `option` the field.
 
     """
     for name, value in sampling.given().items():
-        if name not in ENDS and name not in supports and NEUTRAL.get(name) != value:
+        if name not in ENFORCED_BY_DECODER and name not in supports and NEUTRAL.get(name) != value:
             raise EngineError(f"{engine} cannot honour {name}={value!r:.80}", kind="unsupported", option=name)
 
 

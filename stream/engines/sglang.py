@@ -36,7 +36,7 @@ NAMES = {
 }
 REQUEST_EXTRA = frozenset({"lora_path", "cache_salt", "extra_key", "priority"})
 SAMPLING_EXTRA = frozenset({"regex", "stop_regex", "structural_tag", "stream_interval"})
-REASONS = {"stop": "stop", "length": "length"}
+FINISH_REASONS = {"stop": "stop", "length": "length"}
 
 
 class _End(Struct):
@@ -135,7 +135,7 @@ def _step(chunk: _Chunk, given: int, most: int) -> EngineStep:
     if meta is None or chunk.output_ids is None:
         raise EngineError("SGLang sends a chunk without output_ids and meta_info")
     end = meta.finish_reason
-    if end is not None and end.type not in REASONS:
+    if end is not None and end.type not in FINISH_REASONS:
         raise EngineError(f"SGLang ended the answer by {cut_text(end.type)!r}: {cut_text(end.message)}")
     ids = chunk.output_ids
     if len(ids) == meta.completion_tokens:
@@ -149,5 +149,5 @@ def _step(chunk: _Chunk, given: int, most: int) -> EngineStep:
     if most and meta.output_top_logprobs is not None and ids:
         rows = meta.output_top_logprobs[-len(ids) :]
         tops = [likeliest(((token_id, logprob) for logprob, token_id, _ in row or ()), most) for row in rows]
-    reason = None if end is None else REASONS[end.type]
+    reason = None if end is None else FINISH_REASONS[end.type]
     return EngineStep(ids, logprobs, reason, cached=meta.cached_tokens, top_logprobs=tops)

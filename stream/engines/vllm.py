@@ -62,7 +62,7 @@ SAMPLING_EXTRA = frozenset(
 )
 USAGE_SECONDS = 1.0
 """Most seconds that the last ids of an answer wait for its usage."""
-REASONS = {"stop": "stop", "length": "length", "repetition": "stop"}
+FINISH_REASONS = {"stop": "stop", "length": "length", "repetition": "stop"}
 
 
 class _Candidate(Struct):
@@ -262,7 +262,7 @@ def _step(choice: _Choice, most: int) -> EngineStep:
         raise EngineError("vLLM gives text without ids: return_token_ids needs 0.10.2 or later")
     ids = choice.token_ids or []
     reason = None
-    if choice.finish_reason is not None and (reason := REASONS.get(choice.finish_reason)) is None:
+    if choice.finish_reason is not None and (reason := FINISH_REASONS.get(choice.finish_reason)) is None:
         raise EngineError(f"vLLM ended answer {choice.index} by {cut_text(choice.finish_reason)!r}")
     logprobs: list[float | None] | None = None
     tops = None

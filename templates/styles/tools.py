@@ -9,11 +9,18 @@ names the source where a style's template was not at hand.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from msgspec.structs import replace
 
 from tokenweir.templates.styles.grammars import LiteralStyle, ToolStyle, json_in_tags
 from tokenweir.templates.styles.names import TOOL_FAMILIES, named_style
 from tokenweir.templates.styles.tagged import TAGGED_STYLES
+
+Tools = Sequence[Mapping[str, Any]]
+"""Tools as `chat()` and templates take them: `{"type": "function", "function": {"name": ..., "parameters": ...}}`,
+the inner object alone, or both merged into one object."""
 
 # Asked to, models of the LFM2 family write JSON (SGLang's lfm2_detector.py).
 _IN_TOOL_CALL = LiteralStyle(

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tokenweir.cli.answer import Answer
+from tokenweir.cli.answer import ShownAnswer
 from tokenweir.cli.view import PlainView
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 
@@ -25,7 +25,7 @@ def xterm(monkeypatch):
 
 def shown(deltas, out=None, think="hide"):
     out = out or io.StringIO()
-    answer = Answer(PlainView(out), think, labelled=think == "show")
+    answer = ShownAnswer(PlainView(out), think, labelled=think == "show")
     for delta in deltas:
         answer.step(delta)
     answer.close()

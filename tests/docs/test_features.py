@@ -18,7 +18,7 @@ import msgspec
 import tokenweir
 from tokenweir.encode import errors, spec
 from tokenweir.encode.formats import FORMATS, huggingface
-from tokenweir.stream.events.sampling import ENDS
+from tokenweir.stream.events.sampling import ENFORCED_BY_DECODER
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "features.md"
@@ -70,7 +70,7 @@ def decoding() -> str:
     """Options by decoder; an option of `Sampling` reaches `chat()` by its sampling."""
     options = typing.get_type_hints(tokenweir.DecoderOptions)
     taken = {name: keywords(function) for name, function in (DECODERS | STAGES).items()}
-    sampled = set(tokenweir.Sampling.__struct_fields__) & ENDS
+    sampled = set(tokenweir.Sampling.__struct_fields__) & ENFORCED_BY_DECODER
     rows = []
     for option in ["prompt_ids", *options]:
         cells = ["yes" if option in taken[name] else "" for name in DECODERS]
@@ -90,7 +90,7 @@ def engines() -> str:
     """Fields of `Sampling` by engine, from each engine's `supports`."""
     rows = []
     for field in tokenweir.Sampling.__struct_fields__:
-        if field in ENDS:
+        if field in ENFORCED_BY_DECODER:
             cells = ["always"] * len(ENGINES)
         else:
             cells = ["yes" if field in engine.supports else "" for engine in ENGINES.values()]

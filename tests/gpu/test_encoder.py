@@ -23,7 +23,7 @@ from tokenweir import ChatTemplate, Prompt, Tokenizer
 from tokenweir.encode.errors import DeviceError, TextError, UnsupportedTokenizerError
 from tokenweir.encode.spec import BertProcessing, TokenizerSpec, WordPiece
 from tokenweir.gpu import EncoderStats, GpuEncoder, device_pipeline, encoder
-from tokenweir.gpu.encoded import SLACK, Encoded
+from tokenweir.gpu.encoded import SLACK, EncodedBatch
 
 WORDS = ["the", " quick", " fox", "生活", " don't", "<|im_start|>", "\n\n", " 1234", "🙂", "é", ""]
 
@@ -63,7 +63,7 @@ class OnCpu:
                 document, add_special_tokens=False, parse_special=parse_special, guarded=guarded
             )
         starts = np.cumsum([0, *map(len, ids)], dtype=np.int64)
-        return Encoded(
+        return EncodedBatch(
             self.device.to_device(np.concatenate(ids)),
             self.device.to_device(starts),
             np.array([*refused], np.int64),

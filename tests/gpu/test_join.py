@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tokenweir.gpu.encoded import Encoded
-from tokenweir.gpu.join import Affixes, join
+from tokenweir.gpu.encoded import EncodedBatch
+from tokenweir.gpu.join import AddedIds, join
 from tokenweir.gpu.texts import BatchPart
 
 
@@ -25,7 +25,7 @@ def part_of(device, documents, first, last, absent):
         return BatchPart(first, last, 0)
     offsets = device.to_device(np.cumsum([0, *map(len, rows)], dtype=np.int64))
     ids = device.to_device(np.array([i for row in rows for i in row], np.int32))
-    return BatchPart(first, last, 1, None, Encoded(ids, offsets, np.zeros(0, np.int64), ()))
+    return BatchPart(first, last, 1, None, EncodedBatch(ids, offsets, np.zeros(0, np.int64), ()))
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,6 @@ def test_documents_of_all_sources(device, n, longest, cuts, affixes):
         parts.append(part_of(device, documents, first, last, absent))
     bare = [i for i, (_, _, prompt) in enumerate(documents) if prompt]
     on_cpu = {i: np.array(ids, np.int32) for i, (ids, on_cpu, _) in enumerate(documents) if on_cpu}
-    found = join(device, parts, on_cpu, Affixes(*affixes, bare)).to_host()
+    found = join(device, parts, on_cpu, AddedIds(*affixes, bare)).to_host()
     prefix, suffix = affixes
     assert [ids.tolist() for ids in found] == [ids if prompt else prefix + ids + suffix for ids, _, prompt in documents]

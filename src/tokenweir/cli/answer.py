@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Think = Literal["show", "dim", "hide"]
 
 
-class Answer:
+class ShownAnswer:
     """One answer: deltas shown by channel in a view, and a summary of tokens and time."""
 
     def __init__(self, view: View, think: Think, *, labelled: bool) -> None:

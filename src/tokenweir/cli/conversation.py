@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 import msgspec
 
-from tokenweir.cli.answer import Answer, Think
+from tokenweir.cli.answer import ShownAnswer, Think
 from tokenweir.cli.keyboard import keys_wait
 from tokenweir.cli.model import Model
 from tokenweir.cli.options import load_template, load_tokenizer, missing_extra
@@ -253,7 +253,7 @@ class Conversation:
         """Show an answer up to its end or to Ctrl-C; returns its text."""
         dimness = styled(sys.stdout)
         think = self.think or ("dim" if dimness else "hide")
-        answer = Answer(_view(), think, labelled=think == "show" or not dimness)
+        answer = ShownAnswer(_view(), think, labelled=think == "show" or not dimness)
         try:
             with keys_wait():
                 runner.run(_stream(model, sampling, messages, answer))
@@ -267,7 +267,7 @@ class Conversation:
         return answer.text
 
 
-async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, Any]], answer: Answer) -> None:
+async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, Any]], answer: ShownAnswer) -> None:
     """Show the answer to `messages` as it comes."""
     import asyncio
 
@@ -284,7 +284,7 @@ async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, Any
         drawing.cancel()
 
 
-async def _draw(answer: Answer) -> None:
+async def _draw(answer: ShownAnswer) -> None:
     """Draw 30 times a second, and at most a quarter of the time."""
     import asyncio
     import time

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tokenweir.corpus.inputs import Part
+from tokenweir.corpus.inputs import InputPart
 from tokenweir.corpus.reading import place, read_columns
 from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import CorpusError, TemplateError, TextError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tokenweir.templates.chat_template import ChatTemplate
 
 
-class Batch(NamedTuple):
+class DocumentBatch(NamedTuple):
     """A batch of documents.
 
     Attributes:
@@ -57,7 +57,7 @@ class DocumentEncoder:
     loss_mask: bool = False
     skip_null: bool = False
 
-    def encode(self, part: Part) -> Iterator[Batch]:
+    def encode(self, part: InputPart) -> Iterator[DocumentBatch]:
         """Encode a part, batch by batch.
 
         Raises:
@@ -75,7 +75,7 @@ class DocumentEncoder:
                 yield batch._replace(skipped=skipped)
                 continue
             try:
-                yield Batch(self.tokenizer.encode_batch(texts, threads=1, **self.options), None, skipped)
+                yield DocumentBatch(self.tokenizer.encode_batch(texts, threads=1, **self.options), None, skipped)
             except (TypeError, ValueError) as error:
                 place_in_batch, why = self._culprit(texts)
                 if why is None:
@@ -95,7 +95,7 @@ class DocumentEncoder:
                 return number, f"is {type(text).__name__}, not a text"
         return 0, None
 
-    def _conversations(self, messages: Any, tools: Any, part: Part, numbers: Sequence[int]) -> Batch:
+    def _conversations(self, messages: Any, tools: Any, part: InputPart, numbers: Sequence[int]) -> DocumentBatch:
         rows: list[list[int]] = []
         masks: list[list[int]] = []
         given = zip(_plain(messages), _plain(tools) if tools is not None else [None] * len(messages), strict=True)
@@ -111,7 +111,7 @@ class DocumentEncoder:
         mask_values = (
             np.fromiter((i for mask in masks for i in mask), np.uint8, int(offsets[-1])) if self.loss_mask else None
         )
-        return Batch(Ragged(ids, offsets), mask_values)
+        return DocumentBatch(Ragged(ids, offsets), mask_values)
 
     def _conversation(self, messages: Any, tools: Any) -> tuple[list[int], list[int]]:
         assert self.template is not None

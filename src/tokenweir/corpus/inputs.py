@@ -97,7 +97,7 @@ class Input(msgspec.Struct, frozen=True):
             raise CorpusError(f"{self.path}: has changed since the run began")
 
 
-class Part(msgspec.Struct, frozen=True):
+class InputPart(msgspec.Struct, frozen=True):
     """A part of an input.
 
     Attributes:
@@ -147,7 +147,7 @@ def check_path(path: Path) -> None:
         raise CorpusError(f"{path}: the path is not UTF-8") from error
 
 
-def plan(paths: Sequence[Path], part_bytes: int) -> list[Part]:
+def plan(paths: Sequence[Path], part_bytes: int) -> list[InputPart]:
     """Cut files into parts of about `part_bytes`.
 
     Raises:
@@ -155,7 +155,7 @@ def plan(paths: Sequence[Path], part_bytes: int) -> list[Part]:
             is), or has a path that is not UTF-8.
 
     """
-    parts: list[Part] = []
+    parts: list[InputPart] = []
     seen: dict[tuple[int, int], Path] = {}
     for path in paths:
         check_path(path)
@@ -167,7 +167,7 @@ def plan(paths: Sequence[Path], part_bytes: int) -> list[Part]:
                 raise CorpusError(f"{path}: is there twice" + (f", also as {other}" if other != path else ""))
             seen[identity] = path
             for start, stop, size in _cuts(path, file.size, part_bytes):
-                parts.append(Part(len(parts), file, start, stop, size))
+                parts.append(InputPart(len(parts), file, start, stop, size))
     return parts
 
 

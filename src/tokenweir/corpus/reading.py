@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from tokenweir.corpus.inputs import Part, record_batches
+from tokenweir.corpus.inputs import InputPart, record_batches
 from tokenweir.encode.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ BATCH_BYTES = 8 << 20
 """Approximate bytes that are read, encoded and written at a time."""
 
 
-def read_columns(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+def read_columns(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     """Yield the values of columns in batches.
 
     Args:
@@ -47,7 +47,7 @@ def read_columns(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[s
                 yield {columns[0]: lines}, numbers
 
 
-def _parquet(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+def _parquet(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     from pyarrow import parquet
 
     file = parquet.ParquetFile(part.input.path)
@@ -62,7 +62,7 @@ def _parquet(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, 
         first += batch.num_rows
 
 
-def _arrow(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+def _arrow(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     with record_batches(part.input.path) as (schema, batches):
         wanted = _present(schema.names, columns, part)
         first = 0
@@ -94,7 +94,7 @@ def _check(batch: pyarrow.RecordBatch) -> None:
         column.view(in_bytes.get(column.type, column.type)).validate(full=True)
 
 
-def _present(names: Iterable[str], columns: Sequence[str], part: Part) -> list[str]:
+def _present(names: Iterable[str], columns: Sequence[str], part: InputPart) -> list[str]:
     names = list(names)
     if columns[0] not in names:
         raise CorpusError(f"{part.input.path}: has no column {columns[0]!r}; it has {', '.join(names)}")
@@ -111,7 +111,7 @@ def _strings(array: pyarrow.Array) -> pyarrow.Array:
     return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
 
 
-def _json_lines(part: Part, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+def _json_lines(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     fields: list[tuple[str, type, Any]] = [(f"f{i}", object, None) for i in range(len(columns))]
     row = msgspec.defstruct("row", fields, rename={f"f{i}": name for i, name in enumerate(columns)})
     decoder = msgspec.json.Decoder(row)
@@ -144,7 +144,7 @@ def _why(line: bytes, error: Exception) -> str:
     return str(error)
 
 
-def _line_batches(part: Part) -> Iterator[tuple[list[bytes], range]]:
+def _line_batches(part: InputPart) -> Iterator[tuple[list[bytes], range]]:
     """Yield the lines that begin in a part, without their line feeds, with their numbers."""
     with open(part.input.path, "rb") as file:
         _first_line(file, part)
@@ -156,7 +156,7 @@ def _line_batches(part: Part) -> Iterator[tuple[list[bytes], range]]:
             first += len(lines)
 
 
-def _first_line(file: BinaryIO, part: Part) -> int:
+def _first_line(file: BinaryIO, part: InputPart) -> int:
     """Seek to the first line that begins in a part, or to the part's end, and return the position.
 
     A line may be longer than many parts, each of which reads no more of it than its own bytes.
@@ -179,7 +179,7 @@ def _some_lines(file: BinaryIO, stop: int) -> list[bytes]:
     return lines
 
 
-def place(part: Part, number: int) -> str:
+def place(part: InputPart, number: int) -> str:
     """Return the position of a row, for messages."""
     match part.kind:
         case "parquet":

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from tokenweir.corpus.documents import Batch, DocumentEncoder
-from tokenweir.corpus.inputs import Part, check_path, kind_of, naming, plan
+from tokenweir.corpus.documents import DocumentBatch, DocumentEncoder
+from tokenweir.corpus.inputs import InputPart, check_path, kind_of, naming, plan
 from tokenweir.corpus.manifest import Manifest, RunHeader, Shard
 from tokenweir.corpus.shards import NAMES, WRITERS, Format
 from tokenweir.encode.build import core_of
@@ -145,7 +145,7 @@ def _fingerprint(encoder: DocumentEncoder) -> str:
     return hashlib.sha256(repr((core_of(tokenizer).tokens.digest(), tokenizer.vocab_size, ids)).encode()).hexdigest()
 
 
-def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: Part) -> Shard:
+def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: InputPart) -> Shard:
     part.input.check()
     name = f"{NAMES}{part.number:05d}"
     with naming(folder), WRITERS[format](folder, name, encoder.tokenizer.vocab_size, masks=encoder.loss_mask) as writer:
@@ -155,7 +155,7 @@ def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: Pa
         return Shard(part.number, writer.close(), writer.documents, writer.tokens, writer.skipped)
 
 
-def _batches(encoder: DocumentEncoder, part: Part) -> Iterator[Batch]:
+def _batches(encoder: DocumentEncoder, part: InputPart) -> Iterator[DocumentBatch]:
     """Yield the documents of a part; errors name its input."""
     with naming(part.input.path):
         yield from encoder.encode(part)
@@ -168,8 +168,8 @@ _work: tuple[DocumentEncoder, Path, Format]  # of a worker process
 
 @contextmanager
 def _shards(
-    parts: Sequence[Part], folder: Path, encoder: DocumentEncoder, format: Format, workers: int
-) -> Iterator[Iterator[tuple[Part, Shard]]]:
+    parts: Sequence[InputPart], folder: Path, encoder: DocumentEncoder, format: Format, workers: int
+) -> Iterator[Iterator[tuple[InputPart, Shard]]]:
     """Context manager of an iterator over finished shards; leaving it ends the processes."""
     if workers <= 1:
         yield ((part, _make_shard(encoder, folder, format, part)) for part in parts)
@@ -186,9 +186,9 @@ def _shards(
         pool.shutdown(cancel_futures=True)
 
 
-def _in_pool(pool: ProcessPoolExecutor, parts: Sequence[Part], workers: int) -> Iterator[tuple[Part, Shard]]:
+def _in_pool(pool: ProcessPoolExecutor, parts: Sequence[InputPart], workers: int) -> Iterator[tuple[InputPart, Shard]]:
     waiting = iter(parts)
-    running: dict[Future[Shard], Part] = {}
+    running: dict[Future[Shard], InputPart] = {}
     try:
         while True:
             for part in waiting:
@@ -219,6 +219,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _serve(part: Part) -> Shard:
+def _serve(part: InputPart) -> Shard:
     encoder, folder, format = _work
     return _make_shard(encoder, folder, format, part)

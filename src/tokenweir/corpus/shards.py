@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.corpus.documents import Batch
+from tokenweir.corpus.documents import DocumentBatch
 from tokenweir.encode.encoded import Ragged
 
 Format = Literal["parquet", "npy", "megatron"]
@@ -61,7 +61,7 @@ class ShardWriter(ABC):
         for name in self._files:
             self._temporary(name).unlink(missing_ok=True)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: DocumentBatch) -> None:
         """Add documents."""
         self.documents += len(batch.ids)
         self.tokens += len(batch.ids.ids)

@@ -18,7 +18,7 @@ from tokenweir.stream.decode.parsers.inkling import Inkling
 from tokenweir.stream.decode.parsers.last_turn import LastTurn
 from tokenweir.stream.decode.parsers.muse import Muse
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
-from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.grammars import ToolStyle
@@ -30,7 +30,7 @@ from tokenweir.templates.styles.reasoning import (
     ReasoningStyle,
     ended_by_calls,
 )
-from tokenweir.templates.styles.tools import TOOL_STYLES
+from tokenweir.templates.styles.tools import TOOL_STYLES, Tools
 
 _ROLE = re.compile(r"\s*assistant:[ \t]*", re.IGNORECASE)  # some templates write it with ordinary tokens
 _WORD, _WORDED = ":opensource", re.compile(r"<(?:think|tool_calls)(:[^\s<>]+)>")  # the ends of Hunyuan's tags

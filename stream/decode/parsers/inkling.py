@@ -26,10 +26,11 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.messages import CallingMessages
-from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.reasoning import INKLING
+from tokenweir.templates.styles.tools import Tools
 
 START = "<|message_model|>"
 THINKING, CALL = "<|content_thinking|>", "<|content_invoke_tool_json|>"

@@ -17,9 +17,10 @@ from tokenweir.stream.decode.parsers.base import (
     first_of,
     mark_at,
 )
-from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
+from tokenweir.templates.styles.tools import Tools
 
 
 class MessageParser(Saved, ABC):

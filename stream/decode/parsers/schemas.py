@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-Tools = Sequence[Mapping[str, Any]]
-"""Tools as `chat()` and templates take them: `{"type": "function", "function": {"name": ..., "parameters": ...}}`,
-the inner object alone, or both merged into one object."""
+from tokenweir.templates.styles.tools import Tools
 
 ToolSchemas = Mapping[str, Mapping[str, Any]]
 """JSON schemas of parameters by function name; empty where a tool has no schema."""

@@ -43,10 +43,10 @@ from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBlock
 from tokenweir.stream.decode.parsers.blocks.python_objects import PythonObjectBlock
 from tokenweir.stream.decode.parsers.blocks.typed_literal_block import TypedLiteralBlock
-from tokenweir.stream.decode.parsers.schemas import Tools, ToolSchemas, tool_schemas_of
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.grammars import ToolStyle
-from tokenweir.templates.styles.tools import tool_style_of
+from tokenweir.templates.styles.tools import Tools, tool_style_of
 
 BLOCKS: dict[str, Callable[[ToolStyle, ToolSchemas], Block]] = {
     "json": JsonBlock,

@@ -39,7 +39,7 @@ from tokenweir.stream.serve.wire.items import new_id
 CHARACTERS_AN_ID = 16
 """Characters of a state that cost as much as an id."""
 
-ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
+NORMAL_ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 """Finish reasons of engines for normal ends; any other reason is passed on."""
 
 UNREAD = [{"role": "user", "content": ""}]
@@ -342,7 +342,7 @@ def feed(decoder: ChatDecoder, ids: list[int], field: str) -> list[Delta]:
 
 def end(decoder: ChatDecoder, choice: Choice) -> list[Delta]:
     """End an answer where the engine did."""
-    return decoder.finish(ENDS.get(choice.finish_reason or "stop", FinishReason.CANCELLED))
+    return decoder.finish(NORMAL_ENDS.get(choice.finish_reason or "stop", FinishReason.CANCELLED))
 
 
 def reason_of(finish: Finish, choice: Choice) -> str | None:
