@@ -19,7 +19,7 @@ from tokenweir.stream.chat.cancellable import Deltas
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.chat.stages import close_source
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, Usage
-from tokenweir.stream.serve.answers.batch import Batch
+from tokenweir.stream.serve.answers.frame_buffer import FrameBuffer
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.monitoring.failures import explain
@@ -105,7 +105,7 @@ class Generation(Generic[T]):
         self._grace = grace
         self._meter = meter
         self._deltas: Deltas | None = None
-        self._batch: Batch | None = None
+        self._batch: FrameBuffer | None = None
         self._timer: asyncio.TimerHandle | None = None  # until it is abandoned, or dropped for lack of readers
         self._task: asyncio.Task[None] | None = None
         self._broadcast = Broadcast(replay, make, max_ahead=limits.max_pending_bytes, on_unwatched=self._unwatched)
@@ -213,7 +213,7 @@ class Generation(Generic[T]):
             async with self._answer as self._deltas:
                 if not self.started.done():
                     self.started.set_result(None)
-                await self._move(self._deltas, Batch(self._deltas, self._pacer, self._meter, self._give))
+                await self._move(self._deltas, FrameBuffer(self._deltas, self._pacer, self._meter, self._give))
         except KeyboardInterrupt:
             raise
         except asyncio.CancelledError as error:
@@ -229,7 +229,7 @@ class Generation(Generic[T]):
             self._end(failure)
             failure = None  # its traceback refers to this frame
 
-    async def _move(self, deltas: Deltas, batch: Batch) -> None:
+    async def _move(self, deltas: Deltas, batch: FrameBuffer) -> None:
         self._batch, runner, broadcast = batch, deltas.runner, self._broadcast
         try:
             async for item in deltas.source:

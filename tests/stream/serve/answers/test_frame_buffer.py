@@ -13,7 +13,7 @@ from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import Finish, FinishReason
 from tokenweir.stream.events.merge import merge, size_of
 from tokenweir.stream.serve.answers import batch as batch_module
-from tokenweir.stream.serve.answers.batch import MOST_KEPT, PATIENCE
+from tokenweir.stream.serve.answers.frame_buffer import MOST_KEPT, PATIENCE
 from tokenweir.stream.serve.answers.generation import Generation, abandoned
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.limits import Limits

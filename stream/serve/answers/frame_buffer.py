@@ -24,7 +24,7 @@ MOST_KEPT = 1024
 """Most pending ids or deltas; at this number they are sent at once."""
 
 
-class Batch:
+class FrameBuffer:
     """Buffer of an engine's output for an answer, decoded when a frame is due.
 
     Args:
