@@ -7,8 +7,8 @@ from playwright.async_api import expect
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.serve.entry.protocols import SocketProtocol
 from tokenweir.stream.serve.entry.server import serve
+from tokenweir.stream.serve.entry.socket_protocol import SocketProtocol
 from tokenweir.stream.serve.limits.limits import Limits
 
 TOK = Tokenizer.default()

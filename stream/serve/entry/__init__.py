@@ -1,4 +1,4 @@
 """The ASGI application and its server: application.py routes requests, guard.py and auth.py control access,
-protocols.py bounds uvicorn's connections, whose input paced_input.py parses in pieces, server.py listens on a port, and memory.py
-sets the garbage collector and the allocator.
+http_protocol.py and socket_protocol.py bound uvicorn's connections, whose input paced_input.py parses in pieces, server.py
+listens on a port, and memory.py sets the garbage collector and the allocator.
 """

@@ -19,8 +19,9 @@ import uvicorn
 from tokenweir.encode.options import check_integers, check_options, check_texts
 from tokenweir.encode.platform import claim_port
 from tokenweir.stream.serve.entry.application import Application
+from tokenweir.stream.serve.entry.http_protocol import HttpProtocol
 from tokenweir.stream.serve.entry.options import ServerOptions, resolve_options
-from tokenweir.stream.serve.entry.protocols import HttpProtocol, protocols
+from tokenweir.stream.serve.entry.socket_protocol import protocols
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
 from tokenweir.stream.serve.workers.peers import Peers, Place

@@ -12,7 +12,8 @@ import pytest
 from serving import TOK, Endless, Script, eventually, fetch, say, serving, socket_to, until
 
 from tokenweir import Tokenizer
-from tokenweir.stream.serve.entry.protocols import MOST_FRAMES, MOST_HEAD
+from tokenweir.stream.serve.entry.http_protocol import MOST_HEAD
+from tokenweir.stream.serve.entry.socket_protocol import MOST_FRAMES
 from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.chat import MOST_BIASES

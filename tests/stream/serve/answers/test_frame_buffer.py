@@ -12,7 +12,7 @@ from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import Finish, FinishReason
 from tokenweir.stream.events.merge import merge, size_of
-from tokenweir.stream.serve.answers import batch as batch_module
+from tokenweir.stream.serve.answers import frame_buffer
 from tokenweir.stream.serve.answers.frame_buffer import MOST_KEPT, PATIENCE
 from tokenweir.stream.serve.answers.generation import Generation, abandoned
 from tokenweir.stream.serve.answers.pacer import Pacer
@@ -136,7 +136,7 @@ class Stream:
 @asynccontextmanager
 async def streaming(monkeypatch, **sampling):
     clock = Clock()
-    monkeypatch.setattr(batch_module, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(frame_buffer, "monotonic", lambda: clock.now)
     metrics = Metrics(["m"])
     stream = Stream(Engine(), clock, metrics, **sampling)
     stream.generation._meter.start(1)

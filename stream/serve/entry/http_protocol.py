@@ -1,29 +1,24 @@
-"""uvicorn's connections with additional bounds.
+"""uvicorn's HTTP connections with additional bounds.
 
-`websockets` and uvicorn buffer pongs without bound, and have no timeout for receiving a request or flushing an answer.
-These are visible at the transport only.
+uvicorn has no timeout for receiving a request or flushing an answer. This is visible at the transport only.
 
 Input is parsed in pieces, each when its client has its turn (`PacedInput`), and requests begin likewise.
 
 Each phase of a connection has a timer: the head of a request, the idle time between two requests, the rest of an unread
-body, a websocket's message, and the flushing of an answer (`Connection`). The body itself is timed by `read_body`.
+body, and the flushing of an answer (`Connection`). The body itself is timed by `read_body`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from struct import pack
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import CloseCode
 
-from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.entry.guard import network_of
 from tokenweir.stream.serve.entry.paced_input import HeldFlow, PacedInput
 from tokenweir.stream.serve.limits.connections import Connection, Connections
@@ -34,15 +29,10 @@ from tokenweir.stream.serve.wire.errors import RequestError, error_body
 
 UNSENT_BYTES = 1 << 14
 """Bytes of the kernel's send buffer. Its default of megabytes would hide a stalled reader for long."""
-TEXT_FRAME = 0x81
-"""First byte of a complete, uncompressed text frame (RFC 6455, 5.2)."""
 MOST_HEAD = 1 << 16
 """Most bytes of a request before its body, which the parser would buffer without bound."""
-MOST_FRAMES = 1 << 12
-"""Most frames of one message. `ws_max_size` counts bytes, so empty frames would be buffered without bound."""
 READ_BYTES = 1 << 14
 """Most bytes per read, so most bytes of a connection that wait to be parsed. asyncio's default is 256 KB."""
-UNREADABLE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 CLOSE = (b"connection", b"close")
 
@@ -243,201 +233,3 @@ class HttpProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-class SocketProtocol(WebSocketsSansIOProtocol):
-    """Websocket connection."""
-
-    limits: Limits
-    turns: Turns
-
-    _input: PacedInput
-
-    def __init__(self, *args: Any, connection: Connection, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._connection = connection
-        self._timer: asyncio.TimerHandle | None = None  # while a message is incomplete
-        self._arrived = 0  # bytes of it
-        self._application = self.app
-        self.app = self._answer
-        self.conn.debug = False  # at level DEBUG it would log frames, including their text
-        # A close frame was received or sent, or the connection is lost; cheaper than asking the transport.
-        self._over = False
-
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        await self._application(scope, receive, send)
-        if self.initial_response is not None:  # a refused handshake, which uvicorn would log as unanswered
-            self.handshake_complete = True
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._input = PacedInput(self.turns, transport, self, self._parse)
-
-    def handle_connect(self, event: Any) -> None:
-        super().handle_connect(event)
-        self.turns.spend(REQUEST)
-        if not self.close_sent:
-            extensions: dict[str, Any] = self.scope["extensions"]
-            extensions["tokenweir.abort"] = self.transport.abort
-            extensions["tokenweir.send"] = self.send_now
-            extensions["tokenweir.connection"] = self._connection
-
-    def data_received(self, data: bytes) -> None:
-        self._input.put(self._connection.client, data)
-
-    async def receive(self) -> Any:
-        if self._arrived and not self._arriving:  # the message before has been read
-            self._forget_bytes()
-        message = await super().receive()
-        self._input.hold()  # uvicorn may have resumed reading
-        return message
-
-    def _parse(self, data: bytes) -> None:
-        super().data_received(data)
-        self._time_message(len(data))
-        if self.conn.handshake_exc is not None and not (self.handshake_initiated or self._over):  # no event reports it
-            self._over = True
-            self.transport.write(UNREADABLE)
-            self.transport.close()
-
-    def _time_message(self, size: int) -> None:
-        """Start the timeout of an incomplete message, and count its bytes until the application has read it."""
-        if self._over:
-            self._forget_message()
-            return
-        self._arrived += size
-        if not self._arriving:
-            self._stop_timer()
-            if not self.read_paused:  # a ping, not a message
-                self._forget_bytes()
-            return
-        self._connection.arrive(self._arrived)
-        if self._timer is None:
-            self._timer = self.loop.call_later(self.limits.request_timeout, self._late)
-
-    @property
-    def _arriving(self) -> bool:
-        """Whether the parser is inside a frame, or between two frames of a message."""
-        if self.conn.current_size is not None:
-            return True
-        step: Any = self.conn.parser
-        while step.gi_yieldfrom is not None:
-            step = step.gi_yieldfrom
-        return bool(step.__name__ != "at_eof")  # the state between two frames
-
-    def _forget_message(self) -> None:
-        self._stop_timer()
-        self._forget_bytes()
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _forget_bytes(self) -> None:
-        self._arrived = 0
-        self._connection.arrive(0)
-
-    def _late(self) -> None:
-        if self.read_paused:  # backpressure of this server
-            self._timer = self.loop.call_later(self.limits.request_timeout, self._late)
-        else:
-            self._connection.abort("request_timeout")
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._connection.pause()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._connection.resume()
-
-    def handle_text(self, event: Any) -> None:
-        super().handle_text(event)
-        event.data = b""  # the parser holds the frame until the next one arrives
-
-    def handle_cont(self, event: Any) -> None:
-        if self._over:
-            return
-        if len(self.frames) < MOST_FRAMES:
-            super().handle_cont(event)
-            event.data = b""
-            return
-        self.frames.clear()
-        self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a message of more than {MOST_FRAMES} frames")
-        self.handle_parser_exception()
-
-    def handle_parser_exception(self) -> None:
-        """Send a close frame with the error, and read remaining input for `CLOSE_TIMEOUT`.
-
-        A connection that is closed over unread bytes is reset, and a client that is still sending would lose the frame.
-        """
-        if self.close_sent:
-            return
-        close = self.conn.close_sent
-        assert close is not None
-        self._over = self.close_sent = True
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": close.code, "reason": close.reason})
-        self.transport.write(b"".join(self.conn.data_to_send()))
-        if self.transport.can_write_eof():  # not over TLS
-            self.transport.write_eof()
-        self.close_timer = self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
-
-    def handle_close(self, event: Any) -> None:
-        self._over = True
-        super().handle_close(event)
-
-    def shutdown(self) -> None:
-        self._over = True
-        super().shutdown()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._over = True
-        self._forget_message()
-        self._connection.close()
-        self._input.close()
-        super().connection_lost(exc)
-        # Its bound methods would form a reference cycle.
-        self.app = self._application
-        if self.handshake_initiated:
-            self.scope["extensions"] = {}
-
-    def send_now(self, data: bytes) -> Awaitable[None] | None:
-        """Send a text frame at once: without a coroutine, an ASGI message and an object for the frame.
-
-        Returns:
-            An awaitable to await before the next frame if the buffer is full, or None.
-
-        """
-        if self.close_sent or self._over:
-            return None
-        size = len(data)
-        if size < 126:
-            head = bytes((TEXT_FRAME, size))
-        elif size < 1 << 16:
-            head = pack("!BBH", TEXT_FRAME, 126, size)
-        else:
-            head = pack("!BBQ", TEXT_FRAME, 127, size)
-        self.transport.write(head + data)
-        return None if self.writable.is_set() else self._writable()
-
-    async def _writable(self) -> None:
-        await self.writable.wait()
-
-    def handle_ping(self) -> None:
-        output = self.conn.data_to_send()
-        if self.writable.is_set():  # else earlier pongs are unread; the standard requires only the last one
-            self.transport.write(b"".join(output))
-
-    def on_task_complete(self, task: asyncio.Task[None]) -> None:
-        super().on_task_complete(task)
-        # Closing would wait forever for a stalled reader.
-        self.loop.call_later(CLOSE_TIMEOUT, self.transport.abort)
-
-
-def protocols(service: Service) -> tuple[type[HttpProtocol], type[SocketProtocol]]:
-    """Return the protocol classes of a server."""
-    own: dict[str, Any] = {"limits": service.limits, "turns": service.turns}
-    http = type("HttpProtocol", (HttpProtocol,), {"sockets": service.sockets, **own})
-    websocket = type("SocketProtocol", (SocketProtocol,), own)
-    return http, websocket
