@@ -179,6 +179,13 @@ class Prompt:
             for start, end, origin, changed in self._rendering.character_spans
         )
 
+    def message_end(self, number: int) -> int:
+        """Return the byte of the UTF-8 text behind the last one that a message wrote; 0 if it wrote none."""
+        if self._rendering is None:
+            return 0
+        name, path = self._rendering.origin, f"messages[{number}]."
+        return next((end for _, end, origin, *_ in reversed(self._rendering.spans) if name(origin).startswith(path)), 0)
+
     @cached_property
     def places(self) -> tuple[MediaPlace, ...]:
         """The placeholders of media parts: what a template writes in the turn of a loop over a content at such a part.

@@ -25,6 +25,8 @@ from tokenweir.templates.prompt import Prompt
 
 MAX_TRIES = 64
 """The most places at the end of an answer at which a cut is looked for."""
+CONTROL_WINDOW = 256
+"""Ids before an answer among which the last control id of its prompt is looked for."""
 
 
 class Kept(NamedTuple):
@@ -61,6 +63,7 @@ class KeptIds(NamedTuple):
         kept: Which ids are those of an engine.
         identities: The messages of `kept` as they were delivered.
         reason: Why the last answer is not kept as a whole; empty if it is.
+        is_spelled: The ids have the bytes of the prompt's text.
 
     """
 
@@ -69,6 +72,7 @@ class KeptIds(NamedTuple):
     kept: tuple[Kept, ...]
     identities: tuple[object, ...]
     reason: str
+    is_spelled: bool
 
 
 class SampledTurn(NamedTuple):
@@ -82,6 +86,7 @@ class SampledTurn(NamedTuple):
         sampled: As in `KeptIds`.
         kept: As in `KeptIds`, the answer included.
         identities: The messages of `kept` as they were delivered, as `identity` gives them.
+        is_spelled: The ids have the bytes of `data`.
 
     """
 
@@ -92,6 +97,7 @@ class SampledTurn(NamedTuple):
     sampled: NDArray[np.uint8]
     kept: tuple[Kept, ...]
     identities: tuple[object, ...]
+    is_spelled: bool
 
     @property
     def memory(self) -> int:
@@ -148,8 +154,8 @@ def sampled_turn(
     """
     if not isinstance(message, Mapping):
         raise TypeError(f"message must be a mapping, not {type(message).__name__}")
-    ids, text = as_ids(ids, "ids"), prompt.text.encode()
-    data = text + prompt.tokenizer.decode_bytes(ids)  # checks each id
+    ids, text = as_ids(ids, "ids"), text_bytes(prompt.prompt)
+    answered = prompt.tokenizer.decode_bytes(ids)  # checks each id
     answer = np.asarray(ids, np.int32)
     flags = np.ones(len(answer), np.uint8)
     for place in as_ids(inferred, "inferred"):
@@ -159,14 +165,22 @@ def sampled_turn(
     start = len(prompt.ids)
     before = prompt.kept_ids
     return SampledTurn(
-        data,
+        b"".join((text.data, answered)),
         len(text),
         prompt.prompt.guarded_for(prompt.tokenizer),
         np.concatenate([prompt.ids, answer]),
         np.concatenate([prompt.sampled, flags]),
         (*(() if before is None else before.kept), Kept(start, start + len(answer), number)),
         (*(() if before is None else before.identities), identity(message)),
+        _is_spelled(prompt, len(text)),
     )
+
+
+def _is_spelled(prompt: EnginePrompt, size: int) -> bool:
+    """Whether the ids of a prompt have the bytes of its text, of which there are `size`."""
+    if prompt.kept_ids is not None:
+        return prompt.kept_ids.is_spelled
+    return int(id_lengths(prompt.tokenizer)[prompt.ids].sum()) == size
 
 
 def keep_turn(
@@ -204,11 +218,11 @@ def keep_turn(
     ids = np.concatenate([turn.ids[:count], canonical])
     ids.flags.writeable = False
     sampled = np.concatenate([turn.sampled[:count], np.zeros(len(canonical), np.uint8)])
-    return KeptIds(ids, sampled, kept, turn.identities[: len(kept)], reason)
+    return KeptIds(ids, sampled, kept, turn.identities[: len(kept)], reason, reading.is_spelled(count))
 
 
 class _Reading:
-    """An engine's ids beside the text of a later prompt."""
+    """An engine's ids beside the text of a later prompt. Places are bytes."""
 
     def __init__(
         self,
@@ -222,9 +236,9 @@ class _Reading:
         self._prompt = prompt
         self._tape = tape
         self._tokenizer = tokenizer
+        self._encoder = core_of(tokenizer).encoder
         self._lengths = id_lengths(tokenizer)
-        self._ends = np.cumsum(self._lengths[turn.ids])
-        self._bytes = prompt.text.encode()
+        self._text = text_bytes(prompt)
         self._common = self._agreement()
         # Messages that are not those that were delivered keep nothing.
         known = [
@@ -232,16 +246,16 @@ class _Reading:
             for (_, _, number), delivered in zip(turn.kept, turn.identities, strict=True)
         ]
         self._most = next((turn.kept[i].start for i, each in enumerate(known) if not each), len(turn.ids))
-        self._is_spelled = bool(len(turn.ids)) and int(self._ends[-1]) == len(turn.data)
 
     def _agreement(self) -> int:
         """The number of bytes at the start that the two have in common, guards of the engine's prompt included."""
-        size = min(len(self._bytes), len(self._turn.data))
-        own, other = (np.frombuffer(each, np.uint8, size) for each in (self._bytes, self._turn.data))
-        different = np.flatnonzero(own != other)
-        common = int(different[0]) if len(different) else size
-        here, there = set(self._prompt.guarded_for(self._tokenizer)), set(self._turn.guarded)
-        for offset in sorted(here ^ there):
+        size = min(len(self._text), len(self._turn.data))
+        same = self._text[:size] == np.frombuffer(self._turn.data, np.uint8, size)
+        common = size if same.all() else int(same.argmin())
+        here, there = self._prompt.guarded_for(self._tokenizer), self._turn.guarded
+        if here == there:
+            return common
+        for offset in sorted(set(here) ^ set(there)):
             byte = len(self._prompt.text[:offset].encode())
             if byte < min(common, self._turn.prompt_bytes) or offset in there:
                 return min(common, byte)
@@ -249,13 +263,19 @@ class _Reading:
 
     def common(self) -> tuple[int, int, str]:
         """Return how many ids can be kept, how many canonical ids come before what follows, and why no more are kept."""
-        if not self._is_spelled:
-            return 0, 0, "spelling"
         turn = self._turn
-        last = min(int(np.searchsorted(self._ends, self._common, "right")), self._most)
+        if not turn.is_spelled or not len(turn.ids):
+            return 0, 0, "spelling"
+        first = max(0, turn.kept[-1].start - 2 * MAX_TRIES)
+        ends = self._ends(first)
+        if first and ends[MAX_TRIES] > self._common:  # the difference is not in the last answer
+            first, ends = 0, self._ends(0)
+        last = min(first + int(np.searchsorted(ends, self._common, "right")), self._most)
+        if last - MAX_TRIES < first:
+            first, ends = 0, self._ends(0)
         reason = "" if last == len(turn.ids) else "message" if last == self._most else "text"
         for count in range(last, max(0, last - MAX_TRIES), -1):
-            before = _core.ids_before(core_of(self._tokenizer).encoder, self._tape, int(self._ends[count - 1]))
+            before = _core.ids_before(self._encoder, self._tape, int(ends[count - 1 - first]))
             if before is None:
                 reason = reason or "cut"
             elif self._has_same_controls(count, before):
@@ -264,24 +284,29 @@ class _Reading:
                 reason = "control"
         return 0, 0, reason
 
+    def _ends(self, first: int) -> NDArray[np.int64]:
+        """Return the ends of the engine's ids, from the `first` on."""
+        lengths = self._lengths[self._turn.ids[first:]]
+        ends = np.cumsum(lengths, dtype=np.int64)
+        return ends + (len(self._turn.data) - int(ends[-1]))
+
     def whole_turn(self) -> tuple[int, int, str] | None:
         """Return the same for the whole last answer: what follows is what the template writes from its end on."""
-        turn, tokenizer, text = self._turn, self._tokenizer, self._prompt.text
+        turn, tokenizer = self._turn, self._tokenizer
         start, end, number = turn.kept[-1]
         if self._most < len(turn.ids) or self._common < turn.prompt_bytes:
             return None
-        answer = len(self._bytes[: turn.prompt_bytes].decode())
-        spans = [each.end for each in self._prompt.origins if each.origin.startswith(f"messages[{number}].")]
-        place = max([answer, *spans])
+        place = max(turn.prompt_bytes, self._prompt.message_end(number))
+        rest = self._text[place:].tobytes()
         found = [
             (at, token_id)
             for token_id in tokenizer.eos_ids
-            if (token := tokenizer.id_to_token(token_id)) and (at := text.find(token, place)) >= 0
+            if (token := tokenizer.id_to_token(token_id)) and (at := rest.find(token.encode())) >= 0
         ]
         if not found:
             return None
         at, token_id = min(found)
-        before = _core.ids_before(core_of(tokenizer).encoder, self._tape, len(text[:at].encode()))
+        before = _core.ids_before(self._encoder, self._tape, place + at)
         if before is None or int(self._tape.ids[before]) != token_id:
             return None
         last = int(turn.ids[end - 1]) if end > start else -1
@@ -289,21 +314,55 @@ class _Reading:
             return end, before + 1, ""
         return end - (last in tokenizer.eos_ids), before, ""
 
+    def is_spelled(self, count: int) -> bool:
+        """Whether the first ids have the bytes of the prompt's text."""
+        turn = self._turn
+        rest = int(self._lengths[turn.ids[count:]].sum())
+        return turn.is_spelled and self._common >= len(turn.data) - rest
+
     def _has_same_controls(self, count: int, before: int) -> bool:
         """Whether the engine's first ids have the control ids of the canonical ones, at the same bytes."""
         controls = control_ids(self._tokenizer)
+        own, other = self._checked(count, controls)
         found = []
-        for ids in (self._turn.ids[:count], self._tape.ids[:before]):
+        for ids in (self._turn.ids[own:count], self._tape.ids[other:before]):
             places = np.flatnonzero(controls[ids])
             found.append((np.cumsum(self._lengths[ids])[places], ids[places]))
-        (own, own_ids), (other, other_ids) = found
-        return np.array_equal(own, other) and np.array_equal(own_ids, other_ids)
+        (own_ends, own_ids), (other_ends, other_ids) = found
+        return np.array_equal(own_ends, other_ends) and np.array_equal(own_ids, other_ids)
+
+    def _checked(self, count: int, controls: NDArray[np.bool_]) -> tuple[int, int]:
+        """Return how many ids of the engine and how many canonical ones need no check.
+
+        The engine's prompt was checked when it was made. Up to its last control id the two texts agree, and that id begins at
+        a cut of both, so the canonical ids before it are the same.
+        """
+        turn = self._turn
+        start = turn.kept[-1].start
+        if count < start:
+            return 0, 0
+        first = max(0, start - CONTROL_WINDOW)
+        places = np.flatnonzero(controls[turn.ids[first:start]])
+        if not len(places):
+            return 0, 0
+        own = first + int(places[-1])
+        byte = turn.prompt_bytes - int(self._lengths[turn.ids[own:start]].sum())
+        other = _core.ids_before(self._encoder, self._tape, byte)
+        if other is None or int(self._tape.ids[other]) != int(turn.ids[own]):
+            return 0, 0
+        return own, other
+
+
+def text_bytes(prompt: Prompt) -> NDArray[np.uint8]:
+    """Return the UTF-8 of a prompt's text, without a copy if a template rendered it."""
+    text = prompt.encoded_text
+    return np.frombuffer(text.encode() if isinstance(text, str) else memoryview(text), np.uint8)
 
 
 @lru_cache(maxsize=16)
-def id_lengths(tokenizer: Tokenizer) -> NDArray[np.int64]:
+def id_lengths(tokenizer: Tokenizer) -> NDArray[np.int32]:
     """Return the number of bytes of each id."""
-    return np.array([len(tokenizer.token_bytes(token_id)) for token_id in range(tokenizer.vocab_size)], np.int64)
+    return np.array([len(tokenizer.token_bytes(token_id)) for token_id in range(tokenizer.vocab_size)], np.int32)
 
 
 @lru_cache(maxsize=16)

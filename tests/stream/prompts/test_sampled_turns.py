@@ -10,6 +10,7 @@ from growing_conversations import TEXTS
 
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.prompts import sampled_turns
 from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.prompts.sampled_turns import control_ids, identity
 from tokenweir.templates.chat_template import ChatTemplate
@@ -181,6 +182,68 @@ def test_several_turns_as_sampled():
             answer("", tool_calls=[call]),
             {"role": "tool", "tool_call_id": f"c{turn}", "content": "x"},
         ]
+
+
+def test_what_was_kept_as_sampled_is_not_exact():
+    """The template's text has as many bytes as the engine's, but others."""
+    cache = PromptCache()
+    text = '<tool_call>\n{"name" :"read" ,"arguments" :{"path" :"a"}}\n</tool_call>'
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": {"path": "a"}}}
+    messages = [USER, answer("", tool_calls=[call])]
+    assert len(text) == len(TEMPLATE.render(messages).text.rpartition("<tool_call>")[2].partition("<|im_end|>")[0]) + 11
+    cache.answered(render(cache, [USER], "sampled"), [*spelled(text, random.Random(5)), END], messages[-1])
+    messages = [*messages, {"role": "tool", "tool_call_id": "c1", "content": "x"}]
+    second = render(cache, messages, "sampled")
+    assert b"".join(map(TOKENIZER.token_bytes, second.ids.tolist())) != TEMPLATE.render(messages).text.encode()
+    cache.answered(second, [*spelled("Done.", random.Random(6)), END], answer("Done."))
+    messages = [*messages, answer("Done."), USER]
+    assert render(cache, messages, "sampled").kept[-1].message == 3
+    check(render(cache, messages), messages)
+
+
+def test_each_of_several_answers_is_kept_by_itself():
+    cache, answers = PromptCache(), {}
+    first = render(cache, [USER])
+    for number, text in enumerate(["One weir.", "Another weir.", "A third."]):
+        answers[text] = [*spelled(text, random.Random(number)), END]
+        cache.answered(first, answers[text], answer(text))
+    for text, ids in answers.items():
+        found = render(cache, [USER, answer(text), USER])
+        assert found.ids[len(first.ids) : len(first.ids) + len(ids)].tolist() == ids
+    newer = [*spelled("One weir.", random.Random(9)), END]
+    cache.answered(first, newer, answer("One weir."))
+    found = render(cache, [USER, answer("One weir."), USER])
+    assert found.ids[len(first.ids) : len(first.ids) + len(newer)].tolist() == newer
+    cache.answered(found, [END], answer(""))  # in its place; the other two stay
+    assert len([kept for kept in cache._by_use if kept.turn is not None]) == 3
+    for text in list(answers)[1:]:
+        assert render(cache, [USER, answer(text), USER]).kept != ()
+
+
+def test_a_turn_costs_the_same_work_however_long_the_conversation_is(monkeypatch):
+    """Ids are looked at behind the last control token of the engine's prompt, and messages one by one."""
+    looked, reading = [], sampled_turns._Reading
+
+    class Counting(reading):
+        def _has_same_controls(self, count, before):
+            own, other = self._checked(count, control_ids(TOKENIZER))
+            looked.append(count - own + before - other)
+            return super()._has_same_controls(count, before)
+
+        def _ends(self, first):
+            looked.append(len(self._turn.ids) - first)
+            return super()._ends(first)
+
+    monkeypatch.setattr(sampled_turns, "_Reading", Counting)
+    cache, messages, costs = PromptCache(), [USER], []
+    for turn in range(30):
+        looked.clear()
+        found = render(cache, messages)
+        costs.append(sum(looked))
+        cache.answered(found, [*spelled("So it is.", random.Random(turn)), END], answer("So it is."))
+        messages = [*messages, answer("So it is."), {"role": "user", "content": "Go on. " * 40}]
+    assert len(found.ids) > 2000
+    assert max(costs) < 500
 
 
 def test_the_identity_of_messages():

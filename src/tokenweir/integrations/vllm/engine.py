@@ -12,7 +12,7 @@ from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOu
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.protocol import refuse_unsupported
-from tokenweir.stream.engines.vllm import NAMES, REASONS, sampling_fields
+from tokenweir.stream.engines.vllm import NAMES, FINISH_REASONS, sampling_fields
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
@@ -93,7 +93,7 @@ def _parameters(sampling: Sampling) -> tuple[Any, dict[str, Any]]:
 
 def _step(answer: Any) -> EngineStep:
     reason = None
-    if answer.finish_reason is not None and (reason := REASONS.get(answer.finish_reason)) is None:
+    if answer.finish_reason is not None and (reason := FINISH_REASONS.get(answer.finish_reason)) is None:
         raise EngineError(f"vLLM ended answer {answer.index} by {answer.finish_reason!r}")
     ids, logprobs = list(answer.token_ids), None
     if answer.logprobs is not None:
