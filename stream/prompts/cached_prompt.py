@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tokenweir.encode._core import Tape
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.block_keys import BlockScheme, block_keys
-from tokenweir.stream.prompts.sampled_turns import Kept, KeptIds
+from tokenweir.stream.prompts.sampled_turns import Kept, KeptIds, control_ids
 from tokenweir.templates.prompt import Prompt
 
 _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
@@ -148,13 +148,39 @@ class CachedPrompt:
 
     @cached_property
     def message_indices(self) -> list[int]:
-        """For each id the number of the message whose text is in it, or -1; see `Prompt.message_indices`."""
-        return self.prompt.message_indices(self.tokenizer)
+        """For each id the number of the message whose text is in it, or -1; see `Prompt.message_indices`.
+
+        Ids of an engine are those of its message, control tokens included.
+        """
+        canonical = self.prompt.message_indices(self.tokenizer)
+        if self.kept_ids is None:
+            return canonical
+        found: list[int] = []
+        place = 0  # among the canonical ids
+        for (start, end, message), behind in zip(self.kept, self.kept_ids.behind, strict=True):
+            found += self._indices(len(found), start, canonical, place)
+            found += [message] * (end - start)
+            place = behind
+        return found + self._indices(len(found), len(self.ids), canonical, place)
+
+    def _indices(self, start: int, end: int, canonical: list[int], place: int) -> list[int]:
+        """Return the messages of ids that no engine gave, which are the canonical ones from a place on.
+
+        Only the last text of an engine's prompt may have other ids, where the template's next text joins it. The template
+        wrote it.
+        """
+        behind = place + end - start
+        same = self.ids[start:end] == self.tape.ids[place:behind]
+        return [number if is_same else -1 for number, is_same in zip(canonical[place:behind], same, strict=True)]
 
     @cached_property
     def is_content(self) -> list[bool]:
-        """For each id whether a message wrote text of it, not the template alone."""
-        return [number >= 0 for number in self.message_indices]
+        """For each id whether a message wrote text of it, not the template alone; control tokens of an engine are no content."""
+        content = np.array(self.message_indices) >= 0
+        engine = self.sampled > 0
+        content[engine] = ~control_ids(self.tokenizer)[self.ids[engine]]
+        found: list[bool] = content.tolist()
+        return found
 
     def block_keys(self, size: int = 16, scheme: BlockScheme = "sha256_cbor", salt: str | None = None) -> list[bytes]:
         """Return the keys by which an engine's prefix cache knows the prompt's whole blocks.

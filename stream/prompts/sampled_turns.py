@@ -64,6 +64,7 @@ class KeptIds(NamedTuple):
         identities: The messages of `kept` as they were delivered.
         reason: Why the last answer is not kept as a whole; empty if it is.
         is_spelled: The ids have the bytes of the prompt's text.
+        behind: For each of `kept` the number of canonical ids before what follows it.
 
     """
 
@@ -73,6 +74,7 @@ class KeptIds(NamedTuple):
     identities: tuple[object, ...]
     reason: str
     is_spelled: bool
+    behind: tuple[int, ...]
 
 
 class SampledTurn(NamedTuple):
@@ -87,6 +89,7 @@ class SampledTurn(NamedTuple):
         kept: As in `KeptIds`, the answer included.
         identities: The messages of `kept` as they were delivered, as `identity` gives them.
         is_spelled: The ids have the bytes of `data`.
+        behind: As in `KeptIds`, for all but the answer.
 
     """
 
@@ -98,6 +101,7 @@ class SampledTurn(NamedTuple):
     kept: tuple[Kept, ...]
     identities: tuple[object, ...]
     is_spelled: bool
+    behind: tuple[int, ...]
 
     @property
     def memory(self) -> int:
@@ -173,6 +177,7 @@ def sampled_turn(
         (*(() if before is None else before.kept), Kept(start, start + len(answer), number)),
         (*(() if before is None else before.identities), identity(message)),
         _is_spelled(prompt, len(text)),
+        () if before is None else before.behind,
     )
 
 
@@ -218,7 +223,15 @@ def keep_turn(
     ids = np.concatenate([turn.ids[:count], canonical])
     ids.flags.writeable = False
     sampled = np.concatenate([turn.sampled[:count], np.zeros(len(canonical), np.uint8)])
-    return KeptIds(ids, sampled, kept, turn.identities[: len(kept)], reason, reading.is_spelled(count))
+    return KeptIds(
+        ids,
+        sampled,
+        kept,
+        turn.identities[: len(kept)],
+        reason,
+        reading.is_spelled(count),
+        (*turn.behind[: len(kept) - 1], behind),
+    )
 
 
 class _Reading:

@@ -247,6 +247,52 @@ def test_a_turn_costs_the_same_work_however_long_the_conversation_is(monkeypatch
     assert max(costs) < 500
 
 
+@pytest.mark.parametrize("history", ["exact", "sampled"])
+def test_messages_and_content_of_kept_ids(history):
+    """As without kept ids, by the bytes; the engine's ids are its message's."""
+    cache, messages = PromptCache(), [{"role": "system", "content": "Be brief."}, USER]
+    for turn in range(3):
+        found = render(cache, messages, history)
+        text = f"Answer {turn} of a weir."
+        cache.answered(found, [*spelled(text, random.Random(turn)), END], answer(text))
+        messages = [*messages, answer(text), {"role": "user", "content": f"More, the {turn}th time."}]
+    found = render(cache, messages, history)
+    assert len(found.kept) == 3
+    canonical = render(PromptCache(), messages, "canonical")
+    for prompt in (found, canonical):
+        assert len(prompt.message_indices) == len(prompt.is_content) == len(prompt.ids)
+        for number, message in enumerate(messages):
+            ids = [
+                token_id
+                for token_id, index, content in zip(
+                    prompt.ids.tolist(), prompt.message_indices, prompt.is_content, strict=True
+                )
+                if index == number and content
+            ]
+            assert TOKENIZER.decode(ids).strip() == message["content"]
+    ends = [end - 1 for _, end, _ in found.kept]
+    assert [found.message_indices[end] for end in ends] == [2, 4, 6]
+    assert not any(found.is_content[end] for end in ends)
+
+
+def test_messages_of_a_turn_that_is_kept_as_sampled():
+    cache = PromptCache()
+    first = render(cache, [USER], "sampled")
+    text = '<tool_call>\n{"name":"read","arguments":{"path":"a"}}\n</tool_call>'
+    ids = [*TOKENIZER.encode(text, add_special_tokens=False), END]
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": {"path": "a"}}}
+    cache.answered(first, ids, answer("", tool_calls=[call]))
+    messages = [USER, answer("", tool_calls=[call]), {"role": "tool", "tool_call_id": "c1", "content": "found it"}]
+    found = render(cache, messages, "sampled")
+    start, end, _ = found.kept[0]
+    assert found.message_indices[start:end] == [1] * len(ids)
+    assert (
+        TOKENIZER.decode([i for i, n in zip(found.ids.tolist(), found.message_indices, strict=True) if n == 2]).strip()
+        == "found it"
+    )
+    assert found.message_indices[:start] == first.message_indices
+
+
 def test_the_identity_of_messages():
     call = {"id": "1", "function": {"name": "f", "arguments": '{"b": 1, "a": [true]}'}}
     same = {"id": "2", "type": "function", "function": {"name": "f", "arguments": {"a": [True], "b": 1}}}
