@@ -71,6 +71,18 @@ class TemplateCapabilities:
         return -1 not in places and places == sorted(places) and written.count(_LATER) == 1
 
     @cached_property
+    def is_prefix_stable(self) -> bool:
+        """Whether a conversation's text stays as it is when a user's message or a call's result follows an answer with thinking."""
+        asked, later = _turn("user", _SAID[0]), _turn("user", _SAID[2])
+        thinking = {"reasoning_content": _SAID[3], "thinking": _SAID[3]}
+        if not self._grows([asked, _turn("assistant", _SAID[1]) | thinking], later):
+            return False
+        if _NAME not in self._call(""):
+            return True
+        result = _turn("tool", _SAID[2]) | {"tool_call_id": _ID, "name": _NAME}
+        return self._grows([asked, self._calling("") | thinking], result, tools=[_TOOL])
+
+    @cached_property
     def call_ids(self) -> str:
         """The form of a call's id, where the template writes that in place of the function's name; or an empty text."""
         if _ID not in (written := self._call("")) or _NAME in written:
@@ -85,18 +97,34 @@ class TemplateCapabilities:
 
     def _call(self, content: str | None, tools: list[dict[str, Any]] | None = None, **fields: str) -> str:
         """The text of a call beside some content; empty if the template refuses it."""
+        return self._written({"role": "user", "content": "?"}, self._calling(content) | fields, tools=tools) or ""
+
+    def _calling(self, content: str | None) -> Message:
+        """A message with a call beside some content."""
         arguments = '{"a": "b"}' if self.argument_form == "text" else {"a": "b"}
         call = {"id": _ID, "type": "function", "function": {"name": _NAME, "arguments": arguments}}
-        turn = {"role": "assistant", "content": content, "tool_calls": [call], **fields}
-        return self._written({"role": "user", "content": "?"}, turn, tools=tools) or ""
+        return {"role": "assistant", "content": content, "tool_calls": [call]}
 
-    def _written(self, *messages: Message, tools: list[dict[str, Any]] | None = None) -> str | None:
+    def _grows(self, messages: list[Message], later: Message, tools: list[dict[str, Any]] | None = None) -> bool:
+        """Whether the texts of the first messages are beginnings of the text with a later one."""
+        for first in ([_turn("system", _LATER)], []):  # which some templates refuse
+            after = self._written(*first, *messages, later, tools=tools)
+            before = [
+                self._written(*first, *messages[: n + 1], tools=tools, generation=False) for n in range(len(messages))
+            ]
+            if after is not None and before[-1] is not None:
+                return all(text is None or after.startswith(text) for text in before)
+        return False
+
+    def _written(
+        self, *messages: Message, tools: list[dict[str, Any]] | None = None, generation: bool = True
+    ) -> str | None:
         """The text of some messages; None if the template refuses them."""
         variables = {
             "bos_token": "",
             "eos_token": "",
             **self._special_tokens,
-            "add_generation_prompt": True,
+            "add_generation_prompt": generation,
             "tools": tools,
             "documents": None,
             "messages": list(messages),

@@ -204,6 +204,15 @@ class ChatTemplate:
         """Whether the template writes a system message that follows others, in its place."""
         return self._capabilities.takes_later_system
 
+    @property
+    def is_prefix_stable(self) -> bool:
+        """Whether the text of a conversation stays as it is while it grows, with the template's default variables.
+
+        Many templates drop the thinking of earlier answers when a user speaks again. Their prompts begin otherwise then, and an
+        engine's prefix cache ends there.
+        """
+        return self._capabilities.is_prefix_stable
+
     @cached_property
     def reasoning(self) -> str | ReasoningStyle | None:
         """The style of the thinking that the template shows, such as `"think"`; None if it shows none.

@@ -271,6 +271,37 @@ def test_later_system_messages(source, takes):
     assert ChatTemplate(source).takes_later_system is takes
 
 
+THINKING = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.reasoning_content if m.reasoning_content and KEEPS }}{{ m.content }}"
+    "{{ m.tool_calls | tojson if m.tool_calls }}</{{ m.role }}>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+SYSTEM_LAST = (
+    "{% for m in messages if m.role != 'system' %}"
+    "{{ messages[0].content if loop.last and m.role == 'user' and messages[0].role == 'system' }}"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "stable"),
+    [
+        (CHATML, True),
+        (THINKING.replace("KEEPS", "true"), True),
+        (THINKING.replace("KEEPS", "loop.last"), False),
+        (THINKING.replace("KEEPS", "messages[-1].role != 'user'"), False),
+        (THINKING.replace("KEEPS", "messages[-1].role != 'tool'"), False),
+        (f"{{% set first = messages | length %}}{THINKING.replace('KEEPS', 'true')}", True),
+        (f"{{{{ messages | length }}}}{THINKING.replace('KEEPS', 'true')}", False),
+        (f"{SYSTEM_LAST}{{{{ m.content }}}}{{% endfor %}}", False),
+        ("{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}" + CHATML, True),
+        ("{{ raise_exception('nothing') }}", False),
+    ],
+)
+def test_templates_whose_text_stays_as_it_is(source, stable):
+    assert ChatTemplate(source).is_prefix_stable is stable
+
+
 @pytest.mark.parametrize("written", ["{{ m.content }}", "{{ '' + m.content }}"])
 def test_templates_that_loop_over_another_content_get_one_string(written):
     other = "{% if m.role == 'tool' %}{% for c in m.content %}{{ c }}{% endfor %}{% else %}" + written + "{% endif %}"

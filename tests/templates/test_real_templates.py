@@ -273,3 +273,23 @@ def test_content_parts(source, oracle):
     prompt = template.render([user(parts)], tools=TOOLS)
     assert prompt.text == oracle(source, as_given(template, [user(parts)]), {"tools": TOOLS})
     assert prompt.text.index(texts[0]) < prompt.text.index(texts[1])
+
+
+@pytest.mark.parametrize(
+    ("file", "stable"),
+    [
+        ("templates/Qwen-Qwen3-0.6B", False),  # thinking is dropped
+        ("templates/GLM-4.6", False),
+        ("templates/openai-gpt-oss-120b", False),
+        ("templates/mistralai-Mistral-Nemo-Instruct-2407", False),  # the system prompt goes into the last message
+        ("templates/Kimi-K2-Instruct", True),
+        ("templates/meta-llama-Llama-3.3-70B-Instruct", True),
+        ("templates/deepseek-ai-DeepSeek-V3.1", True),
+        ("templates-more/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", False),
+        ("templates-more/tencent-Hy3", False),
+        ("templates-more/MiniMax-M2", False),
+    ],
+)
+def test_which_templates_write_a_growing_conversation_alike(data, file, stable):
+    source = data(f"{file}.jinja").read_text("utf-8")
+    assert ChatTemplate(source, special_tokens=SPECIAL).is_prefix_stable is stable
