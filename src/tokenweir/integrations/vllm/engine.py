@@ -12,7 +12,7 @@ from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOu
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.protocol import refuse_unsupported
-from tokenweir.stream.engines.vllm import NAMES, FINISH_REASONS, sampling_fields
+from tokenweir.stream.engines.vllm import FINISH_REASONS, NAMES, sampling_fields
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
