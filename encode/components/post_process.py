@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, assert_never
 
 import numpy as np
@@ -172,12 +172,17 @@ def _trims(part: ByteLevel | RobertaProcessing) -> tuple[Trim, ...]:
     return (Trim(part.add_prefix_space),) if part.trim_offsets else ()
 
 
+def type_id_of(part: Mapping[str, str | int]) -> str | int:
+    """Return the type id of a template's item, as the file has it."""
+    return part.get("type_id", 0)
+
+
 def _check_items(template: TemplateProcessing) -> None:
     """Raise TokenizerFileError for an item that is not as `TemplateProcessing` describes it."""
     for items, sequences in ((template.single, ("A",)), (template.pair, ("A", "B"))):
         for item in items:
             for kind, part in item.items():
-                name, type_id = part.get("id"), part.get("type_id", 0)
+                name, type_id = part.get("id"), type_id_of(part)
                 known = name in sequences if kind == "Sequence" else kind == "SpecialToken" and isinstance(name, str)
                 if not known:
                     raise TokenizerFileError(f"post_processor: a template has {kind!r:.60} {name!r:.60}")

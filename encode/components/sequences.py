@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 
 import numpy as np
 
-from tokenweir.encode.components.post_process import blank_edges, trim_offsets
+from tokenweir.encode.components.post_process import blank_edges, trim_offsets, type_id_of
 from tokenweir.encode.encoding import Encoding
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.spec import (
@@ -111,7 +111,7 @@ def _from_template(
         if (sequence := item.get("Sequence")) is not None:
             number = int(sequence["id"] != "A")
             encoding = encodings[number].copy()
-            encoding.type_ids = [int(sequence.get("type_id", 0))] * len(encoding)
+            encoding.type_ids = [int(type_id_of(sequence))] * len(encoding)
             encoding.set_sequence_id(number)
             found.append(encoding)
         elif add_special_tokens:
@@ -121,7 +121,7 @@ def _from_template(
                 raise TokenizerFileError(f"post_processor: the template's special token {name!r:.60} is not defined")
             known = template.special_tokens[name]
             names = known.tokens or ("",) * len(known.ids)
-            found.append(made.added(zip(names, known.ids, strict=True), int(special.get("type_id", 0))))
+            found.append(made.added(zip(names, known.ids, strict=True), int(type_id_of(special))))
     return found
 
 
