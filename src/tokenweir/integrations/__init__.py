@@ -7,6 +7,8 @@
     vllm/              plug-ins for vLLM: the patch, parsers, and the server's paths over its engine
     sglang.py          a plug-in for SGLang: the patch, and its detokenizer
     grammars.py        tokenizers for libraries of grammars
+    renderers.py       a renderer for the library `renderers`, and verl.py a builder of ids for verl, for any chat template
+    turns.py           turns of a rendered conversation, for these two
     counts.py          which calls ran where
 
 What cannot be done exactly goes to the original library and is counted; `report()` shows it.

@@ -91,5 +91,8 @@ def _decode(manager: Any, batch: Any, place: int, tokenizer: Tokenizer) -> str:
 
 
 def _tokenizer_of(tokenizer: Any) -> Tokenizer | None:
-    backend = getattr(tokenizer, "_tokenizer", None)
-    return backend.tokenizer if backend is not None and is_backend(backend) else None
+    backend: Any = getattr(tokenizer, "_tokenizer", None)
+    if not is_backend(backend):
+        return None
+    found: Tokenizer | None = backend.tokenizer
+    return found

@@ -1,0 +1,275 @@
+"""A renderer for the library `renderers`, for any chat template. Written by the protocol of renderers 0.1.12."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from tokenweir.encode.errors import TemplateError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.integrations.turns import Continuation, Message, continuation, joined, turns
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.events.deltas import Channel, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.prompt import Prompt
+from tokenweir.templates.styles.reasoning import style_of
+from tokenweir.templates.styles.shown import style_of_answer
+
+Tools = Sequence[Mapping[str, Any]]
+
+
+class TemplateRenderer:
+    """Object with the methods of `renderers.base.Renderer`, over a chat template.
+
+    What its own renderers know of a family of models is read off the template here: the origins of the text tell whose each id is.
+
+    Attributes:
+        declined: The reason why the last `bridge_to_next_turn` gave None; None after one that gave ids.
+
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        template: ChatTemplate | None = None,
+        *,
+        keep_thinking: bool = False,
+        **template_kwargs: Any,
+    ) -> None:
+        """Take the model's tokenizer and template.
+
+        Args:
+            tokenizer: The tokenizer.
+            template: The template; None takes the tokenizer's own.
+            keep_thinking: Bridge also where the template would drop the thinking of earlier answers.
+            **template_kwargs: Further arguments of `ChatTemplate.render`.
+
+        Raises:
+            TemplateError: No template is given and none came with the tokenizer.
+
+        """
+        self._tokenizer = tokenizer
+        self._template = ChatTemplate.from_tokenizer(tokenizer) if template is None else template
+        self._keep_thinking = keep_thinking
+        self._template_kwargs = template_kwargs
+        self.declined: str | None = None
+
+    def render(
+        self, messages: Sequence[Message], *, tools: Tools | None = None, add_generation_prompt: bool = False
+    ) -> Any:
+        """Render messages to `RenderedTokens`.
+
+        Raises:
+            TemplateError: As `ChatTemplate.render`.
+
+        """
+        found = turns(self._prompt(messages, tools, add_generation_prompt), self._tokenizer, self._opening)
+        names = {call.get("id"): _function(call).get("name") for m in messages for call in m.get("tool_calls") or ()}
+        from renderers.base import RenderedTokens
+
+        return RenderedTokens(
+            token_ids=found.ids,
+            message_indices=found.messages,
+            sampled_mask=found.sampled,
+            is_content=found.content,
+            message_roles=[str(message.get("role", "")) for message in messages],
+            message_tool_names=[
+                message.get("name") or names.get(message.get("tool_call_id")) if message.get("role") == "tool" else None
+                for message in messages
+            ],
+        )
+
+    def render_ids(
+        self, messages: Sequence[Message], *, tools: Tools | None = None, add_generation_prompt: bool = False
+    ) -> list[int]:
+        """Render messages to ids.
+
+        Raises:
+            TemplateError: As `ChatTemplate.render`.
+
+        """
+        return self._prompt(messages, tools, add_generation_prompt).encode(self._tokenizer)
+
+    def parse_response(
+        self, token_ids: Sequence[int], *, tools: Tools | None = None, prompt_ids: Sequence[int] | None = None
+    ) -> Any:
+        """Decode an answer to `ParsedResponse`.
+
+        Raises:
+            TokenIdError: An id is outside the vocabulary.
+
+        """
+        from renderers.base import ParsedResponse, ParsedToolCall, ToolCallParseStatus
+
+        content, thinking, calls, closed = self._parsed(token_ids, tools, prompt_ids or ())
+        return ParsedResponse(
+            content=content,
+            reasoning_content=thinking or None,
+            tool_calls=[
+                ParsedToolCall(
+                    raw=arguments,
+                    name=name,
+                    arguments=json.loads(arguments) if complete else arguments,
+                    status=ToolCallParseStatus.OK if complete else ToolCallParseStatus.INVALID_JSON,
+                )
+                for name, arguments, complete in calls
+            ],
+            reasoning_complete=closed,
+        )
+
+    def get_stop_token_ids(self) -> list[int]:
+        """Return the ids that end an answer."""
+        return sorted(self._tokenizer.eos_ids)
+
+    def bridge_to_next_turn(
+        self,
+        previous_prompt_ids: Sequence[int],
+        previous_completion_ids: Sequence[int],
+        new_messages: Sequence[Message],
+        *,
+        tools: Tools | None = None,
+    ) -> Any:
+        """Return earlier ids with those of new messages behind them; None where the template does not write such ids.
+
+        The new ids are those that the template writes behind the decoded answer, after a question and with a system message that stand for
+        the earlier ones. None, with the reason in `declined`, if it writes an earlier message or the tools behind the answer, drops the
+        answer's thinking, or closes the answer by another token than the model gave.
+        """
+        found = self._bridged(list(previous_prompt_ids), list(previous_completion_ids), new_messages, tools)
+        self.declined = found if isinstance(found, str) else None
+        if isinstance(found, str):
+            return None
+        from renderers.base import RenderedTokens
+
+        before = [*previous_prompt_ids, *previous_completion_ids]
+        ids = before + found.ids
+        return RenderedTokens(
+            token_ids=ids,
+            message_indices=[-1] * len(before) + found.messages,
+            sampled_mask=[False] * len(ids),
+            is_content=[False] * len(before) + found.content,
+            message_roles=[str(message.get("role", "")) for message in new_messages],
+            message_tool_names=[message.get("name") for message in new_messages],
+        )
+
+    def _bridged(
+        self, prompt_ids: list[int], completion_ids: list[int], new: Sequence[Message], tools: Tools | None
+    ) -> Continuation | str:
+        if not prompt_ids or not completion_ids:
+            return "there is no prompt or no answer"
+        content, thinking, calls, closed = self._parsed(completion_ids, tools, prompt_ids)
+        if not closed:
+            return "the answer ends inside its thinking"
+        if not all(complete for _, _, complete in calls):
+            return "a call of the answer is not complete"
+        answer: dict[str, Any] = {"role": "assistant", "content": content}
+        if thinking:
+            answer["reasoning_content"] = thinking
+        ids = [message.get("tool_call_id") for message in new if message.get("role") == "tool"]
+        if calls:
+            answer["tool_calls"] = [
+                {
+                    "type": "function",
+                    "id": given or f"call{place:05}",
+                    "function": {"name": name, "arguments": json.loads(text)},
+                }
+                for place, ((name, text, _), given) in enumerate(zip(calls, [*ids, *[None] * len(calls)], strict=False))
+            ]
+        question = {"role": "user", "content": "question"}
+        reason = ""
+        for before in ([{"role": "system", "content": "system"}, question], [question]):
+            found = continuation(
+                self._template,
+                self._tokenizer,
+                [*before, answer],
+                new,
+                tools,
+                keep_thinking=self._keep_thinking,
+                **self._template_kwargs,
+            )
+            if isinstance(found, Continuation):
+                return joined(completion_ids, found, self._tokenizer)
+            if found.startswith("the template"):
+                return found
+            reason = reason or found
+        return reason
+
+    @cached_property
+    def _opening(self) -> list[int]:
+        """The ids of the generation prompt; empty if it does not stand behind the messages."""
+        user = [{"role": "user", "content": "question"}]
+        before, after = self.render_ids(user), self.render_ids(user, add_generation_prompt=True)
+        return after[len(before) :] if after[: len(before)] == before else []
+
+    @cached_property
+    def is_prefix_stable(self) -> bool:
+        """Whether ids of conversations that end with an answer stay as they are when messages follow, on sample conversations."""
+        for messages, following in _samples():
+            try:
+                before = self.render_ids(messages)
+                after = self.render_ids([*messages, *following])
+            except TemplateError:
+                continue  # the template has no such conversations
+            if after[: len(before)] != before:
+                return False
+        return True
+
+    def _prompt(self, messages: Sequence[Message], tools: Tools | None, add_generation_prompt: bool) -> Prompt:
+        return self._template.render(
+            messages, tools=tools, add_generation_prompt=add_generation_prompt, **self._template_kwargs
+        )
+
+    def _parsed(
+        self, ids: Sequence[int], tools: Tools | None, prompt_ids: Sequence[int]
+    ) -> tuple[str, str, list[tuple[str, str, bool]], bool]:
+        """Return the answer, the thinking, the calls as name, arguments and whether complete, and whether the thinking is closed."""
+        style = self._template.reasoning
+        decoder = ChatDecoder(
+            self._tokenizer,
+            prompt_ids=prompt_ids,
+            reasoning=None if style is None else style_of(style),
+            tool_style=style_of_answer(self._template.tool_style, tools or [{"name": "any"}]),
+            tools=tools,
+        )
+        deltas = decoder.feed(list(ids))
+        closed = decoder.finished or decoder.channel is not Channel.REASONING
+        content = thinking = ""
+        calls: dict[int, tuple[str, str, bool]] = {}
+        for delta in [*deltas, *decoder.finish()]:
+            match delta:
+                case TextDelta(text):
+                    content += text
+                case ReasoningDelta(text):
+                    thinking += text
+                case ToolCallDelta(name, arguments, call=call, complete=complete):
+                    known = calls.get(call, ("", "", False))
+                    calls[call] = known[0] + name, known[1] + arguments, known[2] or complete
+                case Finish():
+                    pass
+        return content, thinking, list(calls.values()), closed
+
+
+def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = call.get("function", call)
+    return function if isinstance(function, Mapping) else {}
+
+
+def _samples() -> list[tuple[list[Message], list[Message]]]:
+    """Return conversations that end with an answer, each with messages that follow."""
+    user, later = {"role": "user", "content": "First question?"}, {"role": "user", "content": "Second question?"}
+    plain = {"role": "assistant", "content": "First answer."}
+    function = {"name": "get_weather", "arguments": {"city": "Paris"}}
+    calls = [{"id": "call00000", "type": "function", "function": function}]
+    result = {"role": "tool", "name": "get_weather", "tool_call_id": "call00000", "content": "Sunny."}
+    last = {"role": "assistant", "content": "It is sunny."}
+    system = {"role": "system", "content": "Be brief."}
+    found: list[tuple[list[Message], list[Message]]] = []
+    for thinking in ({}, {"reasoning_content": ""}, {"reasoning_content": "First reasoning."}):
+        for before in ([user], [system, user]):
+            found.append(([*before, plain | thinking], [later]))
+            found.append(([*before, plain | thinking], [later, last | thinking]))
+            found.append(([*before, plain | thinking | {"tool_calls": calls}], [result, last | thinking]))
+            found.append(([*before, plain | thinking | {"tool_calls": calls}, result, last | thinking], [later]))
+    return found

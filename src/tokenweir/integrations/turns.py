@@ -1,0 +1,182 @@
+"""Turns of a rendered conversation, and the ids of what follows an answer: for any template, from the origins of its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tokenweir.encode.errors import TemplateError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.prompt import Prompt
+
+Message = Mapping[str, Any]
+
+_MESSAGE = re.compile(r"messages\[([0-9]+)\]")
+_THINKING = re.compile(r"messages\[([0-9]+)\]\.(?:reasoning_content|reasoning|thinking)\b")
+
+
+class Turns(NamedTuple):
+    """The ids of a prompt, each with its message.
+
+    Attributes:
+        ids: The ids.
+        messages: For each id the number of the message whose turn it is in, its markup included; -1 outside of all turns.
+        content: For each id whether it is a message's own text, or all that a model generates as an assistant.
+        sampled: For each id whether a model generates it as an assistant, the end token included.
+
+    """
+
+    ids: list[int]
+    messages: list[int]
+    content: list[bool]
+    sampled: list[bool]
+
+
+def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> Turns:
+    """Return the ids of a prompt with their messages.
+
+    Args:
+        prompt: The prompt.
+        tokenizer: The tokenizer.
+        opening: The ids of the generation prompt. What follows them in an assistant's turn is sampled, markup included. In a turn that
+            begins otherwise only what lies between its own texts is.
+
+    """
+    ids = prompt.encode(tokenizer)
+    written = prompt.message_indices(tokenizer)
+    sampled = [bool(flag) for flag in prompt.loss_mask(tokenizer, end_tokens=True)]
+    owners = [-1] * len(ids)
+    numbers = sorted({number for number in written if number >= 0})
+    firsts = {number: written.index(number) for number in numbers}
+    lasts = {number: len(written) - 1 - written[::-1].index(number) for number in numbers}
+    begin = int(bool(ids) and ids[0] == tokenizer.bos_id)
+    first = firsts[numbers[0]] if numbers else 0
+    for place in range(first):  # turns of the template's own, such as that of the tools
+        if ids[place] in tokenizer.eos_ids and place:
+            begin = _end_of_turn(tokenizer, ids, place, first)
+    for place, number in enumerate(numbers):
+        until = firsts[numbers[place + 1]] if place + 1 < len(numbers) else len(ids)
+        end = max(begin, _end_of_turn(tokenizer, ids, lasts[number] + 1, max(until, lasts[number] + 1)))
+        owners[begin:end] = [number] * (end - begin)
+        if opening and ids[begin : begin + len(opening)] == list(opening) and sampled[begin + len(opening) : end]:
+            last = max((at for at in range(begin, end) if sampled[at]), default=-1)
+            sampled[begin + len(opening) : last + 1] = [True] * max(0, last + 1 - begin - len(opening))
+        begin = end
+    others = prompt.loss_mask(tokenizer, roles=("system", "developer", "user", "tool"))
+    content = [
+        flag or bool(other and number >= 0) for flag, other, number in zip(sampled, others, written, strict=True)
+    ]
+    return Turns(ids, owners, content, sampled)
+
+
+def _end_of_turn(tokenizer: Tokenizer, ids: Sequence[int], start: int, until: int) -> int:
+    """Return the place behind a turn whose text ends at `start`, before the next turn's text at `until`.
+
+    It is behind the end token and the white space that follows. Without an end token it is before the first control token that begins
+    something, or at the next text.
+    """
+    for place in range(start, until):
+        if ids[place] in tokenizer.eos_ids and not _begins_turn(tokenizer, ids[place]):
+            place += 1
+            while place < until and tokenizer.token_bytes(ids[place]).isspace():
+                place += 1
+            return place
+    controls = tokenizer.control_texts
+    for place in range(start, until):
+        name = tokenizer.id_to_token(ids[place])
+        if name in controls and not name.startswith("</"):
+            return place
+    return until
+
+
+def _begins_turn(tokenizer: Tokenizer, token_id: int) -> bool:
+    """Whether an end token is the role token of the next turn, as GLM's are."""
+    return tokenizer.id_to_token(token_id) in ("<|user|>", "<|observation|>", "<|assistant|>")
+
+
+class Continuation(NamedTuple):
+    """The ids behind an answer.
+
+    Attributes:
+        ids: The ids, from the token that ends the answer's turn to the place where the next answer begins.
+        messages: For each id the number of the new message, or -1.
+        content: For each id whether it is a message's own text.
+
+    """
+
+    ids: list[int]
+    messages: list[int]
+    content: list[bool]
+
+
+def continuation(
+    template: ChatTemplate,
+    tokenizer: Tokenizer,
+    messages: Sequence[Message],
+    new: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    keep_thinking: bool = False,
+    **template_kwargs: Any,
+) -> Continuation | str:
+    """Return the ids that new messages add behind an answer, or the reason why the template writes no such ids.
+
+    Args:
+        template: The template.
+        tokenizer: The tokenizer.
+        messages: A conversation that ends with the answer.
+        new: The messages that follow.
+        tools: The tools of the request.
+        keep_thinking: Continue the answer although the template drops its thinking once the new messages are there.
+        **template_kwargs: Further arguments of `ChatTemplate.render`.
+
+    """
+    if not messages or not new:
+        return "there is no answer, or nothing new"
+    if any(message.get("role") == "assistant" for message in new):
+        return "a new message is an assistant's"
+    count = len(messages)
+    try:
+        prompt = template.render([*messages, *new], tools=tools, add_generation_prompt=True, **template_kwargs)
+    except TemplateError as error:
+        return str(error)
+    spans = [(span, _number(span.origin)) for span in prompt.origins]
+    start = min((span.start for span, number in spans if number >= count), default=None)
+    if start is None:
+        return "the template does not write the new messages"
+    for span, number in spans:
+        if span.end > start and (0 <= number < count or span.origin.startswith("tools")):
+            return f"the template writes {span.origin} behind the answer"
+    thinking = any(match and int(match[1]) == count - 1 for match in map(_THINKING.match, (s.origin for s, _ in spans)))
+    thought = any(messages[-1].get(name) for name in ("reasoning_content", "reasoning", "thinking"))
+    if thought and not thinking and not keep_thinking:
+        return "the template drops the answer's thinking"
+    found = turns(prompt, tokenizer)
+    written = prompt.message_indices(tokenizer)
+    own = [place for place, number in enumerate(written) if number == count - 1]
+    if not own:
+        return "the template writes nothing of the answer"
+    first = next(place for place, number in enumerate(written) if number >= count)
+    end = next((place for place in range(own[-1] + 1, first) if found.ids[place] in tokenizer.eos_ids), None)
+    if end is None:
+        return "no end token closes the answer"
+    numbers = [number - count if number >= count else -1 for number in found.messages[end:]]
+    content = [flag and number >= 0 for flag, number in zip(found.content[end:], numbers, strict=True)]
+    return Continuation(found.ids[end:], numbers, content)
+
+
+def _number(origin: str) -> int:
+    match = _MESSAGE.match(origin)
+    return -1 if match is None else int(match[1])
+
+
+def joined(ids: Sequence[int], following: Continuation, tokenizer: Tokenizer) -> Continuation | str:
+    """Return a continuation without the end token that the ids before it have already; ids cut short keep it."""
+    if not ids or ids[-1] not in tokenizer.eos_ids:
+        return following
+    if following.ids[0] != ids[-1]:
+        ends = tokenizer.id_to_token(ids[-1]), tokenizer.id_to_token(following.ids[0])
+        return f"the answer ends with {ends[0]!r}, the template writes {ends[1]!r}"
+    return Continuation(following.ids[1:], following.messages[1:], following.content[1:])

@@ -1,0 +1,148 @@
+"""A builder of continuous token streams for verl, for any chat template. Written by the interface of verl 0.9.1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.integrations.turns import Continuation, Message, continuation, joined
+from tokenweir.templates.chat_template import ChatTemplate
+
+Tools = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """Ids after a merge, with the fields of verl's class of this name.
+
+    Attributes:
+        token_ids: All ids.
+        appended_token_count: The number of new ids.
+        kind: Whether they are an assistant's, or other messages'.
+        inserted_token_ids: Ids of the boundary, which no model gave: the token that closes an answer cut short.
+        removed_prefix_token_count: Always 0; earlier ids stay.
+
+    """
+
+    token_ids: list[int]
+    appended_token_count: int
+    kind: Literal["assistant", "context"] = "context"
+    inserted_token_ids: list[int] = field(default_factory=list)
+    removed_prefix_token_count: int = 0
+
+
+class TokenBuilder:
+    """Object with the methods of verl's `ContinuousTokenBuilder` that an agent loop calls, over a chat template."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        template: ChatTemplate | None = None,
+        *,
+        keep_thinking: bool = True,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take the model's tokenizer and template.
+
+        Args:
+            tokenizer: The tokenizer.
+            template: The template; None takes the tokenizer's own.
+            keep_thinking: Continue an answer also where the template would drop its thinking, as verl does.
+            chat_template_kwargs: Further arguments of `ChatTemplate.render`.
+
+        Raises:
+            TemplateError: No template is given and none came with the tokenizer.
+
+        """
+        self._tokenizer = tokenizer
+        self._template = ChatTemplate.from_tokenizer(tokenizer) if template is None else template
+        self._keep_thinking = keep_thinking
+        self._template_kwargs = dict(chat_template_kwargs or {})
+
+    def build_initial_tokens(self, messages: Sequence[Message], *, tools: Tools | None = None) -> list[int]:
+        """Render the first prompt.
+
+        Raises:
+            TemplateError: As `ChatTemplate.render`.
+
+        """
+        prompt = self._template.render(messages, tools=tools, add_generation_prompt=True, **self._template_kwargs)
+        return prompt.encode(self._tokenizer)
+
+    def merge_context_tokens(
+        self,
+        previous_messages: Sequence[Message],
+        updated_messages: Sequence[Message],
+        runtime_token_ids: Sequence[int],
+        *,
+        tools: Tools | None = None,
+    ) -> MergeResult:
+        """Append messages that follow an answer.
+
+        Args:
+            previous_messages: The conversation up to the answer, which is its last message.
+            updated_messages: The same with the messages that follow.
+            runtime_token_ids: The ids so far, the answer's included.
+            tools: The tools.
+
+        Raises:
+            ValueError: The messages do not go on from the earlier ones, or the template writes no such ids; the message says why.
+
+        """
+        count = len(previous_messages)
+        if list(updated_messages[:count]) != list(previous_messages):
+            raise ValueError("the updated messages do not begin with the previous ones")
+        new = updated_messages[count:]
+        if not new:
+            return MergeResult(list(runtime_token_ids), 0)
+        found: Any = continuation(
+            self._template,
+            self._tokenizer,
+            previous_messages,
+            new,
+            tools,
+            keep_thinking=self._keep_thinking,
+            **self._template_kwargs,
+        )
+        rest = joined(runtime_token_ids, found, self._tokenizer) if isinstance(found, Continuation) else found
+        if not isinstance(rest, Continuation):
+            raise ValueError(f"the messages cannot be appended: {rest}")  # noqa: TRY004
+        inserted = rest.ids[:1] if len(rest.ids) == len(found.ids) else []
+        return MergeResult(
+            [*runtime_token_ids, *rest.ids], len(rest.ids) - len(inserted), inserted_token_ids=list(inserted)
+        )
+
+    def merge_assistant_tokens(
+        self, runtime_token_ids: Sequence[int], assistant_token_ids: Sequence[int]
+    ) -> MergeResult:
+        """Append the ids of an answer."""
+        return MergeResult([*runtime_token_ids, *assistant_token_ids], len(assistant_token_ids), "assistant")
+
+    def align_response_metadata(
+        self,
+        merge_result: MergeResult,
+        response_mask: Sequence[int],
+        response_logprobs: Sequence[float] | None = None,
+        *,
+        assistant_logprobs: Sequence[float] | None = None,
+    ) -> tuple[list[int], list[float] | None]:
+        """Return mask and logprobs with those of the merged ids: 1 and the given ones for an answer's, otherwise 0.
+
+        Raises:
+            ValueError: Logprobs are missing, or not as many as the answer's ids.
+
+        """
+        count = merge_result.appended_token_count
+        is_answer = merge_result.kind == "assistant"
+        zeros = len(merge_result.inserted_token_ids) + (0 if is_answer else count)
+        mask = [*response_mask, *[0] * zeros, *[1] * (count if is_answer else 0)]
+        if response_logprobs is None:
+            if assistant_logprobs is not None:
+                raise ValueError("response_logprobs is missing, but assistant_logprobs is given")
+            return mask, None
+        given = list(assistant_logprobs or ()) if is_answer else []
+        if is_answer and len(given) != count:
+            raise ValueError(f"there are {len(given)} assistant_logprobs for {count} ids")
+        return mask, [*response_logprobs, *[0.0] * zeros, *given]
