@@ -122,7 +122,7 @@ def test_turns_and_masks_are_those_of_the_librarys_own_renderers(model, data):
                 assert (a.token_ids, a.sampled_mask, a.message_roles) == (b.token_ids, b.sampled_mask, b.message_roles)
                 begin = int(name != "qwen3")  # the <|begin_of_text|> before a first message
                 assert a.message_indices[begin:] == b.message_indices[begin:]
-                if name == "qwen3":  # Llama's template quotes results, and the quotes are nobody's text
+                if name == "qwen3":  # Llama's template quotes results
                     assert a.is_content == b.is_content
 
 
