@@ -19,6 +19,7 @@ from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.events.deltas import FinishReason, TextDelta, ToolCallDelta
 from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
 MAX_TOKENS = 8
@@ -166,3 +167,26 @@ async def test_a_small_model_is_held_to_a_call(engine, small_tok):
     assert json.loads(call)["at"]["city"] in ("Bern", "Rome")
     assert got[-1].reason is FinishReason.TOOL_CALLS
     assert not any(isinstance(delta, TextDelta) and delta.text.strip() for delta in got)
+
+
+@pytest.mark.anyio
+@pytest.mark.timeout(300)
+async def test_a_conversation_with_sampled_ids_is_in_the_servers_cache(engine, small_tok):
+    """The server has all of its last tape in its cache but the last id, which it had not yet evaluated."""
+    cache, messages, tape = PromptCache(), [], []
+    for turn, text in enumerate(["Tell me of rivers.", "And of weirs?", "Thank you!"]):
+        messages.append({"role": "user", "content": text})
+        sampling = Sampling(max_tokens=MAX_TOKENS, temperature=0, extra={"id_slot": 0})
+        async with chat(
+            messages, engine=engine, tokenizer=small_tok, prompts=cache, history="exact", sampling=sampling
+        ) as deltas:
+            answer = [delta async for delta in deltas]
+            prompt = list(deltas.prompt_ids)
+        if turn:
+            assert prompt[: len(tape)] == tape
+            assert answer[-1].usage.cached_tokens == len(tape) - 1
+        ids = [token_id for delta in answer for token_id in delta.token_ids]
+        tape = prompt + ids
+        said = "".join(delta.text for delta in answer if isinstance(delta, TextDelta))
+        messages.append({"role": "assistant", "content": said})
+    assert cache.counts.kept_ids > MAX_TOKENS
