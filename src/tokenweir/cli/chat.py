@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tokenweir.cli.answer import Think
+from tokenweir.cli.attachments import read_attachment
 from tokenweir.cli.conversation import COMMANDS, THINK, Conversation, recordings, settings
 from tokenweir.cli.keyboard import default_history, typed
 from tokenweir.cli.model import engine_key_option, engine_option, load_model
@@ -50,6 +51,12 @@ def _not_empty(context: click.Context, option: click.Parameter, values: tuple[st
 )
 @click.option("--once", metavar="TEXT", help="Answer this message and end; - takes all of stdin as one message.")
 @click.option(
+    "--attach",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="An image, sound, video or text file for the first message. Can be repeated.",
+)
+@click.option(
     "--history",
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file that keeps what was typed. Default: history in the user's state folder.",
@@ -67,6 +74,7 @@ def chat(
     stop: tuple[str, ...],
     reasoning: Think | None,
     once: str | None,
+    attach: tuple[str, ...],
     history: Path | None,
     no_history: bool,
 ) -> None:
@@ -84,6 +92,7 @@ def chat(
         model, sampling, system, reasoning, lambda spec: load_model(spec, None, None, engine_key=engine_key)
     )
     interactive = once is None and sys.stdin.isatty()
+    conversation.attached += [read_attachment(path, model.engine) for path in attach]
     if interactive or engine is None:
         conversation.note(f"{model.about}\n")
     if interactive:
@@ -124,5 +133,6 @@ def _completers() -> dict[str, Completer | None]:
         "/demo": WordCompleter([recording.name for recording in recordings()]),
         "/save": PathCompleter(expanduser=True),
         "/load": PathCompleter(expanduser=True),
+        "/attach": PathCompleter(expanduser=True),
     }
     return {command: known.get(command) for command in COMMANDS}

@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from tokenweir.cli.answer import ShownAnswer, Think
+from tokenweir.cli.attachments import Attachment, read_attachment
 from tokenweir.cli.keyboard import keys_wait
 from tokenweir.cli.model import Model
 from tokenweir.cli.options import load_template, load_tokenizer, missing_extra
@@ -31,6 +32,7 @@ COMMANDS = {
     "/set": "[NAME VALUE]: set a field of the sampling, such as temperature; without a value its default",
     "/think": "show, dim or hide: what to do with thinking",
     "/model": "[SPEC]: another engine, as --engine names it; the conversation goes on",
+    "/attach": "[FILE]: send an image, sound, video or text file with the next message; without a file forget those attached",
     "/retry": "answer the last message again",
     "/tokens": "[TEXT]: the tokens of a text, or of the last answer",
     "/save": "FILE: write the conversation as JSON, which `tokenweir render` reads too",
@@ -60,6 +62,7 @@ class Conversation:
         think: What to do with thinking; None means dim on a terminal that can, and hide elsewhere.
         load: Factory of the model that an `--engine` names.
         messages: Those of the user and the answers, without the system message.
+        attached: The files of the next message.
 
     """
 
@@ -69,6 +72,7 @@ class Conversation:
     think: Think | None
     load: Callable[[str], Model]
     messages: list[dict[str, Any]] = field(default_factory=list)
+    attached: list[Attachment] = field(default_factory=list)
     _ids: list[int] = field(default_factory=list)
 
     def turn(self, line: str, runner: asyncio.Runner) -> bool:
@@ -80,7 +84,9 @@ class Conversation:
         """
         if not line.startswith("/"):
             if line.strip():
-                self._say(line.strip(), runner)
+                text, files = line.strip(), [file.part for file in self.attached]
+                self.attached.clear()
+                self._say([*files, {"type": "text", "text": text}] if files else text, runner)
             return True
         command, _, argument = line.strip().partition(" ")
         argument = argument.strip()
@@ -99,6 +105,8 @@ class Conversation:
                 self._think(argument)
             case "/model":
                 self._change_model(argument)
+            case "/attach":
+                self.attach(argument)
             case "/retry":
                 self._retry(runner)
             case "/tokens":
@@ -162,6 +170,21 @@ class Conversation:
                 self.note(f"{error.message}\n")
                 return
         self.note(f"{self.model.about}\n")
+
+    def attach(self, path: str) -> None:
+        """Attach a file to the next message, or forget the attached ones if the path is empty."""
+        if not path:
+            self.attached.clear()
+            self.note("No file is attached.\n")
+            return
+        try:
+            file = read_attachment(path, self.model.engine)
+        except (OSError, ValueError, RuntimeError) as error:  # an unknown home folder, or a null character
+            self.note(f"not attached: {error}\n")
+            return
+        self.attached.append(file)
+        names = ", ".join(file.name for file in self.attached)
+        self.note(f"With the next message: {names}.\n")
 
     def _retry(self, runner: asyncio.Runner) -> None:
         asked = next((i for i in reversed(range(len(self.messages))) if self.messages[i]["role"] == "user"), None)
@@ -237,9 +260,9 @@ class Conversation:
         system = [{"role": "system", "content": self.system}] if self.system else []
         return system + self.messages
 
-    def _say(self, text: str, runner: asyncio.Runner) -> None:
+    def _say(self, content: str | list[dict[str, Any]], runner: asyncio.Runner) -> None:
         before = len(self.messages)
-        self.messages.append({"role": "user", "content": text})
+        self.messages.append({"role": "user", "content": content})
         answered = ""
         try:
             answered = self._show(self.model, self.sampling, self._all(), runner)
