@@ -89,7 +89,7 @@ def test_a_file_goes_with_the_next_message_only(files, capsys):
     assert "No file is attached." in notes
     first, second, third, again = engine.seen
     assert first == ("user: <image>What is it?", ["image/gif"])
-    assert second == ("user: <image>What is it?\nassistant: I see.\nuser: Sure?", ["image/gif"])
+    assert second == ("user: <image>What is it?assistant: I see.user: Sure?", ["image/gif"])
     assert third == again
 
 
