@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
@@ -91,3 +93,16 @@ def test_a_tokenizers_own_control_tokens():
     tok = Tokenizer.default().with_added_tokens([AddedToken("{odd}", special=True)])
     prompt = ChatTemplate("{odd}{{ messages[0].content }}").render([user("{odd}")])
     assert [i for i in prompt.encode(tok) if i == tok.token_to_id("{odd}")] == [tok.token_to_id("{odd}")]
+
+
+@given(
+    st.lists(st.text("<[|ab£", min_size=1, max_size=4), min_size=1, max_size=6),
+    st.lists(st.text("<[|ab£", max_size=30), min_size=1, max_size=3),
+    st.sampled_from(["", "cdefghijk"]),  # with more first bytes than are compared at once
+)
+def test_each_occurrence_of_a_token_in_user_text_is_found(tokens, texts, more):
+    messages = [{"role": "user", "content": text} for text in texts]
+    template = ChatTemplate("{% for m in messages %}{{ m.content }}{% endfor %}", control_tokens=[*tokens, *more])
+    prompt = template.render(messages)
+    wanted = {at for at in range(len(prompt.text)) for token in (*tokens, *more) if prompt.text.startswith(token, at)}
+    assert prompt.guarded == tuple(sorted(wanted))

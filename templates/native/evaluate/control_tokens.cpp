@@ -1,15 +1,16 @@
 #include "evaluate/control_tokens.h"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "text/characters.h"
 
 namespace tokenweir::templates {
 
 namespace {
-
-uint64_t edge(uint32_t node, char byte) { return uint64_t{node} << 8 | static_cast<uint8_t>(byte); }
 
 // Goes along the spans of an output.
 class SpanCursor {
@@ -52,21 +53,38 @@ class SpanCursor {
 }  // namespace
 
 ControlTokens::ControlTokens(const std::vector<std::string>& tokens, const std::vector<std::string>& exempt) {
-  for (const std::string& token : tokens) {
-    if (token.empty()) continue;
+  std::vector<std::string_view> sorted(tokens.begin(), tokens.end());
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  if (!sorted.empty() && sorted[0].empty()) sorted.erase(sorted.begin());
+  for (const std::string_view token : sorted) {
     begins_[static_cast<uint8_t>(token[0])] = true;
     if (token.size() > 1)
       seconds_[static_cast<uint8_t>(token[1])] = true;
     else
-      has_short_ = true;
-    uint32_t node = 0;
-    for (const char byte : token) {
-      const auto [found, is_new] = edges_.try_emplace(edge(node, byte), static_cast<uint32_t>(ends_.size()));
-      if (is_new) ends_.push_back(End::None);
-      node = found->second;
+      std::fill(std::begin(seconds_), std::end(seconds_), true);
+  }
+  struct Stretch {  // of the tokens that share the bytes up to a node
+    size_t begin, end, shared;
+  };
+  std::vector<Stretch> stretches{{0, sorted.size(), 0}};  // of each node
+  for (uint32_t node = 0; node < nodes_.size(); node++) {
+    auto [begin, end, shared] = stretches[node];
+    if (begin < end && sorted[begin].size() == shared) {
+      const bool is_exempt = std::find(exempt.begin(), exempt.end(), sorted[begin]) != exempt.end();
+      nodes_[node].end = is_exempt ? End::Exempt : End::Token;
+      begin++;
     }
-    const bool is_exempt = std::find(exempt.begin(), exempt.end(), token) != exempt.end();
-    ends_[node] = is_exempt ? End::Exempt : End::Token;
+    nodes_[node].children = static_cast<uint32_t>(nodes_.size());
+    while (begin < end) {
+      const char byte = sorted[begin][shared];
+      size_t next = begin + 1;
+      while (next < end && sorted[next][shared] == byte) next++;
+      nodes_.push_back({byte, End::None, 0, 0});
+      stretches.push_back({begin, next, shared + 1});
+      begin = next;
+    }
+    nodes_[node].count = static_cast<uint32_t>(nodes_.size()) - nodes_[node].children;
   }
   for (int byte = 0; byte < 256; byte++)
     if (begins_[byte]) firsts_ += static_cast<char>(byte);
@@ -74,56 +92,65 @@ ControlTokens::ControlTokens(const std::vector<std::string>& tokens, const std::
 
 namespace {
 
-// Goes along the places at which a token may begin.
+// Goes along the places at which a token may begin, by its first two bytes.
 class FirstBytes {
  public:
-  FirstBytes(std::string_view text, const std::string& firsts, const bool* begins)
-      : text_(text), firsts_(firsts), begins_(begins), next_(firsts.size() <= kSearched ? firsts.size() : 0) {}
+  FirstBytes(std::string_view text, const std::string& firsts, const bool* begins, const bool* seconds)
+      : text_(text), firsts_(firsts), begins_(begins), seconds_(seconds) {}
 
-  // The first place from `at` on; `at` never goes back.
+  // The first place from `at` on.
   size_t from(size_t at) {
-    if (next_.empty()) {
-      while (at < text_.size() && !begins_[static_cast<uint8_t>(text_[at])]) at++;
-      return at;
-    }
-    size_t nearest = text_.size();
-    for (size_t i = 0; i < next_.size(); i++) {
-      if (next_[i] < at || !started_) {
-        const void* const found = std::memchr(text_.data() + at, firsts_[i], text_.size() - at);
-        next_[i] = found ? static_cast<size_t>(static_cast<const char*>(found) - text_.data()) : text_.size();
-      }
-      nearest = std::min(nearest, next_[i]);
-    }
-    started_ = true;
-    return nearest;
+#if defined(__SSE2__)
+    if (firsts_.size() <= kCompared)
+      for (; at + 16 < text_.size(); at += 16)
+        for (uint32_t places = beginnings(text_.data() + at); places; places &= places - 1) {
+          const size_t place = at + static_cast<size_t>(__builtin_ctz(places));
+          if (is_second(text_[place + 1])) return place;
+        }
+#endif
+    for (; at < text_.size(); at++)
+      if (begins_[static_cast<uint8_t>(text_[at])] && (at + 1 == text_.size() || is_second(text_[at + 1]))) break;
+    return at;
   }
 
  private:
-  static constexpr size_t kSearched = 4;  // as many bytes are searched for one by one
+  bool is_second(char byte) const { return seconds_[static_cast<uint8_t>(byte)]; }
+
+#if defined(__SSE2__)
+  static constexpr size_t kCompared = 8;  // as many first bytes are compared one by one
+
+  // Of 16 bytes, those that tokens begin with.
+  uint32_t beginnings(const char* bytes) const {
+    const __m128i chunk = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+    __m128i found = _mm_setzero_si128();
+    for (const char first : firsts_) found = _mm_or_si128(found, _mm_cmpeq_epi8(chunk, _mm_set1_epi8(first)));
+    return static_cast<uint32_t>(_mm_movemask_epi8(found));
+  }
+#endif
 
   const std::string_view text_;
   const std::string& firsts_;
-  const bool* const begins_;
-  std::vector<size_t> next_;  // of each byte, its next place
-  bool started_ = false;
+  const bool *const begins_, *const seconds_;
 };
 
 }  // namespace
 
 std::vector<uint64_t> ControlTokens::guarded(const Rendering& rendering, std::string_view text) const {
   std::vector<uint64_t> offsets;
-  if (edges_.empty()) return offsets;
+  if (nodes_.size() == 1) return offsets;
   SpanCursor cursor(rendering, text);
-  FirstBytes firsts(text, firsts_, begins_);
+  FirstBytes firsts(text, firsts_, begins_, seconds_);
   for (size_t at = 0; (at = firsts.from(at)) < text.size(); at++) {
-    if (at + 1 < text.size() && !seconds_[static_cast<uint8_t>(text[at + 1])] && !has_short_) continue;
     uint32_t node = 0;
     for (size_t end = at; end < text.size();) {
-      const auto found = edges_.find(edge(node, text[end++]));
-      if (found == edges_.end()) break;
-      node = found->second;
-      if (ends_[node] == End::None) continue;
-      const size_t byte = cursor.first_unvouched(at, end, ends_[node] == End::Exempt);
+      const uint32_t children = nodes_[node].children, count = nodes_[node].count;
+      uint32_t child = 0;
+      while (child < count && nodes_[children + child].byte != text[end]) child++;
+      if (child == count) break;
+      node = children + child;
+      end++;
+      if (nodes_[node].end == End::None) continue;
+      const size_t byte = cursor.first_unvouched(at, end, nodes_[node].end == End::Exempt);
       if (byte != std::string_view::npos) offsets.push_back(cursor.character_of(byte));
     }
   }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "evaluate/rendering.h"
@@ -21,14 +20,17 @@ class ControlTokens {
   std::vector<uint64_t> guarded(const Rendering& rendering, std::string_view text) const;
 
  private:
-  enum class End : uint8_t { None, Token, Exempt };  // whether a token ends at a node
+  enum class End : uint8_t { None, Token, Exempt };
 
   std::string firsts_;                         // bytes that tokens begin with
-  bool begins_[256] = {}, seconds_[256] = {};  // whether a token has this byte first, or second
-  bool has_short_ = false;                     // whether some token is a single byte
-  // A trie: the node behind another one and a byte, and what ends at each node. The root is 0.
-  std::unordered_map<uint64_t, uint32_t> edges_;
-  std::vector<End> ends_{End::None};
+  bool begins_[256] = {}, seconds_[256] = {};  // whether a token has this byte first, or second or ends before it
+  // A trie. The children of a node are neighbours, in the order of their bytes; the root is 0.
+  struct Node {
+    char byte;
+    End end;  // whether a token ends here
+    uint32_t children, count;
+  };
+  std::vector<Node> nodes_{{'\0', End::None, 0, 0}};
 };
 
 }  // namespace tokenweir::templates
