@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -52,6 +53,12 @@ IN_NO_EXTRA = {"cupy", "datasets", "nanobind", "ray"}
 """What benchmarks say themselves that they want."""
 
 
+@cache
+def tree_of(path: Path) -> list[ast.AST]:
+    """The nodes of a file, its module first; several tests look at them."""
+    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
 def imported(path: Path):
     """The modules that a file imports, at its top or inside functions."""
     return (name for name, _ in imports(path))
@@ -59,13 +66,13 @@ def imported(path: Path):
 
 def imports(path: Path, *, types: bool = True):
     """Modules that a file imports, each with its line; `types`: also those that only type checkers import."""
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = tree_of(path)
     skipped = set()
     if not types:
-        blocks = (node for node in ast.walk(tree) if isinstance(node, ast.If))
+        blocks = (node for node in tree if isinstance(node, ast.If))
         guards = (node for node in blocks if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING")
         skipped = {id(inner) for node in guards for inner in ast.walk(node)}
-    for node in ast.walk(tree):
+    for node in tree:
         if id(node) in skipped:
             continue
         if isinstance(node, ast.ImportFrom):
@@ -110,7 +117,7 @@ def test_other_rooms_reach_compiled_objects_by_core_of():
     for folder in (*MAY_IMPORT, "src/tokenweir/cli", "src/tokenweir/corpus"):
         for path in (ROOT / folder).rglob("*.py"):
             if path.relative_to(ROOT).as_posix() not in own:
-                for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                for node in tree_of(path):
                     private = (
                         isinstance(node, ast.Attribute) and node.attr == "_core" and ast.unparse(node.value) != "self"
                     )
@@ -120,8 +127,7 @@ def test_other_rooms_reach_compiled_objects_by_core_of():
 @pytest.mark.parametrize("folder", ["encode", "templates"])
 def test_no_async_below_stream(folder):
     for path in (ROOT / folder).rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
-        assert not [n for n in ast.walk(tree) if isinstance(n, ast.AsyncFunctionDef | ast.Await)], path
+        assert not [n for n in tree_of(path) if isinstance(n, ast.AsyncFunctionDef | ast.Await)], path
 
 
 def test_the_links_are_relative_and_lead_to_the_folders():

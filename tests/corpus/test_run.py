@@ -13,7 +13,7 @@ import time
 
 import pytest
 from corpus_files import READ, command, content, write_jsonl, write_lines, write_parquet
-from full_run import FULL, share
+from full_run import FULL
 
 from tokenweir import CorpusError, Tokenizer
 from tokenweir.corpus.documents import DocumentEncoder
@@ -109,7 +109,7 @@ if __name__ == "__main__":
     ("shard_format", "workers"), [*(itertools.product(READ, [1, 2]) if FULL else zip(READ, [2, 1, 1], strict=True))]
 )
 def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_format, workers):
-    many = [f"{n} {text}" for n in range(share(200)) for text in texts]
+    many = [f"{n} {text}" for n in range(200 if FULL else 50) for text in texts]
     path = write_lines(tmp_path / "a.txt", many)
     arguments = ["encode-files", str(path), "--part-size", "1", "--format", shard_format, "--workers", str(workers)]
     script = tmp_path / "with_little_room.py"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 
 FULL = os.environ.get("TOKENWEIR_FULL") == "1"
-EXAMPLES = int(os.environ.get("EXAMPLES", "500" if FULL else "30"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "500" if FULL else "20"))
 
 
 def share(cases: int) -> int:
-    """How many of some random cases a run tries: all of them, or every fourth."""
-    return cases if FULL else -(-cases // 4)
+    """How many of some random cases a run tries: all of them, or every sixth."""
+    return cases if FULL else -(-cases // 6)

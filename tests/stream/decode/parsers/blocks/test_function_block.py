@@ -94,7 +94,9 @@ def test_an_unfinished_block_is_answer():
 def test_a_block_has_a_bound(more):
     block = "look\nx: " + "a" * (MAX_BLOCK - 8 + more)
     whole = run(parser(), [f"<run>{block}</run><run>look</run>"])
-    assert run(parser(), ["<run>", *block, "</ru", "n><run>look</run>"]) == whole
+    near = MAX_BLOCK // 1_000 * 1_000 - 2_000  # from here on character by character
+    pieces = [*(block[at : at + 1_000] for at in range(0, near, 1_000)), *block[near:]]
+    assert run(parser(), ["<run>", *pieces, "</ru", "n><run>look</run>"]) == whole
     calls = [(name, len(json.loads(arguments).get("x", ""))) for name, arguments, _ in told(whole)["calls"]]
     assert calls == ([("look", 0)] if more else [("look", MAX_BLOCK - 8), ("look", 0)])
     assert told(whole)["why"] == [f"no '</run>' comes within {MAX_BLOCK} characters"] * more
