@@ -171,7 +171,7 @@ class GpuEncoder:
         """Encode many texts.
 
         Args:
-            texts: `str`, `bytes` (UTF-8; in exact mode, what is none counts as U+FFFD) and `Prompt` objects, or a
+            texts: `str`, `bytes` (UTF-8; in exact mode, invalid bytes count as U+FFFD) and `Prompt` objects, or a
                 string array of Arrow: whatever has `__arrow_c_array__`, `__arrow_c_stream__` or
                 `__arrow_c_device_array__`. One that lies on the device (string, large_string or the same of binary)
                 stays there.

@@ -36,7 +36,7 @@ def search_for(tokens: tuple[str, ...], exempt: tuple[str, ...]) -> ControlToken
 
 
 class TokenizerGuard:
-    """What a tokenizer takes for control tokens."""
+    """Control tokens as a tokenizer matches them."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokens = tuple(tokenizer.control_texts)
@@ -81,7 +81,7 @@ class TokenizerGuard:
                 token = self._texts.get(token_id)
                 if token is None:
                     continue
-                if token == token.strip():  # white space that a token takes along is nobody's control token
+                if token == token.strip():  # white space around a token is not part of it
                     start += len(text[start:end]) - len(text[start:end].lstrip())
                     end = start + len(text[start:end].rstrip())
                 found = _first_unvouched(unvouched, start, end, token in exempt)
@@ -99,7 +99,7 @@ _guards: WeakKeyDictionary[Tokenizer, TokenizerGuard] = WeakKeyDictionary()
 
 
 def _first_unvouched(stretches: Sequence[tuple[int, int, bool]], start: int, end: int, exempt: bool) -> int | None:
-    """The first of some characters that nobody vouches for; `exempt`: an assistant's content needs no one to."""
+    """Return the first of some characters that is not vouched for; `exempt`: an assistant's content counts as vouched for."""
     at = bisect_right(stretches, start, key=lambda stretch: stretch[1])  # the first that ends behind `start`
     while at < len(stretches) and stretches[at][0] < end:
         if not (exempt and stretches[at][2]):

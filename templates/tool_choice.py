@@ -82,7 +82,7 @@ def resolve_tool_choice(
     tools = [] if tools is None else read_tools(tools)
     shown = [tool for tool in tools if name is None or _field(tool, "name") == name]
     if not shown:
-        what = f"names {name!r}, which is none of the {len(tools)} tools" if name else "requires a call of no tools"
+        what = f"names {name!r}, which is not among the {len(tools)} tools" if name else "requires a call of no tools"
         raise TemplateError(f"tool_choice {what}")
     if reads_choice:
         variables["tool_choice"] = "required"

@@ -1,4 +1,4 @@
-"""What every test may use: the folder of real tokenizers, texts and templates."""
+"""Fixtures of all tests: the folder of real tokenizers, texts and templates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ hypothesis.settings.load_profile("tokenweir")
 
 
 def pytest_collection_finish():
-    """What is loaded by now stays to the end, so the garbage collector need not look at it each time."""
+    """Freeze all objects loaded so far, so that no garbage collection scans them."""
     gc.collect()
     gc.freeze()
 

@@ -50,7 +50,7 @@ ROOMS = {
 """The rooms of a folder, in layers: a room imports rooms of the layers before its own."""
 
 IN_NO_EXTRA = {"cupy", "datasets", "nanobind", "ray"}
-"""What benchmarks say themselves that they want."""
+"""Packages that benchmarks themselves ask for when they are missing."""
 
 
 @cache

@@ -5,7 +5,7 @@ _SPECIAL = "without a splitter, control tokens give no text, as everywhere; that
 _TEXT = "what is uncertain never deletes text: a header that is none, or a call that is no JSON, goes out as answer"
 _INSIDE = (
     "a call's opening token ends the thinking wherever it stands, since models do call so; whoever only mentions one in a "
-    "thought cannot be told from that before the thought goes on"
+    "thought looks the same until the thought continues"
 )
 _REPEATED = "a repeated opener is cut out where only white space comes before it: the template opened the thinking"
 _SHOWN = (

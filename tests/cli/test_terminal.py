@@ -1,4 +1,4 @@
-"""What a terminal takes."""
+"""Text that reaches a terminal."""
 
 import io
 

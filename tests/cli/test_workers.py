@@ -113,7 +113,7 @@ def running(request, slow, tmp_path_factory):
 
 
 def answered(address):
-    """How many answers all workers together say that they have given, up to `max_output_tokens`."""
+    """Return the number of answers that the metrics of all workers count, up to `max_output_tokens`."""
     with urllib.request.urlopen(f"http://{address}/metrics") as answer:
         counted = re.search(rb'request_success_total\{finished_reason="length".*\} (\d+)', answer.read())
     return int(counted[1]) if counted else 0

@@ -1,4 +1,4 @@
-"""What the documents and the comments name is there: files, folders and tests."""
+"""Files, folders and tests that documents and comments name exist."""
 
 from __future__ import annotations
 

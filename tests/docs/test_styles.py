@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "styles.md"
 README = ROOT / "README.md"
 WORDS = {"json": "JSON", "parameters": "tagged parameters", "typed literals": "literals", "python objects": "Python"}
-"""What the page calls a grammar, where it is not the name."""
+"""Names of grammars on the page that differ from their own."""
 
 
 def code(text):

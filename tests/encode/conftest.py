@@ -36,7 +36,7 @@ def small_json(*, words=WORDS, merges=None, vocab=(), added=(), model=(), **comp
         vocab: More tokens with their ids.
         added: Added tokens as dicts; what a dict leaves out is false.
         model: What else the model says.
-        components: normalizer, post_processor and the like.
+        components: The other components, such as normalizer and post_processor.
 
     """
     merges = merges_towards(words) if merges is None else merges

@@ -178,7 +178,7 @@ def test_what_a_character_is_made_of(steps, parts):
     for place in range(len(text)):
         free = [c for c, (start, end) in zip(normal, origins.tolist(), strict=True) if not start <= place < end]
         other = normalizer.normalize(text[:place] + "\ufdd0" + text[place + 1 :])
-        # What is not said to come from the character is there without it, but for what it kept apart or together.
+        # Text without the origin of the character is the same without it, except where it separated or joined neighbours.
         missing = sum(max(0, free.count(c) - other.count(c)) for c in set(free) if c in "<>!s|[")
         assert missing <= 1, (text, place, normal, other)
 

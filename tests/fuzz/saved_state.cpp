@@ -1,4 +1,4 @@
-// The state of an answer: saved anywhere it goes on as if nothing had happened, and bytes that are no state are refused or
+// The state of an answer: saved and restored anywhere, it changes nothing, and bytes that are no state are refused or
 // do no harm.
 #include "chat_decoder/detokenizer.h"
 #include "fuzz.h"
@@ -93,7 +93,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return answer;
   };
   const auto pass = [&](Answer& answer) {
-    if (passing) answer.allow_skip(std::make_shared<SkippableText>("a", false, SkippableText::Tags{tags, tags, {}, {}}, true));
+    if (passing)
+      answer.allow_skip(std::make_shared<SkippableText>("a", false, SkippableText::Tags{tags, tags, {}, {}}, true));
   };
 
   const std::vector<size_t> first = some_ids(choices, names.size()), rest = some_ids(choices, names.size());

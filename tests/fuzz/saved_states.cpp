@@ -1,4 +1,4 @@
-// States that were saved, damaged: they are refused, or what goes on from them stays within its bounds and saves itself.
+// States that were saved, damaged: they are refused, or the object restored from them stays within its bounds and can be saved.
 #include "base/saving.h"
 #include "chat_decoder/answer_text.h"
 #include "chat_decoder/json_value.h"

@@ -121,7 +121,7 @@ def test_what_is_no_python_3_12_is_named():
     run = subprocess.run(pack, env=os.environ | {"PYTHON3_12": "false"}, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (
         1,
-        "scripts/gpu_day needs a Python 3.12, and false is none: name one by PYTHON3_12\n",
+        "scripts/gpu_day needs a Python 3.12, and false is not one: name one by PYTHON3_12\n",
     )
 
 

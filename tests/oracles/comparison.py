@@ -52,7 +52,7 @@ ORIGINALS = {
     "gguf/ggml-vocab-phi-3.gguf": "llama-2/tokenizer.model",
     "gguf/ggml-vocab-bert-bge.gguf": "bert-base-uncased/tokenizer.json",
 }
-"""What GGUF files were made from, which stand before them above."""
+"""Source files of GGUF files; each stands before them above."""
 
 _reference = lru_cache(maxsize=1)(load_reference)
 
@@ -81,7 +81,7 @@ class Difference:
 
 @dataclass
 class Row:
-    """What was compared for one kind of text."""
+    """Comparison for one kind of text."""
 
     kind: str
     library: str

@@ -1,4 +1,4 @@
-"""How much of a property a run shows: a slice of it, or with TOKENWEIR_FULL=1 all of it, as in `scripts/check --full`.
+"""Share of a property that a run checks: a slice, or with TOKENWEIR_FULL=1 all of it, as in `scripts/check --full`.
 
 EXAMPLES sets how many examples each property test draws.
 """
@@ -12,5 +12,5 @@ EXAMPLES = int(os.environ.get("EXAMPLES", "500" if FULL else "20"))
 
 
 def share(cases: int) -> int:
-    """How many of some random cases a run tries: all of them, or every sixth."""
+    """Return the number of random cases that a run tries: all of them, or every sixth."""
     return cases if FULL else -(-cases // 6)

@@ -121,7 +121,7 @@ def _makes(merge: str | list[str], names: AbstractSet[str], prefix: int) -> bool
 
 @cache
 def _ranks(path: Path) -> dict[bytes, int]:
-    """What a rank file says."""
+    """Content of a rank file."""
     lines = (line.split() for line in path.read_bytes().splitlines() if line)
     return {base64.b64decode(token): int(rank) for token, rank in lines}
 

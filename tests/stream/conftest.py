@@ -24,7 +24,7 @@ UVLOOP = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not i
     ]
 )
 def anyio_backend(request):
-    """What the tests marked `anyio` run under."""
+    """Event loops for the tests marked `anyio`."""
     return request.param
 
 

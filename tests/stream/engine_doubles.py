@@ -1,6 +1,6 @@
 """Doubles of inference servers, written by their documented protocols: real sockets, a model of arithmetic.
 
-The model goes on from the last id of the prompt: 5 is followed by 6, 7 and so on, up to `END`, the end token. What it
+The model continues from the last id of the prompt: 5 is followed by 6, 7 and so on, up to `END`, the end token. What it
 answers is therefore known, and an answer never ends by itself before `END`.
 """
 

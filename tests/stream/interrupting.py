@@ -129,7 +129,7 @@ SHORTLY = pytest.mark.parametrize(
 
 
 class Watch:
-    """What a run has opened and closed."""
+    """Record of what a run has opened and closed."""
 
     def __init__(self):
         self.opened = self.closed = 0

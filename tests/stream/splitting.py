@@ -1,4 +1,4 @@
-"""What tests of splitters share: a text through a splitter in pieces, and what came out, as if it had come in one."""
+"""Helpers of the tests of splitters: a text through a splitter in pieces, and what came out, as if it had come in one."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def cut(text, places):
 
 
 def told(pieces):
-    """What a reader makes of pieces: `answer`, `thinking`, calls as (name, arguments, how it ended), and complaints."""
+    """Collect pieces: `answer`, `thinking`, calls as (name, arguments, how it ended), and complaints."""
     calls: dict[int, list] = {}
     answer = thinking = ""
     complaints = []

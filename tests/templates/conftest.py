@@ -64,5 +64,5 @@ def source(request, data):
 
 @pytest.fixture
 def template_paths():
-    """Where the real ones are, below the data."""
+    """Folders of the real ones, below the data."""
     return [f"{folder}/{name}.jinja" for name, folder in FOLDERS.items()]

@@ -23,7 +23,7 @@ SLOTS = ("user", "system", "assistant", "parts", "reasoning", "tool result", "to
 
 
 def tokens_of(source):
-    """What looks like a control token in a template: stands for the tokenizer's, which is not here."""
+    """Texts of a template that look like control tokens; they stand for those of its tokenizer, which is not here."""
     return sorted(({*SHAPES.findall(source)} | {"<s>", "</s>"}) - {"<div>", "<span>"}, key=len, reverse=True)
 
 
@@ -79,7 +79,7 @@ def conversation(slot, text, *, system=True, arguments=dict):
 
 
 def count_tokens(prompt, tokens, *, assistant):
-    """How many control tokens a tokenizer finds that heeds `guarded`; thinking in an assistant's content is its own."""
+    """Return the number of control tokens that a tokenizer finds outside of `guarded`; thinking in an assistant's content is its own."""
     pattern = re.compile("|".join(map(re.escape, tokens)))
     guarded = set(prompt.guarded)
     count = start = 0

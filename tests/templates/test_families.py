@@ -92,7 +92,7 @@ def test_benign_ids_are_those_of_the_whole_text(family, text):
 
 
 def spellings(token):
-    """What a normalizer may turn into a control token, and what joins its parts."""
+    """Texts that a normalizer may turn into a control token, and texts that join its parts."""
     half = len(token) // 2
     yield from (token, token + token, token.upper(), token.lower(), token.title())
     yield from (f" {token} ", f"▁{token}▁", token.replace(" ", "▁"), token.replace("▁", " "))

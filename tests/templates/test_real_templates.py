@@ -1,4 +1,4 @@
-"""Real templates render as in transformers, but for what `ChatTemplate` says it does otherwise."""
+"""Real templates render as in transformers, apart from the differences that `ChatTemplate` documents."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_arguments_as_text(source, oracle):
 
 
 def test_arguments_as_an_object(source, oracle):
-    """Who takes only text makes nothing of an object, so it is given text."""
+    """A template that takes only text gets text instead of an object."""
     template, question = our_template(source, True), calling({"città": None})
     try:
         made = oracle(source, question, {"tools": TOOLS})

@@ -50,7 +50,7 @@ def test_what_every_template_can_honour(choice, parallel, text):
     [
         ("required", None, "tool_choice='required' cannot be honoured: the engine is not known to hold an answer to a"),
         ({"type": "function", "name": "a"}, None, "cannot be honoured"),
-        ({"type": "function", "name": "c"}, None, "tool_choice names 'c', which is none of the 2 tools"),
+        ({"type": "function", "name": "c"}, None, "tool_choice names 'c', which is not among the 2 tools"),
         ("always", None, "tool_choice 'always' is not auto, none, required or one function"),
         ({"type": "function"}, None, "is not auto, none, required or one function"),
     ],
@@ -79,7 +79,7 @@ def test_tools_that_templates_would_refuse_are_refused():
             resolve_tool_choice(DEAF, tools, "required", None, forces=True)
 
 
-# -- an engine that can be held to a schema ----------------------------------------------------------------------------
+# -- an engine that honours a JSON schema -----------------------------------------------------------------------------
 
 WEATHER = {
     "name": "weather",

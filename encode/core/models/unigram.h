@@ -9,7 +9,7 @@
 // (tokenizers 0.23.3), Unigram<float> is SentencePiece's (0.2.3), which restarts from zero when the sum is beyond
 // 100,000. For the same reason a document is never split into words that are looked up.
 //
-// Where no piece crosses a place, every path goes through it. The best path to it is traced back, and the lattice
+// A place that no piece crosses is on every path. The best path to it is traced back, and the lattice
 // restarts there with the sum so far. So the lattice is as long as a word or two, unless the text repeats one letter.
 // Time is one walk of the trie per character, at most as long as the longest piece.
 #pragma once

@@ -1357,7 +1357,7 @@ struct Range {
   uint32_t first, last;
 };
 
-// What StripAccents removes.
+// Characters that StripAccents removes.
 inline constexpr Range kAccents[] = {
 {768,879},{1155,1161},{1425,1469},{1471,1471},{1473,1474},{1476,1477},{1479,1479},{1552,1562},{1611,1631},
 {1648,1648},{1750,1756},{1759,1764},{1767,1768},{1770,1773},{1809,1809},{1840,1866},{1958,1968},{2027,2035},
@@ -1392,7 +1392,7 @@ inline constexpr Range kAccents[] = {
 {122888,122904},{122907,122913},{122915,122916},{122918,122922},{125136,125142},{125252,125258},{917760,917999},
 };
 
-// What BertNormalizer removes from decomposed text (strip_accents).
+// Characters that BertNormalizer removes from decomposed text (strip_accents).
 inline constexpr Range kBertAccents[] = {
 {768,831},{834,834},{837,879},{1155,1159},{1425,1469},{1471,1471},{1473,1474},{1476,1477},{1479,1479},
 {1552,1562},{1611,1631},{1648,1648},{1750,1756},{1759,1764},{1767,1768},{1770,1773},{1809,1809},{1840,1866},
@@ -1431,7 +1431,7 @@ inline constexpr Range kBertAccents[] = {
 {121505,121519},{125136,125142},{917760,917999},
 };
 
-// What it removes (clean_text), what it replaces by a space, and what it puts between spaces.
+// Characters that it removes (clean_text), replaces by a space, and puts between spaces.
 inline constexpr Range kBertControls[] = {
 {0,8},{11,12},{14,31},{127,159},{173,173},{1536,1541},{1564,1564},{1757,1757},{1807,1807},{6158,6158},
 {8203,8207},{8234,8238},{8288,8292},{8294,8303},{57344,63743},{65279,65279},{65529,65531},{65533,65533},

@@ -149,7 +149,7 @@ class Metadata:
             if kind == _ARRAY:
                 raise TokenizerFileError(f"{key}: an array of arrays at byte {at - 12}")
         if kind >= len(_SCALARS):
-            raise TokenizerFileError(f"{key}: type {kind} before byte {at} is none of GGUF's")
+            raise TokenizerFileError(f"{key}: type {kind} before byte {at} is unknown")
         place = self._places[key] = _Place(kind, count, at)
         elements = 1 if count is None else count
         if kind == _STRING:

@@ -201,7 +201,7 @@ class Generation(Generic[T]):
     def _abandon(self) -> None:
         if not self.ended.is_set():
             _abandoned.add(self._task)
-            logger.error("answer %s: its engine goes on after it was stopped, and is abandoned", self.id)
+            logger.error("answer %s: its engine continues after it was stopped, and is abandoned", self.id)
             self._end(None)
 
     async def _run(self) -> None:

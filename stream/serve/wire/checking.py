@@ -217,7 +217,7 @@ def located(error: msgspec.ValidationError, event: dict[str, Any], kind: Any) ->
         kinds = [inner for outer in kinds for field in _inside(outer, key) for inner in _alternatives(field)]
     choices = [str(choice) for kind in kinds if isinstance(kind, inspect.LiteralType) for choice in kind.values]
     if choices and isinstance(value, str):
-        return RequestError(f"{param}: {show(value)} is none of {', '.join(choices)}", param=param)
+        return RequestError(f"{param}: {show(value)} is not one of {', '.join(choices)}", param=param)
     return RequestError(f"{param}: {message}, got {show(value)}", param=param)
 
 

@@ -77,7 +77,7 @@ class Evaluator {
   // Refuses to go deeper where the machine's stack runs out; `what` recurses.
   void check_stack(const char* what) const;
 
-  // What operators do
+  // Operators
   Value attribute(const Value& object, Symbol* symbol);
   Value item(const Value& object, const Value& key, Symbol* symbol);
   Value part(const Value& object, const Value& start, const Value& stop, const Value& step);

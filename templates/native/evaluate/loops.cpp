@@ -152,7 +152,7 @@ Value Evaluator::call_loop(LoopState& state, const Value& items) {
   const For& node = *state.node;
   if (!node.recursive) type_error("The loop must have the 'recursive' marker to be called recursively.");
   check_stack("loops");
-  // The turn that calls goes on with its own variables.
+  // The calling turn continues with its own variables.
   const SlotRange range = node.all_slots;
   const std::vector<Value> kept(state.frame->slots + range.begin, state.frame->slots + range.end);
   const uint32_t line = line_;

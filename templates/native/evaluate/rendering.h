@@ -33,7 +33,7 @@ class Rendering {
   // The roles of the messages, where the input was a conversation.
   std::vector<const Symbol*> roles;
 
-  // What the input is read with, before `run`.
+  // The workspace and tables into which the input is read, before `run`.
   Workspace& workspace() { return *workspace_; }
   Dict& inputs() { return *inputs_; }
   Origins& origins() { return origins_; }

@@ -293,7 +293,7 @@ class Resolver {
     }
   }
 
-  // `loop.index` and the like of a loop in this function need no look-up.
+  // `loop.index` and other fields of a loop in this function need no look-up.
   void attribute(Node* node, StaticScope& scope) {
     auto* const made = static_cast<Attribute*>(node);
     if (!made->symbol->described) describe(*made->symbol);

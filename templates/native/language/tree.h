@@ -146,14 +146,14 @@ struct TestNode : Node {
   ArgumentNodes arguments;
 };
 
-// What fails when it is reached.
+// An expression that fails when it is reached.
 struct Broken : Node {
   // The name of a filter or test that Jinja does not know: refused at load, except in the branch of an `if`.
   bool is_unknown;
   const char* message;
 };
 
-// What a statement assigns to.
+// Target of an assignment.
 struct Target {
   enum class Kind : uint8_t { Variable, Attribute, Tuple } kind;
   uint16_t slot;  // of a variable

@@ -1,4 +1,4 @@
-// Who wrote a byte: the template, the engine, or a place in the input. Origins are numbers; this table has their paths.
+// The writer of a byte: the template, the engine, or a place in the input. Origins are numbers; this table has their paths.
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ enum class Arithmetic : uint8_t { Add, Subtract, Multiply, Divide, FloorDivide, 
 Value integer_of(Workspace& workspace, std::string_view digits, unsigned base = 10);
 // The whole part of a float that is finite.
 Value integer_of(Workspace& workspace, double number);
-// `left op right` of whole numbers of any size, but for division, which makes a float.
+// `left op right` of whole numbers of any size, except division, which makes a float.
 Value big_arithmetic(Workspace& workspace, Arithmetic op, const Value& left, const Value& right);
 Value negated(Workspace& workspace, const Value& value);
 double big_to_float(const Value& value);

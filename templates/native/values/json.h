@@ -21,7 +21,7 @@ struct JsonStyle {
 // json.dumps
 Text* to_json(Workspace& workspace, const Value& value, const JsonStyle& style);
 
-// Where the strings of read JSON come from.
+// The JSON that is accepted.
 enum class JsonDialect : uint8_t { Strict, Python };  // Python's takes NaN and Infinity
 
 // Reads the variables of a render, a JSON object: each string and each key gets an origin. `bytes` must live as long as the

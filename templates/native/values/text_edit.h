@@ -1,4 +1,4 @@
-// What Python's `str` does with text, origins kept. Positions and lengths in arguments are bytes where not said otherwise.
+// Text edits with the semantics of Python's `str`, origins kept. Positions and lengths in arguments are bytes where not said otherwise.
 #pragma once
 
 #include "values/value.h"

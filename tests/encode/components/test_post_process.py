@@ -82,7 +82,7 @@ def test_in_any_order(both):
     for case in range(120):
         pick = random.Random(f"turn {case}")
         parts = [pick.choice(AFTER) for _ in range(pick.randint(0, 4))]
-        if pick.random() < 0.5:  # a template with tokens comes last, but for what trims
+        if pick.random() < 0.5:  # a template with tokens is last; only trimming may follow
             parts = [*parts, pick.choice(BESIDE), *pick.choices([p for p in AFTER if p["type"] == "ByteLevel"], k=2)]
         if pick.random() < 0.3 and len(parts) > 2:
             parts[1:3] = [in_turn(*parts[1:3])]

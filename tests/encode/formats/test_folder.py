@@ -1,4 +1,4 @@
-"""What lies beside a tokenizer.json, and finding the tokenizer in a folder."""
+"""Files beside a tokenizer.json, and finding the tokenizer in a folder."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ SCORED = [["<unk>", 0.0], ["▁", -1.0], ["a", -2.0], ["", -30.0], ["ab", -2.5],
     ],
 )
 def test_an_empty_token_comes_from_ids_only(tokenizer_json, model, components):
-    """Whisper's vocabulary has one, 50256; but for an `unk_token`, no text becomes it."""
+    """Whisper's vocabulary has one, 50256; text becomes it only as an `unk_token`."""
     source = tokenizer_json(vocab={"": 296}, **components)
     if model.get("type"):
         source["model"] = {

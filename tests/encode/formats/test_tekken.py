@@ -167,7 +167,7 @@ def test_files_are_known_by_name_or_content(tmp_path):
 
 
 def test_what_lies_beside_it(tmp_path):
-    """A tokenizer_config.json describes the conversion to tokenizer.json, but for its chat template."""
+    """A tokenizer_config.json describes the conversion to tokenizer.json; only its chat template counts."""
     (tmp_path / "tekken.json").write_text(json.dumps(tekken_json()))
     config = {
         "add_bos_token": True,

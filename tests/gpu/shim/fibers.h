@@ -1,6 +1,6 @@
 // Runs the blocks of a CUDA grid on one CPU thread: a fiber for each CUDA thread, blocks one after the other.
 //
-// A fiber runs until it has to wait for others, then a random one that need not wait goes on; the order comes from a
+// A fiber runs until it has to wait for others, then a random one that need not wait resumes; the order comes from a
 // seed, and so does that of the blocks. Shared memory is filled with random bytes before each block. What breaks a rule
 // is an error with the kernel's line: a barrier that not all threads reach, or at different lines; a warp-wide operation
 // whose lanes disagree on it or on its mask, or one of which has returned. (Hardware is more lenient with threads
@@ -148,7 +148,7 @@ class Grid {
   std::function<void()> kernel_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<unsigned> runnable_;
-  std::vector<unsigned> late_;  // can run, too, but only once nobody else can
+  std::vector<unsigned> late_;  // can run, but only when no other fiber can
   unsigned late_warp_ = 0;      // whose lanes are late; there may be none
   Fiber* self_ = nullptr;
   jmp_buf scheduler_;

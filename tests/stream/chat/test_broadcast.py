@@ -155,7 +155,7 @@ async def test_readers_that_take_nothing_are_cut_off_while_the_producer_waits():
         await broadcast.put(TextDelta("a"))
         with anyio.move_on_after(0.15) as waiting:
             await broadcast.put(TextDelta("b"))
-        assert waiting.cancelled_caught  # nobody reads, so it waits on
+        assert waiting.cancelled_caught  # without a reader it keeps waiting
         with pytest.raises(DeliveryError, match=r"^stalled: nothing was taken for 0.05 s$") as caught:
             await stalled.take()
         assert caught.value.outcome == "stalled"
@@ -260,7 +260,7 @@ async def test_abandoned():
     broadcast = broadcast_of()
     with anyio.move_on_after(0.03) as waiting:
         await broadcast.abandoned()
-    assert waiting.cancelled_caught  # there has been nobody yet
+    assert waiting.cancelled_caught  # no reader so far
     with broadcast.subscribe():
         pass
     done = anyio.Event()

@@ -168,7 +168,7 @@ def test_interrupted_at_every_suspension(loop, way, pause):
 
 
 async def test_cancelling_a_source_that_has_never_waited_while_others_have_their_turn(monkeypatch):
-    """Nobody would interrupt it if it was asked once more, and waited."""
+    """A second request would wait without anything to interrupt it."""
 
     async def generate():
         yield "first"

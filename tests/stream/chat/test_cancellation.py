@@ -382,7 +382,7 @@ async def by_throw_cancelled(deltas, at):
 
 
 async def by_break_alone(deltas, at):
-    """Nobody closes it: the event loop does, when the generator is collected."""
+    """The event loop closes it when the generator is collected."""
     seen = 0
     async for _ in deltas:
         seen += 1

@@ -299,7 +299,7 @@ async def test_tools_go_to_the_template_and_calls_come_as_deltas(make_tok):
 
 
 class Held(Engine):
-    """An engine that can be held to a JSON schema."""
+    """An engine that honours a JSON schema."""
 
     supports = frozenset({"json_schema"})
 

@@ -104,7 +104,7 @@ def test_an_engine_that_honours_schemas_is_held_to_calls():
         ),
         (
             {"tools": [TOOL], "tool_choice": CHOSEN, "engine": Constrained()},
-            "^tool_choice names 'move', which is none ",
+            "^tool_choice names 'move', which is not among ",
         ),
         (
             {

@@ -73,7 +73,7 @@ async def collect(stage):
 
 
 def as_deltas(chunks):
-    """What `ChatDecoder` would make of chunks: merged deltas, and the ids that are left."""
+    """Return what `ChatDecoder` makes of chunks: merged deltas, and the ids that are left."""
     deltas, carry = [], []
     for chunk in chunks:
         carry += chunk.ids

@@ -37,7 +37,7 @@ async def test_an_error_of_the_body_comes_out_as_it_is():
 
 
 class Stubborn:
-    """Goes on until it is told to let go."""
+    """Run until released."""
 
     def __init__(self):
         self.cancelled = 0

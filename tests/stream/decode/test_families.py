@@ -203,7 +203,7 @@ def test_every_cutting_gives_the_same_and_every_id_travels_once(tok, draw, optio
 
 @given(st.data(), MODES)
 def test_an_id_goes_with_the_last_of_its_text(tok, draw, mode):
-    """What has gone out with the ids of some deltas is what these ids give by themselves."""
+    """The text of some deltas equals the decode of their ids alone."""
     ids = draw.draw(some_ids(tok))
     decoder = ChatDecoder(tok, reasoning=None, ignore_eos=True, byte_fallback=mode)
     text, taken = "", 0

@@ -20,7 +20,7 @@ def detok(tok):
 
 
 def feed(detok, text):
-    """What goes out, how many ids were taken, and what is to be given."""
+    """Return the emitted text, the number of ids taken, and the text for the splitter."""
     sent, _, place, given = detok.feed(list(text.encode()), 0)
     return sent, place, given and given[0]
 
@@ -91,7 +91,7 @@ def test_text_must_come_back_once(detok):
 
 
 def given(detok, text):
-    """What is to be given, and whether that is a tag that was cut out."""
+    """Return the text for the splitter, and whether it is a removed tag."""
     return detok.feed(list(text.encode()), 0)[3]
 
 

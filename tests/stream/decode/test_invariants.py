@@ -1,4 +1,4 @@
-"""What holds for any ids, however they are cut, under any options: against a plain reading of the rules, one shot, slow.
+"""Invariants for any ids, cuts and options: against a plain reading of the rules, one shot, slow.
 
 `EXAMPLES=50000` draws that many examples for each test.
 """
@@ -130,7 +130,7 @@ class Plain:
         self.upto = min(upto, len(self.text))
 
     def reasoning_tokens(self, consumed):
-        """How many of the ids that were consumed end in thinking or its tags, or are left where thinking has not ended."""
+        """Return the number of consumed ids that end in thinking or its tags, or are left where thinking has not ended."""
         total = 0
         for end in (self.ends + [self.upto + 1] * len(self.silent))[:consumed]:
             at = [piece.channel for piece, a, b in self.pieces if a < end <= min(b, self.upto)]
@@ -216,7 +216,7 @@ def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, place
 
 
 def as_deltas(chunks):
-    """What `ChatDecoder` would make of chunks: merged deltas, and the ids that are left."""
+    """Return what `ChatDecoder` makes of chunks: merged deltas, and the ids that are left."""
     deltas, carry = [], []
     for chunk in chunks:
         carry = [*carry, *chunk.ids]
@@ -238,9 +238,9 @@ def as_deltas(chunks):
 def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     """After any ids, what has been sent is the longest text with which every continuation begins.
 
-    Where a character has begun nothing is asked, and but for one case: the stops do not know that what comes next is
-    held as the beginning of a tag, so the beginning of a stop may wait for it, though neither the tag nor this text
-    would complete the stop.
+    Nothing is required inside of a character. There is one exception: the stops do not know that the next text is held as
+    the beginning of a tag. So the beginning of a stop may wait for it, though neither the tag nor this text would
+    complete the stop.
     """
     tok, ids, options = data.draw(answers(make_tok))
     style, stops = options.style, options["stop"]

@@ -1,4 +1,4 @@
-"""What other projects got wrong, a short test or two for each. The numbers are those of a survey of their issue trackers;
+"""Mistakes of other projects, a short test or two for each. The numbers are those of a survey of their issue trackers;
 each test names the issue that it comes from. Those that concern decoding are in `test_lessons_decoding.py`, and those that
 concern serving among the server's tests."""
 

@@ -1,4 +1,4 @@
-"""What other projects got wrong in decoding, as in `test_lessons.py`: over real tokenizers, of pieces and of bytes."""
+"""Mistakes of other projects in decoding, as in `test_lessons.py`: over real tokenizers, of pieces and of bytes."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def texts(data):
 
 
 def ours_and_theirs(pair, ids, prompt=()):
-    """What each of both gives step by step; ours with what it gives at the end."""
+    """Return the text of both libraries step by step; ours includes the flush."""
     tok, reference = pair
     ours, theirs = DecodeStream(tok, prompt_ids=prompt), Theirs(ids=list(prompt), skip_special_tokens=True)
     steps = [(ours.step(token_id), theirs.step(reference, token_id) or "") for token_id in ids]

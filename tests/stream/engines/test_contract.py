@@ -1,4 +1,4 @@
-"""What every engine has to do, each behind a server that speaks its protocol or with a model in this process."""
+"""The contract of all engines, each behind a server that speaks its protocol or with a model in this process."""
 
 from __future__ import annotations
 

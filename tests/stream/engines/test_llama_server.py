@@ -73,7 +73,7 @@ async def test_text_and_number_are_the_servers_own(engine, url, small_tok):
     inferred, wrong = 0, 0
     anew = {"cache_prompt": False}  # what is left of an earlier prompt changes the last bits of the sums
     async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
-        for prompt_ids in prompts(small_tok)[25 :: 2 if FULL else 8]:  # each goes on in its own script
+        for prompt_ids in prompts(small_tok)[25 :: 2 if FULL else 8]:  # each continues in its own script
             steps = await steps_of(engine, prompt_ids, max_tokens=MAX_TOKENS, temperature=0, extra=anew)
             ids = [token_id for step in steps for token_id in step.ids]
             body = {"prompt": prompt_ids, "n_predict": MAX_TOKENS, "temperature": 0, "return_tokens": True}

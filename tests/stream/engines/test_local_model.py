@@ -39,7 +39,7 @@ def texts(deltas):
 
 
 def token_list(path):
-    """What the gguf package says of each id of a model file, in bytes; nothing for control tokens."""
+    """Return the bytes of each id of a model file by the gguf package; empty for control tokens."""
     from gguf import GGUFReader
 
     fields = GGUFReader(path).fields

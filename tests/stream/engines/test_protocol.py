@@ -1,4 +1,4 @@
-"""What is asked of an engine: which fields are given, and that one it cannot honour is refused by name."""
+"""Requests to an engine: the given fields, and the refusal of a field that it does not honour, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server runs under: asyncio, on either event loop."""
+"""Event loops of servers: asyncio, in both implementations."""
 
 from importlib.util import find_spec
 
@@ -14,5 +14,5 @@ UVLOOP = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not i
     ]
 )
 def anyio_backend(request):
-    """What the tests marked `anyio` run under."""
+    """Event loops for the tests marked `anyio`."""
     return request.param

@@ -20,7 +20,7 @@ from tokenweir.stream.serve.limits.limits import Limits
 
 
 class Panic(BaseException):
-    """What PyO3 raises for a panic of Rust: no `Exception`."""
+    """The exception that PyO3 raises for a panic in Rust, which is not an `Exception`."""
 
 
 @pytest.mark.asyncio
@@ -81,7 +81,7 @@ async def test_an_engine_that_swallows_its_cancellation_is_abandoned(caplog):
             await websocket.send('{"type":"response.cancel"}')
             ended = (await until(websocket, "response.incomplete"))[-1]["response"]
             assert (ended["status"], ended["output"][0]["content"][0]["text"]) == ("cancelled", "one")
-        assert "its engine goes on after it was stopped, and is abandoned" in caplog.text
+        assert "its engine continues after it was stopped, and is abandoned" in caplog.text
         assert abandoned() == 1
         assert engine.cancelled <= 2  # and not again and again
     engine.let_go.set()
@@ -111,7 +111,7 @@ async def test_an_answer_ends_although_its_engine_does_not_let_itself_be_closed(
         async with client_of(server) as client:
             whole = await client.completions.create(model="default", prompt="hi", max_tokens=3)
             assert (whole.choices[0].finish_reason, whole.usage.completion_tokens) == ("length", 3)
-        assert "its engine goes on after it was stopped, and is abandoned" in caplog.text
+        assert "its engine continues after it was stopped, and is abandoned" in caplog.text
         service = server._app.service
         assert abandoned() == service.counts().abandoned_engines == 1
         assert service.admission.generations == 1  # it costs as much as one that has not ended
@@ -178,7 +178,7 @@ async def test_engines_of_several_answers_that_swallow_their_cancellation_are_ab
             asking.cancel()
             await eventually(lambda: abandoned() == 1)
         assert server._app.service.admission.generations == 1  # an abandoned engine keeps its place
-        assert "its engine goes on after it was stopped, and is abandoned" in caplog.text
+        assert "its engine continues after it was stopped, and is abandoned" in caplog.text
         assert engine.cancelled <= 6  # and not again and again
     engine.let_go.set()
     await eventually(lambda: abandoned() == 0)

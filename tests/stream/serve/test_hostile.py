@@ -23,7 +23,7 @@ POST = b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application
 
 
 async def sent(server, *parts):
-    """What the server answers to bytes, up to the end of the connection; nothing if it only cuts it off."""
+    """Return the server's answer to bytes, up to the end of the connection; empty if it only closes it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     answer = b""
     try:

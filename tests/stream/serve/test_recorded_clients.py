@@ -1,4 +1,4 @@
-"""What unmodified clients sent to this server, sent again: Codex CLI, and the Agents SDK of OpenAI.
+"""Recorded requests of unmodified clients, sent again: Codex CLI, and the Agents SDK of OpenAI.
 
 The recordings say where they come from. Ids that the server had given are replaced by those that it gives now.
 """

@@ -19,7 +19,7 @@ NEARLY = st.lists(st.sampled_from([*'{}[],:"\\01-.eEtu \n\x01', "true", "null", 
 
 
 def follow(text, cuts=()):
-    """What a value says of a text that comes in pieces: where it ends, whether it is done, what is wrong."""
+    """Return what a value reports for a text that comes in pieces: where it ends, whether it is done, what is wrong."""
     value, end, begin = JsonValue(), 0, 0
     for cut in [*sorted(cuts), len(text)]:
         taken = value.feed(text[begin:cut])

@@ -261,7 +261,7 @@ def test_sentencepiece_on_random_vocabularies(seed):
             assert ids == expected["ids"], (pieces, byte_fallback, text)
             if USER_DEFINED in vocab.values():
                 continue  # the library's normalizer gives all characters of a user-defined match one place
-            # The library places the bytes of a character before it but for the last; here each has the whole of it.
+            # In the library, all bytes of a character but the last are placed before it; here each has the whole character.
             for (start, end), place in zip(offsets, expected["offsets"], strict=True):
                 assert place in ((start, end), (start, start))
 

@@ -1,4 +1,4 @@
-"""What models write, as the tests of llama.cpp, vLLM and SGLang show it, and what becomes of it here.
+"""Output of models, as the tests of llama.cpp, vLLM and SGLang show it, and what becomes of it here.
 
 The facts are theirs: which markup, in which order, and what stands round it. Names, values and sentences are ours. Texts
 are compared without the white space round them, arguments as JSON. Where we differ on purpose, `ON_PURPOSE` says why.
@@ -294,7 +294,7 @@ CASES = [
 
 INSIDE_THINKING = (
     "a call's opening token ends the thinking wherever it stands, since models do call so; whoever only mentions one in a "
-    "thought cannot be told from that before the thought goes on"
+    "thought looks the same until the thought continues"
 )
 STAYS = "a value that does not parse stays a string: JSON in JSON's escapes is not guessed at"
 KEPT = "what is uncertain never deletes text: what stands beside calls, or is markup without a call, is answer"

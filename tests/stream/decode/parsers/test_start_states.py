@@ -1,4 +1,4 @@
-"""What every template of the data shows: the style of its thinking, that of its calls, and when its prompt opens thinking."""
+"""Styles that every template of the data shows: the style of its thinking, that of its calls, and when its prompt opens thinking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for the next frame: when it goes, that it is decoded in one go, and that nothing of it is lost."""
+"""Output that waits for the next frame: when it goes, that it is decoded in one go, and that nothing of it is lost."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -48,7 +48,7 @@ class Engine:
 
     @property
     def waiting(self):
-        """How much of what it was told it has not been asked for."""
+        """Return the number of items that were not requested yet."""
         return self._items.qsize()
 
     async def give(self, item):
@@ -268,7 +268,7 @@ async def test_a_stop_string_between_two_tokens_stops_the_engine(monkeypatch):
     async with streaming(monkeypatch, stop=["X"]) as stream:
         for item in ("a", "b", "X", "c"):
             await stream.engine.give(item)
-        assert not stream.engine.closed  # nobody has looked yet
+        assert not stream.engine.closed  # no reader has looked yet
         stream.clock.go_on(2 * INTERVAL)
         await stream.until_ended()
         assert "".join(stream.texts) == "ab"
@@ -340,5 +340,5 @@ async def test_an_answer_that_is_stopped_before_its_task_has_begun_has_ended(sto
     stop(stream.generation)
     for _ in range(10):
         await asyncio.sleep(0)
-    assert stream.generation.ended.is_set()  # and no timer has to say that its engine goes on
+    assert stream.generation.ended.is_set()  # and no timer has to resume its engine
     assert abandoned() == 0

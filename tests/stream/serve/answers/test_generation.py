@@ -1,4 +1,4 @@
-"""What is left of an answer once it is over: nothing that lasts until garbage is collected, and nobody's place."""
+"""Objects left of an answer once it is over: nothing that lasts until garbage is collected, and no reader's place."""
 
 import asyncio
 import gc
@@ -72,7 +72,7 @@ def unlogged(caplog):
 
 
 def garbage():
-    """What only the collector frees, of this project and of Jinja, whose contexts have the messages; clients leave theirs."""
+    """Return the objects that only the collector frees, of this project and of Jinja, whose contexts have the messages; clients leave theirs."""
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         gc.collect()
@@ -124,7 +124,7 @@ async def test_a_refused_prompt_leaves_no_garbage(monkeypatch, error, way):
 
 @pytest.mark.asyncio
 async def test_a_response_in_the_background_that_was_read_whole_gives_up_its_place():
-    """Nobody would count as its reader for good, so that it could neither expire nor be pushed out."""
+    """A reader counted forever would keep it from expiring and from being evicted."""
     async with serving(Script("one", "<|im_end|>")) as server:
         await post(server, "responses", input="hi", background=True)
         responses = server._app.responses

@@ -115,7 +115,7 @@ def test_a_longest_interval_below_the_shortest_is_none():
 
 
 class Loop:
-    """What a pacer sees of an event loop: when it asked to look, and how the time goes by."""
+    """An event loop as a pacer sees it: scheduled samples, and a clock."""
 
     def __init__(self, monkeypatch):
         self.now = self.worked = 0.0

@@ -1,4 +1,4 @@
-"""Who may connect: origins and keys."""
+"""Access control: origins and keys."""
 
 import hashlib
 import hmac

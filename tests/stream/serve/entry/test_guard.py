@@ -1,4 +1,4 @@
-"""Who asks."""
+"""Identity of clients."""
 
 import pytest
 

@@ -306,7 +306,7 @@ async def test_what_real_clients_send_and_what_changes_nothing_is_accepted():
 
 
 class Held(Script):
-    """An engine that can be held to a JSON schema."""
+    """An engine that honours a JSON schema."""
 
     supports = frozenset({"json_schema"})
 

@@ -1,4 +1,4 @@
-"""A browser for the page's tests, one for all of them, skipped where there is none."""
+"""One browser for all of the page's tests, which skip without a browser."""
 
 import os
 import shutil

@@ -24,7 +24,7 @@ KEPT = """(text) => new Promise((resolve) => {
 NO_STORAGE = """for (const name of ["localStorage", "sessionStorage", "indexedDB"]) {
     Object.defineProperty(window, name, { get() { throw new DOMException("Access is denied", "SecurityError"); } });
 }"""
-"""What a browser does that is told to let no site keep anything."""
+"""Deny storage, as a browser does whose user forbids it."""
 
 
 def listed(page):

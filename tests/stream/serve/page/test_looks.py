@@ -1,4 +1,4 @@
-"""How the page looks and is worked: accessibility, a phone's width, the keyboard alone."""
+"""Layout and use of the page: accessibility, a phone's width, the keyboard alone."""
 
 import asyncio
 
@@ -41,7 +41,7 @@ LOOKS = [(size, colours) for size in ({"width": 1280, "height": 800}, PHONE) for
 
 
 async def problems(page):
-    """What axe-core finds, in words."""
+    """Return the findings of axe-core, as text."""
     axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="axe-core is not installed").Axe()
     found = await axe.run(page)
     return [f"{one['id']}: {node['html']}" for one in found.response["violations"] for node in one["nodes"]]

@@ -1,4 +1,4 @@
-"""What can be done with messages: copy, edit, regenerate, delete, and take it back; results of calls."""
+"""Actions on messages: copy, edit, regenerate, delete, and take it back; results of calls."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What leads to a socket: in order, and merged while it is full."""
+"""Output to a socket: in order, and merged while it is full."""
 
 import asyncio
 import json

@@ -267,7 +267,7 @@ async def test_what_cannot_be_decoded_is_refused_by_name(body, param):
 
 @pytest.mark.asyncio
 async def test_any_worker_takes_any_chunk():
-    """What one server began, another one goes on with: nothing is kept."""
+    """Another server continues what one began, because servers keep no state."""
     text, options = ANSWERS["a call"]
     request = {"messages": HI} | options
     pieces = cut(TOK.encode(text), [3])

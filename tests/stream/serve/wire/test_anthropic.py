@@ -167,7 +167,7 @@ def test_only_a_leading_block_with_only_the_billing_header_is_left_out(system, s
             "no tool_use before it has the id 'c1'",
         ),
         ([user("a"), assistant(CALL)], "messages", "messages[1] ends with a call"),
-        ([{"role": "model", "content": "a"}], "messages[0].role", '"model" is none of assistant, system, user'),
+        ([{"role": "model", "content": "a"}], "messages[0].role", '"model" is not one of assistant, system, user'),
         ([user({"type": "text"}, text("a"))], "messages[0].content[0]", "missing required field `text`"),
     ],
 )

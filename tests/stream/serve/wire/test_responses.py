@@ -32,7 +32,7 @@ STOP = Finish(FinishReason.STOP, usage=Usage(5, 4, 2))
 
 @cache
 def openais_validator():
-    """What takes an event of OpenAI's and refuses any other; it is half a second's work to make one."""
+    """Return a decoder of OpenAI's events that refuses any other; cached, since making one is slow."""
     return TypeAdapter(ResponseStreamEvent).validate_python
 
 

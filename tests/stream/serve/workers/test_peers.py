@@ -102,7 +102,7 @@ async def test_a_response_is_resumed_by_way_of_another_worker(tmp_path):
             assert rest[0]["sequence_number"] > seen
             assert text_of(events + rest) == "one two three"
             assert rest[-1]["response"]["output"][0]["content"][0]["text"] == "one two three"
-            await say(websocket)  # the connection goes on with what is its own
+            await say(websocket)  # the connection still answers its own requests
             assert text_of(await until(websocket, "response.completed")) == "B"
             await say(websocket, previous_response_id=name)
             await until(websocket, "response.completed")
@@ -177,7 +177,7 @@ async def test_a_worker_that_is_replaced_ends_its_streams_and_leaves_its_convers
         with pytest.raises(ConnectionClosed):
             await idle.recv()  # which has nothing in flight
         assert idle.close_code == 1001
-        async with socket_to(new) as websocket:  # the old one still has what nobody read
+        async with socket_to(new) as websocket:  # the old one still has unread output
             await websocket.send(json.dumps({"type": "response.resume", "response_id": begun}))
             assert text_of(await until(websocket, "response.completed")) == "one two three"
         events += await until(running, "response.completed")
@@ -229,7 +229,7 @@ async def test_a_worker_that_does_not_answer_counts_as_gone(tmp_path, monkeypatc
     peers = Peers(Place(None, tmp_path, "b"), responses, lambda: None)
 
     async def listen(reader, writer):
-        await reader.read()  # to the end, which comes when nobody waits any more
+        await reader.read()  # to the end, which comes once no request waits
         writer.close()
 
     silent = await asyncio.start_unix_server(listen, tmp_path / "a")
