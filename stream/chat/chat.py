@@ -53,53 +53,54 @@ async def chat(
     history_thinking: HistoryThinking = "control",
     **options: Unpack[OutputOptions],
 ) -> AsyncIterator[Deltas]:
-    """Render messages, encode them, run an engine, and decode what it gives, as a context in which deltas arrive.
+    """Render messages, encode them, run an engine, and decode its ids; a context manager that yields the deltas.
 
         async with chat(messages, engine=engine, tokenizer=tokenizer) as deltas:
             async for delta in deltas:
                 ...
 
     Leaving the context, or cancelling its task, closes the engine's generator at once. So does `deltas.cancel()`, after
-    which the text that was held still comes, and the usage. The last delta is a `Finish`.
+    which the held text and the usage still arrive. The last delta is a `Finish`.
 
-    With `sampling.n` above 1 the deltas of that many answers come mixed, told apart by their `index`; each answer ends with
-    a `Finish` of its own. An answer that fails ends by reason "error" and the others go on; its error is raised after the
-    last delta. The context must then be left by the task that entered it, since the answers have tasks of their own.
+    With `sampling.n` above 1, the deltas of several answers arrive interleaved, with the answer's number as `index`. Each answer
+    ends with a `Finish` of its own. An answer that fails ends with reason "error" while the others continue; its error is
+    raised after the last delta. The task that entered the context must leave it, because each answer has a task of its own.
 
     Args:
         messages: The conversation, as chat templates take it. An image, sound or video is a part with a data URL, as in
             OpenAI's API, for an engine that takes them (see `Engine`) and a template with placeholders for them.
-        engine: What turns the prompt's ids into more ids.
+        engine: The engine that generates ids from the prompt's ids.
         tokenizer: The tokenizer of the engine's model.
         template: The model's chat template; None means the one that came with the tokenizer.
-        encoder: What encodes the prompt in the tokenizer's place, such as a `PromptBatcher` that many chats share.
-        prompts: Earlier prompts, from which this one is encoded where they agree; it keeps the ids of the answer as well. An
-            `encoder` has no use for it.
-        tenant: Whose prompts are taken over; see `PromptCache`.
+        encoder: Encodes the prompt instead of the tokenizer, such as a `PromptBatcher` that many chats share.
+        prompts: A cache of earlier prompts, whose ids are reused where the text agrees. An `encoder` other than a tokenizer ignores
+            it. The ids of the answer are kept as well.
+        tenant: The owner of the cached prompts that may be reused; see `PromptCache`.
         history: Whether the prompt keeps the ids of earlier answers; see `History`.
-        sampling: How to generate. What ends the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
-            `ignore_eos`) is given to the engine and enforced here as well.
+        sampling: Sampling parameters. Those that end the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
+            `ignore_eos`) are given to the engine and enforced here as well.
         tools: The functions that the model may call, as JSON schemas for the template.
-        tool_choice: "auto" (or None), "none", "required" or one function, as OpenAI's clients name it. An engine that
-            honours `json_schema` is held to it, a template that reads it is told, and where neither hears it is refused.
+        tool_choice: "auto" (or None), "none", "required" or one function, as OpenAI's clients name it. It is
+            passed on as `json_schema` to an engine that honours that, and as a variable to a template that reads it. If neither
+            does, the request is refused.
         parallel_tool_calls: Whether an answer may have several calls; False ends it when its first one is whole.
         template_kwargs: Variables for the template, such as `enable_thinking`.
         history_thinking: "text" makes thinking tags in an assistant's content text; see `ChatTemplate.render`.
-        options: What becomes of the ids: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,
+        options: Options of the decoder: `stop_scope`, `reasoning`, `tool_style`, `include_stop`, `skip_special_tokens`,
             `byte_fallback`, `alignment`, `thinking_budget`, `call_ids` and `on_thinking_spent`; see `OutputOptions`. The
             logprobs of an alignment are those of each `EngineStep` of the engine. `on_thinking_spent` runs in the task
             that reads the deltas.
 
     Raises:
         ContextLengthError: The prompt, or it and `max_tokens`, are longer than the engine's context.
-        TemplateError: There is no template, or it refuses the messages or takes no tools; or nobody hears a choice.
+        TemplateError: There is no template, or it refuses the messages or takes no tools; or neither engine nor template honours `tool_choice`.
         TextError: A message has a lone surrogate.
         MediaError: A media part is malformed, or template or engine take none.
-        EngineError: The engine failed, which is the cause, or yielded what is not ids. While deltas are read, what
-            was decoded before and a `Finish` with reason "error" come first.
+        EngineError: The engine failed, which is the cause, or yielded something other than ids. While deltas are read, the
+            text decoded so far and a `Finish` with reason "error" come first.
         TokenIdError: The engine yielded an id outside the vocabulary; likewise.
         TypeError: An argument is of the wrong type.
-        ValueError: An option that cannot be.
+        ValueError: An option has an invalid value.
 
     """
     sampling = Sampling() if sampling is None else sampling
@@ -135,7 +136,7 @@ async def chat(
 
 
 def check_template(template: object) -> None:
-    """Refuse what is no template, nor None.
+    """Raise for a template that is neither a `ChatTemplate` nor None.
 
     Raises:
         TypeError: It is neither.
