@@ -97,7 +97,7 @@ DeliveryOutcome = Literal["stalled", "too_far_behind", "abandoned", "closed"]
 
 
 class DeliveryError(TokenweirError, RuntimeError):
-    """A reader of a stream that was cut off, or that asks for what is no longer kept.
+    """A reader was cut off from a stream, or asks for items that are no longer kept.
 
     Attributes:
         outcome: "stalled" if it took nothing for too long; "too_far_behind" if what it lacks has been dropped;

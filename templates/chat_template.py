@@ -391,7 +391,7 @@ def _unpickled(
     name: str,
     given: tuple[tuple[str, Any], ...],
 ) -> ChatTemplate:
-    """The template of a pickle."""
+    """Return the template of a pickle."""
     options = dict(given)
     options["response_template"] = json.loads(options["response_template"])
     return kind(source, special_tokens=dict(special_tokens), name=name, **options)

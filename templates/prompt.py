@@ -89,7 +89,7 @@ class Prompt:
             guarded: Ascending offsets of characters over which no control token may match, whatever the tokenizer; None:
                 they are found by the origins, if `rendering` has any.
             control_tokens: Control tokens, for `segments`.
-            generated: Stretches for `encode_with_mask`.
+            generated: Spans for `encode_with_mask`.
             rendering: The text as a template made it, with its origins.
             exempt: Control tokens that count also in an assistant's content.
 

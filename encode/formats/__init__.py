@@ -118,7 +118,7 @@ def read_bytes(
 
 
 def check_given(pattern: object, special_tokens: object, nfc: object = True) -> None:
-    """Refuse options that can be right for no file.
+    """Refuse options that are invalid for any file.
 
     Raises:
         TypeError: Says what it must be.

@@ -48,7 +48,7 @@ class BertProcessing(Struct, frozen=True, tag="BertProcessing", forbid_unknown_f
 
 
 class RobertaProcessing(Struct, frozen=True, tag="RobertaProcessing"):
-    """The same, with the byte-level trimming of offsets. (Only these two fields tell it from the former, not its name.)"""
+    """As `BertProcessing`, with byte-level trimming of offsets. The last two fields distinguish them in a file, not `type`."""
 
     sep: tuple[str, int]
     cls: tuple[str, int]

@@ -63,7 +63,7 @@ class CacheCounts(Struct):
     wrong: int = 0
 
     def __add__(self, other: CacheCounts) -> CacheCounts:
-        """Return the counts of two caches together."""
+        """Return the sums of the counts of two caches."""
         return CacheCounts(
             self.reused_ids + other.reused_ids,
             self.encoded_ids + other.encoded_ids,

@@ -283,7 +283,7 @@ def _limits(given: tuple[str, ...]) -> Limits:
     """Read `--limit`.
 
     Raises:
-        click.UsageError: There is no such limit, or its value cannot be.
+        click.UsageError: There is no such limit, or its value is invalid.
 
     """
     from tokenweir.stream.serve.limits.limits import Limits

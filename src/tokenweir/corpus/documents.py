@@ -43,7 +43,7 @@ class DocumentEncoder:
     Attributes:
         tokenizer: The tokenizer.
         column: The column with texts, or with lists of messages.
-        options: How texts are encoded.
+        options: Options of `Tokenizer.encode_batch`.
         template: Renders the messages; None if there are texts.
         loss_mask: Also return the loss mask.
         skip_null: Leave out rows that are missing or null, instead of raising.

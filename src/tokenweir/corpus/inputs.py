@@ -98,7 +98,7 @@ class Input(msgspec.Struct, frozen=True):
 
 
 class InputPart(msgspec.Struct, frozen=True):
-    """A part of an input.
+    """A range of an input file, encoded as a whole.
 
     Attributes:
         number: Its number among the parts of all inputs.

@@ -156,7 +156,7 @@ _usual_intervals: list[float] = []  # the process's own, once for each piece of 
 
 @contextmanager
 def _short_switches() -> Iterator[None]:
-    """Have threads switch more often, until the last piece of work of this process is done."""
+    """Shorten the switch interval of threads until the last piece of work of this process is done."""
     with _switching:
         _usual_intervals.append(_usual_intervals[-1] if _usual_intervals else sys.getswitchinterval())
         if len(_usual_intervals) == 1:

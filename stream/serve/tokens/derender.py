@@ -297,7 +297,7 @@ def decode(
     """Return the deltas of a complete answer.
 
     Raises:
-        RequestError: Ids are missing or outside the vocabulary, or options cannot be.
+        RequestError: Ids are missing or outside the vocabulary, or an option is invalid.
 
     """
     if choice.token_ids is None:
@@ -315,7 +315,7 @@ def begin(tokenizer: Tokenizer, prompt_ids: Sequence[int], options: dict[str, An
     """Return a decoder for an answer to a prompt.
 
     Raises:
-        RequestError: An id is outside the vocabulary, or an option cannot be.
+        RequestError: An id is outside the vocabulary, or an option is invalid.
 
     """
     try:

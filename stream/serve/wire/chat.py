@@ -260,7 +260,7 @@ def parse_chat_json(data: bytes, *, max_items: int = 2048) -> ChatRequest:
 def read_chat_json(data: bytes, *, max_items: int = 2048) -> tuple[dict[str, Any], Messages | None]:
     """Return a body, and the messages of a long one, for `parse_chat`.
 
-    The messages of a long body are read without an object of Python for each value, if nothing about them is special.
+    Messages of a long body are read without a Python object for each value, if they are plain: text, calls and results.
 
     Raises:
         RequestError: As `parse_object`.
