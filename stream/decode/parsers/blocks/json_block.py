@@ -114,7 +114,7 @@ class JsonBlock(SteppedBlock):
         if self._state == "between" and not self._in_list:
             return self._skippable_before_end(MAX_HELD)
         if self._state == "header" and self._room(self._head + MAX_HEADER) and self._room(MAX_HELD):
-            return self._skippable_in_header
+            return None if self._ahead else self._skippable_in_header  # white space waits for a second word
         return None
 
     @property

@@ -205,6 +205,11 @@ def test_what_may_pass_comes_as_it_is_and_copies_and_states_are_independent(styl
 # -- what the peers' tests say, one style after the other --------------------------------------------------------------
 
 
+def test_a_second_word_in_a_header_may_not_pass():
+    """The white space before it waits, and the word shows that there is no header."""
+    check_passing(lambda: ToolParser(TOOL_STYLES["solar-open"]), ["<|tool_call:begin|>", '"arguments": ', "}"], '{"')
+
+
 def test_text_without_calls_passes():
     for style in STYLES:
         text = "Nothing of this has to do with tools; 1 < 2 and [a] is no call."
