@@ -16,6 +16,7 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions
+from tokenweir.stream.engines.grammar_mask import FIELDS, GrammarMask
 from tokenweir.stream.engines.protocol import refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events.deltas import Delta
@@ -89,18 +90,23 @@ class TransformersEngine:
 
     Sampling: `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`, `logit_bias`, `max_tokens` (512 if None),
     `min_tokens`, `ignore_eos` and `stop_token_ids` are honoured; without the first four it is greedy. `seed` is refused
-    unless the choice is greedy, because PyTorch seeds the whole process.
+    unless the choice is greedy, because PyTorch seeds the whole process. With `grammars`, `json_schema` and `grammar` (llguidance's Lark)
+    are honoured, too; the answer then ends where its grammar does.
 
     Closing the generator ends the generation at the model's next token.
     """
 
-    supports = frozenset({"temperature", "top_p", "top_k", "min_p", "seed", "repetition_penalty", "logit_bias"})
+    supports: frozenset[str] = frozenset(
+        {"temperature", "top_p", "top_k", "min_p", "seed", "repetition_penalty", "logit_bias"}
+    )
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, grammars: Any = None) -> None:
         """Make an engine from a model.
 
         Args:
             model: A model with `generate`, or its folder, which is loaded as `AutoModelForCausalLM`.
+            grammars: The model's tokenizer as an `llguidance.LLTokenizer`, which
+                `tokenweir.integrations.grammars.to_llguidance` makes; None refuses `json_schema` and `grammar`.
 
         Raises:
             EngineError: transformers or PyTorch is not installed, or the folder does not hold a usable model.
@@ -113,6 +119,9 @@ class TransformersEngine:
         eos = self._model.generation_config.eos_token_id
         self.eos_ids: tuple[int, ...] = tuple(eos) if isinstance(eos, list | tuple) else () if eos is None else (eos,)
         self.context_size: int | None = getattr(self._model.config, "max_position_embeddings", None)
+        self._grammars = grammars
+        if grammars is not None:
+            self.supports = self.supports | set(FIELDS)
         self._engine = SyncEngine(self._steps)
 
     def generate(
@@ -169,6 +178,9 @@ class TransformersEngine:
         least = most if sampling.ignore_eos else min(sampling.min_tokens, most)
         if least:
             options["min_new_tokens"] = least
+        if sampling.json_schema is not None or sampling.grammar is not None:
+            mask = GrammarMask(self._grammars, sampling)
+            options |= {"logits_processor": [mask], "stopping_criteria": [mask.ends]}
         if ends := [*self.eos_ids, *sampling.stop_token_ids]:
             options |= {"eos_token_id": ends, "pad_token_id": ends[0]}
         return options
@@ -186,7 +198,8 @@ class _Steps:
         """Generate to the end, in its own thread."""
         try:
             inputs = prompt_tensor(model, prompt_ids)
-            model.generate(**inputs, streamer=self, stopping_criteria=[self], **options)
+            criteria = [self, *options.pop("stopping_criteria", ())]
+            model.generate(**inputs, streamer=self, stopping_criteria=criteria, **options)
         except BaseException as error:  # noqa: BLE001 - raised where the ids are read
             self._give(EngineError(f"transformers failed: {type(error).__name__}: {error}"))
         else:

@@ -177,8 +177,24 @@ The server takes the fields of each protocol and refuses by name what it cannot 
 An engine refuses a field without an entry, by an `EngineError` of kind "unsupported". "Always" holds with any engine: the
 decoder enforces it, and `chat()` asks once for each answer. `SyncEngine` passes the sampling to your function, and `NoEngine`
 to the engine behind render. `LlamaServerEngine` refuses `min_tokens`, unless `ignore_eos` is set: its server ends by itself.
+`TransformersEngine` honours `json_schema` and `grammar` with `grammars=`, without `ignore_eos` and `min_tokens` beside them.
 
 {engines()}
+
+## Inside other programs
+
+What each adapter of `tokenweir.integrations` does not do. "Handed on" goes to the original library and is counted by `report()`.
+
+| adapter | handed on | refused, by an error | not there |
+| --- | --- | --- | --- |
+| `patch_transformers()` | components without an exact step, `dropout`, `split_special_tokens=True`, templates that the engine does not render | | slow tokenizers |
+| vLLM: `tokenweir` | as `patch_transformers()` | | Mistral's tokenizers |
+| vLLM: `tokenweir_parsers` | `is_harmony` models, and pairs with a parser of vLLM's own, to vLLM's composition | tokenizers that are not reproduced | grammars for `tool_choice="required"` |
+| vLLM: `tokenweir_server` | all other paths, to vLLM | `--default-chat-template-kwargs`, `--skip-tokenizer-init`, `--tokens-only`; `model`, `kv_transfer_params` and `ec_transfer_params` in `extra` | media, adapters loaded later |
+| SGLang: `tokenweir` | tokenizers that are not reproduced, to SGLang's method | | beam search's texts |
+| `to_llguidance()`, `to_xgrammar()`, `to_outlines()` | | tokenizers without an end token; fewer logits than ids | several end tokens in `to_outlines()` |
+| `TemplateRenderer` | | | media; bridges that `declined` explains |
+| `TokenBuilder` | | appended messages that the template does not write behind the answer | media |
 
 ## Components by file format
 
@@ -191,6 +207,17 @@ name. [Their reference](components.md) has the fields.
 
 def test_the_page_is_written_from_the_code() -> None:
     assert PAGE.read_text("utf-8") == page()
+
+
+def test_the_arguments_that_the_server_in_vllm_refuses_are_on_the_page() -> None:
+    source = (ROOT / "src" / "tokenweir" / "integrations" / "vllm" / "server.py").read_text("utf-8")
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "UNSUPPORTED":
+            assert {f"--{name.replace('_', '-')}" for name in ast.literal_eval(node.value)} <= set(
+                page().replace("`", " ").replace(",", " ").replace(";", " ").split()
+            )
+            return
+    raise AssertionError("the server has no list of them")
 
 
 def test_every_engine_that_says_what_it_supports_is_on_the_page() -> None:

@@ -11,6 +11,7 @@ import pytest
 from tokenweir.encode.errors import EngineError, TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines import transformers as module
+from tokenweir.stream.engines.grammar_mask import GrammarMask
 from tokenweir.stream.engines.transformers import ChatStreamer, TransformersEngine
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta
 from tokenweir.stream.events.sampling import Sampling
@@ -245,3 +246,120 @@ async def test_a_model_that_ignores_its_criteria_keeps_its_place_to_its_end_and_
     go_on.set()
     with line._moved:
         assert line._moved.wait_for(lambda: not line._line, 30)
+
+
+# -- grammars ----------------------------------------------------------------------------------------------------------
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "name": {"enum": ["a", "b"]}},
+    "required": ["n", "name"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+def grammars():
+    """The embedded tokenizer, for llguidance."""
+    pytest.importorskip("llguidance")
+    from tokenweir.integrations.grammars import to_llguidance
+
+    return to_llguidance(Tokenizer.default())
+
+
+def masked(mask, ids, width):
+    """The ids that keep their logits."""
+    scores = mask(np.array([ids]), np.zeros((1, width), np.float32))
+    return set(np.flatnonzero(np.isfinite(scores[0])).tolist())
+
+
+def test_only_ids_that_continue_the_grammar_keep_their_logits(grammars):
+    """With doubles of tensors in numpy."""
+    tok = Tokenizer.default()
+    mask = GrammarMask(grammars, Sampling(json_schema=SCHEMA))
+    prompt, answer = tok.encode("Hello"), tok.encode('{"n": 12, "name": "b"}')
+    ids, width = list(prompt), tok.vocab_size + 5
+    for token_id in answer:
+        allowed = masked(mask, ids, width)
+        assert token_id in allowed
+        assert tok.token_to_id("x") not in allowed
+        assert all(allowed_id < tok.vocab_size for allowed_id in allowed)  # padding rows never
+        assert not mask.ends(np.array([ids]), None)
+        ids.append(token_id)
+    assert mask.ends(np.array([ids]), None)  # nothing can follow, so no end token is needed
+    assert masked(mask, ids, width) == set()
+
+
+def test_where_more_could_follow_an_end_token_ends(grammars):
+    tok = Tokenizer.default()
+    mask = GrammarMask(grammars, Sampling(grammar="start: /a+/"))
+    ids = tok.encode("Hello")
+    masked(mask, ids, tok.vocab_size)
+    ids += tok.encode("a")
+    assert set(tok.eos_ids) < masked(mask, ids, tok.vocab_size)
+    assert not mask.ends(np.array([ids]), None)
+    ids.append(min(tok.eos_ids))
+    assert mask.ends(np.array([ids]), None)
+
+
+def test_a_grammar_in_lark(grammars):
+    tok = Tokenizer.default()
+    mask = GrammarMask(grammars, Sampling(grammar='start: "yes" | "no"'))
+    first = {tok.token_bytes(i)[:1] for i in masked(mask, tok.encode("Hello"), tok.vocab_size)}
+    assert first == {b"y", b"n"}
+
+
+def test_what_a_grammar_cannot_go_with_is_refused(grammars):
+    schema = {"type": "object"}
+    for sampling, option in (
+        (Sampling(json_schema=schema, grammar="x"), "grammar"),
+        (Sampling(json_schema=schema, ignore_eos=True), "ignore_eos"),
+        (Sampling(json_schema=schema, min_tokens=3), "min_tokens"),
+        (Sampling(json_schema={"type": "nothing"}), "json_schema"),
+        (Sampling(grammar="start: ("), "grammar"),
+    ):
+        with pytest.raises(EngineError, match=f"^transformers cannot honour {option}: ") as caught:
+            GrammarMask(grammars, sampling)
+        assert (caught.value.kind, caught.value.option) == ("unsupported", option)
+
+
+@pytest.mark.asyncio
+async def test_an_engine_writes_json_of_the_schema(model, grammars):
+    import json
+
+    tok = Tokenizer.default()
+    engine = TransformersEngine(model, grammars=grammars)
+    assert {"json_schema", "grammar"} <= engine.supports
+    assert "json_schema" not in TransformersEngine(model).supports
+    schema = {
+        "type": "object",
+        "properties": {"name": {"enum": ["a", "b"]}},
+        "required": ["name"],
+        "additionalProperties": False,
+    }
+    async with aclosing(engine.generate(tok.encode("Hello"), Sampling(max_tokens=60, json_schema=schema))) as steps:
+        ids = [token_id async for step in steps for token_id in step.ids]
+    assert json.loads(tok.decode(ids))["name"] in ("a", "b")
+
+
+@pytest.mark.asyncio
+async def test_a_required_call_is_enforced(model, grammars):
+    import tokenweir
+
+    tool = {
+        "type": "function",
+        "function": {"name": "now", "parameters": {"type": "object", "properties": {}, "additionalProperties": False}},
+    }
+    template = tokenweir.ChatTemplate("{{ messages[0].content }}{{ tools | tojson }}")
+    async with tokenweir.chat(
+        [{"role": "user", "content": "Hi"}],
+        engine=TransformersEngine(model, grammars=grammars),
+        tokenizer=Tokenizer.default(),
+        template=template,
+        tools=[tool],
+        tool_choice="required",
+        parallel_tool_calls=False,
+        sampling=Sampling(max_tokens=200),
+    ) as deltas:
+        names = [delta.name async for delta in deltas if isinstance(delta, tokenweir.ToolCallDelta) and delta.name]
+    assert names == ["now"]

@@ -38,7 +38,7 @@ ROUTES = (
 )
 """Paths that take POST. `/v1/responses` is a websocket as well."""
 
-UNSUPPORTED = ("default_chat_template_kwargs", "skip_tokenizer_init", "tokens_only", "ssl_keyfile_password")
+UNSUPPORTED = ("default_chat_template_kwargs", "skip_tokenizer_init", "tokens_only")
 """Arguments of vLLM's server that change answers in a way this server does not."""
 
 
