@@ -197,6 +197,13 @@ def test_vllms_own_parsers_stay_theirs(parsers, vllm_modules, qwen):
     assert vllm_modules("vllm.parser").ParserManager.get_parser() is None
 
 
+def test_harmony_stays_vllms(parsers, vllm_modules):
+    manager = vllm_modules("vllm.parser").ParserManager
+    for is_harmony in (False, True):
+        kind = manager.get_parser(tool_parser_name="tokenweir", enable_auto_tools=True, is_harmony=is_harmony)
+        assert issubclass(kind, parsers.Parser) != is_harmony
+
+
 def test_a_tokenizer_of_another_kind_is_refused(parsers):
     class Slow:
         pass

@@ -314,8 +314,8 @@ def register_all() -> None:
         found = original(*args, **kwargs)
         halves = [] if found is None else [found.reasoning_parser_cls, found.tool_parser_cls]
         given = [half for half in halves if half is not None]
-        if not given or not all(issubclass(half, Reasoning | Tools) for half in given):
-            return found
+        if kwargs.get("is_harmony") or not given or not all(issubclass(half, Reasoning | Tools) for half in given):
+            return found  # vLLM serves harmony by a parser of its own
         named = ("reasoning_parser_cls", "tool_parser_cls", "tool_strict_level")
         return type(Parser.__name__, (Parser,), {name: getattr(found, name, None) for name in named})
 
