@@ -81,6 +81,21 @@ class Encoded(_IdsAndOffsets):
         return [1] * len(self.ids)
 
 
+class Packed(NamedTuple):
+    """Rows of several texts each, for training; all int32[rows, length].
+
+    Attributes:
+        ids: The ids, with padding at the end of each row.
+        positions: For each id its place in its text, from 0; 0 for padding.
+        texts: For each id the number of its text in its row, from 1, as block-diagonal attention needs it; 0 for padding.
+
+    """
+
+    ids: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    texts: NDArray[np.int32]
+
+
 class Ragged:
     """The ids of many texts in one array.
 
@@ -143,6 +158,39 @@ class Ragged:
         rows = np.full((len(self), width), pad_id, np.int32)
         rows[mask] = self.ids[(begins[:, None] + column)[mask]]
         return rows, mask.astype(np.int32)
+
+    def packed(self, length: int, pad_id: int) -> Packed:
+        """Return rows of `length` ids with as many texts, in order, as fit into each. No text is cut.
+
+        Args:
+            length: Ids per row.
+            pad_id: The id for padding.
+
+        Raises:
+            TypeError: `pad_id` is None.
+            ValueError: A text has more ids than a row, or an argument is out of range.
+
+        """
+        pad_id, _ = checked_padding(pad_id, length, "right", "right")
+        sizes = np.diff(self.offsets)
+        if (long := np.flatnonzero(sizes > length)).size:
+            raise ValueError(f"text {long[0]} has {sizes[long[0]]} ids, more than a row of {length}")
+        row, column, number = -1, length, 0
+        places = np.zeros((len(sizes), 3), np.int64)  # the row and column where each text begins, and its number there
+        for text, size in enumerate(sizes.tolist()):
+            if row < 0 or column + size > length:
+                row, column, number = row + 1, 0, 0
+            number += 1
+            places[text] = row, column, number
+            column += size
+        rows = np.full((3, row + 1, length), 0, np.int32)
+        rows[0] = pad_id
+        positions = (
+            np.arange(len(self.ids)) - np.repeat(self.offsets[:-1], sizes) if len(sizes) else np.zeros(0, np.int64)
+        )
+        own_row, own_column, own_number = (np.repeat(values, sizes) for values in places.T)
+        rows[:, own_row, own_column + positions] = self.ids, positions, own_number
+        return Packed(*rows)
 
     def to_arrow(self) -> pyarrow.LargeListArray:
         """Return an Arrow array of large lists of int32, which shares the memory. Requires pyarrow.
