@@ -2,7 +2,7 @@
 
 A part is OpenAI's: `image_url`, `video_url` or `audio_url` with a data URL, or `input_audio`. A part without an address, such
 as `{"type": "image"}`, is the template's alone, for engines that have the media from elsewhere. Nothing is fetched: an address
-other than a data URL is refused.
+other than a data URL is refused, or passed on to the engine where `MediaLimits.remote` allows it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ class MediaLimits(Struct, frozen=True, kw_only=True):
         items: Most images, sounds and videos.
         bytes: Most bytes of all of them, decoded.
         image_pixels: Most pixels of an image.
+        remote: Pass web addresses on to the engine, which then fetches what clients name. Their digest is that of the address.
 
     """
 
     items: int = 32
     bytes: int = 1 << 24
     image_pixels: int = 1 << 25
+    remote: bool = False
 
 
 NO_MEDIA_LIMITS = MediaLimits(items=1 << 30, bytes=1 << 40, image_pixels=1 << 40)
@@ -177,6 +179,9 @@ def _address(part: Mapping[str, Any], place: str) -> tuple[MediaKind, str] | Non
 def _media(kind: MediaKind, url: str, at: tuple[int, int], limits: MediaLimits, before: int) -> Media:
     place = f"messages[{at[0]}].content[{at[1]}]"
     header = _DATA_URL.match(url)
+    if header is None and limits.remote and url.startswith(("https://", "http://")):
+        digest = sha256(url.encode("utf-8", "replace")).hexdigest()
+        return Media(kind=kind, media_type="", url=url, digest=digest, size=0, message=at[0], part=at[1])
     if header is None:
         raise MediaError(f"{place}: {url[:40]!r} is no data URL in base64, and addresses are not fetched", place=place)
     encoded = len(url) - header.end()

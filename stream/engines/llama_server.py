@@ -209,6 +209,8 @@ def media_prompt(prompt: MediaPrompt, props: _Props) -> dict[str, Any]:
     for each in prompt.media:
         if not able.get(each.kind):
             raise EngineError(f"{each}, and the model of {NAME} takes no {each.kind}", kind="unsupported")
+        if not each.size:
+            raise EngineError(f"{each} by its address, and {NAME} takes media in base64 only", kind="unsupported")
     if prompt.guarded:
         raise EngineError(
             f"{NAME} encodes a prompt with media itself, and would take control tokens in this one's messages for its own",

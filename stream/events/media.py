@@ -14,10 +14,10 @@ class Media(Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: Its kind.
-        media_type: Its media type, such as `image/png`.
-        url: All of it, as a data URL in base64.
-        digest: The SHA-256 of its bytes, in hexadecimal.
-        size: Its bytes.
+        media_type: Its media type, such as `image/png`; empty if it is not here.
+        url: All of it, as a data URL in base64; or its web address, where these are allowed.
+        digest: The SHA-256 of its bytes, or of the address, in hexadecimal.
+        size: Its bytes; 0 if it is not here.
         message: The number of its message.
         part: The number of its part in the message's content.
 

@@ -110,6 +110,11 @@ class _Serve(click.Command):
     help="Show the model the billing header of Claude Code, which changes with its requests and is else left out.",
 )
 @click.option(
+    "--remote-media",
+    is_flag=True,
+    help="Pass web addresses of images, sound and video on to the engine, which then fetches what clients name.",
+)
+@click.option(
     "--prompt-cache/--no-prompt-cache",
     default=True,
     help="Keep the prompts of the last ten minutes in memory, so that the next turn of a conversation is cheap.",
@@ -149,6 +154,7 @@ def serve(
     reasoning_events: ReasoningEvents,
     history_thinking: HistoryThinking,
     keep_billing_header: bool,
+    remote_media: bool,
     prompt_cache: bool,
     history: History,
     access_log: bool,
@@ -216,6 +222,7 @@ def serve(
                 reasoning_events=reasoning_events,
                 history_thinking=history_thinking,
                 keep_billing_header=keep_billing_header,
+                remote_media=remote_media,
                 prompt_cache=prompt_cache,
                 history=history,
                 place=None if given is None else given.place,

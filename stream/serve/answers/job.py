@@ -160,6 +160,7 @@ class Engines:
         secret: Secret of the salts by which engines keep clients' prompts apart.
         limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes`, `queue_timeout`, and those of media.
         keep_billing_header: Show Claude Code's billing header to the model.
+        remote_media: Pass web addresses of media on to the engine.
 
     """
 
@@ -173,6 +174,7 @@ class Engines:
         encoder: Encoder | None,
         limits: Limits,
         keep_billing_header: bool = False,
+        remote_media: bool = False,
         prompts: PromptCache | None = None,
         history: History = "canonical",
         secret: bytes,
@@ -188,7 +190,10 @@ class Engines:
         self._limits = limits
         self._keep_billing_header = keep_billing_header
         self._media_limits = MediaLimits(
-            items=limits.max_media, bytes=limits.max_media_bytes, image_pixels=limits.max_image_pixels
+            items=limits.max_media,
+            bytes=limits.max_media_bytes,
+            image_pixels=limits.max_image_pixels,
+            remote=remote_media,
         )
         self._media_bytes = 0  # of all answers in progress
         self._queue = FairQueue(

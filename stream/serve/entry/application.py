@@ -108,6 +108,7 @@ class Application:
             encoder=settings.encoder,
             limits=limits,
             keep_billing_header=settings.keep_billing_header,
+            remote_media=settings.remote_media,
             prompts=prompts,
             history=settings.history,
             secret=settings.secret,

@@ -56,6 +56,7 @@ class ServerOptions(_RequiredOptions, total=False):
             clients understand, or `reasoning` as Open Responses has it.
         keep_billing_header: Show the model the system block of Claude Code that holds a billing header only. By default it is
             left out, as it changes with the requests, and the answer's `left_out` says so.
+        remote_media: Pass web addresses of images, sound and video on to the engine, which then fetches what clients name.
 
     """
 
@@ -70,6 +71,7 @@ class ServerOptions(_RequiredOptions, total=False):
     limits: Limits | None
     reasoning_events: ReasoningEvents
     keep_billing_header: bool
+    remote_media: bool
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
@@ -96,6 +98,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     limits: Limits
     reasoning_events: ReasoningEvents
     keep_billing_header: bool
+    remote_media: bool
 
 
 def resolve_options(
@@ -134,8 +137,9 @@ def resolve_options(
     encoder = options.get("encoder")
     check_encoder(encoder)
     keep_billing_header = options.get("keep_billing_header", False)
+    remote_media = options.get("remote_media", False)
     prompt_cache = options.get("prompt_cache", True)
-    check_flags(keep_billing_header=keep_billing_header, prompt_cache=prompt_cache)
+    check_flags(keep_billing_header=keep_billing_header, remote_media=remote_media, prompt_cache=prompt_cache)
     history = options.get("history", "canonical")
     check_history(history)
     if history != "canonical" and (not prompt_cache or not isinstance(encoder, Tokenizer | None)):
@@ -161,4 +165,5 @@ def resolve_options(
         limits=limits,
         reasoning_events=options.get("reasoning_events", "reasoning_text"),
         keep_billing_header=keep_billing_header,
+        remote_media=remote_media,
     )

@@ -24,6 +24,7 @@ def media(kind, data, media_type, part):
 
 
 IMAGE, SOUND = media("image", png(), "image/png", 0), media("audio", wav(), "audio/wav", 1)
+REMOTE = Media(kind="image", media_type="", url="https://a/b", digest="0", size=0, message=0, part=0)
 PROMPT = MediaPrompt(text="<s>a <image> b <audio>", media=(IMAGE, SOUND), places=((5, 12), (15, 22)), guarded=False)
 SAMPLING = Sampling(max_tokens=3)
 SIGHTED = PROPS | {"bos_token": "<s>", "modalities": {"vision": True, "audio": True}}
@@ -100,6 +101,11 @@ async def test_llama_server_gets_a_text_with_markers(tokenizer, marker):
         (PROPS, PROMPT, r"messages\[0\].content\[0\] is an image, and the model of llama-server takes no image"),
         (SIGHTED | {"modalities": {"vision": True}}, PROMPT, r"content\[1\] is an audio, .* takes no audio"),
         (SIGHTED, MediaPrompt(text="x", media=(IMAGE,), places=((0, 1),), guarded=True), "control tokens"),
+        (
+            SIGHTED,
+            MediaPrompt(text="x", media=(REMOTE,), places=((0, 1),), guarded=False),
+            "takes media in base64 only",
+        ),
         (SIGHTED, MediaPrompt(text="x<__media__>", media=(IMAGE,), places=((0, 1),), guarded=False), "media marker"),
     ],
 )

@@ -109,7 +109,7 @@ async def test_messages_take_images_also_in_results_of_tools():
     ):
         answer = await client.messages.create(model="default", max_tokens=50, messages=messages)
         counted = await client.messages.count_tokens(model="default", messages=messages)
-        with pytest.raises(BadRequestError, match="images come in base64 here"):
+        with pytest.raises(BadRequestError, match="addresses are not fetched"):
             source = {"type": "url", "url": "https://example.com/a.png"}
             await client.messages.create(
                 model="default", max_tokens=5, messages=[user({"type": "image", "source": source})]
@@ -169,6 +169,29 @@ async def test_refusals_name_the_part(part, limits, said):
     assert said in error["message"]
     assert error["param"].startswith("messages[0].content[1]")
     assert engine.started == 0
+
+
+@pytest.mark.asyncio
+async def test_addresses_go_to_the_engine_where_they_are_allowed():
+    engine = Sighted(*ANSWER)
+    address = "https://example.com/a.png"
+    options = {"template": TEMPLATE, "limits": Limits(send_interval=0, drain_timeout=0.2), "remote_media": True}
+    part = {"type": "image_url", "image_url": {"url": address}}
+    source = {"type": "url", "url": address}
+    async with serving(engine, **options) as server:
+        body = {"max_tokens": 5, "messages": [user({"type": "image", "source": source})]}
+        replies = [
+            await posted(server, "/v1/chat/completions", {"messages": [user(part)]}),
+            await posted(server, "/v1/messages", body),
+            await posted(
+                server, "/v1/chat/completions", {"messages": [user({**part, "image_url": {"url": "file:///x"}})]}
+            ),
+        ]
+    assert [reply.status_code for reply in replies] == [200, 200, 400]
+    digest = sha256(address.encode()).hexdigest()
+    assert [(each.url, each.digest, each.size) for seen in engine.seen for each in seen.media] == [
+        (address, digest, 0)
+    ] * 2
 
 
 @pytest.mark.asyncio

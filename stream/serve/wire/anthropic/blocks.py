@@ -51,6 +51,7 @@ class Source(Struct, frozen=True):
     type: Literal["base64", "text", "url", "file", "content"]
     media_type: str = ""
     data: str = ""
+    url: str = ""
 
 
 class ImageBlock(Struct, frozen=True, tag_field="type", tag="image"):
@@ -65,6 +66,8 @@ class ImageBlock(Struct, frozen=True, tag_field="type", tag="image"):
             RequestError: The image is not here.
 
         """
+        if self.source.type == "url":
+            return image_part(self.source.url, where)
         if self.source.type != "base64":
             raise unsupported(f"{where}.source is of type {self.source.type!r}: images come in base64 here", where)
         return image_part(f"data:{self.source.media_type};base64,{self.source.data}", where)
