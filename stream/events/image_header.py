@@ -62,12 +62,17 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers of JPEG's frame headers; the other three are tables and an extension."""
 
 
+MOST_SEGMENTS = 1024
+"""Segments before the frame header of a JPEG, fill bytes included. An ICC profile takes up to 255."""
+
+
 def _jpeg(data: bytes) -> ImageHeader | None:
-    """Skip the segments before the frame header. Each takes at least four bytes, so the walk ends."""
+    """Skip the segments before the frame header."""
     place = 2
-    while True:
-        while data[place : place + 2] == b"\xff\xff":  # fill bytes
+    for _ in range(MOST_SEGMENTS):
+        if data[place : place + 2] == b"\xff\xff":  # a fill byte
             place += 1
+            continue
         mark, kind, length = struct.unpack_from(">BBH", data, place)
         if mark != 0xFF or length < 2:
             return None
@@ -75,3 +80,4 @@ def _jpeg(data: bytes) -> ImageHeader | None:
             height, width = struct.unpack_from(">HH", data, place + 5)
             return ImageHeader("image/jpeg", width, height)
         place += 2 + length
+    return None

@@ -6,7 +6,7 @@ import struct
 import pytest
 from pictures import png
 
-from tokenweir.stream.events.image_header import read_image_header
+from tokenweir.stream.events.image_header import MOST_SEGMENTS, read_image_header
 
 GIF = b"GIF89a" + struct.pack("<HH", 300, 7) + b"\0" * 3
 JPEG = (
@@ -47,6 +47,8 @@ def test_a_header_that_is_cut_off_is_none(data):
         b"\xff\xd8\xff\xe0\0\1" + b"\0" * 40,  # a segment shorter than its length
         b"\xff\xd8\xff" + b"\xff" * 1000,
         b"\xff\xd8\xff\xe0\xff\xff",
+        b"\xff\xd8" + b"\xff\xe0\0\2" * MOST_SEGMENTS + JPEG[2:],  # a walk that hostile data could make long
+        b"\xff\xd8" + b"\xff" * MOST_SEGMENTS + JPEG[2:],
     ],
 )
 def test_other_data_is_none(data):
