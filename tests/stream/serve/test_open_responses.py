@@ -281,10 +281,11 @@ async def test_logprobs_fit_the_schema():
         async def generate(self, prompt_ids, sampling):
             for token_id in TOK.encode("Hi<|im_end|>"):
                 await asyncio.sleep(0)
-                yield EngineStep([token_id], logprobs=[-0.25])
+                yield EngineStep([token_id], logprobs=[-0.25], top_logprobs=[[(token_id, -0.25), (72, -2.0)]])
 
     async with serving(Sure()) as server, httpx.AsyncClient() as http:
-        body = {"input": "hi", "include": ["message.output_text.logprobs"]}
+        body = {"input": "hi", "include": ["message.output_text.logprobs"], "top_logprobs": 2}
         reply = (await http.post(f"http://127.0.0.1:{server.port}/v1/responses", json=body)).json()
     TypeAdapter(schemas.ResponseResource).validate_python(reply)
     assert reply["output"][0]["content"][0]["logprobs"][0]["logprob"] == -0.25
+    assert [top["logprob"] for top in reply["output"][0]["content"][0]["logprobs"][0]["top_logprobs"]] == [-0.25, -2.0]
