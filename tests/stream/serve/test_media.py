@@ -172,6 +172,25 @@ async def test_refusals_name_the_part(part, limits, said):
 
 
 @pytest.mark.asyncio
+async def test_a_large_image_takes_the_way_of_long_bodies():
+    engine = Sighted(*ANSWER)
+    data = png() + bytes(500_000)  # what stands behind the end of an image is ignored by readers
+    url = data_url(data)
+    source = {"type": "base64", "media_type": "image/png", "data": url.partition(",")[2]}
+    async with served(engine) as server:
+        replies = [
+            await posted(server, "/v1/chat/completions", {"messages": [user(text("a"), image(data))]}),
+            await posted(server, "/v1/responses", {"input": [user({"type": "input_image", "image_url": url})]}),
+            await posted(
+                server, "/v1/messages", {"max_tokens": 9, "messages": [user({"type": "image", "source": source})]}
+            ),
+            await posted(server, "/v1/chat/completions", {"messages": [user(image(data + bytes(500_000)))]}),
+        ]
+    assert [reply.status_code for reply in replies] == [200, 200, 200, 413]
+    assert {seen.media[0].digest for seen in engine.seen} == {sha256(data).hexdigest()}
+
+
+@pytest.mark.asyncio
 async def test_addresses_go_to_the_engine_where_they_are_allowed():
     engine = Sighted(*ANSWER)
     address = "https://example.com/a.png"
