@@ -22,19 +22,19 @@ def chain(start: int, digests: Iterable[int]) -> tuple[int, ...]:
     return tuple(accumulate(digests, lambda before, one: hash((before, one)), initial=start))
 
 
-def delivered(before: int, identity: object) -> int:
+def delivered(before: int, fingerprint: bytes) -> int:
     """Return the digest of a conversation whose last message was delivered.
 
     Args:
         before: The digest of the conversation before it, as `chain` has it.
-        identity: What `sampled_turns.identity` gives of the message.
+        fingerprint: What `sampled_turns.fingerprint` gives of the message.
 
     """
-    return hash((before, digest(identity)))
+    return hash((before, fingerprint))
 
 
 def _hashable(value: object) -> object:
-    if value is None or isinstance(value, str | bytes | int | float):
+    if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
         return tuple([(key, _hashable(item)) for key, item in value.items()])

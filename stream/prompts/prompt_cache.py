@@ -21,7 +21,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt, PromptSource
 from tokenweir.stream.prompts.ledger import Entry, Ledger
 from tokenweir.stream.prompts.message_digests import chain, delivered, digest
-from tokenweir.stream.prompts.sampled_turns import KeptIds, SampledTurn, identity, keep_turn, sampled_turn
+from tokenweir.stream.prompts.sampled_turns import KeptIds, SampledTurn, fingerprint, keep_turn, sampled_turn
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
@@ -215,9 +215,7 @@ class PromptCache:
             shelf = self._shelves.get((tenant, tokenizer, False))
             earlier = None if shelf is None else shelf.find(digests, own)
         self._leave(expired)
-        answer, is_continued = (None, False)
-        if history != "canonical":
-            answer, is_continued = self._find_answer((tenant, tokenizer, True), digests, own, read)
+        answer, is_continued = self._find_answer((tenant, tokenizer, True), digests, own, read)
         encoder, guarded = core_of(tokenizer).encoder, prompt.guarded_for(tokenizer)
         last = None if earlier is None else earlier.tape
         text = prompt.encoded_text
@@ -233,7 +231,7 @@ class PromptCache:
             self.counts.encoded_ids += len(tape.ids) - reused
         self._keep(_Kept(tenant, tokenizer, digests, own[-1] if own else start, tape), earlier)
         kept = None
-        if answer is not None and answer.turn is not None:
+        if history != "canonical" and answer is not None and answer.turn is not None:
             kept = keep_turn(answer.turn, read, prompt, tape, tokenizer, as_sampled=history == "sampled")
             self._count(kept)
         return CachedPrompt(
@@ -259,7 +257,7 @@ class PromptCache:
         for number in known:
             message = messages[number]
             if message.get("role") == "assistant":
-                place = delivered(digests[number], identity(message))
+                place = delivered(digests[number], fingerprint(message))
                 with self._lock:
                     if answers is not None and (found := answers.at(place)) is not None:
                         return found, True

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -61,7 +62,7 @@ class KeptIds(NamedTuple):
         ids: All ids.
         sampled: For each id 0, 1 (an engine sampled it) or 2 (it was inferred from an engine's text).
         kept: Which ids are those of an engine.
-        identities: The messages of `kept` as they were delivered.
+        identities: The messages of `kept` as they were delivered, as `fingerprint` gives them.
         reason: Why the last answer is not kept as a whole; empty if it is.
         is_spelled: The ids have the bytes of the prompt's text.
         behind: For each of `kept` the number of canonical ids before what follows it.
@@ -71,7 +72,7 @@ class KeptIds(NamedTuple):
     ids: NDArray[np.int32]
     sampled: NDArray[np.uint8]
     kept: tuple[Kept, ...]
-    identities: tuple[object, ...]
+    identities: tuple[bytes, ...]
     reason: str
     is_spelled: bool
     behind: tuple[int, ...]
@@ -87,7 +88,7 @@ class SampledTurn(NamedTuple):
         ids: The ids of the prompt and of the answer.
         sampled: As in `KeptIds`.
         kept: As in `KeptIds`, the answer included.
-        identities: The messages of `kept` as they were delivered, as `identity` gives them.
+        identities: The messages of `kept` as they were delivered, as `fingerprint` gives them.
         is_spelled: The ids have the bytes of `data`.
         behind: As in `KeptIds`, for all but the answer.
 
@@ -99,7 +100,7 @@ class SampledTurn(NamedTuple):
     ids: NDArray[np.int32]
     sampled: NDArray[np.uint8]
     kept: tuple[Kept, ...]
-    identities: tuple[object, ...]
+    identities: tuple[bytes, ...]
     is_spelled: bool
     behind: tuple[int, ...]
 
@@ -127,6 +128,11 @@ def identity(message: Mapping[str, Any]) -> object:
         name = function.get("name") if isinstance(function, Mapping) else None
         calls.append((name, msgspec.json.encode(arguments, order="sorted")))
     return message.get("role"), _text(message.get("content")), _text(reasoning), tuple(calls)
+
+
+def fingerprint(message: Mapping[str, Any]) -> bytes:
+    """Return a digest of the `identity` of a message, which takes no memory of its text."""
+    return blake2b(repr(identity(message)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _text(content: object) -> str:
@@ -175,7 +181,7 @@ def sampled_turn(
         np.concatenate([prompt.ids, answer]),
         np.concatenate([prompt.sampled, flags]),
         (*(() if before is None else before.kept), Kept(start, start + len(answer), number)),
-        (*(() if before is None else before.identities), identity(message)),
+        (*(() if before is None else before.identities), fingerprint(message)),
         _is_spelled(prompt, len(text)),
         () if before is None else before.behind,
     )
@@ -255,7 +261,7 @@ class _Reading:
         self._common = self._agreement()
         # Messages that are not those that were delivered keep nothing.
         known = [
-            number < len(messages) and identity(messages[number]) == delivered
+            number < len(messages) and fingerprint(messages[number]) == delivered
             for (_, _, number), delivered in zip(turn.kept, turn.identities, strict=True)
         ]
         self._most = next((turn.kept[i].start for i, each in enumerate(known) if not each), len(turn.ids))
@@ -352,10 +358,9 @@ class _Reading:
         """
         turn = self._turn
         start = turn.kept[-1].start
-        if count < start:
-            return 0, 0
-        first = max(0, start - CONTROL_WINDOW)
-        places = np.flatnonzero(controls[turn.ids[first:start]])
+        last = min(count, start)
+        first = max(0, last - CONTROL_WINDOW)
+        places = np.flatnonzero(controls[turn.ids[first:last]])
         if not len(places):
             return 0, 0
         own = first + int(places[-1])

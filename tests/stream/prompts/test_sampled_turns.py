@@ -202,6 +202,16 @@ def test_what_was_kept_as_sampled_is_not_exact():
     check(render(cache, messages), messages)
 
 
+@pytest.mark.parametrize("history", ["canonical", "exact", "sampled"])
+def test_an_answer_takes_the_place_of_the_one_before_it(history):
+    cache, messages = PromptCache(), [USER]
+    for turn in range(8):
+        text = f"Answer {turn}."
+        cache.answered(render(cache, messages, history), [*spelled(text, random.Random(turn)), END], answer(text))
+        messages = [*messages, answer(text), USER]
+        assert len(cache) == 2  # the prompt, and the answer with all before it
+
+
 def test_each_of_several_answers_is_kept_by_itself():
     cache, answers = PromptCache(), {}
     first = render(cache, [USER])
