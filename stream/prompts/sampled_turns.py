@@ -82,20 +82,20 @@ class SampledTurn(NamedTuple):
     """An engine's prompt and its answer.
 
     Attributes:
-        data: The bytes of the prompt's text and of the answer's ids.
-        prompt_bytes: How many of them are the prompt's.
+        text: The bytes of the prompt's text, shared with its tape.
+        answer: The bytes of the answer's ids.
         guarded: The guards of the prompt, in characters.
         ids: The ids of the prompt and of the answer.
         sampled: As in `KeptIds`.
         kept: As in `KeptIds`, the answer included.
         identities: The messages of `kept` as they were delivered, as `fingerprint` gives them.
-        is_spelled: The ids have the bytes of `data`.
+        is_spelled: The ids have the bytes of `text` and `answer`.
         behind: As in `KeptIds`, for all but the answer.
 
     """
 
-    data: bytes
-    prompt_bytes: int
+    text: NDArray[np.uint8]
+    answer: bytes
     guarded: tuple[int, ...]
     ids: NDArray[np.int32]
     sampled: NDArray[np.uint8]
@@ -105,9 +105,14 @@ class SampledTurn(NamedTuple):
     behind: tuple[int, ...]
 
     @property
+    def size(self) -> int:
+        """Bytes of the prompt's text and of the answer."""
+        return len(self.text) + len(self.answer)
+
+    @property
     def memory(self) -> int:
         """Bytes that it takes."""
-        return len(self.data) + 5 * len(self.ids) + 8 * len(self.guarded) + 256 * len(self.kept)
+        return self.size + 5 * len(self.ids) + 8 * len(self.guarded) + 256 * len(self.kept)
 
 
 def identity(message: Mapping[str, Any]) -> object:
@@ -175,8 +180,8 @@ def sampled_turn(
     start = len(prompt.ids)
     before = prompt.kept_ids
     return SampledTurn(
-        b"".join((text.data, answered)),
-        len(text),
+        text,
+        answered,
         prompt.prompt.guarded_for(prompt.tokenizer),
         np.concatenate([prompt.ids, answer]),
         np.concatenate([prompt.sampled, flags]),
@@ -268,15 +273,16 @@ class _Reading:
 
     def _agreement(self) -> int:
         """The number of bytes at the start that the two have in common, guards of the engine's prompt included."""
-        size = min(len(self._text), len(self._turn.data))
-        same = self._text[:size] == np.frombuffer(self._turn.data, np.uint8, size)
-        common = size if same.all() else int(same.argmin())
+        turn = self._turn
+        common = _agreement(self._text, turn.text)
+        if common == len(turn.text):
+            common += _agreement(self._text[common:], np.frombuffer(turn.answer, np.uint8))
         here, there = self._prompt.guarded_for(self._tokenizer), self._turn.guarded
         if here == there:
             return common
         for offset in sorted(set(here) ^ set(there)):
             byte = len(self._prompt.text[:offset].encode())
-            if byte < min(common, self._turn.prompt_bytes) or offset in there:
+            if byte < min(common, len(turn.text)) or offset in there:
                 return min(common, byte)
         return common
 
@@ -307,15 +313,15 @@ class _Reading:
         """Return the ends of the engine's ids, from the `first` on."""
         lengths = self._lengths[self._turn.ids[first:]]
         ends = np.cumsum(lengths, dtype=np.int64)
-        return ends + (len(self._turn.data) - int(ends[-1]))
+        return ends + (self._turn.size - int(ends[-1]))
 
     def whole_turn(self) -> tuple[int, int, str] | None:
         """Return the same for the whole last answer: what follows is what the template writes from its end on."""
         turn, tokenizer = self._turn, self._tokenizer
         start, end, number = turn.kept[-1]
-        if self._most < len(turn.ids) or self._common < turn.prompt_bytes:
+        if self._most < len(turn.ids) or self._common < len(turn.text):
             return None
-        place = max(turn.prompt_bytes, self._prompt.message_end(number))
+        place = max(len(turn.text), self._prompt.message_end(number))
         rest = self._text[place:].tobytes()
         found = [
             (at, token_id)
@@ -337,7 +343,7 @@ class _Reading:
         """Whether the first ids have the bytes of the prompt's text."""
         turn = self._turn
         rest = int(self._lengths[turn.ids[count:]].sum())
-        return turn.is_spelled and self._common >= len(turn.data) - rest
+        return turn.is_spelled and self._common >= turn.size - rest
 
     def _has_same_controls(self, count: int, before: int) -> bool:
         """Whether the engine's first ids have the control ids of the canonical ones, at the same bytes."""
@@ -364,17 +370,30 @@ class _Reading:
         if not len(places):
             return 0, 0
         own = first + int(places[-1])
-        byte = turn.prompt_bytes - int(self._lengths[turn.ids[own:start]].sum())
+        byte = len(turn.text) - int(self._lengths[turn.ids[own:start]].sum())
         other = _core.ids_before(self._encoder, self._tape, byte)
         if other is None or int(self._tape.ids[other]) != int(turn.ids[own]):
             return 0, 0
         return own, other
 
 
+def _agreement(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> int:
+    """Return the number of bytes at the start that two texts have in common."""
+    size = min(len(one), len(other))
+    same = one[:size] == other[:size]
+    return size if same.all() else int(same.argmin())
+
+
 def text_bytes(prompt: Prompt) -> NDArray[np.uint8]:
     """Return the UTF-8 of a prompt's text, without a copy if a template rendered it."""
     text = prompt.encoded_text
     return np.frombuffer(text.encode() if isinstance(text, str) else memoryview(text), np.uint8)
+
+
+def prepare(tokenizer: Tokenizer) -> None:
+    """Make the tables of a tokenizer that the first answer would make."""
+    id_lengths(tokenizer)
+    control_ids(tokenizer)
 
 
 @lru_cache(maxsize=16)

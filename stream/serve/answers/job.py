@@ -22,6 +22,7 @@ from tokenweir.stream.events.media import MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.prompt_cache import History, PromptCache
 from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.prompts.sampled_turns import prepare
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.cache_salt import salted
 from tokenweir.stream.serve.answers.render_cost import render_cost
@@ -186,6 +187,8 @@ class Engines:
         self._encoder = encoder
         self._prompts = prompts
         self._history = history
+        if history != "canonical":
+            prepare(tokenizer)  # here, since the first answer would make all others wait
         self._secret = secret
         self._limits = limits
         self._keep_billing_header = keep_billing_header
