@@ -258,3 +258,28 @@ def test_thinking_tags_in_a_history_are_text_if_so_asked():
             with urllib.request.urlopen(request, timeout=30) as answer:
                 counts.append(json.load(answer)["token_ids"].count(Tokenizer.default().token_to_id("<think>")))
     assert counts == [1, 0]
+
+
+def test_sampled_ids_of_a_history_are_looked_for_if_so_asked():
+    for args, looked_for in (((), False), (("--history=exact",), True)):
+        with server("--engine=ngram", *args) as (_, address):
+            messages = [{"role": "user", "content": "Tell me of rivers."}]
+            for _ in range(2):
+                body = json.dumps({"messages": messages, "max_tokens": 9}).encode()
+                request = urllib.request.Request(
+                    f"http://{address}/v1/chat/completions", data=body, headers={"Content-Type": "application/json"}
+                )
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    said = json.load(answer)["choices"][0]["message"]["content"]
+                messages += [{"role": "assistant", "content": said}, {"role": "user", "content": "Go on."}]
+            with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+                lines = answer.read().decode().splitlines()
+        # The toy thinks, and a client that drops its thoughts sends back another message.
+        assert ('tokenweir:prompts_declined_total{reason="nothing"} 1.0' in lines) is looked_for
+
+
+@pytest.mark.parametrize("off", ["--no-prompt-cache", "--device=gpu"])
+def test_a_history_without_the_cache_is_refused(off):
+    result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--history=exact", off])
+    assert result.exit_code == 2
+    assert f"--history exact needs the cache of prompts, which {off.replace('=', ' ')} turns off" in result.stderr
