@@ -18,11 +18,16 @@ struct Rendered {
   uint64_t steps = 0;
 };
 
+// The text of each origin in a text.
+inline void note_leaves(const Text& text, std::map<uint32_t, std::string>& texts) {
+  for (uint32_t i = 0; i < text.children; i++) note_leaves(*text.child[i], texts);
+  if (text.is_leaf() && !text.changed) texts.try_emplace(text.origin, std::string(text.bytes, text.size));
+}
+
 // The text of each origin below a value. The first one that is noted counts: a later one may be a part of it.
 inline void note_texts(const Value& value, std::map<uint32_t, std::string>& texts) {
   const auto note = [&](const Value& text) {
-    if (text.is_text() && text.text->is_leaf())
-      texts.try_emplace(text.text->origin, std::string(text.text->bytes, text.text->size));
+    if (text.is_text()) note_leaves(*text.text, texts);
   };
   note(value);
   if (value.is_sequence())

@@ -248,7 +248,7 @@ class Reader {
       if (decoded + more <= room) return;
       room = decoded + (closing_quote(next) - next) + more;
       char* const larger = arena.array<char>(room);
-      std::memcpy(larger, bytes, decoded);
+      if (decoded) std::memcpy(larger, bytes, decoded);  // before, there may be no block at all
       bytes = larger;
       is_taken = true;
     };
