@@ -96,6 +96,7 @@ def template_messages() -> Iterable[bytes]:
     for choice in (0, 1, 2, 4, 0x20, 0x40, 0x61, 0x80, 0x90, 0xF3):
         for messages in (plain, rare, plain[:3]):
             yield bytes([choice]) + json.dumps(messages, ensure_ascii=choice < 4).encode()
+    yield b'\0"\\n"'
 
 
 def scanners() -> Iterable[bytes]:
