@@ -1,16 +1,18 @@
 // The chat page: what its parts tell each other, the keys and the buttons.
 
 import { Chat } from "./chat.js";
+import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
 import { newConversation } from "./conversation.js";
-import { $, copyFrom, wellFormed } from "./dom.js";
+import { $, copyFrom } from "./dom.js";
 import { List } from "./list.js";
 import { useKey } from "./server.js";
+import { listenForShortcuts } from "./shortcuts.js";
 import { Store } from "./store.js";
 
 const NOTICE = 10_000; // milliseconds that a notice, and its Undo, can be seen
 
-const box = $("#composer textarea");
+const model = $("#model");
 const store = new Store(async (id) => {
   if (id === chat.conversation.id) chat.keptElsewhere(await store.get(id));
   list.show();
@@ -26,9 +28,10 @@ const connection = new Connection({
     $("#key").hidden = !wanted;
   },
   models(models) {
-    const select = $("#model"), chosen = select.value;
-    select.replaceChildren(...models.map((model) => new Option(model.id, model.id)));
-    if (models.some((model) => model.id === chosen)) select.value = chosen;
+    const chosen = model.value;
+    model.replaceChildren(...models.map(({ id }) => new Option(id, id)));
+    if (models.some(({ id }) => id === chosen)) model.value = chosen;
+    greet();
   },
   open: () => chat.resume(),
   lost: (code) => chat.lost({ code }),
@@ -38,7 +41,7 @@ const connection = new Connection({
 const chat = new Chat(connection, {
   changed() {
     buttons();
-    if (!chat.busy && matchMedia("(hover: hover)").matches) box.focus(); // on a telephone a keyboard would come
+    if (!chat.busy && matchMedia("(hover: hover)").matches) composer.focus(); // on a telephone a keyboard would come
   },
   save(conversation) {
     history.replaceState(null, "", `#${conversation.id}`); // a page that is loaded again shows it again
@@ -50,7 +53,20 @@ const chat = new Chat(connection, {
   notice,
 });
 
-const list = new List(store, { open, current: () => chat.conversation, notice });
+const composer = new Composer({
+  ready: () => !chat.busy && connection.isOpen,
+  send: (text, images) => chat.say(text, images),
+  editLast: () => chat.editLast(),
+  notice,
+});
+
+const list = new List(store, { open, current: () => chat.conversation, rename: (name) => chat.rename(name), notice });
+
+const greeting = $("#first"), ideas = $(".ideas"); // the first screen is not in the page while there are messages
+
+function greet() {
+  greeting.textContent = model.value || "tokenweir";
+}
 
 function open(conversation) {
   if (chat.busy) {
@@ -64,12 +80,16 @@ function open(conversation) {
   return true;
 }
 
+function fresh() {
+  open(newConversation());
+}
+
 function buttons() {
-  const call = chat.call;
   $("#new").disabled = $("#send").hidden = chat.busy;
   $("#stop").hidden = !chat.busy;
   $("#send").disabled = !connection.isOpen;
-  box.placeholder = call ? `Result of ${call.name}(${call.arguments})` : "Message";
+  for (const idea of ideas.children) idea.disabled = !connection.isOpen;
+  composer.want(chat.call);
 }
 
 let noticed;
@@ -89,23 +109,21 @@ function notice(text, undo = null) {
 
 // --- keys and buttons ---------------------------------------------------------------------------------------------
 
-$("#composer").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const text = wellFormed(box.value);
-  if (!text.trim() || chat.busy || !connection.isOpen) return;
-  box.value = "";
-  chat.say(text);
-});
 $("#stop").addEventListener("click", () => chat.stop());
-$("#new").addEventListener("click", () => open(newConversation()));
+$("#new").addEventListener("click", fresh);
+model.addEventListener("change", greet);
+ideas.addEventListener("click", ({ target }) => {
+  const idea = target.closest("button");
+  if (idea && !chat.busy && connection.isOpen) chat.say(idea.querySelector("span").textContent);
+});
+listenForShortcuts({
+  find: () => list.find(),
+  fresh,
+  chats: () => list.toggle(),
+  write: () => composer.focus(),
+});
 $("#log").addEventListener("click", ({ target }) => {
   if (target.matches(".code .copy")) copyFrom(target, target.closest(".code").querySelector("code").textContent);
-});
-box.addEventListener("keydown", (event) => {
-  if (event.key === "ArrowUp" && !box.value) chat.editLast();
-  else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) $("#composer").requestSubmit();
-  else return;
-  event.preventDefault();
 });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !$("dialog[open]")) chat.stop();

@@ -1,9 +1,12 @@
 // The conversation on the page, and what can be done with it.
 
 import { Answer, showAnswer } from "./answer.js";
+import { forked, switched, without } from "./branches.js";
 import { inputOf, newConversation, openCalls, textOf, titleOf } from "./conversation.js";
-import { $, button, copyFrom, element, wellFormed } from "./dom.js";
+import { $, copyFrom, element, signButton } from "./dom.js";
+import { editForm } from "./edit.js";
 import { followEnd } from "./follow.js";
+import { isImage, picture } from "./images.js";
 import { asked } from "./settings.js";
 import { showTokens } from "./tokens.js";
 
@@ -11,7 +14,8 @@ const TOO_LONG = 1009; // the code with which a socket is closed after a message
 const SAVE_EVERY = 2000; // milliseconds, while an answer arrives: a page that is left may save nothing more
 
 const log = $("#log"), hint = $(".hint");
-const toEnd = followEnd($("main"), log);
+const toEnd = followEnd($("main"), log, (following) => { $("#end").hidden = following; });
+$("#end").addEventListener("click", toEnd);
 
 export class Chat {
   conversation = newConversation();
@@ -37,6 +41,7 @@ export class Chat {
   }
 
   show(conversation) {
+    conversation.forks ??= []; // one that was kept before there were any
     this.conversation = conversation;
     this.#render();
     toEnd();
@@ -50,10 +55,10 @@ export class Chat {
   }
 
   /** Say something, which is the result of a call if one is open. */
-  say(text) {
+  say(text, images = []) {
     this.#endUndo?.(); // it would take this away as well
     const call = this.call;
-    this.#add(call ? { role: "tool", call_id: call.call_id, name: call.name, text } : { role: "user", text });
+    this.#add(call ? { role: "tool", call_id: call.call_id, name: call.name, text } : mine(text, images));
     if (this.call) this.#save();
     else this.#ask();
   }
@@ -92,6 +97,12 @@ export class Chat {
     }
   }
 
+  /** Give the conversation a name. */
+  rename(name) {
+    this.conversation.name = name;
+    this.#save();
+  }
+
   /** Edit the last message. */
   editLast() {
     const last = this.conversation.messages.findLast(({ role }) => role === "user");
@@ -102,7 +113,7 @@ export class Chat {
 
   #ask() {
     const request = { model: $("#model").value, ...asked() };
-    const root = element("article", "assistant", heading(`Answer of ${request.model}`));
+    const root = element("article", "assistant", heading(`Answer by ${request.model}`));
     this.#answer = new Answer(root, request);
     log.append(root);
     toEnd();
@@ -124,6 +135,7 @@ export class Chat {
     this.conversation.messages.push(record);
     this.#nodes.set(record, root);
     root.append(this.#actions(record));
+    this.#showBranches();
     this.#buttons();
     this.#save();
     this.on.changed();
@@ -142,24 +154,24 @@ export class Chat {
   // --- what can be done with a message ----------------------------------------------------------------------------
 
   #actions(message) {
-    const does = (name, act, more = "") => button(`act ${more}`, name, act);
+    const does = (drawing, name, act, more = "") => signButton(`act ${more}`, drawing, name, act);
     const bar = element("div", "actions");
-    bar.append(does("Copy", ({ target }) => copyFrom(target, textOf(message)), "always"));
+    bar.append(does("copy", "Copy", ({ currentTarget }) => copyFrom(currentTarget, textOf(message)), "always"));
     if (message.role === "assistant") {
-      bar.append(does("Regenerate", () => this.#again(message)));
-      if (message.tokens.ids.length) bar.append(does("Tokens", () => showTokens(message), "always"));
+      bar.append(does("again", "Regenerate", () => this.#again(message)));
+      if (message.tokens.ids.length) bar.append(does("tokens", "Tokens", () => showTokens(message), "always"));
     } else if (message.role === "user") {
-      bar.append(does("Edit", () => this.#edit(message)));
+      bar.append(does("edit", "Edit", () => this.#edit(message)));
     }
-    bar.append(does("Delete", () => this.#delete(message)));
+    bar.append(does("delete", "Delete", () => this.#delete(message)));
     return bar;
   }
 
   /** Ask again for what a message answers. */
   #again(message) {
-    const { messages } = this.conversation;
+    const { conversation } = this;
     if (!this.#canAsk()) return;
-    this.#put(messages.slice(0, messages.indexOf(message)), "The answer is made anew");
+    this.#put(forked(conversation, conversation.messages.indexOf(message)), "The answer is made anew");
     this.#ask();
   }
 
@@ -169,40 +181,14 @@ export class Chat {
   }
 
   #edit(message) {
-    const node = this.#nodes.get(message);
-    if (node.classList.contains("edited")) return node.querySelector("textarea").focus();
-    const bubble = node.querySelector(".user"), actions = node.querySelector(".actions");
-    const box = element("textarea");
-    box.value = message.text;
-    box.setAttribute("aria-label", "Edited message");
-    const form = element("form", "edit", box);
-    const close = () => {
-      form.remove();
-      node.classList.remove("edited");
-      bubble.hidden = actions.hidden = false;
-    };
-    const send = element("button", "main", "Send");
-    form.append(element("div", "actions", button("act", "Cancel", close), send));
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      const text = wellFormed(box.value);
-      if (!text.trim() || !this.#canAsk()) return;
-      const { messages } = this.conversation;
-      this.#put(messages.slice(0, messages.indexOf(message)), "The message is replaced, with what followed");
-      this.#add({ role: "user", text });
+    editForm(this.#nodes.get(message), message.text, (text) => {
+      if (!this.#canAsk()) return;
+      const { conversation } = this;
+      this.#put(forked(conversation, conversation.messages.indexOf(message)), "The message is replaced, with what followed");
+      this.#add(mine(text, message.images));
+      this.#showBranches();
       this.#ask();
     });
-    form.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") close();
-      else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send.click();
-      else return;
-      event.preventDefault();
-      event.stopPropagation();
-    });
-    bubble.hidden = actions.hidden = true;
-    node.classList.add("edited");
-    node.append(form);
-    box.focus();
   }
 
   /** A message goes with what answers it. */
@@ -210,21 +196,35 @@ export class Chat {
     const { messages } = this.conversation;
     const place = messages.indexOf(message);
     const next = messages.findIndex(({ role }, later) => later > place && role === "user");
-    const rest = next < 0 ? [] : messages.slice(next);
-    this.#put([...messages.slice(0, place), ...rest], message.role === "user" ? "Message and answer deleted" : "Answer deleted");
+    const left = without(this.conversation, place, next < 0 ? messages.length : next);
+    this.#put(left, message.role === "user" ? "Message and answer deleted" : "Answer deleted");
     this.#save();
     this.on.changed();
   }
 
-  /** Put other messages in the place of these, which can be undone. */
-  #put(messages, told) {
+  /** Show another branch of a place. */
+  #switch(at, which) {
     const { conversation } = this;
-    const before = conversation.messages;
-    conversation.messages = messages;
+    this.#endUndo?.(); // it would bring back what was shown before this
+    Object.assign(conversation, switched(conversation, at, which));
+    this.#render();
+    this.#save();
+    this.on.changed();
+    const node = this.#nodes.get(conversation.messages[at]);
+    node.scrollIntoView({ block: "nearest" });
+    const [back, forth] = node.querySelectorAll(".branch button");
+    (which === 0 ? forth : back).focus();
+  }
+
+  /** Put other messages and forks in the place of these, which can be undone. */
+  #put(others, told) {
+    const { conversation } = this;
+    const { messages, forks } = conversation;
+    Object.assign(conversation, others);
     this.#render();
     const undo = () => {
       if (this.conversation !== conversation) return;
-      conversation.messages = before;
+      Object.assign(conversation, { messages, forks });
       this.#render();
       this.#save();
       this.on.changed();
@@ -250,17 +250,41 @@ export class Chat {
     for (const message of this.#nodes.keys()) if (!messages.includes(message)) this.#nodes.delete(message);
     log.replaceChildren(...messages.map((message) => this.#nodes.get(message) ?? this.#node(message)));
     if (!messages.length) log.append(hint);
+    this.#showBranches();
     this.#buttons();
   }
 
+  /** Show at each fork which branch this is, and what leads to its neighbours. */
+  #showBranches() {
+    for (const node of log.querySelectorAll(".branch")) node.remove();
+    const { messages, forks } = this.conversation;
+    for (const { at, shown, tails } of forks) {
+      const bar = this.#nodes.get(messages[at])?.querySelector(".actions");
+      const to = (which, drawing, name) => {
+        const node = signButton(tails.length > which && which >= 0 ? "act" : "act always", drawing, name, () => this.#switch(at, which));
+        node.disabled = !(which in tails);
+        return node;
+      };
+      const place = element("span", "", `${shown + 1}/${tails.length}`);
+      bar?.prepend(element("span", "branch", to(shown - 1, "left", "Previous branch"), place, to(shown + 1, "right", "Next branch")));
+    }
+  }
+
   #node(message) {
-    const mine = message.role !== "assistant";
-    const node = element("article", mine ? "mine" : "assistant");
-    if (mine) {
+    const said = message.role !== "assistant";
+    const node = element("article", said ? "mine" : "assistant");
+    if (said) {
       const of = message.role === "tool" ? `Result of ${message.name}` : "You";
-      node.append(heading(of, message.role === "tool"), element("div", "user text", message.text));
+      node.append(heading(of, message.role === "tool"));
+      const images = [message.images ?? []].flat().filter(isImage);
+      if (images.length) {
+        node.append(element("div", "pictures", ...images.map((url, place) => picture(url, `Image ${place + 1} of the message`))));
+      }
+      const bubble = element("div", "user text", message.text);
+      bubble.hidden = message.text === "" && images.length > 0;
+      node.append(bubble);
     } else {
-      node.append(heading(`Answer of ${message.model}`));
+      node.append(heading(`Answer by ${message.model}`));
       showAnswer(node, message);
     }
     node.append(this.#actions(message));
@@ -275,3 +299,4 @@ export class Chat {
 }
 
 const heading = (text, seen = false) => element("h2", seen ? "of" : "unseen", text);
+const mine = (text, images = []) => ({ role: "user", text, ...(images.length && { images }) });

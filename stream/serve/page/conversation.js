@@ -1,7 +1,8 @@
 // A conversation as data: what is kept, exported, and sent with every request.
 //
-// Messages are `{role: "user", text}`, `{role: "tool", call_id, name, text}` and answers, see `answer.js`. None is changed
-// once it is there: an edit puts another one in its place.
+// Messages are `{role: "user", text, images}`, `{role: "tool", call_id, name, text}` and answers, see
+// `answer.js`; `images` are data URLs. None is changed once it is there: an edit puts another one in its place, and what
+// was there becomes a fork, see `branches.js`. `name` is the title that the user gave, if any.
 
 import { wellFormed } from "./dom.js";
 
@@ -9,11 +10,12 @@ const TITLE = 60; // characters
 
 export function newConversation() {
   const id = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  return { id, title: "", changed: Date.now(), messages: [] };
+  return { id, title: "", changed: Date.now(), messages: [], forks: [] };
 }
 
-/** What the list shows: the beginning of the first message. */
-export function titleOf({ messages }) {
+/** What the list shows: the name, or the beginning of the first message. */
+export function titleOf({ name, messages }) {
+  if (name) return name;
   const text = messages.find(({ role }) => role === "user")?.text.trim().replace(/\s+/g, " ") ?? "";
   return text.length > TITLE ? wellFormed(text.slice(0, TITLE)) + "…" : text;
 }
@@ -36,7 +38,7 @@ export function openCalls(messages) {
 export function inputOf(messages) {
   return messages.flatMap((message, place) => {
     switch (message.role) {
-      case "user": return isAnswered(messages, place) ? [{ type: "message", role: "user", content: message.text }] : [];
+      case "user": return isAnswered(messages, place) ? [{ type: "message", role: "user", content: contentOf(message) }] : [];
       case "tool": return [{ type: "function_call_output", call_id: message.call_id, output: message.text }];
       default: return [
         ...message.parts.filter(({ type, text }) => type === "text" && text)
@@ -47,6 +49,12 @@ export function inputOf(messages) {
       ];
     }
   });
+}
+
+function contentOf({ text, images = [] }) {
+  if (!images.length) return text;
+  const said = text ? [{ type: "input_text", text }] : [];
+  return [...said, ...images.map((url) => ({ type: "input_image", image_url: url, detail: "auto" }))];
 }
 
 /** Whether a message is the last one or has an answer: without, two in a row would be left, which many templates refuse. */
@@ -66,4 +74,53 @@ export function download(name, data) {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+export const EXPORT_FORMAT = "tokenweir-conversations/1";
+
+/** The conversations of an exported file, or an error that says what is wrong. */
+export function readExport(text) {
+  let data;
+  try {
+    data = JSON.parse(text);
+  } catch {
+    throw new Error("it is no JSON");
+  }
+  if (data?.format !== EXPORT_FORMAT) throw new Error(`its format is not ${EXPORT_FORMAT}`);
+  if (!Array.isArray(data.conversations)) throw new Error("it has no list of conversations");
+  return data.conversations.map((one, place) => {
+    const wrong = problemOf(one);
+    if (wrong) throw new Error(`conversation ${place + 1} ${wrong}`);
+    const { id, name, changed, messages, forks = [] } = one;
+    const read = { id, ...(typeof name === "string" && { name }), changed: Number(changed) || Date.now(), messages, forks };
+    return { ...read, title: titleOf(read) };
+  });
+}
+
+function problemOf(conversation) {
+  if (typeof conversation?.id !== "string") return "has no id";
+  const { messages, forks = [] } = conversation;
+  if (!Array.isArray(messages) || !messages.every(isMessage)) return "has messages of another shape";
+  return areForks(forks) ? null : "has forks of another shape";
+}
+
+function isMessage(message) {
+  switch (message?.role) {
+    case "user": return typeof message.text === "string" && (message.images === undefined || Array.isArray(message.images));
+    case "tool": return ["text", "name", "call_id"].every((name) => typeof message[name] === "string");
+    case "assistant": return Array.isArray(message.parts) && message.parts.every(isPart)
+      && ["prompt", "ids", "logprobs"].every((name) => Array.isArray(message.tokens?.[name]));
+    default: return false;
+  }
+}
+
+function isPart(part) {
+  if (part?.type === "call") return typeof part.name === "string" && typeof part.arguments === "string";
+  return ["text", "reasoning"].includes(part?.type) && typeof part.text === "string";
+}
+
+function areForks(forks) {
+  return Array.isArray(forks) && forks.every((fork) => Number.isInteger(fork?.at) && Array.isArray(fork.tails)
+    && fork.tails.every((tail, place) => (tail === null) === (place === fork.shown)
+      && (tail === null || (Array.isArray(tail.messages) && tail.messages.every(isMessage) && areForks(tail.forks)))));
 }

@@ -17,6 +17,25 @@ export function button(className, text, does) {
   return node;
 }
 
+/** A drawing of `index.html` by its name. */
+export function icon(name) {
+  const { namespaceURI } = $("#icons");
+  const drawing = document.createElementNS(namespaceURI, "svg"), use = document.createElementNS(namespaceURI, "use");
+  drawing.setAttribute("class", "icon");
+  drawing.setAttribute("aria-hidden", "true");
+  use.setAttribute("href", `#icon-${name}`);
+  drawing.append(use);
+  return drawing;
+}
+
+/** A button that is an icon; its text is its tooltip, and what screen readers say. */
+export function signButton(className, drawing, text, does) {
+  const node = button(className, "", does);
+  node.title = text;
+  node.append(icon(drawing), element("span", "unseen", text));
+  return node;
+}
+
 /** Text without half of a surrogate pair, which is no character and no JSON. */
 export const wellFormed = (text) => text.toWellFormed?.() ?? text;
 
@@ -70,13 +89,19 @@ const names = new WeakMap(); // of buttons, while they tell something else
 
 /** Tell on the button itself, for a moment, that its text was copied. */
 export async function copyFrom(source, text) {
-  const name = names.get(source) ?? source.textContent;
+  const label = source.querySelector(".unseen") ?? source, use = source.querySelector("use");
+  const name = names.get(source) ?? label.textContent;
   names.set(source, name);
   try {
     await copy(text);
-    source.textContent = "Copied";
+    label.textContent = "Copied";
+    use?.setAttribute("href", "#icon-check");
   } catch {
-    source.textContent = "Not copied";
+    label.textContent = "Not copied";
+    use?.setAttribute("href", "#icon-close");
   }
-  setTimeout(() => { source.textContent = name; }, 1200);
+  setTimeout(() => {
+    label.textContent = name;
+    use?.setAttribute("href", "#icon-copy");
+  }, 1200);
 }

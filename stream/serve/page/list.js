@@ -1,57 +1,127 @@
-// The list of conversations: open, delete, export.
+// The list of conversations: open, search, rename, delete, import, export.
 
-import { download, newConversation } from "./conversation.js";
-import { $, button, element } from "./dom.js";
+import { download, newConversation, readExport, EXPORT_FORMAT } from "./conversation.js";
+import { $, button, element, signButton, wellFormed } from "./dom.js";
 
-const EXPORT_FORMAT = "tokenweir-conversations/1";
-
-const list = $("#conversations ul");
+const list = $("#conversations ul"), search = $("#search"), chooser = $("#import-file");
+const PHONE = matchMedia("(max-width: 699px)"); // where the list covers the conversation
+const LATER = 150; // milliseconds after the last key, before all conversations are searched
 
 export class List {
   #shown = ""; // what the list has
+  #turn = 0; // counts searches, so that a slow one does not come after the next
+  #waiting;
 
-  /** `on` has `open(conversation)`, which returns whether it was opened, `current()` and `notice(text, undo)`. */
+  /**
+   * `on` has `open(conversation)`, which returns whether it was opened, `current()`, `rename(name)` for the current one
+   * and `notice(text, undo)`.
+   */
   constructor(store, on) {
     this.store = store;
     this.on = on;
-    $("#chats").addEventListener("click", () => this.#toggle($("#conversations").hidden));
+    $("#chats").addEventListener("click", () => this.toggle());
     $("#export").addEventListener("click", () => this.#export([on.current()], "conversation"));
     $("#export-all").addEventListener("click", async () => {
       const all = await Promise.all((await store.summaries()).map(({ id }) => store.get(id)));
       this.#export(all, "conversations");
     });
+    $("#import").addEventListener("click", () => chooser.click());
+    chooser.addEventListener("change", async () => {
+      const [file] = chooser.files;
+      if (file) await this.#import(file);
+      chooser.value = "";
+    });
+    search.addEventListener("input", () => {
+      clearTimeout(this.#waiting);
+      this.#waiting = setTimeout(() => this.show(), LATER);
+    });
+    search.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !search.value) return;
+      event.stopPropagation();
+      search.value = "";
+      this.show();
+    });
     const wide = matchMedia("(min-width: 1000px)");
-    wide.addEventListener("change", () => this.#toggle(wide.matches));
-    this.#toggle(wide.matches);
+    wide.addEventListener("change", () => this.toggle(wide.matches));
+    this.toggle(wide.matches);
   }
 
   async show() {
+    const turn = ++this.#turn;
+    const words = search.value.trim();
     const { id: current, messages } = this.on.current();
     const summaries = await this.store.summaries();
+    const found = words ? await this.store.search(words) : null;
+    if (turn !== this.#turn) return;
+    const entries = summaries.filter(({ id }) => !found || found.has(id));
     $("#export").disabled = !messages.length;
     $("#export-all").disabled = !summaries.length;
-    const shown = JSON.stringify([current, summaries.map(({ id, title }) => [id, title])]);
-    if (shown === this.#shown) return; // whoever is on a button of it stays there
+    $("#found").textContent = found && !entries.length ? "Nothing found" : "";
+    const shown = JSON.stringify([current, entries.map(({ id, title }) => [id, title])]);
+    if (shown === this.#shown || list.querySelector("form")) return; // whoever is on a button of it stays there
     this.#shown = shown;
-    const entries = summaries.map(({ id, title }) => {
-      const open = button("open", title || "Without a message", () => this.#open(id));
-      if (id === current) open.setAttribute("aria-current", "true");
-      const remove = button("remove", "✕", () => this.#delete(id));
-      remove.setAttribute("aria-label", `Delete ${title}`);
-      return element("li", "", open, remove);
-    });
-    list.replaceChildren(...entries);
+    list.replaceChildren(...entries.map((entry) => this.#entry(entry, entry.id === current)));
   }
 
-  #toggle(shown) {
+  /** Show or hide the list. */
+  toggle(shown = $("#conversations").hidden) {
     $("#conversations").hidden = !shown;
     $("#chats").setAttribute("aria-expanded", shown);
+  }
+
+  /** Go to the search box. */
+  find() {
+    this.toggle(true);
+    search.select();
+  }
+
+  #entry({ id, title }, isCurrent) {
+    const open = button("open", title || "Without a message", () => this.#open(id));
+    if (isCurrent) open.setAttribute("aria-current", "true");
+    const item = element("li", "", open,
+      signButton("sign", "edit", `Rename ${title}`, () => this.#rename(id, title, item)),
+      signButton("sign", "delete", `Delete ${title}`, () => this.#delete(id)));
+    return item;
   }
 
   async #open(id) {
     const found = await this.store.get(id);
     if (found) this.on.open(found);
-    if (matchMedia("(max-width: 699px)").matches) this.#toggle(false); // where it covers the conversation
+    if (PHONE.matches) this.toggle(false);
+  }
+
+  #rename(id, title, item) {
+    const box = element("input");
+    box.value = title;
+    box.setAttribute("aria-label", "New name");
+    const form = element("form", "", box);
+    let done = false;
+    const end = async (name) => {
+      if (done) return; // removing the box takes the focus from it
+      done = true;
+      form.remove();
+      this.#shown = "";
+      if (name && name !== title) await this.#name(id, name);
+      await this.show();
+    };
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      end(wellFormed(box.value).trim());
+    });
+    box.addEventListener("blur", () => end(""));
+    box.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      end("");
+    });
+    item.replaceChildren(form);
+    box.select();
+  }
+
+  async #name(id, name) {
+    if (this.on.current().id === id) return this.on.rename(name);
+    const found = await this.store.get(id);
+    if (found) await this.store.put({ ...found, name, title: name });
   }
 
   async #delete(id) {
@@ -68,5 +138,20 @@ export class List {
   #export(conversations, name) {
     const day = new Date().toISOString().slice(0, 10);
     download(`tokenweir-${name}-${day}.json`, { format: EXPORT_FORMAT, conversations });
+  }
+
+  /** Keep the conversations of an exported file; one whose id is taken gets another. */
+  async #import(file) {
+    try {
+      const conversations = readExport(await file.text());
+      for (const one of conversations) {
+        if (await this.store.get(one.id)) one.id = newConversation().id;
+        await this.store.put(one);
+      }
+      await this.show();
+      this.on.notice(`${conversations.length} ${conversations.length === 1 ? "conversation" : "conversations"} imported`);
+    } catch ({ message }) {
+      this.on.notice(`${file.name} cannot be imported: ${message}`);
+    }
   }
 }

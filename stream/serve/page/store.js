@@ -34,6 +34,17 @@ export class Store {
     return all.sort((a, b) => b.changed - a.changed);
   }
 
+  /** The ids of the conversations whose title or messages have a text, in upper or lower case. */
+  async search(text) {
+    const wanted = text.toLowerCase(), found = new Set();
+    const look = (conversation) => {
+      if (searched(conversation).some((one) => String(one).toLowerCase().includes(wanted))) found.add(conversation.id);
+    };
+    if (!this.#database) for (const conversation of this.#memory.values()) look(conversation);
+    else await each(this.#in("readonly").objectStore(WHOLE).openCursor(), look); // one at a time in memory
+    return found;
+  }
+
   async get(id) {
     return this.#database ? result(this.#in("readonly").objectStore(WHOLE).get(id)) : this.#memory.get(id);
   }
@@ -59,6 +70,24 @@ export class Store {
   #in(mode) {
     return this.#database.transaction([WHOLE, SUMMARY], mode);
   }
+}
+
+/** What is searched; what is kept may have any shape. */
+function searched({ title, messages }) {
+  const shown = Array.isArray(messages) ? messages : [];
+  return [title, ...shown.flatMap((message) => [message?.text ?? "", ...[message?.parts ?? []].flat().map((part) => part?.text ?? "")])];
+}
+
+function each(request, look) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => {
+      const cursor = request.result;
+      if (!cursor) return resolve();
+      look(cursor.value);
+      cursor.continue();
+    };
+    request.onerror = () => reject(request.error);
+  });
 }
 
 function result(request) {

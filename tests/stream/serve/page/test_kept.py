@@ -126,7 +126,7 @@ async def test_settings_are_sent_and_kept(browser):
     async with chatting(browser, engine) as page:
         await connected(page)
         fields = {"System prompt": "Be brief.", "Temperature": "0.5", "Top p": "0.9", "Top k": "7", "Seed": "3"}
-        fields |= {"Most tokens": "50", "Stop strings": "END\n\nSTOP"}
+        fields |= {"Maximum tokens": "50", "Stop strings": "END\n\nSTOP"}
         await page.get_by_role("button", name="Settings").click()
         for name, value in fields.items():
             await page.get_by_label(name).fill(value)
@@ -142,8 +142,8 @@ async def test_settings_are_sent_and_kept(browser):
             assert (sampling.temperature, sampling.top_p, sampling.top_k) == (0.5, 0.9, 7)
             assert (sampling.seed, sampling.max_tokens, sampling.stop) == (3, 50, ("END", "STOP"))
             assert "Be brief." in engine.prompts[-1]
-            assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 28)"
-            assert await page.evaluate("getComputedStyle(document.body).fontSize") == "18px"
+            assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 25, 29)"
+            assert await page.evaluate("getComputedStyle(document.body).fontSize") == "19px"
         await page.get_by_role("button", name="Settings").click()
         assert await page.get_by_label("Temperature").input_value() == "0.5"
         await page.get_by_label("Temperature").fill("")
@@ -171,7 +171,7 @@ async def test_what_the_server_refuses_is_told(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await connected(page)
         await page.get_by_role("button", name="Settings").click()
-        await page.get_by_label("Most tokens").fill("99999999")
+        await page.get_by_label("Maximum tokens").fill("99999999")
         await page.get_by_role("button", name="Save").click()
         await send(page, "hi")
         await answer(page).locator(".error").filter(has_text="max_output_tokens is 99999999").wait_for()

@@ -123,7 +123,7 @@ async def test_what_is_written_from_right_to_left_is_shown_so(browser):
                 };
                 while (nodes.nextNode()) {
                     const node = nodes.currentNode, at = node.data.indexOf(said);
-                    if (at < 0 || !node.parentElement.checkVisibility()) continue;
+                    if (at < 0 || !node.parentElement.checkVisibility() || node.parentElement.matches(".unseen")) continue;
                     found.push([node.parentElement.outerHTML, left(node, at + said.length - 1) < left(node, at)]);
                 }
                 return found;
@@ -214,6 +214,107 @@ async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
         end.set()
         await answer(page).locator(".stats").wait_for()
         await expect(page.locator(".assistant .actions")).to_be_in_viewport()
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_end_stays_in_sight_if_the_browser_moves_the_view(browser):
+    """Without a wheel, a finger or a key nobody has scrolled up: a first answer was lost below the window."""
+    end = asyncio.Event()
+    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
+    async with chatting(browser, Script(lines, end, "\n\nend", "<|im_end|>")) as page:
+        await send(page, "hi")
+        await page.get_by_text("paragraph 99").wait_for()
+        main = page.locator("main")
+        await distance(main, lambda pixels: pixels < 5)
+        await main.evaluate("(main) => { main.scrollTop -= 300; }")
+        await distance(main, lambda pixels: pixels < 5)
+        end.set()
+        await answer(page).locator(".stats").wait_for()
+        await distance(main, lambda pixels: pixels < 5)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_button_jumps_to_the_end(browser):
+    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
+    async with chatting(browser, Script(lines, "<|im_end|>")) as page:
+        await ask(page, "hi")
+        main, jump = page.locator("main"), page.get_by_role("button", name="Jump to the end")
+        await distance(main, lambda pixels: pixels < 5)
+        await expect(jump).to_be_hidden()
+        await main.hover()
+        await page.mouse.wheel(0, -2000)
+        await jump.click()
+        await distance(main, lambda pixels: pixels < 5)
+        await expect(jump).to_be_hidden()
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_end_of_a_long_line_of_code_can_be_reached(browser):
+    async with chatting(browser, Script(f"```\n{'x' * 500}\n```\n", "<|im_end|>")) as page:
+        await ask(page, "hi")
+        assert await page.locator(".code pre").evaluate("(pre) => pre.scrollWidth > 2 * pre.clientWidth")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_first_screen_names_the_model_and_has_things_to_try(browser):
+    engines = {"small": Script("one", "<|im_end|>"), "large": Script("two", "<|im_end|>")}
+    async with chatting(browser, engines) as page:
+        await says(page.locator(".hint h2"), "small")
+        await page.get_by_label("Model", exact=True).select_option("large")
+        await says(page.locator(".hint h2"), "large")
+        await page.get_by_role("button", name="Why is the sky blue?").click()
+        await says(page.locator(".user"), "Why is the sky blue?")
+        await says(answer(page).locator(".answer"), "two")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_actions_of_earlier_messages_show_on_hover_and_focus(browser):
+    async with chatting(browser, Script("one", "<|im_end|>")) as page:
+        await ask(page, "hi")
+        actions = page.locator(".mine .actions")
+        await page.mouse.move(5, 5)
+        await expect(actions).to_have_css("opacity", "0")
+        await page.locator(".mine").hover()
+        await expect(actions).to_have_css("opacity", "1")
+        await page.mouse.move(5, 5)
+        await actions.get_by_role("button", name="Edit").focus()
+        await expect(actions).to_have_css("opacity", "1")
+        await expect(page.locator(".assistant .actions")).to_have_css("opacity", "1")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_telephone_has_one_row_of_header(browser):
+    async with chatting(browser, Script()) as page:
+        await page.set_viewport_size(PHONE)
+        await connected(page)
+        assert (await page.locator("header").bounding_box())["height"] < 60
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_shortcuts_and_their_sheet(browser):
+    async with chatting(browser, Script("one", "<|im_end|>")) as page:
+        await ask(page, "hi")
+        sheet, chats = page.locator("#shortcuts"), page.locator("#conversations")
+        await page.keyboard.press("Control+/")
+        await expect(sheet).to_contain_text("Search the conversations")
+        assert await problems(page) == []
+        await page.keyboard.press("Escape")
+        await expect(sheet).to_be_hidden()
+        await page.locator("main").focus()
+        await page.keyboard.press("?")
+        await expect(sheet).to_be_visible()
+        await sheet.get_by_role("button", name="Close").click()
+        await page.keyboard.press("Control+Shift+S")
+        await expect(chats).to_be_hidden()
+        await page.keyboard.press("Control+K")
+        await expect(page.get_by_label("Search conversations")).to_be_focused()
+        await page.keyboard.press("Control+Shift+O")
+        await expect(page.locator(".user")).to_have_count(0)
+        await page.locator("main").focus()
+        await page.keyboard.press("Shift+Escape")
+        await page.keyboard.type("why?")
+        assert await page.get_by_label("Message", exact=True).input_value() == "why?"
+        assert page.problems == []
 
 
 @pytest.mark.asyncio(loop_scope="session")
