@@ -1,10 +1,12 @@
 """The chat page: plain files, without a build step, and the policy under which a browser runs them.
 
-A file a subject: `app.js` brings the others together; `chat.js` has what can be done with a conversation, `list.js` the
-list of them, `conversation.js` one as data, `store.js` where they are kept; `answer.js` an answer, `growing.js` Markdown
-that grows, `markdown.js` and `math.js` Markdown to nodes; `tokens.js` the token view, `settings.js` what requests ask for,
-`connection.js` the websocket, `server.js` the way to the server, `dom.js` elements, `follow.js` what keeps the end in
-sight. `vendor/` holds markdown-it with its licence.
+A file a subject. `app.js` brings the others together. `chat.js` has what can be done with a conversation, `branches.js` its
+branches, `edit.js` the form of an edit; `list.js` is the list of conversations, `conversation.js` one as data, `store.js`
+where they are kept. `composer.js` is the box for messages, `images.js` their images. `answer.js` is an answer, `growing.js`
+Markdown that grows, `markdown.js` and `math.js` Markdown to nodes, `formulas.js` and `highlight.js` formulas and code.
+`tokens.js` is the token view, `settings.js` what requests ask for, `shortcuts.js` the keys. `connection.js` is the
+websocket, `server.js` the way to the server, `dom.js` elements and icons, `follow.js` keeps the end in sight. The styles
+are the frame (`page.css`), messages, answers and dialogs. `vendor/` holds markdown-it and KaTeX with their licences.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ _MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".txt": "text/plain; charset=utf-8",
+    ".woff2": "font/woff2",
 }
 
 
@@ -46,8 +49,8 @@ PAGE: dict[str, File] = _files(files(__name__))
 """The files by their names; `index.html` is the page."""
 
 PAGE_POLICY: str = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; font-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""The header Content-Security-Policy: the server's own scripts and styles only, no connection but home, and no text that
+"""The header Content-Security-Policy: the server's own scripts, styles and fonts only, no connection but home, and no text that
 becomes markup or script."""

@@ -2,6 +2,7 @@
 // anew, and of a list or a table only the last item or row. Text inside of a fence is appended as it comes.
 
 import { GrowingText, element } from "./dom.js";
+import { highlight } from "./highlight.js";
 import { blocks, codeBlock, languageOf, nodesOf, plain } from "./markdown.js";
 
 const LONG = 10_000; // an open block of more characters is shown as plain text until it ends
@@ -34,7 +35,9 @@ export class GrowingMarkdown {
   /** Show what has come. */
   render() {
     if (this.#fence) {
-      if (!this.#fence.grow(this.#text, this.#ending)) return;
+      const closed = this.#fence.grow(this.#text, this.#ending);
+      if (closed || this.#ending) this.#fence.colour();
+      if (!closed) return;
       this.#begin(this.#fence.at);
     }
     if (this.#plain && !this.#ending && !this.#plain.grow(this.#text)) return;
@@ -125,10 +128,12 @@ export class GrowingMarkdown {
   #startFence({ type, tokens: [{ markup, info }] }, start) {
     const line = this.#text.indexOf("\n", start);
     if (type !== "fence" || line < 0 || this.#text[start] !== markup[0]) return false;
-    const { block, code } = codeBlock(languageOf(info));
+    const language = languageOf(info), { block, code } = codeBlock(language);
     this.#root.append(block);
-    this.#fence = new OpenFence(code, markup, line + 1);
-    if (this.#fence.grow(this.#text, false)) this.#begin(this.#fence.at);
+    this.#fence = new OpenFence(code, language, markup, line + 1);
+    if (!this.#fence.grow(this.#text, false)) return true;
+    this.#fence.colour();
+    this.#begin(this.#fence.at);
     return true;
   }
 }
@@ -152,17 +157,26 @@ function holderOf(node) {
 
 /** A fence that is open; `at` is how far it was read. */
 class OpenFence {
+  #code;
+  #language;
   #text;
   #closing; // the line that closes it
   #mayClose; // what may become that line
   #first = true;
   #begunLine = null; // how much of the last line is shown, if any
 
-  constructor(code, markup, at) {
+  constructor(code, language, markup, at) {
+    this.#code = code;
+    this.#language = language;
     this.#text = new GrowingText(code);
     this.#closing = new RegExp(`^ {0,3}${markup[0]}{${markup.length},}[ \\t]*$`);
     this.#mayClose = new RegExp(`^ {0,3}${markup[0]}*[ \\t]*$`);
     this.at = at;
+  }
+
+  /** Colour the text, which does not grow any more. */
+  colour() {
+    highlight(this.#code, this.#language);
   }
 
   /** Show what has come; returns whether the fence is closed, `at` behind it. */

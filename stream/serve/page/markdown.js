@@ -1,8 +1,10 @@
-// Markdown to nodes. markdown-it finds the tokens; only elements of a fixed list are made of them, and text. Nothing is
-// loaded: a picture becomes a link to it.
+// Markdown to nodes. markdown-it finds the tokens; only elements of a fixed list are made of them, and text. No
+// other server is asked: a picture becomes a link to it.
 
 import MarkdownIt from "./vendor/markdown-it.js";
 import { GrowingText, button, element } from "./dom.js";
+import { formula } from "./formulas.js";
+import { highlight } from "./highlight.js";
 import { math } from "./math.js";
 
 const parser = new MarkdownIt({ html: false, linkify: true });
@@ -85,8 +87,9 @@ function build(tokens, root, outline) {
     } else if (token.type === "inline") {
       build(token.children, parent, outline);
     } else if (token.type === "fence" || token.type === "code_block") {
-      const { block, code } = codeBlock(languageOf(token.info));
+      const language = languageOf(token.info), { block, code } = codeBlock(language);
       new GrowingText(code).append(token.content.replace(/\n$/, ""));
+      highlight(code, language);
       parent.append(block);
     } else if (token.type === "softbreak" || !TAGS.has(token.tag)) {
       parent.append(leaf(token));
@@ -103,8 +106,8 @@ function build(tokens, root, outline) {
 
 function leaf(token) {
   switch (token.type) {
-    case "math_inline": return element("span", "math", token.content);
-    case "math_block": return element("div", "math", token.content);
+    case "math_inline": return formula(token.content, false);
+    case "math_block": return formula(token.content, true);
     case "code_inline": return element("code", "", token.content);
     case "softbreak": return document.createTextNode("\n");
     case "image": return link(token.attrGet("src"), token.content || token.attrGet("src"));

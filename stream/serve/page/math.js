@@ -1,4 +1,4 @@
-// Formulas: found so that Markdown leaves their text alone, and shown as they were written.
+// Formulas: found so that Markdown leaves their text alone. `formulas.js` shows them.
 
 const PAIRS = { "\\(": "\\)", "\\[": "\\]", "$$": "$$" };
 

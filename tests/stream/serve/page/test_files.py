@@ -16,6 +16,9 @@ from tokenweir.stream.serve.page import PAGE, PAGE_POLICY
 MARKDOWN_IT = "d5432491790141da046b1197353705db03264f40b5727f3b4b591f5aba193e30"
 """The digest of markdown-it 15.0.3 as npm has it."""
 
+KATEX = "49b6893859abf71724936ee420edfb72a8928387dcca776d5de503630ad73e26"
+"""The digest of the names and contents of the files that are taken from KaTeX 0.19.1, as npm has them."""
+
 
 def test_the_page_refers_to_nothing_outside_and_makes_no_markup():
     own = {name: file.content for name, file in PAGE.items() if not name.startswith("vendor/")}
@@ -31,6 +34,15 @@ def test_the_parser_is_the_published_one_with_its_licence():
     licence = PAGE["vendor/LICENSE.txt"].content.decode()
     for name in ("markdown-it 15.0.3", "entities", "linkify-it", "mdurl", "punycode.js", "uc.micro"):
         assert name in licence
+
+
+def test_the_typesetter_is_the_published_one_with_its_licences():
+    digest = hashlib.sha256()
+    for name in sorted(name for name in PAGE if name.startswith("vendor/katex/")):
+        digest.update(name.removeprefix("vendor/").encode() + b"\0" + PAGE[name].content)
+    assert digest.hexdigest() == KATEX
+    licence = PAGE["vendor/LICENSE.txt"].content.decode()
+    assert "KaTeX 0.19.1" in licence and "SIL OPEN FONT LICENSE Version 1.1" in licence
 
 
 @pytest.mark.asyncio(loop_scope="session")

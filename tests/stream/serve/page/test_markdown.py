@@ -31,6 +31,7 @@ LIBRARY = """async () => {
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def page(browser):
     async with chatting(browser, Script()) as page:
+        await page.route("**/vendor/katex/*", lambda route: route.abort())  # formulas stay source
         await page.evaluate(LIBRARY)
         yield page
 

@@ -1,0 +1,64 @@
+// Formulas: KaTeX makes nodes of them. It is loaded with the first formula; until then, and where it knows a command not,
+// the source is shown.
+
+import { element } from "./dom.js";
+
+const LONGEST = 2000; // characters; a longer formula stays source
+const KEPT = 200; // formulas: an open block is made anew with each frame, its formulas are not
+const SIGNS = /^(\$\$|\\\[|\\\(|\$)([^]*?)(\$\$|\\\]|\\\)|\$)\s*$/;
+const OPTIONS = { trust: false, strict: "ignore", maxSize: 20, maxExpand: 200, throwOnError: true };
+
+const home = new URL("vendor/katex/", import.meta.url).href;
+const typeset = new Map(); // nodes by their source
+let katex = null, loading = null;
+let waiting = []; // elements, until KaTeX is there
+
+/** An element that shows a formula; `source` has its signs, such as `$x$`. */
+export function formula(source, isBlock) {
+  const node = element(isBlock ? "div" : "span", "math", source);
+  if (source.length > LONGEST) return node;
+  if (katex) show(node);
+  else {
+    waiting.push(node);
+    loading ??= load();
+  }
+  return node;
+}
+
+async function load() {
+  const style = element("link");
+  style.rel = "stylesheet";
+  style.href = `${home}katex.min.css`;
+  document.head.append(style);
+  try {
+    katex = (await import(`${home}katex.js`)).default;
+  } catch { // sources stay sources
+  }
+  const nodes = waiting;
+  waiting = [];
+  if (katex) for (const node of nodes) if (node.isConnected) show(node);
+}
+
+function show(node) {
+  const source = node.textContent;
+  const made = typeset.get(source) ?? make(source);
+  if (typeset.size === KEPT) typeset.delete(typeset.keys().next().value);
+  typeset.set(source, made);
+  if (made === null) return;
+  node.replaceChildren(made.cloneNode(true));
+  node.classList.add("set");
+  if (node.nodeName === "DIV") node.tabIndex = 0; // so that the keyboard can scroll it
+}
+
+/** The nodes of a formula, or null where it has none. */
+function make(source) {
+  const [, open, content] = SIGNS.exec(source) ?? [];
+  if (!content?.trim()) return null;
+  const node = element("span");
+  try {
+    katex.render(content, node, { ...OPTIONS, displayMode: open === "$$" || open === "\\[" });
+  } catch {
+    return null;
+  }
+  return node.firstChild;
+}

@@ -1,0 +1,147 @@
+"""Formulas, which KaTeX makes nodes of, and code in colours."""
+
+import asyncio
+
+import pytest
+from page_in_browser import Script, answer, ask, chatting, connected, send
+from playwright.async_api import expect
+
+FORMULAS = r"""Euler: $e^{i\pi}+1=0$ and \(x^2\).
+
+$$
+\int_0^1 x\,dx = \frac{1}{2}
+$$
+
+"""
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_formulas_are_typeset_as_they_come_and_loaded_once(browser):
+    end = asyncio.Event()
+    async with chatting(browser, Script(FORMULAS, end, "$y$", "<|im_end|>")) as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url.partition("/page/")[2]))
+        await connected(page)
+        assert not any("katex" in name for name in asked)  # nobody has written a formula yet
+        await send(page, "hi")
+        await expect(page.locator(".answer .math.set .katex")).to_have_count(3)
+        assert await page.locator("div.math .katex-display").count() == 1
+        end.set()
+        await expect(page.locator(".answer .math.set")).to_have_count(4)
+        assert [name for name in asked if "katex" in name].count("vendor/katex/katex.js") == 1
+        await expect(page.locator("annotation").first).to_have_text(r"e^{i\pi}+1=0")
+        width = await page.evaluate("document.fonts.check('16px KaTeX_Main')")
+        assert width, "the fonts are not loaded"
+        assert page.problems == []
+
+
+HOSTILE = {
+    "unknown command": r"$\nothing{x}$",
+    "address": r"$\href{javascript:alert(1)}{x}$",
+    "picture": r"$\includegraphics{http://127.0.0.1:9/x.png}$",
+    "attribute": r"$\htmlStyle{color: red}{x}$",
+    "endless macro": r"$\def\a{\a\a}\a$",
+    "unclosed": "$$\nx",
+    "empty": "$$ $$",
+    "long": "$" + "x+" * 2000 + "x$",
+}
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_what_cannot_be_typeset_stays_text_and_loads_nothing(browser, name):
+    async with chatting(browser, Script(f"{HOSTILE[name]}\n\nand $y$", "<|im_end|>")) as page:
+        await ask(page, "hi")
+        await expect(page.locator(".math.set").last).to_contain_text("y")
+        assert await answer(page).locator(":is(a, img, [style*=red], [href^=javascript])").count() == 0
+        if name not in ("address", "picture", "attribute"):  # which KaTeX shows as their names
+            assert HOSTILE[name].strip() in await answer(page).locator(".answer").text_content()
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_large_size_is_bounded(browser):
+    async with chatting(browser, Script(r"$\rule{9999em}{9999em}$", "<|im_end|>")) as page:
+        await ask(page, "hi")
+        await page.locator(".math.set").wait_for()
+        assert await page.locator(".math.set .katex-html").evaluate("(node) => node.getBoundingClientRect().width") < 1000
+
+
+CODE = '''def area(radius):
+    # of a circle
+    text = """one
+two"""
+    return 3.14 * radius ** 2, "a # b"
+'''
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_code_has_colours_once_it_is_closed(browser):
+    end = asyncio.Event()
+    async with chatting(browser, Script(f"```python\n{CODE}", end, "```\n", "<|im_end|>")) as page:
+        await send(page, "hi")
+        code = page.locator(".code code")
+        await expect(code).to_contain_text("a # b")
+        assert await code.locator("span span").count() == 0
+        end.set()
+        kinds = {
+            "keyword": ["def", "return"],
+            "comment": ["# of a circle"],
+            "string": ['"""one\ntwo"""', '"a # b"'],
+            "number": ["3.14", "2"],
+        }
+        for kind, texts in kinds.items():
+            await expect(code.locator(f".code-{kind}")).to_have_count(len(texts))
+            assert await code.locator(f".code-{kind}").all_text_contents() == texts
+        assert await code.text_content() == CODE.removesuffix("\n")
+
+
+SAMPLES = {
+    "js": ("const a = `x${1}`; // c", [("const", "keyword"), ("`x${1}`", "string"), ("// c", "comment")]),
+    "sh": ("ls -l $HOME # c", [("-l", "tag"), ("$HOME", "tag"), ("# c", "comment")]),
+    "sql": ("SELECT 'a' -- c", [("SELECT", "keyword"), ("'a'", "string"), ("-- c", "comment")]),
+    "json": ('{"a": "b", "c": null}', [('"a"', "tag"), ('"b"', "string"), ('"c"', "tag"), ("null", "keyword")]),
+    "yaml": ("a: 1 # c", [("a", "tag"), ("1", "number"), ("# c", "comment")]),
+    "html": ('<a href="x">b</a>', [("<a", "tag"), ('"x"', "string"), (">", "tag"), ("</a", "tag"), (">", "tag")]),
+    "css": (".a { color: red }", [(".a", "tag"), ("color", "tag")]),
+    "lua": ("local n = #t -- c", [("local", "keyword"), ("-- c", "comment")]),
+    "rust": ("let x = 0xff + 1.5f;", [("let", "keyword"), ("0xff", "number"), ("1.5f", "number")]),
+    "unheard-of": ("let x", None),
+}
+STRETCHES = """async ([language, code]) => {
+    const { stretches } = await import("./page/highlight.js");
+    return stretches(code, language)?.map(([start, end, kind]) => [code.slice(start, end), kind]) ?? null;
+}"""
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_languages(browser):
+    async with chatting(browser, Script()) as page:
+        for language, (code, wanted) in SAMPLES.items():
+            found = await page.evaluate(STRETCHES, [language, code])
+            assert found == (wanted if wanted is None else [list(one) for one in wanted]), language
+
+
+WORK = """async (pieces) => {
+    const { stretches } = await import("./page/highlight.js");
+    const names = ["py", "js", "sh", "sql", "ruby", "lua", "json", "yaml", "html", "css"];
+    for (const name of names) for (const piece of pieces) {
+        for (const code of [piece.repeat(20_000 / piece.length), `x${piece.repeat(19_000 / piece.length)}`]) {
+            const found = stretches(code, name);
+            let last = 0;
+            for (const [start, end] of found) {
+                if (start < last || end <= start || end > code.length) return `${name} ${piece}`;
+                last = end;
+            }
+        }
+    }
+    return "";
+}"""
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_hostile_code_is_read_in_order(browser):
+    """Repetition in which a pattern could look far ahead from every place; the test's time limit tells."""
+    pieces = ["-", "- ", '"', "'", "\\", "`", "/*", "<!--", '"""', "${", "1_", "0x", "a:", "a", " ", "#", "--", "[", "é"]
+    async with chatting(browser, Script()) as page:
+        assert await page.evaluate(WORK, pieces) == ""
