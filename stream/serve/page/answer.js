@@ -12,8 +12,6 @@ const SHARE = 5; // rendering takes about one part in so many of the time,
 const PAUSE = 100; // but no pause is longer, in milliseconds: what has gathered would take as long again
 
 export class Answer {
-  id = null; // the response's
-  seen = -1;
   record;
   #items = new Map(); // what grows, by the item's id
   #sent = performance.now();
@@ -31,10 +29,8 @@ export class Answer {
   }
 
   receive(event) {
-    this.seen = event.sequence_number;
     if (event.token_ids) this.#count(event);
     switch (event.type) {
-      case "response.created": this.id = event.response.id; break;
       case "response.output_text.delta": this.#grow(event, Said); break;
       case "response.reasoning_text.delta":
       case "response.reasoning.delta": this.#grow(event, Thought); break;

@@ -33,8 +33,7 @@ const connection = new Connection({
     if (models.some(({ id }) => id === chosen)) model.value = chosen;
     greet();
   },
-  open: () => chat.resume(),
-  lost: (code) => chat.lost({ code }),
+  lost: (code) => chat.lost(code),
   event: (event) => chat.receive(event),
 });
 

@@ -11,6 +11,8 @@ import { asked } from "./settings.js";
 import { showTokens } from "./tokens.js";
 
 const TOO_LONG = 1009; // the code with which a socket is closed after a message that is too long
+const PART_TYPE = /content\[\d+\]\.type$/; // the field of a request that a server without images refuses
+const NO_IMAGES = "This model takes no images: delete the message that has them, and write it without.";
 const SAVE_EVERY = 2000; // milliseconds, while an answer arrives: a page that is left may save nothing more
 
 const log = $("#log"), hint = $(".hint");
@@ -65,27 +67,20 @@ export class Chat {
 
   stop() {
     if (!this.busy) return;
-    if (this.connection.isOpen) this.connection.send({ type: "response.cancel" });
-    else this.lost({ whole: true });
+    if (!this.connection.cancel()) this.lost();
   }
 
-  /** The connection was lost, or closed with a code: a begun answer is resumed after reconnecting. */
-  lost({ whole = false, code } = {}) {
-    const error = code === TOO_LONG ? "the conversation is too long for this server" : "the connection was lost";
-    if (this.busy && (whole || !this.#answer.id)) this.#end({ error });
-  }
-
-  /** The connection is back. */
-  resume() {
-    const answer = this.#answer;
-    if (answer) this.connection.send({ type: "response.resume", response_id: answer.id, starting_after: answer.seen });
+  /** The answer was lost with the connection, which was closed with a code. */
+  lost(code) {
+    if (this.busy) this.#end({ error: code === TOO_LONG ? "the conversation is too long for this server" : "the connection was lost" });
   }
 
   receive(event) {
     if (event.type === "error") {
-      const { code, message } = event.error;
-      if (code === "response_not_in_flight") return; // Stop was pressed just as the answer ended
-      return this.busy ? this.#end({ error: message }) : this.on.notice(message);
+      const { message, param } = event.error;
+      const noImages = PART_TYPE.test(param) && this.conversation.messages.some(({ images }) => images);
+      const error = noImages ? NO_IMAGES : message;
+      return this.busy ? this.#end({ error }) : this.on.notice(error);
     }
     if (!this.busy) return;
     this.#answer.receive(event);
@@ -118,9 +113,7 @@ export class Chat {
     log.append(root);
     toEnd();
     const input = inputOf(this.conversation.messages);
-    this.connection.send({
-      type: "response.create", ...request, input, background: true, store: false, return_token_ids: true,
-    });
+    this.connection.create({ ...request, input, store: false, return_token_ids: true });
     this.#buttons();
     this.on.changed();
     this.#save();

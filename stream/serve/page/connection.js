@@ -1,16 +1,37 @@
-// The websocket to /v1/responses: opened again when it is lost, and told from a dead one by its heartbeats.
+// The client of the page: answers over the websocket at /v1/responses. A lost connection is opened again, the answer that
+// was arriving goes on where it stopped, and a dead connection is told from a quiet one by its heartbeats. Other pages may
+// import this module; it needs `server.js` and no element of the page.
 
 import { address, authorized, key } from "./server.js";
 
+/**
+ * An event of the Responses API, such as `response.created`, `response.output_text.delta` or `response.completed`.
+ * @typedef {{type: string, sequence_number: number, item_id?: string, delta?: string, item?: object,
+ *   response?: {id: string, status: string, usage?: object}, token_ids?: number[], error?: {message: string, code?: string,
+ *   param?: string}}} ResponseEvent
+ */
+
+/**
+ * What a connection tells; each function is called in the order of what happened.
+ * @typedef {object} Listener
+ * @property {(kind: "open" | "closed", text: string) => void} state  the state, and a reader's words for it
+ * @property {(models: {id: string}[]) => void} models  the server's models, before it is open
+ * @property {(wanted: boolean) => void} keyWanted  whether the server wants a key, or another one (`useKey` of `server.js`)
+ * @property {(event: ResponseEvent) => void} event  an event of the answer, each once, or an error
+ * @property {(code?: number) => void} lost  the answer that was asked for is lost: it had not begun
+ */
+
+const ENDS = new Set(["response.completed", "response.failed", "response.incomplete", "error"]);
+
+/** A connection with at most one answer at a time. */
 export class Connection {
   #socket = null;
   #receivedAt = 0;
   #interval = 0;
   #retry = 500;
+  #flight = null; // {id, seen} of the answer that arrives: its id once it has one, and the number of its last event
 
-  /**
-   * `on` has `state(kind, text)`, `models(list)`, `keyWanted(wanted)`, `open()`, `event(event)` and `lost(code)`.
-   */
+  /** @param {Listener} on */
   constructor(on) {
     this.on = on;
     setInterval(() => this.#watch(), 1000);
@@ -20,10 +41,20 @@ export class Connection {
     return this.#socket?.readyState === WebSocket.OPEN;
   }
 
-  send(event) {
-    this.#socket.send(JSON.stringify(event));
+  /** Ask for an answer, by the fields of a request to /v1/responses. */
+  create(request) {
+    this.#flight = { id: null, seen: -1 };
+    this.#send({ type: "response.create", background: true, ...request }); // in the background it outlives a connection
   }
 
+  /** Stop the answer. Returns whether the server was told; else there is no connection, and nothing more will come. */
+  cancel() {
+    if (this.isOpen) this.#send({ type: "response.cancel" });
+    else this.#flight = null;
+    return this.isOpen;
+  }
+
+  /** Connect, and again after each loss. */
   async connect() {
     try {
       const reply = await authorized("v1/models");
@@ -42,14 +73,14 @@ export class Connection {
     opening.onopen = () => {
       [this.#socket, opened, this.#retry, this.#receivedAt, this.#interval] = [opening, true, 500, Date.now(), 0];
       this.on.state("open", "connected");
-      this.on.open();
+      if (this.#flight) this.#send({ type: "response.resume", response_id: this.#flight.id, starting_after: this.#flight.seen });
     };
     opening.onmessage = (message) => {
       if (this.#socket !== opening) return;
       this.#receivedAt = Date.now();
       const event = JSON.parse(message.data);
       if (event.type === "heartbeat") this.#interval = event.interval;
-      else this.on.event(event);
+      else this.#receive(event);
     };
     opening.onclose = (event) => {
       if (opened && this.#socket !== opening) return; // given up already
@@ -58,8 +89,22 @@ export class Connection {
     };
   }
 
+  #send(event) {
+    this.#socket.send(JSON.stringify(event));
+  }
+
+  #receive(event) {
+    const { type, sequence_number: seen, response, error } = event;
+    if (error?.code === "response_not_in_flight") return; // it was cancelled just as it ended
+    if (ENDS.has(type)) this.#flight = null;
+    else if (this.#flight) this.#flight = { id: response?.id ?? this.#flight.id, seen };
+    this.on.event(event);
+  }
+
   #lost(code) {
     this.#socket = null;
+    if (!this.#flight || this.#flight.id) return; // it is resumed
+    this.#flight = null;
     this.on.lost(code);
   }
 

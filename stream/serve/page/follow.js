@@ -38,8 +38,9 @@ export function followEnd(view, content, changed = () => {}) {
   view.addEventListener("scroll", () => {
     const seen = view.scrollTop + view.clientHeight;
     const known = performance.now() - grown < LATE ? before : end; // who scrolled to an end may not have seen the next
-    const byReader = held || performance.now() - moved < LASTS;
-    // The browser moves the view as well: content shrinks for a moment, or what comes into sight gets its real size.
+    const byReader = held || performance.now() - moved < LASTS || performance.now() - grown > LASTS;
+    // While content grows the browser moves the view as well: it shrinks for a moment, or what comes into sight gets its
+    // real size. At other times a search in the page or a screen reader moves it.
     if (view.scrollTop >= last && seen > known - NEAR) toEnd();
     else if (following && !byReader) toEnd();
     else if (view.scrollTop < last) follow(seen > Math.min(end, view.scrollHeight) - NEAR);

@@ -6,6 +6,7 @@ import { element } from "./dom.js";
 const LONGEST = 2000; // characters; a longer formula stays source
 const KEPT = 200; // formulas: an open block is made anew with each frame, its formulas are not
 const SIGNS = /^(\$\$|\\\[|\\\(|\$)([^]*?)(\$\$|\\\]|\\\)|\$)\s*$/;
+const LEFTWARDS = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u; // KaTeX would turn it round
 const OPTIONS = { trust: false, strict: "ignore", maxSize: 20, maxExpand: 200, throwOnError: true };
 
 const home = new URL("vendor/katex/", import.meta.url).href;
@@ -16,7 +17,7 @@ let waiting = []; // elements, until KaTeX is there
 /** An element that shows a formula; `source` has its signs, such as `$x$`. */
 export function formula(source, isBlock) {
   const node = element(isBlock ? "div" : "span", "math", source);
-  if (source.length > LONGEST) return node;
+  if (source.length > LONGEST || LEFTWARDS.test(source)) return node;
   if (katex) show(node);
   else {
     waiting.push(node);

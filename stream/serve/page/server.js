@@ -19,7 +19,7 @@ export function useKey(value) {
 }
 
 /** The address of a path of the server, which may be mounted anywhere. */
-export const address = (path) => new URL(path, document.baseURI).href;
+export const address = (path) => new URL(`../${path}`, import.meta.url).href; // this file lies in its folder page/
 
 /** Ask the server; `body` is posted as JSON. */
 export function authorized(path, body) {

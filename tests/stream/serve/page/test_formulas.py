@@ -64,7 +64,9 @@ async def test_a_large_size_is_bounded(browser):
     async with chatting(browser, Script(r"$\rule{9999em}{9999em}$", "<|im_end|>")) as page:
         await ask(page, "hi")
         await page.locator(".math.set").wait_for()
-        assert await page.locator(".math.set .katex-html").evaluate("(node) => node.getBoundingClientRect().width") < 1000
+        assert (
+            await page.locator(".math.set .katex-html").evaluate("(node) => node.getBoundingClientRect().width") < 1000
+        )
 
 
 CODE = '''def area(radius):
@@ -142,6 +144,26 @@ WORK = """async (pieces) => {
 @pytest.mark.asyncio(loop_scope="session")
 async def test_hostile_code_is_read_in_order(browser):
     """Repetition in which a pattern could look far ahead from every place; the test's time limit tells."""
-    pieces = ["-", "- ", '"', "'", "\\", "`", "/*", "<!--", '"""', "${", "1_", "0x", "a:", "a", " ", "#", "--", "[", "é"]
+    pieces = [
+        "-",
+        "- ",
+        '"',
+        "'",
+        "\\",
+        "`",
+        "/*",
+        "<!--",
+        '"""',
+        "${",
+        "1_",
+        "0x",
+        "a:",
+        "a",
+        " ",
+        "#",
+        "--",
+        "[",
+        "é",
+    ]
     async with chatting(browser, Script()) as page:
         assert await page.evaluate(WORK, pieces) == ""

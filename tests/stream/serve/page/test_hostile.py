@@ -12,7 +12,12 @@ ESCAPES = "\u202e\x1b[2J\x00\u2028"
 
 async def unharmed(page):
     """Nothing was made of markup but text."""
-    assert await page.locator("main :is(img, svg:not(.icon), [onload], [onerror], script, style, iframe, object, link, form, base)").count() == 0
+    assert (
+        await page.locator(
+            "main :is(img, svg:not(.icon), [onload], [onerror], script, style, iframe, object, link, form, base)"
+        ).count()
+        == 0
+    )
     assert await page.title() == "tokenweir"
 
 

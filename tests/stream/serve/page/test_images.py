@@ -1,7 +1,6 @@
 """Images of a message: pasted, dropped and chosen, sent as parts of the message."""
 
 import base64
-import json
 import struct
 import zlib
 
@@ -88,3 +87,24 @@ async def test_what_is_no_image_is_told(browser):
         await page.evaluate(BRING, ["drop", [file(png(1, 1))] * 9])
         await page.get_by_text("A message has at most 8 images").wait_for()
         await expect(thumbnails(page)).to_have_count(8)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_model_without_vision_is_told_in_a_sentence(browser):
+    script = """const send = WebSocket.prototype.send;
+    WebSocket.prototype.send = function (data) {
+        const error = { message: 'input[0].content[0].type: "input_image" is none of input_text', param: "input[0].content[0].type" };
+        if (!data.includes("input_image")) return send.call(this, data);
+        this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify({ type: "error", error }) }));
+    };"""
+    async with chatting(browser, Script("fine", "<|im_end|>"), script=script) as page:
+        await connected(page)
+        await page.evaluate(BRING, ["paste", [file(png(3, 2))]])
+        await expect(thumbnails(page)).to_have_count(1)
+        await page.get_by_role("button", name="Send").click()
+        told = "This model takes no images: delete the message that has them, and write it without."
+        await says(answer(page).locator(".error"), told)
+        await page.get_by_label("Message", exact=True).fill("Then without")
+        await page.keyboard.press("Enter")
+        await says(answer(page).locator(".answer"), "fine")
+        assert page.problems == []

@@ -7,7 +7,13 @@ from page_in_browser import Script, ask, chatting, connected
 from playwright.async_api import expect
 
 TOKENS = {"prompt": [], "ids": [], "logprobs": []}
-SAID = {"role": "assistant", "model": "m", "request": {}, "parts": [{"type": "text", "text": "Danube"}], "tokens": TOKENS}
+SAID = {
+    "role": "assistant",
+    "model": "m",
+    "request": {},
+    "parts": [{"type": "text", "text": "Danube"}],
+    "tokens": TOKENS,
+}
 ONE = {"id": "0" * 24, "title": "rivers", "changed": 1, "messages": [{"role": "user", "text": "rivers"}, SAID]}
 
 

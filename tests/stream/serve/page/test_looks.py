@@ -216,6 +216,15 @@ async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
         await expect(page.locator(".assistant .actions")).to_be_in_viewport()
 
 
+GROW_AND_MOVE = """async (main) => {
+    const frame = () => new Promise(requestAnimationFrame);
+    main.querySelector(".answer").append(document.createElement("hr"));
+    await frame(); await frame();
+    main.scrollTop -= 300;
+    await frame(); await frame();
+}"""
+
+
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_end_stays_in_sight_if_the_browser_moves_the_view(browser):
     """Without a wheel, a finger or a key nobody has scrolled up: a first answer was lost below the window."""
@@ -226,11 +235,24 @@ async def test_the_end_stays_in_sight_if_the_browser_moves_the_view(browser):
         await page.get_by_text("paragraph 99").wait_for()
         main = page.locator("main")
         await distance(main, lambda pixels: pixels < 5)
-        await main.evaluate("(main) => { main.scrollTop -= 300; }")
+        await main.evaluate(GROW_AND_MOVE)
         await distance(main, lambda pixels: pixels < 5)
         end.set()
         await answer(page).locator(".stats").wait_for()
         await distance(main, lambda pixels: pixels < 5)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_search_in_the_page_moves_the_view(browser):
+    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
+    async with chatting(browser, Script(lines, "<|im_end|>")) as page:
+        await ask(page, "hi")
+        main = page.locator("main")
+        await distance(main, lambda pixels: pixels < 5)
+        await page.wait_for_timeout(1200)  # nothing grows any more
+        await main.evaluate("(main) => { main.scrollTop -= 300; }")
+        await page.wait_for_timeout(200)
+        await distance(main, lambda pixels: pixels > 200)
 
 
 @pytest.mark.asyncio(loop_scope="session")

@@ -1,0 +1,67 @@
+"""The page's client as a module that other pages import."""
+
+import asyncio
+
+import pytest
+from page_in_browser import Script, chatting, connected, cut_connections
+
+USE = """async () => {
+    const { Connection } = await import("/page/connection.js");
+    window.seen = [];
+    const opened = new Promise((resolve) => {
+        window.connection = new Connection({
+            state: (kind) => { if (kind === "open") resolve(); window.state = kind; },
+            models: (models) => { window.models = models.map(({ id }) => id); },
+            keyWanted: () => {},
+            lost: (code) => seen.push({ type: "lost", code }),
+            event: (event) => seen.push(event),
+        });
+    });
+    connection.connect();
+    await opened;
+}"""
+TEXT = """() => seen.filter(({ type }) => type === "response.output_text.delta").map(({ delta }) => delta).join("")"""
+
+
+async def until(page, expression):
+    """Wait until something in the page is true; Playwright's own way evaluates text, which the policy refuses."""
+    for _ in range(200):
+        if await page.evaluate(expression):
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"never: {expression}")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_an_answer_is_resumed_with_each_event_once(browser):
+    more = asyncio.Event()
+    engine = Script("Once", more, " upon a time", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await connected(page)
+        await page.evaluate(USE)
+        assert await page.evaluate("models") == ["demo"]
+        await page.evaluate("connection.create({ model: 'demo', input: 'hi', store: false })")
+        await until(page, f"({TEXT})() === 'Once'")
+        cut_connections(page)
+        await until(page, "state === 'closed'")
+        more.set()
+        await until(page, "seen.at(-1).type === 'response.completed'")
+        assert await page.evaluate(TEXT) == "Once upon a time"
+        numbers = await page.evaluate("seen.map((event) => event.sequence_number)")
+        assert numbers == list(range(len(numbers)))
+        assert len(engine.prompts) == 1
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_an_answer_is_cancelled_and_the_next_one_comes(browser):
+    engine = Script("Once", asyncio.Event())
+    async with chatting(browser, engine) as page:
+        await connected(page)
+        await page.evaluate(USE)
+        await page.evaluate("connection.create({ model: 'demo', input: 'hi', store: false })")
+        await until(page, f"({TEXT})() === 'Once'")
+        assert await page.evaluate("connection.cancel()")
+        await until(page, "seen.at(-1).type === 'response.incomplete'")
+        engine.parts = (" again", "<|im_end|>")
+        await page.evaluate("connection.create({ model: 'demo', input: 'hi', store: false })")
+        await until(page, "seen.at(-1).type === 'response.completed'")
