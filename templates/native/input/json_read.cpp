@@ -378,7 +378,11 @@ struct InputSource {
   }
 
   uint32_t of_scalar(uint32_t origin) const { return origin; }
-  uint32_t item(uint32_t list, uint32_t index) { return origins.add(list, Origin::Step::Item, nullptr, index); }
+  uint32_t item(uint32_t list, uint32_t index) {
+    if (list < Origins::kFirst)
+      return kFromEngine;  // a list in place of the variables, which is refused once it is read
+    return origins.add(list, Origin::Step::Item, nullptr, index);
+  }
   uint32_t under(uint32_t dict, const Symbol* key) {
     if (dict >= Origins::kFirst) return origins.add(dict, Origin::Step::Value, key);
     const uint32_t variable = origins.add_variable(key);

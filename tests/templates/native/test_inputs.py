@@ -186,3 +186,9 @@ def test_input_that_is_dropped_while_threads_render():
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(run, range(40)))
+
+
+@pytest.mark.parametrize("body", [b"[]", b'[{"role": "x"}]', b'[[{"messages": [{"role": "x"}]}]]', b'"x"', b"1"])
+def test_the_json_of_variables_is_an_object(body):
+    with pytest.raises(TemplateError, match="the JSON of variables must be an object, not a "):
+        Template("{{ messages }}").render(body)
