@@ -3,11 +3,8 @@
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture
