@@ -290,6 +290,8 @@ class ReasoningParser(Saved):
         check_channel(self.channel)
         check_restored(self._trim in ("", *self._trimmed.values()), "other characters than the style's are cut out")
         check_restored(self._label in ("", *self._labels.values()), "another label than the style's is cut out")
+        in_code = len(self._skippables[self.channel]) > 2  # whether the channel has code blocks
+        check_restored(in_code or not self._fence, "a code block is open in a channel that has none")
         held = self._held
         may_be_tag = (found := self._begins[self.channel](held, 0)) is not None and found.start() == 0
         check_restored(not held or may_be_tag or self._label.startswith(held), "text is held that begins no tag")

@@ -138,6 +138,16 @@ def test_contradictions_are_seen_when_a_state_is_loaded(tok, forge):
         ChatDecoder.from_state(tok, changed(tok, forge, **options), **options)
 
 
+def test_a_code_block_is_open_in_the_answer_only(tok):
+    def in_code(said):
+        (_, *fields, _, ticks), tools = said.splitter
+        return replace(said, splitter=[["reasoning", *fields, 3, ticks], tools])
+
+    options = {"reasoning": "think", "tool_style": "hermes"}
+    with pytest.raises(StateError, match="code block"):
+        ChatDecoder.from_state(tok, changed(tok, in_code, **options), **options)
+
+
 def test_a_name_is_held_before_a_call_only(tok):
     options = {"reasoning": None, "tool_style": "inkling"}
     splitter = ["call", "f", "", "answer", [[False, False, "", -1], None]]
