@@ -104,6 +104,7 @@ def test_held_text_is_that_which_was_given(tok):
     decoder.feed(list(held.encode()))
     splitter = decoder._splitter.state()
     state = changed(tok, lambda said: replace(said, splitter=splitter), **options)
+    ChatDecoder.from_state(tok, ChatDecoder(tok, **options).state(), **options)  # compiles what a style needs once
     with counted_calls() as count, pytest.raises(StateError, match="other text is held than what was given"):
         ChatDecoder.from_state(tok, state, **options)
     assert count[0] < 2_000
