@@ -134,9 +134,10 @@ def releases(pythons: Sequence[str], every: int, fuzz: int, only: str = "") -> s
         cells, examples = zip(*(compared(one, ours, texts) for one in given), strict=True)
         rows.append([name, f"{len(texts):,}", *cells])
         print(name, *cells, *examples, sep="\n    ", file=sys.stderr, flush=True)
+    same = [int(row[1].replace(",", "")) for row in rows if set(row[2:]) == {"0"}]
     differing = [row for row in rows if set(row[2:]) != {"0"}]
     shown = table(["file", "texts", *(f"tokenizers {version}" for version in versions)], differing)
-    return f"{shown}\n\nNo text differs for the other {len(rows) - len(differing)} files."
+    return f"{shown}\n\nOther files without a difference: {len(same)}, of {sum(same):,} texts."
 
 
 def main() -> None:

@@ -171,7 +171,7 @@ def fake_cupy(*, driver=13020, count=1, device_error=None, nvrtc_error=None, cap
 
 def test_cupy_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(DeviceError, match=r"CuPy, which is not installed: pip install '\.\[gpu-cuda13\]', or"):
+    with pytest.raises(DeviceError, match=r"CuPy, which is not installed: pip install 'tokenweir\[gpu-cuda13\]', or"):
         CupyDevice()
 
 

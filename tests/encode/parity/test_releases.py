@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,8 +39,9 @@ def test_the_installed_release_gives_the_same(data):
     assert run.returncode == 0, run.stderr
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in run.stdout.splitlines() if line[:1] == "|"]
     assert rows[0][2].startswith("tokenizers ")
-    assert [(name, found) for name, _, found in rows[2:]] == [("t5-small/tokenizer.json", "0")]
-    assert int(rows[2][1].replace(",", "")) > 100
+    assert rows[2:] == []  # nothing differs
+    same = re.search(r"^Other files without a difference: 1, of ([0-9,]+) texts\.$", run.stdout, re.MULTILINE)
+    assert same and int(same[1].replace(",", "")) > 100
 
 
 def test_differences_and_refusals_are_told(bench, tmp_path):
