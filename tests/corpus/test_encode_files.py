@@ -143,7 +143,11 @@ def test_without_pyarrow_the_other_kinds_still_work(tok, tmp_path, monkeypatch):
     encoder = DocumentEncoder(tok, "text")
     assert run([path], tmp_path / "npy", encoder, format="npy", workers=1).documents == 1
     for paths, shard_format, words in (
-        ([path], "parquet", r"the format parquet needs pyarrow: pip install 'tokenweir\[arrow\]', or choose npy or megatron$"),
+        (
+            [path],
+            "parquet",
+            r"the format parquet needs pyarrow: pip install 'tokenweir\[arrow\]', or choose npy or megatron$",
+        ),
         ([table], "npy", r"Parquet and Arrow files need pyarrow: pip install 'tokenweir\[arrow\]'$"),
     ):
         with pytest.raises(CorpusError, match=words):
