@@ -4,6 +4,7 @@ from tokenweir.encode.decode import ByteFallback as ByteFallback
 from tokenweir.encode.decode import DecodeStream as DecodeStream
 from tokenweir.encode.decode_batch import DecodeBatch as DecodeBatch
 from tokenweir.encode.encoded import Encoded as Encoded
+from tokenweir.encode.encoded import Packed as Packed
 from tokenweir.encode.encoded import Ragged as Ragged
 from tokenweir.encode.errors import ContextLengthError as ContextLengthError
 from tokenweir.encode.errors import CorpusError as CorpusError
@@ -70,6 +71,7 @@ from tokenweir.stream.events.deltas import Finish as Finish
 from tokenweir.stream.events.deltas import FinishReason as FinishReason
 from tokenweir.stream.events.deltas import ReasoningDelta as ReasoningDelta
 from tokenweir.stream.events.deltas import TextDelta as TextDelta
+from tokenweir.stream.events.deltas import TokenLogprob as TokenLogprob
 from tokenweir.stream.events.deltas import ToolCallDelta as ToolCallDelta
 from tokenweir.stream.events.deltas import Usage as Usage
 from tokenweir.stream.events.media import Media as Media
