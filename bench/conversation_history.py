@@ -61,7 +61,7 @@ def measure(template_name: str, tokenizer_name: str, history: History, turns: in
 
 
 def answer_text(message: dict[str, Any]) -> str:
-    """What an engine writes for a message with thinking and a call."""
+    """Return the answer that an engine writes for a message with thinking and a call."""
     call = msgspec.json.encode(message["tool_calls"][0]["function"]).decode()
     return f"<think>\n{message['reasoning_content']}\n</think>\n\n<tool_call>\n{call}\n</tool_call><|im_end|>"
 

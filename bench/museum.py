@@ -240,7 +240,7 @@ DETOKENIZERS: dict[str, tuple[Detokenizer, str]] = {
 
 
 def verdict(stream: Stream, detokenizer: Detokenizer) -> str:
-    """What becomes of a stream: "right", or what is wrong."""
+    """Return the verdict on a stream: "right", or what is wrong."""
     try:
         steps = detokenizer(stream)
     except Exception as error:  # noqa: BLE001 - a verdict as any other

@@ -40,7 +40,7 @@ class Difference(NamedTuple):
 
 
 class PromptSource(NamedTuple):
-    """Where a cache has a prompt from.
+    """The origin of a prompt in a cache.
 
     Attributes:
         tenant: The tenant.

@@ -78,7 +78,7 @@ def template_json() -> Iterable[bytes]:
 
 
 def template_messages() -> Iterable[bytes]:
-    """How messages are read, shaped and rendered, and their JSON."""
+    """Ways to read, shape and render messages, and their JSON."""
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"città": [1, 2.5, {"b": null}]}'}}
     plain = [
         {"role": "system", "content": "Be brief.\n"},

@@ -1,5 +1,5 @@
 // The client of the page: answers over the websocket at /v1/responses. A lost connection is opened again, the answer that
-// was arriving goes on where it stopped, and a dead connection is told from a quiet one by its heartbeats. Other pages may
+// was arriving continues where it stopped, and a dead connection is told from a quiet one by its heartbeats. Other pages may
 // import this module; it needs `server.js` and no element of the page.
 
 import { address, authorized, key } from "./server.js";

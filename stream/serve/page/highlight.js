@@ -79,7 +79,7 @@ export function highlight(code, name) {
       if (from > at) nodes.push(text.slice(at, from));
       nodes.push(element("span", `code-${kind}`, text.slice(from, to)));
       at = to;
-      if (end > begun + text.length) break; // it goes on in the next block
+      if (end > begun + text.length) break; // the rest is in the next block
       next += 1;
     }
     if (at < text.length) nodes.push(text.slice(at));

@@ -252,7 +252,7 @@ def tokens_input(prompt_token_ids, *, prompt=None, cache_salt=None):
 
 @dataclass
 class Place:
-    """Where vLLM has some of these names."""
+    """The modules of vLLM that have some of these names."""
 
     module: str
     names: list[str] = field(default_factory=list)

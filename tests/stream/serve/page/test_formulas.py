@@ -22,7 +22,7 @@ async def test_formulas_are_typeset_as_they_come_and_loaded_once(browser):
         asked = []
         page.on("request", lambda request: asked.append(request.url.partition("/page/")[2]))
         await connected(page)
-        assert not any("katex" in name for name in asked)  # nobody has written a formula yet
+        assert not any("katex" in name for name in asked)  # no message has a formula yet
         await send(page, "hi")
         await expect(page.locator(".answer .math.set .katex")).to_have_count(3)
         assert await page.locator("div.math .katex-display").count() == 1

@@ -227,7 +227,7 @@ GROW_AND_MOVE = """async (main) => {
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_end_stays_in_sight_if_the_browser_moves_the_view(browser):
-    """Without a wheel, a finger or a key nobody has scrolled up: a first answer was lost below the window."""
+    """Without a wheel, a finger or a key the view stays at the end: a first answer was lost below the window."""
     end = asyncio.Event()
     lines = "\n\n".join(f"paragraph {number}" for number in range(100))
     async with chatting(browser, Script(lines, end, "\n\nend", "<|im_end|>")) as page:
