@@ -119,7 +119,7 @@ async def chat(
     )
     template = template or own_template(tokenizer)
     plan = plan_answer(request, template, engine=engine, history_thinking=history_thinking)
-    prompt_ids, cached = await encode_plan(plan, tokenizer, encoder, prompts, tenant, history)
+    prompt_ids, cached, prompt = await encode_plan(plan, tokenizer, encoder, prompts, tenant, history)
     plan.check_prompt(tokenizer, prompt_ids)
     sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))
     keep = None if prompts is None or cached is None else partial(prompts.answered, cached)
@@ -129,7 +129,7 @@ async def chat(
         engine=engine,
         tokenizer=tokenizer,
         sampling=sampling,
-        media=await prompt_media(plan, tokenizer),
+        media=await prompt_media(plan, prompt, tokenizer),
         keep=keep,
     ) as deltas:
         yield deltas

@@ -16,6 +16,7 @@ from tokenweir.stream.prompts.prompt_cache import History, PromptCache
 from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.templates.messages import Messages
+from tokenweir.templates.prompt import Prompt
 
 
 class EncodedPlan(NamedTuple):
@@ -24,11 +25,13 @@ class EncodedPlan(NamedTuple):
     Attributes:
         ids: Its ids.
         cached: The prompt as the cache has it; None without a cache.
+        prompt: The rendered prompt of a plan with media, for `prompt_media`; None without media.
 
     """
 
     ids: list[int]
     cached: CachedPrompt | None = None
+    prompt: Prompt | None = None
 
 
 async def encode_plan(
@@ -66,36 +69,34 @@ async def encode_plan(
             work = partial(_resume, plan, own, prompts, tenant, history)
         return work() if short else await run_in_thread(work)
     prompt = plan.render(own) if short else await run_in_thread(partial(plan.render, own))
-    return EncodedPlan((await encode_all([prompt], encoder))[0].tolist())
+    return EncodedPlan((await encode_all([prompt], encoder))[0].tolist(), prompt=prompt if plan.media else None)
 
 
-async def prompt_media(plan: AnswerPlan, tokenizer: Tokenizer) -> MediaPrompt | None:
-    """Return the media of a plan with their placeholders in the prompt; None without media.
-
-    The prompt is rendered once more, since its encoder keeps the ids only.
+async def prompt_media(plan: AnswerPlan, prompt: Prompt | None, tokenizer: Tokenizer) -> MediaPrompt | None:
+    """Return the media of a plan with their placeholders in its `EncodedPlan.prompt`; None without media.
 
     Raises:
         MediaError: As `place_media`.
 
     """
-    if not plan.media:
-        return None
-    return await run_in_thread(lambda: place_media(plan.render(tokenizer), plan.media, tokenizer))
+    return None if prompt is None else await run_in_thread(lambda: place_media(prompt, plan.media, tokenizer))
 
 
 def _encode(plan: AnswerPlan, tokenizer: Tokenizer) -> EncodedPlan:
-    return EncodedPlan(plan.render(tokenizer).encode(tokenizer))
+    prompt = plan.render(tokenizer)
+    return EncodedPlan(prompt.encode(tokenizer), prompt=prompt if plan.media else None)
 
 
 def _resume(plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant: str, history: History) -> EncodedPlan:
     if not isinstance(plan.messages, Messages):
         plan = replace(plan, messages=Messages(plan.messages))
+    prompt = plan.render(tokenizer)
     cached = prompts.encode(
-        plan.render(tokenizer),
+        prompt,
         plan.messages,
         tokenizer=tokenizer,
         before=(plan.template.source, plan.tools, plan.template_kwargs),
         tenant=tenant,
         history=history,
     )
-    return EncodedPlan(cached.ids.tolist(), cached)
+    return EncodedPlan(cached.ids.tolist(), cached, prompt if plan.media else None)

@@ -38,6 +38,7 @@ from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.stream.serve.wire.requests import InputFields, ResponseCompact, ResponseCreate
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
+from tokenweir.templates.prompt import Prompt
 
 T = TypeVar("T")
 
@@ -216,7 +217,7 @@ class Engines:
             except EngineError as error:
                 field = job.names.get(error.option or "", error.option)
                 raise RequestError(str(error), code="unsupported_parameter", param=field) from error
-        prompt_ids, cached = await self._encoded(plan, job.tenant if job.caches else None)
+        prompt_ids, cached, prompt = await self.encoded(plan, job.tenant if job.caches else None)
         if not prompt_ids:
             raise RequestError("the prompt has no tokens", code="invalid_prompt")
         sampling = self.fit(job, plan, len(prompt_ids))
@@ -225,13 +226,13 @@ class Engines:
         sampling = salted(sampling, engine, job.tenant, self._secret)
         meter.start(len(prompt_ids))
         options = plan.decoder_options | {"alignment": job.alignment}
-        media = await self.prompt_media(plan) if job.generate else None
+        media = await self.prompt_media(plan, prompt) if job.generate else None
         engine = engine if job.generate else _Silent()
         keep = None
         if self._history != "canonical" and self._prompts is not None and cached is not None and job.generate:
             keep = partial(self._prompts.answered, cached)
         conversation = None if cached is None else cached.source.digests[-1]
-        del job, plan, cached  # frees the messages, which may be large
+        del job, plan, cached, prompt  # frees the messages, which may be large
         with self._held(media):
             async with answer(
                 prompt_ids,
@@ -267,15 +268,15 @@ class Engines:
         finally:
             self._media_bytes -= size
 
-    async def prompt_media(self, plan: AnswerPlan) -> MediaPrompt | None:
-        """Return the media of a plan with their placeholders in the prompt; None without media.
+    async def prompt_media(self, plan: AnswerPlan, prompt: Prompt | None) -> MediaPrompt | None:
+        """Return the media of a plan with their placeholders in its prompt, as `encoded` has it; None without media.
 
         Raises:
             RequestError: The template has written no placeholder for a part.
 
         """
         try:
-            return await prompt_media(plan, self.tokenizer)
+            return await prompt_media(plan, prompt, self.tokenizer)
         except MediaError as error:
             raise _refused_media(error) from error
 
@@ -341,10 +342,10 @@ class Engines:
                 is held to calls.
 
         """
-        return (await self._encoded(plan, None, add_special_tokens=add_special_tokens)).ids
+        return (await self.encoded(plan, None, add_special_tokens=add_special_tokens)).ids
 
-    async def _encoded(self, plan: AnswerPlan, tenant: str | None, *, add_special_tokens: bool = True) -> EncodedPlan:
-        """Encode a plan's prompt for `tenant`, whose cached prompts are taken over; None uses no cache."""
+    async def encoded(self, plan: AnswerPlan, tenant: str | None, *, add_special_tokens: bool = True) -> EncodedPlan:
+        """Encode a plan's prompt for `tenant`, whose cached prompts are taken over; None uses no cache. Raises as `prompt_ids`."""
         if isinstance(plan.prompt, list):
             size = self.tokenizer.vocab_size
             if (bad := max(plan.prompt, default=0)) >= size:

@@ -20,6 +20,7 @@ from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.items import new_id
 from tokenweir.stream.serve.wire.requests import parse_create
 from tokenweir.templates.messages import Messages
+from tokenweir.templates.prompt import Prompt
 
 
 class Renderer:
@@ -98,7 +99,7 @@ class Renderer:
         self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None
     ) -> GenerateRequest:
         plan = self._engines.plan(job)
-        ids = await self._engines.prompt_ids(plan)
+        ids, _, prompt = await self._engines.encoded(plan, None)
         if not ids:
             raise RequestError("the prompt has no token", code="invalid_prompt")
         sampling = self._engines.fit(job, plan, len(ids))
@@ -128,16 +129,16 @@ class Renderer:
             priority=fields.priority,
             kv_transfer_params=fields.kv_transfer_params,
             ec_transfer_params=fields.ec_transfer_params,
-            features=await self._features(plan),
+            features=await self._features(plan, prompt),
             **request,
         )
 
-    async def _features(self, plan: AnswerPlan) -> Features | None:
-        """Return the media of a plan; None without media."""
-        if (media := await self._engines.prompt_media(plan)) is None:
+    async def _features(self, plan: AnswerPlan, prompt: Prompt | None) -> Features | None:
+        """Return the media of a plan and its prompt; None without media."""
+        if prompt is None or (media := await self._engines.prompt_media(plan, prompt)) is None:
             return None
         tokenizer = self._engines.tokenizer
-        spans = await run_in_thread(lambda: plan.render(tokenizer).media_ids(tokenizer))
+        spans = await run_in_thread(lambda: prompt.media_ids(tokenizer))
         by_part = {(place.message, place.part): Placeholder(start, end - start) for place, start, end in spans}
         features = Features({}, {})
         for each in media.media:
