@@ -17,7 +17,7 @@ class SpanCursor {
  public:
   SpanCursor(const Rendering& rendering, std::string_view text) : rendering_(rendering), text_(text) {}
 
-  // The first byte in [begin, end) that neither is vouched for nor, if `exempt`, an assistant's; npos if there is none.
+  // The first byte in [begin, end) that neither is vouched for nor, if `exempt`, an assistant's; npos without such a byte.
   // `begin` never goes back.
   size_t first_unvouched(size_t begin, size_t end, bool exempt) {
     const std::vector<Span>& spans = rendering_.spans();

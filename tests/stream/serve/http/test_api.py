@@ -135,7 +135,7 @@ async def test_logprobs():
 
 @pytest.mark.asyncio
 async def test_top_logprobs():
-    """In the shapes of Chat Completions, Completions and Responses, by the client's models; refused where there are none."""
+    """In the shapes of Chat Completions, Completions and Responses, by the client's models; refused by engines without logprobs."""
     asked = {"model": "sure", "messages": HI, "logprobs": True, "top_logprobs": 2}
     engines = {"sure": Sure(), "silent": Script("Hello"), "ngram": NgramEngine()}
     include = ["message.output_text.logprobs"]
