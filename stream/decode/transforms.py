@@ -84,10 +84,14 @@ class StageRunner(Generic[T]):
         return self._transform.finish(failure)
 
     def check(self) -> None:
-        """Raise `failure`, if there is one."""
-        if (failure := self.failure) is not None:
+        """Raise `failure`, if there is one, and keep it no longer: its traceback refers to the runner."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
             raised = self._translate(failure)
-            raise raised from (failure.__cause__ if raised is failure else failure)
+            try:
+                raise raised from (failure.__cause__ if raised is failure else failure)
+            finally:
+                del failure, raised  # its traceback refers to this frame
 
 
 class UntilEos:

@@ -37,6 +37,16 @@ TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r
 CLOSE = (b"connection", b"close")
 
 
+def drop_bound_methods(transport: asyncio.BaseTransport) -> None:
+    """Delete a closed transport's references to itself, so that it is freed without the garbage collector.
+
+    asyncio's transports keep their own bound methods as attributes.
+    """
+    kept = getattr(transport, "__dict__", {})  # other event loops have transports without one
+    for name in [name for name, value in kept.items() if getattr(value, "__self__", None) is transport]:
+        del kept[name]
+
+
 class TrailerError(Exception):
     """Trailer fields in a chunked body, which are unused and unbounded."""
 
@@ -82,6 +92,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._connection.close()
         self._input.close()
         super().connection_lost(exc)
+        drop_bound_methods(self.transport)
 
     def data_received(self, data: bytes) -> None:
         if self._lingering is None and self._connection is not None:

@@ -15,7 +15,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import CloseCode
 
 from tokenweir.stream.serve.answers.service import Service
-from tokenweir.stream.serve.entry.http_protocol import HttpProtocol
+from tokenweir.stream.serve.entry.http_protocol import HttpProtocol, drop_bound_methods
 from tokenweir.stream.serve.entry.paced_input import PacedInput
 from tokenweir.stream.serve.limits.connections import Connection
 from tokenweir.stream.serve.limits.limits import Limits
@@ -181,8 +181,11 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._connection.close()
         self._input.close()
         super().connection_lost(exc)
-        # Its bound methods would form a reference cycle.
+        # What would form reference cycles: bound methods, and the frames of an error that the parser keeps.
         self.app = self._application
+        drop_bound_methods(self.transport)
+        if self.conn.parser_exc is not None:
+            self.conn.parser_exc = self.conn.parser_exc.with_traceback(None)
         if self.handshake_initiated:
             self.scope["extensions"] = {}
 

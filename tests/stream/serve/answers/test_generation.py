@@ -5,18 +5,54 @@ import gc
 import json
 import logging
 from collections import Counter
+from contextlib import aclosing
 
 import pytest
-from serving import Endless, Script, eventually, say, serving, socket_to, until
+from serving import TOK, Endless, Script, eventually, say, serving, socket_to, until
 
 from tokenweir.encode.errors import EngineError, TemplateError
+from tokenweir.stream.engines.engine_server import MAX_EVENT_BYTES
+from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.serve.answers.job import Engines
 from tokenweir.stream.serve.wire.errors import RequestError
+
+
+
+class Failing:
+    """Engine whose error is another each time, so that nothing else refers to it."""
+
+    async def generate(self, prompt_ids, sampling):
+        yield TOK.encode("one ", add_special_tokens=False)
+        raise EngineError("no")
+
+
+class BehindHttp:
+    """Client of an engine's server that sends one answer, whatever it is asked."""
+
+    def __init__(self, answer):
+        self._answer = answer
+
+    async def generate(self, prompt_ids, sampling):
+        async def respond(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(self._answer)
+            writer.close()
+
+        async with await asyncio.start_server(respond, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with aclosing(LlamaServerEngine(f"http://127.0.0.1:{port}", TOK).generate([5], sampling)) as steps:
+                async for step in steps:
+                    yield step
+
 
 ENGINES = {
     "good": Script("one two ", "<|im_end|>"),
     "calling": Script('<tool_call>{"name": "f", "arguments": {}}</tool_call>', "<|im_end|>"),
-    "failing": Script("one ", EngineError("no")),
+    "failing": Failing(),
+    "refusing": BehindHttp(b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno"),
+    "one long line": BehindHttp(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + b"x" * (MAX_EVENT_BYTES + 1)
+    ),
     "endless": Endless(),
 }
 TOOL = {"type": "function", "function": {"name": "f", "description": "does", "parameters": {"type": "object"}}}
@@ -61,6 +97,8 @@ WAYS = {
         server, "chat/completions", messages=MESSAGES, tools=[TOOL], stream=True, model="calling"
     ),
     "chat, failing": lambda server: post(server, "chat/completions", messages=MESSAGES, model="failing"),
+    "chat, refused by the engine": lambda server: post(server, "chat/completions", messages=MESSAGES, model="refusing"),
+    "chat, a long line": lambda server: post(server, "chat/completions", messages=MESSAGES, model="one long line"),
     "completions": lambda server: post(server, "completions", prompt="hi", stream=True),
 }
 

@@ -1,0 +1,54 @@
+"""Objects that a closed connection leaves: none that only the garbage collector frees."""
+
+import asyncio
+import gc
+import socket
+
+import pytest
+from serving import Script, eventually, serving
+
+HANDSHAKE = (
+    b"GET /v1/responses HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+WAYS = {
+    "silent": (),
+    "a request": (b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",),
+    "no HTTP": (b"\x16\x03\x01\r\n\r\n",),
+    "a websocket": (HANDSHAKE, bytes([0x88, 0x80]) + bytes(4)),
+    "a frame with reserved bits": (HANDSHAKE, bytes([0xC1, 0x80]) + bytes(4)),
+    "a frame that is too long": (HANDSHAKE, bytes([0x81, 0xFF]) + b"\x7f" + b"\xff" * 7 + bytes(4)),
+}
+
+
+def talk(port, parts):
+    """Send each part after something has come back, then close. Blocking sockets leave nothing in the event loop."""
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.settimeout(5)
+        for part in parts:
+            client.sendall(part)
+            client.recv(1 << 16)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("parts", WAYS.values(), ids=WAYS)
+async def test_a_closed_connection_leaves_no_garbage(parts):
+    async with serving(Script("one", "<|im_end|>")) as server:
+        connections = server._app.service.sockets
+        await asyncio.to_thread(talk, server.port, parts)  # what is made once
+        await eventually(lambda: not connections.count)
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            for _ in range(3):
+                await asyncio.to_thread(talk, server.port, parts)
+            await eventually(lambda: not connections.count)
+            await asyncio.sleep(0)  # the last call of `connection_lost` returns
+            gc.collect()
+            left = [kept for kept in gc.garbage if isinstance(kept, asyncio.BaseTransport | asyncio.Protocol | Exception)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert not left
