@@ -47,6 +47,10 @@ def drop_bound_methods(transport: asyncio.BaseTransport) -> None:
         del kept[name]
 
 
+def _nothing() -> None:
+    """End a request without an answer. The method of the protocol in its place would form a reference cycle."""
+
+
 class TrailerError(Exception):
     """Trailer fields in a chunked body, which are unused and unbounded."""
 
@@ -92,6 +96,8 @@ class HttpProtocol(HttpToolsProtocol):
             self._connection.close()
         self._input.close()
         super().connection_lost(exc)
+        for cycle, _ in self.pipeline:
+            cycle.on_response = _nothing
         drop_bound_methods(self.transport)
 
     def data_received(self, data: bytes) -> None:
@@ -177,7 +183,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _begin(self, begin: Callable[[Any, Any], None], cycle: Any, app: Any) -> None:
         """Start the task of a request, unless its client has disconnected."""
-        if not cycle.disconnected:
+        if cycle.disconnected:
+            cycle.on_response = _nothing
+        else:
             begin(cycle, app)
 
     async def _answer(self, cycle: Any, app: Any, scope: Any, receive: Any, send: Any) -> None:

@@ -14,6 +14,7 @@ HANDSHAKE = (
 WAYS = {
     "silent": (),
     "a request": (b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",),
+    "a pipeline that nobody reads": (b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300,),
     "no HTTP": (b"\x16\x03\x01\r\n\r\n",),
     "a websocket": (HANDSHAKE, bytes([0x88, 0x80]) + bytes(4)),
     "a frame with reserved bits": (HANDSHAKE, bytes([0xC1, 0x80]) + bytes(4)),
