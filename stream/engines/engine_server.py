@@ -203,7 +203,7 @@ class EngineServer:
                 else:
                     if delay is None or response.status_code not in BUSY:
                         break
-                    await response.aclose()
+                    await _free(response)
                 await anyio.sleep(delay)
             try:
                 encoding = response.headers.get("content-encoding", "identity")
@@ -216,7 +216,7 @@ class EngineServer:
                     )
                 yield response
             finally:
-                await response.aclose()
+                await _free(response)
 
     async def _body(self, response: httpx.Response) -> bytes:
         """Read a complete body, bounded as an event."""
@@ -288,6 +288,12 @@ def _httpx() -> ModuleType:
     except ModuleNotFoundError as error:
         raise EngineError("engines behind HTTP need httpx: pip install 'tokenweir[remote]'") from error
     return httpx
+
+
+async def _free(response: httpx.Response) -> None:
+    """Close an answer, and break its reference cycle, which holds the connection and all that was read from it."""
+    await response.aclose()
+    del response.stream
 
 
 class _Broken:
