@@ -388,7 +388,7 @@ def decode(names: Sequence[str], rounds: int) -> str:
 def load(names: Sequence[str], rounds: int) -> str:
     """From a file to the first ids, in a process that has imported the library and nothing else: ours from the file and
     from its cache of loaded tokenizers, splintr, and the best of all peers. A ratio is what that peer needs, divided by
-    ours.
+    ours. CPU ms / wall ms / MB.
     """
     cached = [Job("load", "tokenweir", name, "cache") for name in names]
     measure_all(cached, 1)  # so that the cache has them
@@ -396,11 +396,13 @@ def load(names: Sequence[str], rounds: int) -> str:
     kept = measure_all(cached, rounds)
     rows = []
     for name in names:
+        measured = []
         for what, ours, best, who, ratio in cells(found, "load", name, "file"):
             from_cache = kept[Job("load", "tokenweir", name, "cache")][what]
             splintr = found.get(Job("load", "splintr", name, "file"), {}).get(what, math.nan)
             fast = f"{float(best) / from_cache:.1f}"
-            rows.append([f"{name}, {what}", ours, f"{from_cache:.1f}", f"{splintr:.0f}", f"{best} {who}", ratio, fast])
+            measured.append((ours, f"{from_cache:.1f}", f"{splintr:.0f}", f"{best} {who}", ratio, fast))
+        rows.append([name, *map(" / ".join, zip(*measured, strict=True))])
     heads = ("", "from the file", "from the cache", "splintr", "best peer", "file's ratio", "cache's ratio")
     return table(heads, rows)
 

@@ -162,8 +162,8 @@ def chats(count: int) -> list[list[dict[str, str]]]:
     return found
 
 
-def prepare(model: str, folder: Path, count: int) -> str:
-    """Write a model folder and the script's inputs into it; return their sizes as a sentence."""
+def prepare(model: str, folder: Path, count: int) -> tuple[str, int]:
+    """Write a model folder and the script's inputs into it; return the inputs' sizes, and how many ids are streamed."""
     import tokenizers
 
     source = DATA / "tokenizers" / model / "tokenizer.json"
@@ -179,7 +179,7 @@ def prepare(model: str, folder: Path, count: int) -> str:
     (folder / "inputs.json").write_text(json.dumps(inputs), "utf-8")
     megabytes = sum(len(text.encode()) for text in sets[0]) / 1e6
     ids = sum(map(len, answers[1:]))
-    return f"{len(sets[0]):,} texts of {megabytes:.1f} MB a data set, {len(conversations):,} conversations, {ids:,} ids streamed"
+    return f"{len(sets[0]):,} texts of {megabytes:.1f} MB a data set, {len(conversations):,} conversations.", ids
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -226,14 +226,14 @@ def patch(models: Sequence[str], count: int, rounds: int) -> str:
     tables = []
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
-            size = prepare(model, Path(folder), count)
+            size, streamed = prepare(model, Path(folder), count)
             found = rounds_of(libraries, Path(folder), rounds)
         wanted = found["plain"]
         rows = [[name, *(cell(found[library][name], wanted[name]) for library in libraries)] for name in wanted]
         totals = {library: whole(found[library], wanted) for library in libraries}
         rows.append(["the whole script", *(cell(totals[library], totals["plain"]) for library in libraries)])
-        tables.append(f"{size}.\n\n{table([model, *libraries], rows)}")
-    return "\n\n".join(tables)
+        tables.append(table([f"{model}, {streamed:,} ids streamed", *libraries], rows))
+    return "\n\n".join((f"{heading(patch)} {size}", *tables))
 
 
 def main() -> None:
@@ -253,7 +253,7 @@ def main() -> None:
     result = patch(options.models, options.documents, options.rounds)
     packages = dict.fromkeys(["transformers", "tokenizers", *LIBRARIES.values()])
     versions = ", ".join(f"{name} {version(name)}" for name in packages if name != "tokenweir" and find_spec(name))
-    publish("patch", f"{heading(patch)}\n\n{result}\n\n{machine()}; {versions}", options.write)
+    publish("patch", f"{result}\n\n{machine()}; {versions}", options.write)
 
 
 if __name__ == "__main__":

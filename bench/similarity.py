@@ -108,16 +108,9 @@ def main() -> int:
     figures = ", ".join(f"{name} {value}" for name, value in PAPER.items())
     kernels = f"The kernels of {' and '.join(encoders)} mode on {device.name}, {options.sample} prompts of each form"
     checked = f"{kernels} ({on_cpu} left to the CPU), and exact mode beside HuggingFace: {unequal} differ."
-    text = "\n\n".join(
-        (
-            table(columns, rows),
-            BOS,
-            f"The paper: {figures}. {ACCURACY}",
-            *(() if AGIEVAL.exists() else (NO_AGIEVAL,)),
-            checked,
-            f"{machine()}; {reference.library}, rapidfuzz {rapidfuzz.__version__}",
-        )
-    )
+    notes = (BOS, f"The paper: {figures}. {ACCURACY}", *(() if AGIEVAL.exists() else (NO_AGIEVAL,)), checked)
+    versions = f"{machine()}; {reference.library}, rapidfuzz {rapidfuzz.__version__}"
+    text = "\n\n".join((table(columns, rows), " ".join(notes), versions))
     publish("similarity", text, options.write)
     return 1 if unequal or on_cpu else 0
 
