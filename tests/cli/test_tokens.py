@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from pseudo_terminal import PseudoTerminal
 
 from tokenweir.cli import main
-from tokenweir.cli.token_view import GROUNDS, shown
+from tokenweir.cli.terminal.token_view import GROUNDS, shown
 from tokenweir.encode.tokenizer import Tokenizer
 
 TEXT = "Hello, 世界! 👩‍🚀\n<|im_end|>"

@@ -4,8 +4,8 @@ inspect | fetch-model`.
 Every command is one file, and imports heavy packages only when it runs: `tokenweir --help` needs click alone.
 
 Commands share these files: `options.py` and `model.py` for options, inputs, engines and tokenizers; `workers.py` for the
-processes of `serve`; `keyboard.py`, `conversation.py` and `attachments.py` for the input of `chat`; `answer.py`, `view.py`, `live_lines.py`,
-`markdown.py` and `terminal.py` for its output; `token_view.py` and `origin_view.py` for tokens and origins in colours.
+processes of `serve`; `conversation.py` and `attachments.py` for `chat`; `terminal/` for keys, answers, tokens and origins at a
+terminal.
 """
 
 from __future__ import annotations

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tokenweir.cli.answer import Think
 from tokenweir.cli.attachments import read_attachment
 from tokenweir.cli.conversation import COMMANDS, THINK, Conversation, recordings, settings
-from tokenweir.cli.keyboard import default_history, typed
 from tokenweir.cli.model import engine_key_option, engine_option, load_model
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
@@ -22,6 +20,8 @@ from tokenweir.cli.options import (
     template_option,
     tokenizer_option,
 )
+from tokenweir.cli.terminal.answer import Think
+from tokenweir.cli.terminal.keyboard import default_history, typed
 from tokenweir.encode.errors import TokenweirError
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 import msgspec
 
-from tokenweir.cli.answer import ShownAnswer, Think
 from tokenweir.cli.attachments import Attachment, read_attachment
-from tokenweir.cli.keyboard import keys_wait
 from tokenweir.cli.model import Model
 from tokenweir.cli.options import load_template, load_tokenizer, missing_extra
-from tokenweir.cli.terminal import dim, styled
-from tokenweir.cli.view import View, view_of, window
+from tokenweir.cli.terminal.answer import ShownAnswer, Think
+from tokenweir.cli.terminal.escape_codes import dim, styled
+from tokenweir.cli.terminal.keyboard import keys_wait
+from tokenweir.cli.terminal.view import View, view_of, window
 
 if TYPE_CHECKING:
     import asyncio
@@ -200,7 +200,7 @@ class Conversation:
                 self.messages += before
 
     def _tokens(self, text: str) -> None:
-        from tokenweir.cli.token_view import TokenView
+        from tokenweir.cli.terminal.token_view import TokenView
 
         if not text and not self._ids:
             self.note("There is no answer yet; give /tokens a text.\n")

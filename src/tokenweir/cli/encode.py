@@ -22,7 +22,7 @@ from tokenweir.cli.options import (
     text_options,
     tokenizer_option,
 )
-from tokenweir.cli.terminal import styled
+from tokenweir.cli.terminal.escape_codes import styled
 
 BATCH_CHARACTERS = 1 << 20  # inputs encoded together; enough for all threads
 GPU_BATCH_CHARACTERS = 1 << 26  # likewise for a GPU; with their ids about a gigabyte at most

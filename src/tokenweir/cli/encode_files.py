@@ -20,7 +20,7 @@ from tokenweir.cli.options import (
     template_option,
     tokenizer_option,
 )
-from tokenweir.cli.terminal import styled
+from tokenweir.cli.terminal.escape_codes import styled
 from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from tokenweir.cli import origin_view
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     decode_utf8,
@@ -20,8 +19,9 @@ from tokenweir.cli.options import (
     template_option,
     tokenizer_option,
 )
-from tokenweir.cli.terminal import styled
-from tokenweir.cli.token_view import one_line
+from tokenweir.cli.terminal import origin_view
+from tokenweir.cli.terminal.escape_codes import styled
+from tokenweir.cli.terminal.token_view import one_line
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.visible_text import visible
 

@@ -18,7 +18,7 @@ from tokenweir.cli.options import (
     text_options,
     tokenizer_option,
 )
-from tokenweir.cli.token_view import TokenView, shown
+from tokenweir.cli.terminal.token_view import TokenView, shown
 
 
 @click.command(context_settings=FROM_ENVIRONMENT)

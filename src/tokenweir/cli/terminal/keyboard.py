@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokenweir.cli.terminal import controllable
+from tokenweir.cli.terminal.escape_codes import controllable
 from tokenweir.encode.platform import keys_unseen
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from tokenweir.cli.answer import ShownAnswer
-from tokenweir.cli.view import PlainView
+from tokenweir.cli.terminal.answer import ShownAnswer
+from tokenweir.cli.terminal.view import PlainView
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
 
 

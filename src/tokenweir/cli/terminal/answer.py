@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from tokenweir.cli.view import View
+    from tokenweir.cli.terminal.view import View
     from tokenweir.stream.events.deltas import Delta
 
 Think = Literal["show", "dim", "hide"]

@@ -11,8 +11,8 @@ import os
 import re
 from typing import Literal, Protocol, TextIO
 
-from tokenweir.cli.live_lines import LiveLines, unstyled
-from tokenweir.cli.terminal import controllable, dim, styled
+from tokenweir.cli.terminal.escape_codes import controllable, dim, styled
+from tokenweir.cli.terminal.live_lines import LiveLines, unstyled
 from tokenweir.encode.visible_text import visible
 
 _TRAILING = re.compile(r"(?: |\x1b\[[0-9;]*m)+$")
@@ -100,7 +100,7 @@ class MarkdownView:
     def write(self, text: str) -> None:
         self._text += visible(text)
         if self._markdown and "\n" in text:
-            from tokenweir.cli.markdown import finished
+            from tokenweir.cli.terminal.markdown import finished
 
             if end := finished(self._text):
                 self._finish(self._text[:end])
@@ -128,7 +128,7 @@ class MarkdownView:
         from rich.styled import Styled
         from rich.text import Text
 
-        from tokenweir.cli.markdown import LightMarkdown
+        from tokenweir.cli.terminal.markdown import LightMarkdown
 
         if not text.strip():
             return []

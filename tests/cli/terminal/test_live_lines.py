@@ -8,7 +8,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tokenweir.cli.live_lines import LiveLines, unstyled
+from tokenweir.cli.terminal.live_lines import LiveLines, unstyled
 
 
 class Screen(io.StringIO):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tokenweir.cli.options import missing_extra
-from tokenweir.cli.terminal import styled
+from tokenweir.cli.terminal.escape_codes import styled
 from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from tokenweir.cli.terminal import dim, styled
+from tokenweir.cli.terminal.escape_codes import dim, styled
 
 
 class Terminal(io.StringIO):

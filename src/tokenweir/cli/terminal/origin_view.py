@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from tokenweir.cli.token_view import GROUNDS, console_of, one_line
+from tokenweir.cli.terminal.token_view import GROUNDS, console_of, one_line
 from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tokenweir.cli.markdown import LightMarkdown, finished
+from tokenweir.cli.terminal.markdown import LightMarkdown, finished
 
 
 def drawn(text, width=60):
