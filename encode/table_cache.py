@@ -1,7 +1,7 @@
 """The cache of loaded tokenizers: files with their tables as they are in memory, which load in milliseconds.
 
 A cache file has the spec that was read from a tokenizer's files, and the tables that were built from it
-(core/base/table_file.h). It is valid for its source files, identified by path, size, times and inode, and for the code that
+(core/memory/table_file.h). It is valid for its source files, identified by path, size, times and inode, and for the code that
 wrote it. A damaged or stale file, or another user's, is ignored and rebuilt, so the cache only saves time. There are no
 locks: a file is renamed into place, and the last writer wins.
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/shared_array.h"
+#include "memory/shared_array.h"
 #include "vocabulary/character_ids.h"
 
 namespace tokenweir {

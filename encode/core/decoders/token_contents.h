@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/growing_buffer.h"
-#include "base/shared_array.h"
+#include "memory/growing_buffer.h"
+#include "memory/shared_array.h"
 
 namespace tokenweir {
 

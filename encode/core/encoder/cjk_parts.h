@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/id_buffer.h"
 #include "base/utf8.h"
 #include "encoder/piece_caches.h"
+#include "memory/id_buffer.h"
 #include "models/model.h"
 
 namespace tokenweir {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/id_buffer.h"
-#include "base/table_memory.h"
+#include "memory/id_buffer.h"
+#include "memory/table_memory.h"
 #include "vocabulary/hash_table.h"
 
 namespace tokenweir {

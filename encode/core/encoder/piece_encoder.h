@@ -9,11 +9,11 @@
 #include <cstring>
 #include <utility>
 
-#include "base/id_buffer.h"
 #include "base/utf8.h"
 #include "encoder/byte_cut_parts.h"
 #include "encoder/cjk_parts.h"
 #include "encoder/piece_caches.h"
+#include "memory/id_buffer.h"
 #include "models/model.h"
 #include "pretokenizers/aligned_text.h"
 #include "vocabulary/word_table.h"

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/table_memory.h"
+#include "memory/table_memory.h"
 #include "vocabulary/word_key.h"
 
 namespace tokenweir {

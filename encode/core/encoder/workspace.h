@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/id_buffer.h"
 #include "base/span.h"
 #include "base/thread_pool.h"
 #include "encoder/piece_encoder.h"
+#include "memory/id_buffer.h"
 #include "models/model.h"
 #include "pretokenizers/pretokenizer.h"
 

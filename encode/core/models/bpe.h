@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/id_buffer.h"
+#include "memory/id_buffer.h"
 #include "models/live_pairs.h"
 #include "models/merge.h"
 #include "models/merge_words.h"

@@ -7,11 +7,11 @@
 #include <tuple>
 #include <vector>
 
-#include "base/id_buffer.h"
 #include "base/radix_heap.h"
 #include "base/span.h"
 #include "cuts/byte_cuts.h"
 #include "cuts/split_points.h"
+#include "memory/id_buffer.h"
 #include "models/premerged_chars.h"
 #include "vocabulary/word_table.h"
 

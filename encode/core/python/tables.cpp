@@ -1,9 +1,9 @@
-// Bindings of a tokenizer's tables as a block for a file (base/table_file.h).
+// Bindings of a tokenizer's tables as a block for a file (memory/table_file.h).
 
 #include <optional>
 #include "python/bindings.h"
 
-#include "base/table_file.h"
+#include "memory/table_file.h"
 #include "models/bpe.h"
 #include "models/character_bpe.h"
 #include "python/decoders/decoding.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "base/shared_array.h"
+#include "memory/shared_array.h"
 #include "vocabulary/token_list.h"
 
 namespace tokenweir {

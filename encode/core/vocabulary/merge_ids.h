@@ -10,7 +10,7 @@
 
 #include "base/errors.h"
 #include "base/quote.h"
-#include "base/shared_array.h"
+#include "memory/shared_array.h"
 #include "vocabulary/hash_table.h"
 #include "vocabulary/merges.h"
 #include "vocabulary/token_list.h"

@@ -15,7 +15,7 @@
 #include "base/errors.h"
 #include "base/json_text.h"
 #include "base/quote.h"
-#include "base/shared_array.h"
+#include "memory/shared_array.h"
 
 namespace tokenweir {
 

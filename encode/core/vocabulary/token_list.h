@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/errors.h"
-#include "base/shared_array.h"
+#include "memory/shared_array.h"
 
 namespace tokenweir {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/table_memory.h"
+#include "memory/table_memory.h"
 #include "vocabulary/hash_table.h"
 #include "vocabulary/token_list.h"
 

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/hash.h"
-#include "base/shared_array.h"
-#include "base/table_memory.h"
+#include "memory/shared_array.h"
+#include "memory/table_memory.h"
 #include "vocabulary/word_key.h"
 
 namespace tokenweir {

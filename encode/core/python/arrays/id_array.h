@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/id_buffer.h"
+#include "memory/id_buffer.h"
 #include "python/interop.h"
 
 namespace tokenweir {

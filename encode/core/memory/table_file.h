@@ -21,8 +21,8 @@
 
 #include "base/errors.h"
 #include "base/hash.h"
-#include "base/shared_array.h"
-#include "base/table_memory.h"
+#include "memory/shared_array.h"
+#include "memory/table_memory.h"
 
 namespace tokenweir {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/growing_buffer.h"
+#include "memory/growing_buffer.h"
 
 namespace tokenweir {
 

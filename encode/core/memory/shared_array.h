@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/table_memory.h"
+#include "memory/table_memory.h"
 
 namespace tokenweir {
 
