@@ -490,7 +490,7 @@ class DecodeStream:
         """
 
 class DecodeBatch:
-    """Many incremental decodes, one per slot; see `tokenweir.encode.decode_batch.DecodeBatch`."""
+    """Many incremental decodes, one per slot; see `tokenweir.encode.decode.batch.DecodeBatch`."""
 
     def __init__(self, tokens: TokenBytes, skip_special: bool, whole_runs: bool = False) -> None: ...
     def __len__(self) -> int: ...
@@ -1064,7 +1064,7 @@ class Documents:
         """Take a sequence of `str` and `bytes`, or Arrow strings.
 
         Args:
-            texts: A sequence, or an Arrow array (`encode.texts.is_arrow`) in host memory: string, large_string, string_view,
+            texts: A sequence, or an Arrow array (`encode.values.texts.is_arrow`) in host memory: string, large_string, string_view,
                 or the binary types.
 
         Raises:

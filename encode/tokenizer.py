@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tokenweir.encode import _core, formats, text_chunks
+from tokenweir.encode import _core, formats
 from tokenweir.encode.build import build_core
 from tokenweir.encode.components.added_tokens import (
     inferred_end_ids,
@@ -25,17 +25,18 @@ from tokenweir.encode.components.added_tokens import (
 )
 from tokenweir.encode.components.post_process import affixes_of
 from tokenweir.encode.decode import ByteFallback, DecodeStream, check_byte_fallback
-from tokenweir.encode.encoded import Encoded, Ragged, Side
+from tokenweir.encode.encoding import text_chunks
+from tokenweir.encode.encoding.selection import AddedTokenSelection, Call
+from tokenweir.encode.encoding.sequence_encoder import SequenceEncoder
+from tokenweir.encode.encoding.text_chunks import TextChunk
 from tokenweir.encode.errors import TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
-from tokenweir.encode.ids import Ids, as_sequence, in_place, no_sequence, not_ids
 from tokenweir.encode.options import AffixOptions, EncodeOptions, check_options, refuse_texts
-from tokenweir.encode.selection import AddedTokenSelection, Call
-from tokenweir.encode.sequence_encoder import SequenceEncoder
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.encode.table_cache import Entry, Origin
-from tokenweir.encode.text_chunks import TextChunk
-from tokenweir.encode.texts import Texts, for_core
+from tokenweir.encode.values.encoded import Encoded, Ragged, Side
+from tokenweir.encode.values.ids import Ids, as_sequence, in_place, no_sequence, not_ids
+from tokenweir.encode.values.texts import Texts, for_core
 from tokenweir.encode.vocabulary import token_ids, written_token_ids
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode.encoded import Ragged, Side, checked_padding
+from tokenweir.encode.values.encoded import Ragged, Side, checked_padding
 from tokenweir.gpu.device import Device
 
 _THREADS = 256

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode._core import DeviceStrings, Documents
-from tokenweir.encode.texts import for_core, is_arrow
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.texts import for_core, is_arrow
 from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import EncodedBatch

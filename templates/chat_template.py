@@ -14,8 +14,8 @@ from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.formats.programs import prompt_programs
 from tokenweir.encode.options import refuse_texts
-from tokenweir.encode.texts import several_texts
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.texts import several_texts
 from tokenweir.templates._native import ControlTokens, MessageForm, Template
 from tokenweir.templates.capabilities import ArgumentForm, TemplateCapabilities
 from tokenweir.templates.continuation import TAG, cut_at_tag

@@ -20,18 +20,13 @@ MAY_IMPORT = {
 ROOMS = {
     "encode": [
         ["platform"],
-        ["_core", "cache", "errors", "options", "renamed", "spec", "texts", "unicode", "visible_text"],
-        ["encoded", "pattern", "vocabulary"],
-        ["encoding"],
-        ["components", "ids"],
+        ["_core", "cache", "errors", "options", "renamed", "spec", "unicode", "visible_text"],
+        ["pattern", "values", "vocabulary"],
+        ["components"],
         ["build"],
-        ["selection"],
-        ["sequence_encoder"],
-        ["formats"],
+        ["decode", "encoding", "formats"],
         ["table_cache"],
-        ["decode", "text_chunks"],
         ["tokenizer"],
-        ["decode_batch"],
     ],
     "stream": [["events"], ["decode"], ["engines"], ["prompts"], ["chat"], ["serve"]],
     "stream/serve": [

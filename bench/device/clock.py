@@ -14,8 +14,8 @@ import numpy as np
 from device.peers import Batch, batch_texts, median_seconds
 from shared.report import ROOT
 
-from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.encoded import Ragged
 from tokenweir.gpu import GpuEncoder
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoded import SLACK

@@ -2,10 +2,8 @@
 
 from tokenweir.encode.decode import ByteFallback as ByteFallback
 from tokenweir.encode.decode import DecodeStream as DecodeStream
-from tokenweir.encode.decode_batch import DecodeBatch as DecodeBatch
-from tokenweir.encode.encoded import Encoded as Encoded
-from tokenweir.encode.encoded import Packed as Packed
-from tokenweir.encode.encoded import Ragged as Ragged
+from tokenweir.encode.decode.batch import DecodeBatch as DecodeBatch
+from tokenweir.encode.encoding.text_chunks import TextChunk as TextChunk
 from tokenweir.encode.errors import ContextLengthError as ContextLengthError
 from tokenweir.encode.errors import CorpusError as CorpusError
 from tokenweir.encode.errors import DeliveryError as DeliveryError
@@ -23,8 +21,10 @@ from tokenweir.encode.errors import UnsupportedTokenizerError as UnsupportedToke
 from tokenweir.encode.options import EncodeOptions as EncodeOptions
 from tokenweir.encode.spec import AddedToken as AddedToken
 from tokenweir.encode.spec import TokenizerSpec as TokenizerSpec
-from tokenweir.encode.text_chunks import TextChunk as TextChunk
 from tokenweir.encode.tokenizer import Tokenizer as Tokenizer
+from tokenweir.encode.values.encoded import Encoded as Encoded
+from tokenweir.encode.values.encoded import Packed as Packed
+from tokenweir.encode.values.encoded import Ragged as Ragged
 from tokenweir.integrations.transformers import patch_transformers as patch_transformers
 from tokenweir.integrations.transformers import unpatch_transformers as unpatch_transformers
 from tokenweir.stream.chat.broadcast import Broadcast as Broadcast

@@ -25,9 +25,9 @@ from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import EngineError, TokenIdError
-from tokenweir.encode.ids import as_ids
 from tokenweir.encode.renamed import renamed_keywords
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk, IdOrIds
 from tokenweir.stream.decode.options import DecoderOptions, StopScope, stop_channels

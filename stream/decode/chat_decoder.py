@@ -14,8 +14,8 @@ from typing import Unpack
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import StateError, TokenIdError
-from tokenweir.encode.ids import as_ids
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.alignment import Aligner, Candidates
 from tokenweir.stream.decode.chunk import FeedError, IdOrIds, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath

@@ -13,10 +13,10 @@ from msgspec import Struct, structs
 from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import TokenIdError
-from tokenweir.encode.ids import as_ids
 from tokenweir.encode.options import check_flags, check_integers, check_options
 from tokenweir.encode.renamed import rename
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
 from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
 from tokenweir.stream.decode.stops import stop_list

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.ids import as_ids
 from tokenweir.encode.options import check_texts
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt

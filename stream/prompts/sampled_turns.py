@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
-from tokenweir.encode.ids import as_ids
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.ids import as_ids
 from tokenweir.templates.messages import REASONING_FIELDS, Messages
 from tokenweir.templates.prompt import Prompt
 

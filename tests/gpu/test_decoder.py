@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tokenizers import BYTES, SPELLS, small
 
-from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import TokenIdError, UnsupportedTokenizerError
 from tokenweir.encode.spec import (
     BPE,
@@ -30,6 +29,7 @@ from tokenweir.encode.spec import (
     WordPieceDecoder,
 )
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.encoded import Ragged
 from tokenweir.gpu import DeviceRagged, GpuDecoder, GpuEncoder
 
 FAMILIES = {

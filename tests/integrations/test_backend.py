@@ -15,7 +15,7 @@ import tokenizers
 from full_run import share
 from tokenizers import AddedToken, decoders, normalizers, processors
 
-from tokenweir.encode.sequence_encoder import SequenceEncoder
+from tokenweir.encode.encoding.sequence_encoder import SequenceEncoder
 from tokenweir.integrations import report
 from tokenweir.integrations.backend import Backend
 from tokenweir.integrations.encoding import Encoding

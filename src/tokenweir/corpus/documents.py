@@ -10,9 +10,9 @@ import numpy as np
 
 from tokenweir.corpus.inputs import InputPart
 from tokenweir.corpus.reading import place, read_columns
-from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import CorpusError, TemplateError, TextError
 from tokenweir.encode.options import EncodeOptions
+from tokenweir.encode.values.encoded import Ragged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.corpus.documents import DocumentBatch
-from tokenweir.encode.encoded import Ragged
+from tokenweir.encode.values.encoded import Ragged
 
 Format = Literal["parquet", "npy", "megatron"]
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import tokenizers
 
-from tokenweir.encode.components.sequences import FIRST, process
-from tokenweir.encode.encoding import Encoding as Columns
+from tokenweir.encode.encoding.columns import Encoding as Columns
+from tokenweir.encode.encoding.selection import Call
+from tokenweir.encode.encoding.sequence_encoder import SequenceEncoder, Sequences
+from tokenweir.encode.encoding.sequences import FIRST, process
 from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.selection import Call
-from tokenweir.encode.sequence_encoder import SequenceEncoder, Sequences
 from tokenweir.encode.tokenizer import Tokenizer, sequence_encoder_of
 from tokenweir.integrations.counts import count
 from tokenweir.integrations.encoding import Encoding

@@ -10,8 +10,8 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from tokenweir.encode.encoded import Side
-from tokenweir.encode.encoding import Encoding as Columns
+from tokenweir.encode.encoding.columns import Encoding as Columns
+from tokenweir.encode.values.encoded import Side
 
 Span = tuple[int, int]
 

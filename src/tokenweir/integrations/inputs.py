@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
-from tokenweir.encode.encoding import Encoding as Columns
-from tokenweir.encode.encoding import lengths_after_truncation
-from tokenweir.encode.sequence_encoder import Sequences
+from tokenweir.encode.encoding.columns import Encoding as Columns
+from tokenweir.encode.encoding.columns import lengths_after_truncation
+from tokenweir.encode.encoding.sequence_encoder import Sequences
 from tokenweir.encode.tokenizer import Tokenizer
 
 OFF = frozenset(["", "off", "false", "f", "no", "n", "0"])

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from tokenweir.encode.texts import several_texts
+from tokenweir.encode.values.texts import several_texts
 
 DIGEST = 32
 """Length in bytes of a key's digest, and of the salt."""

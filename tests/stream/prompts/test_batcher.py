@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shim_device import ShimDevice
 
-from tokenweir.encode.encoded import Ragged
 from tokenweir.encode.errors import DeviceError, TextError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.encoded import Ragged
 from tokenweir.gpu import GpuEncoder
 from tokenweir.gpu.encoder import MODES
 from tokenweir.gpu.kernels import kernel_sources

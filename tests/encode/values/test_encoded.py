@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenweir.encode.encoded import Ragged
+from tokenweir.encode.values.encoded import Ragged
 
 LISTS = [[1, 2, 3], [], [4], []]
 

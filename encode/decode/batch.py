@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
-from tokenweir.encode.ids import as_ids
 from tokenweir.encode.options import check_flags
+from tokenweir.encode.values.ids import as_ids
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer

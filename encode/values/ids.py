@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode.encoded import Ragged
+from tokenweir.encode.values.encoded import Ragged
 
 Ids = Sequence[int] | NDArray[np.integer[Any]]
 """The ids of one text."""

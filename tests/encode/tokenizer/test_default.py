@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tokenweir.encode.tokenizer import Tokenizer
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 TEXTS = {
     "English": "All human beings are born free and equal in dignity and rights.",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.texts import is_arrow
+from tokenweir.encode.values.texts import is_arrow
 
 if TYPE_CHECKING:
     import pyarrow

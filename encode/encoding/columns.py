@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import index
 from typing import Literal
 
-from tokenweir.encode.encoded import Side
+from tokenweir.encode.values.encoded import Side
 
 Offsets = tuple[int, int]
 

@@ -8,8 +8,8 @@ from itertools import accumulate
 from operator import index
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
-from tokenweir.encode.encoded import Side
 from tokenweir.encode.options import EncodeOptions
+from tokenweir.encode.values.encoded import Side
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer

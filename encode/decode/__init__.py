@@ -1,4 +1,4 @@
-"""Incremental decoding: ids in, whole characters out."""
+"""Incremental decoding: ids in, whole characters out. One sequence here, many at once in `batch.py`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenweir.encode import _core
 from tokenweir.encode.build import Core, core_of
-from tokenweir.encode.ids import Ids, as_ids, no_sequence
 from tokenweir.encode.options import check_flags
+from tokenweir.encode.values.ids import Ids, as_ids, no_sequence
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.components.post_process import Trim, blank_edges, trim_offsets
-from tokenweir.encode.components.sequences import Layout, layout, process
-from tokenweir.encode.encoded import Encoded
-from tokenweir.encode.encoding import Encoding
+from tokenweir.encode.encoding.columns import Encoding
+from tokenweir.encode.encoding.selection import Call
+from tokenweir.encode.encoding.sequences import Layout, layout, process
 from tokenweir.encode.errors import TextError
-from tokenweir.encode.selection import Call
 from tokenweir.encode.spec import PostProcessor
-from tokenweir.encode.texts import several_texts
+from tokenweir.encode.values.encoded import Encoded
+from tokenweir.encode.values.texts import several_texts
 
 Sequences = Sequence[str | Sequence[str]]
 """One or two texts; for pre-tokenized input, the words of each."""

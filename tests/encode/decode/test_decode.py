@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.decode import BYTE_FALLBACK_MODES, DecodeStream
-from tokenweir.encode.decode_batch import DecodeBatch
+from tokenweir.encode.decode.batch import DecodeBatch
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.spec import (
     BPE,

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tokenweir.encode.decode import DecodeStream
-from tokenweir.encode.decode_batch import DecodeBatch
+from tokenweir.encode.decode.batch import DecodeBatch
 from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError
 from tokenweir.encode.spec import AddedToken, ByteLevel, RankBPE, TemplateProcessing, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer

@@ -8,7 +8,7 @@ from typing import NamedTuple, assert_never
 import numpy as np
 
 from tokenweir.encode.components.post_process import blank_edges, trim_offsets, type_id_of
-from tokenweir.encode.encoding import Encoding
+from tokenweir.encode.encoding.columns import Encoding
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.spec import (
     BertProcessing,
