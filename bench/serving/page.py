@@ -39,7 +39,7 @@ WATCH = """() => {
 }"""
 
 WHOLE = """async ([text, seconds]) => {
-    const { wholeText } = await import("/page/growing.js");
+    const { wholeText } = await import("/page/answer/growing.js");
     const log = document.querySelector("#log"), main = document.querySelector("main");
     const place = document.createElement("div");
     place.className = "answer";

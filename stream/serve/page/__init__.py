@@ -1,12 +1,15 @@
 """The chat page: plain files, without a build step, and the policy under which a browser runs them.
 
-A file a subject. `app.js` brings the others together. `chat.js` has what can be done with a conversation, `branches.js` its
-branches, `edit.js` the form of an edit; `list.js` is the list of conversations, `conversation.js` one as data, `store.js`
-where they are kept. `composer.js` is the box for messages, `images.js` their images. `answer.js` is an answer, `growing.js`
-Markdown that grows, `markdown.js` and `math.js` Markdown to nodes, `formulas.js` and `highlight.js` formulas and code.
-`tokens.js` is the token view, `settings.js` what requests ask for, `shortcuts.js` the keys. `connection.js` is the
-websocket, `server.js` the way to the server, `dom.js` elements and icons, `follow.js` keeps the end in sight. The styles
-are the frame (`page.css`), messages, answers and dialogs. `vendor/` holds markdown-it and KaTeX with their licences.
+`index.html` is the page and `app.js` brings its parts together. `connection.js` is the websocket and `server.js` the way to the
+server: other pages may import both. `settings.js` has what requests ask for, `shortcuts.js` the keys, `follow.js` keeps the end in
+sight, and `dom.js` makes elements and icons. The styles are the frame (`page.css`), the dialogs, and one file in each room.
+
+    answer/        an answer (`answer.js`), Markdown that grows (`growing.js`), Markdown to nodes, formulas, colours of code
+    composer/      the box for messages, and their images
+    conversation/  what can be done with a conversation (`chat.js`), its branches and edits; one as data (`conversation.js`), the list
+                   of them, and the database that keeps them (`store.js`)
+    tokens/        the token view
+    vendor/        markdown-it and KaTeX with their licences
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 // The chat page: what its parts tell each other, the keys and the buttons.
 
-import { Chat } from "./chat.js";
-import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
-import { newConversation } from "./conversation.js";
 import { $, copyFrom } from "./dom.js";
-import { List } from "./list.js";
 import { useKey } from "./server.js";
 import { listenForShortcuts } from "./shortcuts.js";
-import { Store } from "./store.js";
+import { Composer } from "./composer/composer.js";
+import { Chat } from "./conversation/chat.js";
+import { newConversation } from "./conversation/conversation.js";
+import { List } from "./conversation/list.js";
+import { Store } from "./conversation/store.js";
 
 const NOTICE = 10_000; // milliseconds that a notice, and its Undo, can be seen
 

@@ -5,7 +5,7 @@ from page_in_browser import Script, answer, ask, chatting, connected, says
 from playwright.async_api import expect
 
 GROWN = """async (seed) => {
-    const { forked, switched, without } = await import("./page/branches.js");
+    const { forked, switched, without } = await import("./page/conversation/branches.js");
     let state = seed, count = 0;
     const draw = (below) => (state = (state * 1103515245 + 12345) % 2147483648) % below;
     const conversation = () => ({ messages: [count++, count++, count++], forks: [] });

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import re
+from posixpath import dirname, join, normpath
 
 import httpx
 import pytest
@@ -27,6 +29,20 @@ def test_the_page_refers_to_nothing_outside_and_makes_no_markup():
         for word in (b"http://", b"https://", b"innerHTML", b"outerHTML", b"insertAdjacentHTML", b"eval("):
             assert word not in content, (name, word)
     assert "unsafe" not in PAGE_POLICY and "'none'; require-trusted-types-for 'script'" in PAGE_POLICY
+
+
+def test_every_file_is_referred_to_where_it_is():
+    """Imports and links resolve relative to their own file, and no file is left over."""
+    referred = set()
+    for name, file in PAGE.items():
+        if name.startswith("vendor/") or not name.endswith((".js", ".html")):
+            continue
+        for path in re.findall(r'(?:from|href=|src=) ?"([^"#]+\.(?:js|css))"', file.content.decode()):
+            found = path.removeprefix("page/") if name == "index.html" else normpath(join(dirname(name), path))
+            assert found in PAGE, (name, path)
+            referred.add(found)
+    own = {name for name in PAGE if name.endswith((".js", ".css")) and not name.startswith("vendor/")}
+    assert own <= referred
 
 
 def test_the_parser_is_the_published_one_with_its_licence():

@@ -111,7 +111,7 @@ SAMPLES = {
     "unheard-of": ("let x", None),
 }
 STRETCHES = """async ([language, code]) => {
-    const { stretches } = await import("./page/highlight.js");
+    const { stretches } = await import("./page/answer/highlight.js");
     return stretches(code, language)?.map(([start, end, kind]) => [code.slice(start, end), kind]) ?? null;
 }"""
 
@@ -125,7 +125,7 @@ async def test_languages(browser):
 
 
 WORK = """async (pieces) => {
-    const { stretches } = await import("./page/highlight.js");
+    const { stretches } = await import("./page/answer/highlight.js");
     const names = ["py", "js", "sh", "sql", "ruby", "lua", "json", "yaml", "html", "css"];
     for (const name of names) for (const piece of pieces) {
         for (const code of [piece.repeat(20_000 / piece.length), `x${piece.repeat(19_000 / piece.length)}`]) {

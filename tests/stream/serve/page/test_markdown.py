@@ -10,7 +10,7 @@ from page_in_browser import Script, answer, chatting, says, send
 from tokenweir.stream.serve.limits.limits import Limits
 
 LIBRARY = """async () => {
-    const { GrowingMarkdown, wholeText } = await import("/page/growing.js");
+    const { GrowingMarkdown, wholeText } = await import("/page/answer/growing.js");
     const held = (nodes) => { const root = document.createElement("div"); root.append(...nodes); return root; };
     window.whole = (text) => held(wholeText(text));
     window.grown = (text, cuts) => {
@@ -177,7 +177,7 @@ async def test_hostile_repetition_is_shown(page, part):
 async def test_what_is_done_keeps_its_nodes(page):
     assert await page.evaluate(
         """async () => {
-            const { GrowingMarkdown } = await import("/page/growing.js");
+            const { GrowingMarkdown } = await import("/page/answer/growing.js");
             const root = document.createElement("div");
             const growing = new GrowingMarkdown(root);
             const say = (text) => { growing.append(text); growing.render(); };

@@ -1,6 +1,6 @@
 // The images of the message that is being written: pasted, dropped or chosen; sent as data URLs.
 
-import { $, element, signButton } from "./dom.js";
+import { $, element, signButton } from "../dom.js";
 
 const TYPES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 const LONGEST = 2048; // pixels of a side; vision models scale larger ones down themselves

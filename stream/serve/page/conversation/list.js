@@ -1,7 +1,7 @@
 // The list of conversations: open, search, rename, delete, import, export.
 
 import { download, newConversation, readExport, EXPORT_FORMAT } from "./conversation.js";
-import { $, button, element, signButton, wellFormed } from "./dom.js";
+import { $, button, element, signButton, wellFormed } from "../dom.js";
 
 const list = $("#conversations ul"), search = $("#search"), chooser = $("#import-file");
 const PHONE = matchMedia("(max-width: 699px)"); // where the list covers the conversation

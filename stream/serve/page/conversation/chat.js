@@ -1,14 +1,14 @@
 // The conversation on the page, and what can be done with it.
 
-import { Answer, showAnswer } from "./answer.js";
+import { Answer, showAnswer } from "../answer/answer.js";
 import { forked, switched, without } from "./branches.js";
 import { inputOf, newConversation, openCalls, textOf, titleOf } from "./conversation.js";
-import { $, copyFrom, element, signButton } from "./dom.js";
+import { $, copyFrom, element, signButton } from "../dom.js";
 import { editForm } from "./edit.js";
-import { followEnd } from "./follow.js";
-import { isImage, picture } from "./images.js";
-import { asked } from "./settings.js";
-import { showTokens } from "./tokens.js";
+import { followEnd } from "../follow.js";
+import { isImage, picture } from "../composer/images.js";
+import { asked } from "../settings.js";
+import { showTokens } from "../tokens/tokens.js";
 
 const TOO_LONG = 1009; // the code with which a socket is closed after a message that is too long
 const PART_TYPE = /content\[\d+\]\.type$/; // the field of a request that a server without images refuses

@@ -5,7 +5,7 @@
 // `{type: "call", call_id, name, arguments, complete}`. `tokens` has what `return_token_ids` brings: `ids`, `logprobs` and
 // the ids of the `prompt`. Times are in seconds.
 
-import { GrowingText, element } from "./dom.js";
+import { GrowingText, element } from "../dom.js";
 import { GrowingMarkdown } from "./growing.js";
 
 const SHARE = 5; // rendering takes about one part in so many of the time,

@@ -1,7 +1,7 @@
 // Formulas: KaTeX makes nodes of them. It is loaded with the first formula; until then, and where it knows a command not,
 // the source is shown.
 
-import { element } from "./dom.js";
+import { element } from "../dom.js";
 
 const LONGEST = 2000; // characters; a longer formula stays source
 const KEPT = 200; // formulas: an open block is made anew with each frame, its formulas are not
@@ -9,7 +9,7 @@ const SIGNS = /^(\$\$|\\\[|\\\(|\$)([^]*?)(\$\$|\\\]|\\\)|\$)\s*$/;
 const LEFTWARDS = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u; // KaTeX would turn it round
 const OPTIONS = { trust: false, strict: "ignore", maxSize: 20, maxExpand: 200, throwOnError: true };
 
-const home = new URL("vendor/katex/", import.meta.url).href;
+const home = new URL("../vendor/katex/", import.meta.url).href;
 const typeset = new Map(); // nodes by their source
 let katex = null, loading = null;
 let waiting = []; // elements, until KaTeX is there

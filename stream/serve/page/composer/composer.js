@@ -1,6 +1,6 @@
 // The box in which messages are written.
 
-import { $, wellFormed } from "./dom.js";
+import { $, wellFormed } from "../dom.js";
 import { Images } from "./images.js";
 
 const form = $("#composer"), box = $("#composer textarea"), wanted = $("#wanted");

@@ -4,7 +4,7 @@
 // `answer.js`; `images` are data URLs. None is changed once it is there: an edit puts another one in its place, and what
 // was there becomes a fork, see `branches.js`. `name` is the title that the user gave, if any.
 
-import { wellFormed } from "./dom.js";
+import { wellFormed } from "../dom.js";
 
 const TITLE = 60; // characters
 

@@ -1,7 +1,7 @@
 // Colours of code: comments, strings, numbers, keywords and tags. A language is a few patterns; each takes what it looks
 // at, so that the time grows with the text only. It is no parser: what it does not know has no colour.
 
-import { element } from "./dom.js";
+import { element } from "../dom.js";
 
 const LARGEST = 20_000; // characters; longer code has no colours, which would take longer than a frame
 

@@ -1,8 +1,8 @@
 // Markdown to nodes. markdown-it finds the tokens; only elements of a fixed list are made of them, and text. No
 // other server is asked: a picture becomes a link to it.
 
-import MarkdownIt from "./vendor/markdown-it.js";
-import { GrowingText, button, element } from "./dom.js";
+import MarkdownIt from "../vendor/markdown-it.js";
+import { GrowingText, button, element } from "../dom.js";
 import { formula } from "./formulas.js";
 import { highlight } from "./highlight.js";
 import { math } from "./math.js";

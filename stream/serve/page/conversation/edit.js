@@ -1,6 +1,6 @@
 // The form in which a message is edited, in its place.
 
-import { button, element, wellFormed } from "./dom.js";
+import { button, element, wellFormed } from "../dom.js";
 
 /** Show the form in a message's node; `send(text)` may remove the node. */
 export function editForm(node, text, send) {

@@ -1,7 +1,7 @@
 // The token view: what the model read and wrote, id by id.
 
-import { $, element } from "./dom.js";
-import { authorized } from "./server.js";
+import { $, element } from "../dom.js";
+import { authorized } from "../server.js";
 
 const ASKED_AT_ONCE = 5000;
 const AT_ONCE = 500; // tokens in a block that the browser lays out by itself
