@@ -179,6 +179,22 @@ class Prompt:
             for start, end, origin, changed in self._rendering.character_spans
         )
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles of the messages, by their numbers."""
+        return () if self._rendering is None else self._rendering.roles
+
+    def origin_ids(self, tokenizer: Tokenizer) -> list[tuple[OriginSpan, int, int]]:
+        """Return the origins with the number of their first id and of the id behind them.
+
+        An id that covers text of several origins belongs to each of them.
+
+        Args:
+            tokenizer: The model's tokenizer.
+
+        """
+        return [(span, *ids) for span, ids in zip(self.origins, self._ids_of(self.origins, tokenizer), strict=True)]
+
     def message_end(self, number: int) -> int:
         """Return the byte of the UTF-8 text behind the last one that a message wrote; 0 if it wrote none."""
         if self._rendering is None:
@@ -203,11 +219,7 @@ class Prompt:
             tokenizer: The model's tokenizer.
 
         """
-        if not self.places:
-            return []
-        offsets = self._encoded_offsets(tokenizer)[1]
-        starts, ends = [start for start, _ in offsets], [end for _, end in offsets]
-        return [(place, bisect_right(ends, place.start), bisect_left(starts, place.end)) for place in self.places]
+        return [(place, *ids) for place, ids in zip(self.places, self._ids_of(self.places, tokenizer), strict=True)]
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:
@@ -259,8 +271,7 @@ class Prompt:
 
         """
         ids, offsets = self._encoded_offsets(tokenizer)
-        given = () if self._rendering is None else self._rendering.roles
-        fields = masks.Fields(given, frozenset(roles), thinking=thinking, tool_calls=tool_calls)
+        fields = masks.Fields(self.roles, frozenset(roles), thinking=thinking, tool_calls=tool_calls)
         return masks.loss_mask(self.origins, ids, offsets, tokenizer.eos_ids, fields, end_tokens=end_tokens)
 
     def encode(self, tokenizer: Tokenizer) -> list[int]:
@@ -293,6 +304,16 @@ class Prompt:
             at = bisect_right(ends, start)  # the first stretch that ends after the id's first character
             mask.append(int(start < end and at < len(ends) and self.generated[at][0] < end))
         return ids, mask
+
+    def _ids_of(
+        self, spans: tuple[OriginSpan, ...] | tuple[MediaPlace, ...], tokenizer: Tokenizer
+    ) -> list[tuple[int, int]]:
+        """Return for each span the number of the first id that has text of it, and of the id behind the last one."""
+        if not spans:
+            return []
+        offsets = self._encoded_offsets(tokenizer)[1]
+        starts, ends = [start for start, _ in offsets], [end for _, end in offsets]
+        return [(bisect_right(ends, span.start), bisect_left(starts, span.end)) for span in spans]
 
     def _encoded_offsets(self, tokenizer: Tokenizer) -> tuple[list[int], list[tuple[int, int]]]:
         guarded = self.guarded_for(tokenizer)

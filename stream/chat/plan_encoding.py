@@ -25,7 +25,7 @@ class EncodedPlan(NamedTuple):
     Attributes:
         ids: Its ids.
         cached: The prompt as the cache has it; None without a cache.
-        prompt: The rendered prompt of a plan with media, for `prompt_media`; None without media.
+        prompt: The rendered prompt; None for a plan of a text or of ids.
 
     """
 
@@ -69,7 +69,7 @@ async def encode_plan(
             work = partial(_resume, plan, own, prompts, tenant, history)
         return work() if short else await run_in_thread(work)
     prompt = plan.render(own) if short else await run_in_thread(partial(plan.render, own))
-    return EncodedPlan((await encode_all([prompt], encoder))[0].tolist(), prompt=prompt if plan.media else None)
+    return EncodedPlan((await encode_all([prompt], encoder))[0].tolist(), prompt=prompt)
 
 
 async def prompt_media(plan: AnswerPlan, prompt: Prompt | None, tokenizer: Tokenizer) -> MediaPrompt | None:
@@ -79,12 +79,16 @@ async def prompt_media(plan: AnswerPlan, prompt: Prompt | None, tokenizer: Token
         MediaError: As `place_media`.
 
     """
-    return None if prompt is None else await run_in_thread(lambda: place_media(prompt, plan.media, tokenizer))
+    return (
+        None
+        if prompt is None or not plan.media
+        else await run_in_thread(lambda: place_media(prompt, plan.media, tokenizer))
+    )
 
 
 def _encode(plan: AnswerPlan, tokenizer: Tokenizer) -> EncodedPlan:
     prompt = plan.render(tokenizer)
-    return EncodedPlan(prompt.encode(tokenizer), prompt=prompt if plan.media else None)
+    return EncodedPlan(prompt.encode(tokenizer), prompt=prompt)
 
 
 def _resume(plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant: str, history: History) -> EncodedPlan:
@@ -99,4 +103,4 @@ def _resume(plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant
         tenant=tenant,
         history=history,
     )
-    return EncodedPlan(cached.ids.tolist(), cached, prompt if plan.media else None)
+    return EncodedPlan(cached.ids.tolist(), cached, prompt)

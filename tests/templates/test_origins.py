@@ -8,6 +8,7 @@ import pytest
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.prompt import Prompt
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>"
@@ -48,6 +49,27 @@ def test_origins(prompt):
     assert ("1", f"{call}.n") in written_by(prompt)
     assert "".join(prompt.text[span.start : span.end] for span in prompt.origins) == prompt.text
     assert pickle.loads(pickle.dumps(prompt)).origins == prompt.origins
+
+
+def test_the_ids_of_each_origin_have_its_text(prompt):
+    tok = Tokenizer.default()
+    ids, placed = prompt.encode(tok), prompt.origin_ids(tok)
+    assert tuple(span for span, _, _ in placed) == prompt.origins
+    assert {place for _, start, end in placed for place in range(start, end)} == set(range(len(ids)))
+    for span, start, end in placed:
+        assert prompt.text[span.start : span.end] in tok.decode(ids[start:end], skip_special_tokens=False)
+        for shorter in (ids[start + 1 : end], ids[start : end - 1]):
+            assert prompt.text[span.start : span.end] not in tok.decode(shorter, skip_special_tokens=False)
+
+
+def test_an_id_of_two_origins_belongs_to_both():
+    prompt = ChatTemplate("{% for m in messages %}a th{{ m.content }}{% endfor %}").render(
+        [{"role": "user", "content": "e end"}]
+    )
+    placed = [(span.origin, start, end) for span, start, end in prompt.origin_ids(Tokenizer.default())]
+    assert placed == [("template", 0, 2), ("messages[0].content", 1, 3)]
+    assert prompt.roles == ("user",)
+    assert Prompt("hello").origin_ids(Tokenizer.default()) == []
 
 
 def test_left_out():

@@ -15,7 +15,12 @@ Candidates = Annotated[int, Meta(ge=0, le=20)]
 
 
 class EngineFields(Struct, frozen=True, kw_only=True):
-    """Fields of every request; names and meanings are vLLM's."""
+    """Fields of every request; names and meanings are vLLM's.
+
+    Attributes:
+        return_origins: Extension: describe who wrote which ids of the prompt.
+
+    """
 
     cache_salt: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
     priority: int = 0
@@ -27,6 +32,7 @@ class EngineFields(Struct, frozen=True, kw_only=True):
     thinking_token_budget: int | None = None
     repetition_detection: dict[str, Any] | None = None
     mm_payload: Literal["none"] | None = None
+    return_origins: bool = False
 
     def sampling(self) -> dict[str, Any]:
         """Return the sampling parameters among the fields."""

@@ -32,8 +32,43 @@ class Features(Struct, frozen=True):
     mm_placeholders: dict[str, list[Placeholder]]
 
 
+class PromptOrigin(Struct, frozen=True, omit_defaults=True):
+    """A stretch of a prompt that one origin wrote, as `OriginSpan` has it, by the prompt's ids.
+
+    Attributes:
+        start: Its first id. It may have text of the origin before as well.
+        end: The id behind its last one.
+        origin: `"template"`, `"engine"`, or a path into the template's variables.
+        changed: The text is not that of the origin.
+        role: The role of the message, if the origin is in one.
+
+    """
+
+    start: int
+    end: int
+    origin: str
+    changed: bool = False
+    role: str | None = None
+
+
+class PromptOrigins(Struct, frozen=True):
+    """The origins of a prompt's text.
+
+    Attributes:
+        spans: Its stretches, in their order.
+        left_out: Paths of texts that the template wrote nothing of; see `Prompt.left_out`.
+
+    """
+
+    spans: list[PromptOrigin]
+    left_out: list[str]
+
+
 class GenerateRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Request to an engine; unset fields are omitted. `left_out` is an extension: see `MessageHistory`."""
+    """Request to an engine; unset fields are omitted.
+
+    Two fields are extensions: `left_out`, see `MessageHistory`, and `origins`, which `return_origins` asks for.
+    """
 
     request_id: str
     token_ids: list[int]
@@ -48,6 +83,7 @@ class GenerateRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ec_transfer_params: dict[str, Any] | None = None
     features: Features | None = None
     left_out: list[str] = []
+    origins: PromptOrigins | None = None
 
 
 class Candidate(Struct, frozen=True):

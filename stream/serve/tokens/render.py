@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
+from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.plan import AnswerPlan
 from tokenweir.stream.engines.vllm import sampling_fields
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.job import Engines, Job, chat_job, completion_job, message_job, response_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, EngineFields, split
-from tokenweir.stream.serve.tokens.generate import Features, GenerateRequest, Placeholder
+from tokenweir.stream.serve.tokens.generate import Features, GenerateRequest, Placeholder, PromptOrigin, PromptOrigins
 from tokenweir.stream.serve.wire.anthropic.requests import MessageCreate, parse_message
 from tokenweir.stream.serve.wire.chat import SamplingFields, parse_chat
 from tokenweir.stream.serve.wire.completions import parse_completion
@@ -21,6 +24,8 @@ from tokenweir.stream.serve.wire.items import new_id
 from tokenweir.stream.serve.wire.requests import parse_create
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
+
+_MESSAGE = re.compile(r"messages\[([0-9]+)\]")
 
 
 class Renderer:
@@ -130,8 +135,15 @@ class Renderer:
             kv_transfer_params=fields.kv_transfer_params,
             ec_transfer_params=fields.ec_transfer_params,
             features=await self._features(plan, prompt),
+            origins=await self._origins(prompt, len(ids)) if fields.return_origins else None,
             **request,
         )
+
+    async def _origins(self, prompt: Prompt | None, ids: int) -> PromptOrigins:
+        """Return the origins of a prompt; empty for one that no template made."""
+        if prompt is None:
+            return PromptOrigins([], [])
+        return await self._engines.work(partial(_prompt_origins, prompt, self._engines.tokenizer), ids)
 
     async def _features(self, plan: AnswerPlan, prompt: Prompt | None) -> Features | None:
         """Return the media of a plan and its prompt; None without media."""
@@ -145,3 +157,18 @@ class Renderer:
             features.mm_hashes.setdefault(each.kind, []).append(each.digest)
             features.mm_placeholders.setdefault(each.kind, []).append(by_part[each.message, each.part])
         return features
+
+
+def _prompt_origins(prompt: Prompt, tokenizer: Tokenizer) -> PromptOrigins:
+    roles = prompt.roles
+    spans = [
+        PromptOrigin(
+            start,
+            end,
+            span.origin,
+            span.changed,
+            roles[int(found[1])] if (found := _MESSAGE.match(span.origin)) is not None else None,
+        )
+        for span, start, end in prompt.origin_ids(tokenizer)
+    ]
+    return PromptOrigins(spans, list(prompt.left_out))

@@ -152,12 +152,17 @@ export class Chat {
     bar.append(does("copy", "Copy", ({ currentTarget }) => copyFrom(currentTarget, textOf(message)), "always"));
     if (message.role === "assistant") {
       bar.append(does("again", "Regenerate", () => this.#again(message)));
-      if (message.tokens.ids.length) bar.append(does("tokens", "Tokens", () => showTokens(message), "always"));
+      if (message.tokens.ids.length) bar.append(does("tokens", "Tokens", () => this.#showTokens(message), "always"));
     } else if (message.role === "user") {
       bar.append(does("edit", "Edit", () => this.#edit(message)));
     }
     bar.append(does("delete", "Delete", () => this.#delete(message)));
     return bar;
+  }
+
+  #showTokens(message) {
+    const { messages } = this.conversation;
+    showTokens(message, inputOf(messages.slice(0, messages.indexOf(message))));
   }
 
   /** Ask again for what a message answers. */

@@ -1,7 +1,8 @@
-// The token view: what the model read and wrote, id by id.
+// The token view: what the model read and wrote, id by id, and who wrote the prompt.
 
-import { $, element } from "../dom.js";
+import { $, button, element } from "../dom.js";
 import { authorized } from "../server.js";
+import { WRITERS, mainWriter, originsOf } from "./origins.js";
 
 const ASKED_AT_ONCE = 5000;
 const AT_ONCE = 500; // tokens in a block that the browser lays out by itself
@@ -12,14 +13,17 @@ const dialog = $("#tokens"), place = $("#tokens .lists"), told = $("#tokens .tol
 const vocabulary = new Map(); // {bytes, special} of ids
 let shown = 0; // counts what was opened, so that a slow answer does not come into the next one
 
-/** Show an answer's tokens and its prompt's. */
-export async function showTokens({ parts, tokens: { prompt, ids, logprobs } }) {
+/** Show an answer's tokens and its prompt's; `input` has the messages before it. */
+export async function showTokens({ model, request, parts, tokens: { prompt, ids, logprobs } }, input) {
   const turn = ++shown;
   place.replaceChildren(element("p", "hint", "Asking for the tokens…"));
   told.textContent = "";
   dialog.showModal();
+  const asked = originsOf({ model, ...request }, input, prompt).catch(({ message }) => ({ spans: [], leftOut: [], message }));
+  let origins;
   try {
     await learn(new Set([...prompt, ...ids]));
+    origins = await asked;
   } catch (error) {
     if (turn === shown) place.replaceChildren(element("p", "error", `The tokens cannot be shown: ${error.message}`));
     return;
@@ -30,16 +34,18 @@ export async function showTokens({ parts, tokens: { prompt, ids, logprobs } }) {
     place.append(element("p", "error", "These ids do not spell this answer's text: the server may have another tokenizer now."));
   }
   const given = logprobs.some((logprob) => logprob !== null) ? "" : "; the engine gives no logprobs";
-  const sections = [["Prompt", prompt, [], ""], ["Answer", ids, logprobs, given]];
-  for (const [name, all, probabilities, note] of sections) {
+  const sections = [["Prompt", prompt, [], "", origins], ["Answer", ids, logprobs, given, null]];
+  for (const [name, all, probabilities, note, written] of sections) {
     const box = element("div", "tokens");
     box.tabIndex = 0;
     box.setAttribute("role", "group");
     box.setAttribute("aria-label", `Tokens of the ${name.toLowerCase()}; arrow keys go through them`);
-    place.append(element("h3", "", `${name}: ${all.length} ${all.length === 1 ? "token" : "tokens"}${note}`), box);
-    listen(box, all, probabilities);
+    place.append(element("h3", "", `${name}: ${all.length} ${all.length === 1 ? "token" : "tokens"}${note}`));
+    const go = listen(box, all, probabilities, written?.spans ?? []);
+    if (written) place.append(...legend(written, go));
+    place.append(box);
     for (let from = 0, begun = performance.now(); from < all.length && turn === shown; from += AT_ONCE) {
-      box.append(block(all, from));
+      box.append(block(all, from, written?.spans ?? []));
       if (performance.now() - begun < SHARE) continue;
       await new Promise(requestAnimationFrame);
       begun = performance.now();
@@ -63,11 +69,31 @@ function spell(ids) {
   return ids.map((id) => decoder.decode(vocabulary.get(id).bytes, { stream: true })).join("") + decoder.decode();
 }
 
-function block(ids, from) {
+/** What tells the writers by their colours; each leads to its tokens in turn. Behind it, what cannot be told. */
+function legend({ differs, spans, leftOut, message }, go) {
+  const places = Map.groupBy(spans.keys(), (place) => mainWriter(spans[place]));
+  const writers = Object.keys(WRITERS).filter((writer) => places.has(writer)).map((writer) => {
+    const all = places.get(writer);
+    let next = 0;
+    return button(`writer by-${writer}`, `${WRITERS[writer]} ${all.length}`, () => {
+      go(all[next]);
+      while (next < all.length && all[next + 1] === all[next] + 1) next += 1; // to the next stretch
+      next = (next + 1) % all.length;
+    });
+  });
+  const notes = [];
+  if (message) notes.push(`Who wrote these tokens cannot be shown: ${message}`);
+  else if (differs) notes.push(`The server would write this prompt in another way now, from token ${spans.length + 1} on.`);
+  if (leftOut.length) notes.push(`The template wrote nothing of ${leftOut.join(", ")}.`);
+  return [...(writers.length ? [element("div", "writers", ...writers)] : []), ...notes.map((note) => element("p", "note soft", note))];
+}
+
+function block(ids, from, spans) {
   const nodes = ids.slice(from, from + AT_ONCE).map((id, offset) => {
-    const { bytes, special } = vocabulary.get(id);
-    const node = element("span", special ? "token control" : `token c${(from + offset) % COLOURS}`, seen(bytes));
-    node.dataset.place = from + offset;
+    const { bytes, special } = vocabulary.get(id), at = from + offset;
+    const colour = at in spans ? `by-${mainWriter(spans[at])}` : `c${at % COLOURS}`;
+    const node = element("span", special ? "token control" : `token ${colour}`, seen(bytes));
+    node.dataset.place = at;
     return node;
   });
   return element("div", "block", ...nodes);
@@ -85,15 +111,19 @@ function seen(bytes) {
 
 const hex = (bytes, before) => [...bytes].map((byte) => before + byte.toString(16).padStart(2, "0")).join("");
 
-/** Describe the token under the pointer, or the one that the arrow keys have reached. */
-function listen(box, ids, logprobs) {
+/** Describe the token under the pointer, or the one that the arrow keys have reached. Returns what goes to a token's place. */
+function listen(box, ids, logprobs, spans) {
   let current = null;
   const go = (node) => {
     if (!node) return;
     current?.classList.remove("current");
     current = node;
     node.classList.add("current");
-    tell(Number(node.dataset.place), ids, logprobs);
+    tell(Number(node.dataset.place), ids, logprobs, spans);
+  };
+  const goTo = (at) => {
+    go(box.querySelector(`[data-place="${at}"]`));
+    current?.scrollIntoView({ block: "nearest" });
   };
   box.addEventListener("pointerover", ({ target }) => go(target.closest(".token")));
   box.addEventListener("click", ({ target }) => go(target.closest(".token")));
@@ -101,18 +131,18 @@ function listen(box, ids, logprobs) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    const next = current === null ? 0 : Number(current.dataset.place) + step;
-    go(box.querySelector(`[data-place="${next}"]`));
-    current?.scrollIntoView({ block: "nearest" });
+    goTo(current === null ? 0 : Number(current.dataset.place) + step);
   });
+  return goTo;
 }
 
-function tell(at, ids, logprobs) {
+function tell(at, ids, logprobs, spans) {
   const id = ids[at], { bytes, special } = vocabulary.get(id);
   const parts = [`token ${at + 1}`, `id ${id}`, `bytes ${hex(bytes, " ").trim() || "none"}`];
   if (special) parts.push("control");
   const logprob = logprobs[at] ?? null;
   if (logprob !== null) parts.push(`logprob ${logprob.toFixed(4)} (${(100 * Math.exp(logprob)).toPrecision(3)} %)`);
+  if (spans[at]?.length) parts.push(`by ${spans[at].map(({ origin, role }) => (role ? `${origin} (${role})` : origin)).join(", ")}`);
   told.textContent = parts.join(" · ");
 }
 

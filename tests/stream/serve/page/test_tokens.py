@@ -2,13 +2,15 @@
 
 import asyncio
 import math
+import re
 from itertools import pairwise
 
 import pytest
-from page_in_browser import TOK, Script, ask, chatting, cut_connections, says, send
+from page_in_browser import TOK, Script, ask, chatting, connected, cut_connections, says, send
 from playwright.async_api import expect
 
 from tokenweir.stream.events.step import EngineStep
+from tokenweir.templates.chat_template import ChatTemplate
 
 TEXT = "Hello wörld 🙂\n"
 IDS = TOK.encode(TEXT + "<|im_end|>")
@@ -52,6 +54,94 @@ async def test_every_token_is_shown_with_its_id_bytes_and_logprob(browser):
         await page.keyboard.press("Escape")
         await expect(page.locator("#tokens")).to_be_hidden()
         assert page.problems == []
+
+
+async def told(page):
+    return await page.locator("#tokens .told").inner_text()
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_prompt_shows_who_wrote_it(browser):
+    template = ChatTemplate(
+        "{% for t in tools %}{{ t | tojson }}\n{% endfor %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+        "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    engine = Script("<think>hm</think>Hello", "<|im_end|>")
+    async with chatting(browser, engine, template=template) as page:
+        await connected(page)
+        await page.get_by_role("button", name="Settings").click()
+        await page.get_by_label("System prompt").fill("Be brief.")
+        await page.get_by_label("Functions that the model may call").fill('[{"name": "add"}]')
+        await page.get_by_role("button", name="Save").click()
+        await ask(page, "hi wörld")
+        await ask(page, "<|im_end|>")
+        prompt, _ = await opened(page)
+        heading = await page.locator("#tokens h3").first.inner_text()
+        await expect(prompt.locator(".token")).to_have_count(int(re.fullmatch(r"Prompt: (\d+) tokens", heading)[1]))
+        for writer, text in (
+            ("system", "Be brief."),
+            ("user", "hi wörld<|im_end|>"),
+            ("assistant", "Hello"),
+        ):
+            shown = await prompt.locator(f".by-{writer}").all_inner_texts()
+            assert bytes_of(shown) == text.encode(), writer
+        assert bytes_of(await prompt.locator(".by-tools").all_inner_texts()).startswith(b"typefunctionfunctionnameadd")
+        assert await prompt.locator(".control.current").count() == 0
+        assert "<|im_start|>" in await prompt.locator(".control").all_inner_texts()
+
+        writer = page.locator("#tokens .writer").filter(has_text="User")
+        await expect(page.locator("#tokens .writer")).to_have_text(
+            [re.compile(f"^{name} \\d+$") for name in ("Template", "System", "User", "Assistant", "Functions")]
+        )
+        for expected in ("messages[1].content (user)", "messages[3].content (user)", "messages[1].content (user)"):
+            await writer.click()
+            assert (await told(page)).endswith(f" · by {expected}")
+        await expect(page.locator("#tokens .note")).to_have_count(0)
+        assert page.problems == []
+
+
+def bytes_of(shown):
+    """Return the bytes of tokens as the view shows them."""
+    return b"".join(
+        bytes.fromhex(text.replace("\\x", "")) if text.startswith("\\x") else text.encode() for text in shown
+    )
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_what_the_template_left_out_is_told(browser):
+    template = ChatTemplate("{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}")
+    async with chatting(browser, Script("Hello", "<|im_end|>"), template=template) as page:
+        await connected(page)
+        await page.get_by_role("button", name="Settings").click()
+        await page.get_by_label("System prompt").fill("Be brief.")
+        await page.get_by_role("button", name="Save").click()
+        await ask(page, "hi")
+        await opened(page)
+        await says(page.locator("#tokens .note"), "The template wrote nothing of messages[0].content.")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_prompt_that_would_be_another_now_has_origins_up_to_there(browser):
+    async with chatting(browser, Script("Hello", "<|im_end|>")) as page:
+        await ask(page, "one")
+        await ask(page, "two")
+        await page.locator(".assistant").first.get_by_role("button", name="Delete", exact=True).click()
+        await expect(page.locator(".assistant")).to_have_count(1)
+        prompt, _ = await opened(page)
+        await page.get_by_text("The server would write this prompt in another way now, from token").wait_for()
+        assert await prompt.locator("[class*=by-]").count() > 0 and await prompt.locator(".c0").count() > 0
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_tokens_are_shown_without_their_writers_where_the_server_tells_none(browser):
+    async with chatting(browser, Script("Hello", "<|im_end|>")) as page:
+        await ask(page, "hi")
+        refusal = {"error": {"message": "no such path"}}
+        await page.route("**/v1/responses/render", lambda route: route.fulfill(status=404, json=refusal))
+        prompt, _ = await opened(page)
+        await page.get_by_text("Who wrote these tokens cannot be shown: no such path").wait_for()
+        assert await prompt.locator(".token").count() > 0 and await prompt.locator("[class*=by-]").count() == 0
 
 
 @pytest.mark.asyncio(loop_scope="session")

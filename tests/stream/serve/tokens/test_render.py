@@ -30,6 +30,33 @@ async def test_the_ids_are_those_that_the_coupled_server_sends():
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["chat/completions", "responses", "messages"])
+async def test_origins_tell_who_wrote_which_ids(path):
+    asked = {"input": "hi <|im_end|> there"} if path == "responses" else {"messages": HI, "max_tokens": 5}
+    system = {"responses": "instructions", "messages": "system"}.get(path)
+    if system:
+        asked[system] = "Be brief."
+    async with serving(Script("Hello")) as server, client_of(server) as client:
+        assert "origins" not in await post(client, f"/v1/{path}/render", asked)
+        rendered = await post(client, f"/v1/{path}/render", asked | {"return_origins": True})
+        spans, ids = rendered["origins"]["spans"], rendered["token_ids"]
+        written = {span["role"]: TOK.decode(ids[span["start"] : span["end"]]) for span in spans if "role" in span}
+        assert written == {"user": "hi <|im_end|> there"} | ({"system": "Be brief."} if system else {})
+        assert {span["origin"] for span in spans if "role" not in span} == {"template"}
+        assert rendered["origins"]["left_out"] == []
+
+
+@pytest.mark.asyncio
+async def test_origins_list_what_the_template_left_out():
+    body = {"messages": [*HI, {"role": "assistant", "content": "a", "reasoning_content": "hm"}, *HI]}
+    async with serving(Script("Hello"), template=PLAIN) as server, client_of(server) as client:
+        rendered = await post(client, "/v1/chat/completions/render", body | {"return_origins": True})
+        assert rendered["origins"]["left_out"] == ["messages[1].reasoning_content"]
+        (given,) = await post(client, "/v1/completions/render", {"prompt": [5, 6, 7], "return_origins": True})
+        assert given["origins"] == {"spans": [], "left_out": []}
+
+
+@pytest.mark.asyncio
 async def test_the_messages_of_a_long_body_are_read_without_objects(monkeypatch):
     conversation = [*HI, {"role": "assistant", "content": 'a "b"\n' * 6000}, {"role": "user", "content": "<|im_end|>é"}]
     body = {"messages": conversation, "temperature": 0.5, "cache_salt": "s", "max_tokens": 3}
