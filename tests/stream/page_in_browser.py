@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+import pytest
 from playwright.async_api import expect
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -100,3 +101,10 @@ def cut_connections(page):
 async def says(locator, text):
     """Wait until the locator's text is this."""
     await expect(locator).to_have_text(text, timeout=10_000)
+
+
+async def problems(page):
+    """Return the findings of axe-core, as text."""
+    axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="axe-core is not installed").Axe()
+    found = await axe.run(page)
+    return [f"{one['id']}: {node['html']}" for one in found.response["violations"] for node in one["nodes"]]

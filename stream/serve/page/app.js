@@ -40,7 +40,8 @@ const connection = new Connection({
 const chat = new Chat(connection, {
   changed() {
     buttons();
-    if (!chat.busy && matchMedia("(hover: hover)").matches) composer.focus(); // on a telephone a keyboard would come
+    if (chat.busy || !matchMedia("(hover: hover)").matches) return; // on a telephone a keyboard would come
+    if (!chat.focusResult()) composer.focus();
   },
   save(conversation) {
     history.replaceState(null, "", `#${conversation.id}`); // a page that is loaded again shows it again
@@ -53,7 +54,7 @@ const chat = new Chat(connection, {
 });
 
 const composer = new Composer({
-  ready: () => !chat.busy && connection.isOpen,
+  ready: () => !chat.busy && !chat.calls.length && connection.isOpen,
   send: (text, images) => chat.say(text, images),
   editLast: () => chat.editLast(),
   notice,
@@ -86,9 +87,9 @@ function fresh() {
 function buttons() {
   $("#new").disabled = $("#send").hidden = chat.busy;
   $("#stop").hidden = !chat.busy;
-  $("#send").disabled = !connection.isOpen;
+  $("#send").disabled = !connection.isOpen || chat.calls.length > 0;
   for (const idea of ideas.children) idea.disabled = !connection.isOpen;
-  composer.want(chat.call);
+  composer.enable(!chat.calls.length);
 }
 
 let noticed;

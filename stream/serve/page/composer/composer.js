@@ -3,7 +3,7 @@
 import { $, wellFormed } from "../dom.js";
 import { Images } from "./images.js";
 
-const form = $("#composer"), box = $("#composer textarea"), wanted = $("#wanted");
+const form = $("#composer"), box = $("#composer textarea");
 const GROWS = CSS.supports("field-sizing", "content");
 
 export class Composer {
@@ -31,27 +31,15 @@ export class Composer {
     box.focus();
   }
 
-  /** Ask for a message, or for the result of a call. */
-  want(call) {
-    wanted.hidden = !call;
-    $("#attach").hidden = Boolean(call);
-    box.placeholder = call ? `Result of ${call.name}(${call.arguments})` : "Message";
-    if (!call) return;
-    wanted.querySelector("b").textContent = `The model called ${call.name}. Type what it returns.`;
-    wanted.querySelector("code").textContent = indented(call.arguments);
+  /** Take messages, or none while the model waits for results. */
+  enable(enabled) {
+    box.disabled = $("#attach").disabled = !enabled;
+    box.placeholder = enabled ? "Message" : "The model waits for a result above";
   }
 
   #grow() {
     if (GROWS) return;
     box.style.height = "auto";
     box.style.height = `${box.scrollHeight}px`;
-  }
-}
-
-function indented(json) {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 1).replace(/\n\s*/g, " ");
-  } catch {
-    return json;
   }
 }

@@ -5,6 +5,7 @@ import { forked, switched, without } from "./branches.js";
 import { inputOf, newConversation, openCalls, textOf, titleOf } from "./conversation.js";
 import { $, copyFrom, element, signButton } from "../dom.js";
 import { editForm } from "./edit.js";
+import { resultForm } from "./result.js";
 import { followEnd } from "../follow.js";
 import { isImage, picture } from "../composer/images.js";
 import { asked } from "../settings.js";
@@ -23,6 +24,7 @@ export class Chat {
   conversation = newConversation();
   #answer = null; // that is arriving
   #nodes = new Map(); // of messages
+  #forms = new WeakMap(); // calls by the forms of their results
   #saving;
   #afterwards = null; // what waits for the end of the answer
   #endUndo = null; // hides the notice of the last change
@@ -37,9 +39,16 @@ export class Chat {
     return this.#answer !== null;
   }
 
-  /** The call whose result is wanted next, if any. */
-  get call() {
-    return this.busy ? undefined : openCalls(this.conversation.messages)[0];
+  /** The calls whose results are wanted. */
+  get calls() {
+    return this.busy ? [] : openCalls(this.conversation.messages);
+  }
+
+  /** Put the focus where the next result is typed; returns whether one is wanted. */
+  focusResult() {
+    const box = log.querySelector(".result textarea");
+    box?.focus();
+    return box !== null;
   }
 
   show(conversation) {
@@ -52,17 +61,16 @@ export class Chat {
 
   /** Another tab keeps this conversation as it is there: show that, or go on as a conversation of its own. */
   keptElsewhere(kept) {
-    if (this.busy || log.querySelector("form")) this.conversation.id = newConversation().id;
+    const drafts = [...log.querySelectorAll(".result textarea")].some(({ value }) => value);
+    if (this.busy || drafts || log.querySelector(".edit")) this.conversation.id = newConversation().id;
     else if (kept) this.show(kept);
   }
 
-  /** Say something, which is the result of a call if one is open. */
+  /** Say something. */
   say(text, images = []) {
     this.#endUndo?.(); // it would take this away as well
-    const call = this.call;
-    this.#add(call ? { role: "tool", call_id: call.call_id, name: call.name, text } : mine(text, images));
-    if (this.call) this.#save();
-    else this.#ask();
+    this.#add(mine(text, images));
+    this.#ask();
   }
 
   stop() {
@@ -120,6 +128,17 @@ export class Chat {
     this.#saving = setInterval(() => this.#save(), SAVE_EVERY);
   }
 
+  /** Give the result of a call; the answer goes on after the last one. */
+  #give({ call_id, name }, text) {
+    if (!this.#canAsk()) return;
+    this.#endUndo?.();
+    this.#add({ role: "tool", call_id, name, text });
+    this.#showForms();
+    if (!this.calls.length) return this.#ask();
+    this.#save();
+    this.on.changed();
+  }
+
   #end(how) {
     clearInterval(this.#saving);
     const { root, record } = this.#answer;
@@ -128,6 +147,7 @@ export class Chat {
     this.conversation.messages.push(record);
     this.#nodes.set(record, root);
     root.append(this.#actions(record));
+    this.#showForms();
     this.#showBranches();
     this.#buttons();
     this.#save();
@@ -248,8 +268,24 @@ export class Chat {
     for (const message of this.#nodes.keys()) if (!messages.includes(message)) this.#nodes.delete(message);
     log.replaceChildren(...messages.map((message) => this.#nodes.get(message) ?? this.#node(message)));
     if (!messages.length) log.append(hint);
+    this.#showForms();
     this.#showBranches();
     this.#buttons();
+  }
+
+  /** Show a form below each call whose result is wanted; those that are shown already stay. */
+  #showForms() {
+    const wanted = new Set(this.calls);
+    for (const form of log.querySelectorAll(".result")) if (!wanted.delete(this.#forms.get(form))) form.remove();
+    if (!wanted.size) return;
+    const record = this.conversation.messages.findLast(({ role }) => role === "assistant");
+    const places = this.#nodes.get(record).querySelectorAll(".call");
+    record.parts.filter(({ type }) => type === "call").forEach((call, place) => {
+      if (!wanted.has(call)) return;
+      const form = resultForm(call, (text) => this.#give(call, text));
+      this.#forms.set(form, call);
+      places[place].after(form);
+    });
   }
 
   /** Show at each fork which branch this is, and what leads to its neighbours. */

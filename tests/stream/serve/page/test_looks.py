@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from full_run import FULL
-from page_in_browser import Script, answer, ask, chatting, connected, says, send
+from page_in_browser import Script, answer, ask, chatting, connected, problems, says, send
 from playwright.async_api import expect
 
 EVERYTHING = """<think>Let me see.</think># Title
@@ -38,13 +38,6 @@ averyveryveryveryveryveryveryveryveryveryveryveryveryveryveryverylongword
 ENGINE = (EVERYTHING, "<|im_end|>")
 PHONE = {"width": 360, "height": 640}
 LOOKS = [(size, colours) for size in ({"width": 1280, "height": 800}, PHONE) for colours in ("light", "dark")]
-
-
-async def problems(page):
-    """Return the findings of axe-core, as text."""
-    axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="axe-core is not installed").Axe()
-    found = await axe.run(page)
-    return [f"{one['id']}: {node['html']}" for one in found.response["violations"] for node in one["nodes"]]
 
 
 @pytest.mark.asyncio(loop_scope="session")

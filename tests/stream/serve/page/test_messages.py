@@ -1,9 +1,10 @@
 """Actions on messages: copy, edit, regenerate, delete, and take it back; results of calls."""
 
 import asyncio
+from contextlib import asynccontextmanager
 
 import pytest
-from page_in_browser import Script, answer, ask, chatting, connected, cut_connections, says, send
+from page_in_browser import Script, answer, ask, chatting, connected, cut_connections, problems, says, send
 from playwright.async_api import expect
 
 from tokenweir.templates.chat_template import ChatTemplate
@@ -220,15 +221,72 @@ async def test_a_call_is_shown_and_given_its_result(browser):
         more.set()
         await says(answer(page).locator(".call"), 'add({"a": 1})')
         await answer(page).locator(".stats").wait_for()
-        box = page.get_by_label("Message", exact=True)
-        assert await box.get_attribute("placeholder") == 'Result of add({"a": 1})'
+        box, result = page.get_by_label("Message", exact=True), page.get_by_label("Result of add")
+        await expect(box).to_be_disabled()
+        await expect(result).to_be_focused()
+        await page.reload()  # it still waits
+        await connected(page)
+        await expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
         engine.parts = ("It is 2.", "<|im_end|>")
-        await ask(page, "2")
+        await result.press("Enter")  # nothing is no result
+        await result.fill("2")
+        await result.press("Enter")
         await says(answer(page).locator(".answer"), "It is 2.")
         await says(mine(page).last.locator("h2"), "Result of add")
-        assert await box.get_attribute("placeholder") == "Message"
+        await expect(result).to_have_count(0)
+        await expect(box).to_be_enabled()
         assert '"name": "add"' in engine.prompts[0]
         assert "tool|2" in engine.prompts[1]
         await page.reload()
         await says(page.locator(".call"), 'add({"a": 1})')
         assert page.problems == []
+
+
+@asynccontextmanager
+async def called(browser, engine):
+    """The page with a function, and an answer that calls it."""
+    async with chatting(browser, engine, template=TEMPLATE) as page:
+        await connected(page)
+        await page.get_by_role("button", name="Settings").click()
+        await page.get_by_label("Functions that the model may call").fill(TOOLS)
+        await page.get_by_role("button", name="Save").click()
+        await ask(page, "add")
+        yield page
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_several_calls_have_a_form_each_and_the_last_result_goes_on(browser):
+    engine = Script("Two: ", CALL, CALL.replace("1", "2"), "<|im_end|>")
+    async with called(browser, engine) as page:
+        forms = answer(page).locator(".call + .result")
+        await expect(forms).to_have_count(2)
+        assert await problems(page) == []
+        await forms.last.get_by_label("Result of add").fill("twenty\ntwo")
+        await forms.last.get_by_role("button", name="Send result").click()
+        await expect(forms).to_have_count(1)
+        await says(mine(page).last.locator(".user"), "twenty\ntwo")
+        assert len(engine.prompts) == 1
+        engine.parts = ("Done.", "<|im_end|>")
+        await forms.get_by_label("Result of add").fill("eleven")
+        await forms.get_by_role("button", name="Send result").click()
+        await says(answer(page).locator(".answer"), "Done.")
+        assert "tool|twenty\ntwo" in engine.prompts[1] and "tool|eleven" in engine.prompts[1]
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_result_waits_for_the_connection_and_goes_with_its_call(browser):
+    async with called(browser, Script(CALL, "<|im_end|>")) as page:
+        result = page.get_by_label("Result of add")
+        await page.route("**/v1/models", lambda route: route.abort())
+        cut_connections(page)
+        await page.locator("#state.closed").wait_for()
+        await result.fill("2")
+        await result.press("Enter")
+        await page.get_by_text("There is no connection to the server").wait_for()
+        assert await result.input_value() == "2"
+        await act(answer(page), "Delete").click()
+        await expect(result).to_have_count(0)
+        await expect(page.get_by_label("Message", exact=True)).to_be_enabled()
+        await page.get_by_role("button", name="Undo").click()
+        await expect(result).to_have_count(1)
