@@ -33,5 +33,27 @@ def salted(sampling: Sampling, engine: Engine, client: str, secret: bytes) -> Sa
     name: str | None = getattr(engine, "cache_salt", None)
     if name is None:
         return sampling
-    salt = hmac.new(secret, client.encode("utf-8", "surrogatepass"), sha256).hexdigest()
-    return replace(sampling, extra=sampling.extra | {name: salt})
+    return replace(sampling, extra=sampling.extra | {name: client_salt(client, secret)})
+
+
+def rendered_salt(engine: Engine, client: str, secret: bytes, asked: str | None) -> str | None:
+    """Return the salt of a request that somebody else sends to an engine.
+
+    Args:
+        engine: The server's own engine. Its `cache_salt` is None if clients are to share an engine's prefix cache.
+        client: The client.
+        secret: The server's secret.
+        asked: The salt that the client asked for. It divides the client's own prompts, and is never passed on.
+
+    """
+    if asked is None and getattr(engine, "cache_salt", "") is None:
+        return None
+    return client_salt(client, secret, asked)
+
+
+def client_salt(client: str, secret: bytes, asked: str | None = None) -> str:
+    """Return the salt of a client, or of the part of its prompts for which it asked for a salt."""
+    salt = hmac.new(secret, client.encode("utf-8", "surrogatepass"), sha256)
+    if asked is not None:
+        salt = hmac.new(salt.digest(), asked.encode("utf-8", "surrogatepass"), sha256)
+    return salt.hexdigest()

@@ -24,7 +24,7 @@ from tokenweir.stream.prompts.prompt_cache import History, PromptCache
 from tokenweir.stream.prompts.prompt_encoding import Encoder
 from tokenweir.stream.prompts.sampled_turns import prepare
 from tokenweir.stream.prompts.worker_thread import run_in_thread
-from tokenweir.stream.serve.answers.cache_salt import salted
+from tokenweir.stream.serve.answers.cache_salt import rendered_salt, salted
 from tokenweir.stream.serve.answers.render_cost import render_cost
 from tokenweir.stream.serve.limits.fair_queue import FairQueue
 from tokenweir.stream.serve.limits.limits import Limits
@@ -279,6 +279,10 @@ class Engines:
             return await prompt_media(plan, prompt, self.tokenizer)
         except MediaError as error:
             raise _refused_media(error) from error
+
+    def cache_salt(self, model: str, client: str, asked: str | None) -> str | None:
+        """Return the salt of a rendered request; see `rendered_salt`."""
+        return rendered_salt(self._engines[model], client, self._secret, asked)
 
     def history(self, asked: MessageFields) -> MessageHistory:
         """Return the messages of a request for the template; raises as `MessageFields.history`."""

@@ -42,12 +42,15 @@ class Renderer:
         self._engines = engines
         self._max_items = service.limits.max_items
 
-    async def chat(self, body: dict[str, Any], messages: Messages | None = None) -> GenerateRequest:
+    async def chat(
+        self, body: dict[str, Any], messages: Messages | None = None, *, client: str = ""
+    ) -> GenerateRequest:
         """The request of `POST /v1/chat/completions`, for an engine.
 
         Args:
             body: The request's body.
             messages: Replaces those of the body, as in `parse_chat`.
+            client: Whose request it is; the engine's prefix cache keeps clients apart.
 
         Raises:
             RequestError: A field is wrong; names it.
@@ -62,11 +65,11 @@ class Renderer:
         self._service.check_max_tokens(limit, field)
         self._service.check_choices(asked.n)
         job = chat_job(asked, self._service.model(asked.model))
-        job = replace(job, template_kwargs={**job.template_kwargs, **fields.template_kwargs()})
+        job = replace(job, tenant=client, template_kwargs={**job.template_kwargs, **fields.template_kwargs()})
         logprobs = (fields.top_logprobs or 0) if asked.logprobs else None
         return await self._request("chatcmpl", job, fields, asked, logprobs)
 
-    async def completions(self, body: dict[str, Any]) -> list[GenerateRequest]:
+    async def completions(self, body: dict[str, Any], *, client: str) -> list[GenerateRequest]:
         """The requests of `POST /v1/completions`, one a prompt; raises as `chat`."""
         fields, rest = split(body, CompletionEngineFields)
         asked = parse_completion(rest, max_items=self._max_items)
@@ -74,11 +77,11 @@ class Renderer:
         model, prompts = self._service.model(asked.model), asked.prompts()
         self._service.check_choices(asked.n, len(prompts))
         return [
-            await self._request("cmpl", completion_job(asked, model, prompt), fields, asked, fields.logprobs)
-            for prompt in prompts
+            await self._request("cmpl", replace(job, tenant=client), fields, asked, fields.logprobs)
+            for job in (completion_job(asked, model, prompt) for prompt in prompts)
         ]
 
-    async def responses(self, body: dict[str, Any]) -> GenerateRequest:
+    async def responses(self, body: dict[str, Any], *, client: str) -> GenerateRequest:
         """The request of `POST /v1/responses`; raises as `chat`."""
         fields, rest = split(body, EngineFields)
         asked = parse_create(rest, max_items=self._max_items)
@@ -90,15 +93,16 @@ class Renderer:
             )
         self._service.check_max_tokens(asked.max_output_tokens, "max_output_tokens")
         job = response_job(asked, self._service.model(asked.model), asked.messages(max_items=self._max_items))
-        return await self._request("resp", job, fields, asked, 0 if asked.logprobs else None)
+        return await self._request("resp", replace(job, tenant=client), fields, asked, 0 if asked.logprobs else None)
 
-    async def messages(self, body: dict[str, Any]) -> GenerateRequest:
+    async def messages(self, body: dict[str, Any], *, client: str) -> GenerateRequest:
         """The request of `POST /v1/messages`; raises as `chat`."""
         fields, rest = split(body, EngineFields)
         asked = parse_message(rest, max_items=self._max_items)
         history = self._engines.history(asked)
         job = message_job(asked, self._service.model(asked.model), history)
-        return replace(await self._request("msg", job, fields, asked, None), left_out=history.left_out)
+        request = await self._request("msg", replace(job, tenant=client), fields, asked, None)
+        return replace(request, left_out=history.left_out)
 
     async def _request(
         self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None
@@ -130,7 +134,7 @@ class Renderer:
             sampling_params=parameters,
             stream=bool(asked.stream),
             model=asked.model,
-            cache_salt=fields.cache_salt,
+            cache_salt=self._engines.cache_salt(job.model, job.tenant, fields.cache_salt),
             priority=fields.priority,
             kv_transfer_params=fields.kv_transfer_params,
             ec_transfer_params=fields.ec_transfer_params,

@@ -60,15 +60,15 @@ class TokenRoutes:
         ]
 
     def _render_route(self, path: str, work: Rendering, read: Read | None = None) -> Route:
-        async def answer(*asked: Any) -> Response:
-            made = await work(*asked)
+        async def answer(client: str, *asked: Any) -> Response:
+            made = await work(*asked, client=client)
             tokens = sum(len(one.token_ids) for one in (made if isinstance(made, list) else [made]))
             return await reply_with(partial(msgspec.json.encode, made), tokens, self._service.limits)
 
         return self._route(path, answer, read)
 
     def _derender_route(self, path: str, whole: Work, chunk: Work) -> Route:
-        async def answer(body: dict[str, Any]) -> Response:
+        async def answer(_: str, body: dict[str, Any]) -> Response:
             work = chunk if body.get("stream") is True else whole
             return Response(await work(body), media_type=JSON)
 
@@ -80,7 +80,7 @@ class TokenRoutes:
             asked = (parse_object(data),) if read is None else read(data)
             del data
             try:
-                return await answer(*asked)
+                return await answer(request.scope["tokenweir.client"], *asked)
             except RequestError:
                 raise
             except TokenweirError as error:

@@ -5,6 +5,7 @@ import pytest
 from engine_doubles import DOUBLES, running
 from serving import Script, serving
 
+from tokenweir.stream.engines.no_engine import NoEngine
 from tokenweir.stream.engines.sglang import SglangEngine
 from tokenweir.stream.engines.vllm import VllmEngine
 from tokenweir.stream.serve.answers.cache_salt import make_secret
@@ -46,6 +47,51 @@ async def test_a_client_cannot_choose_its_salt():
             reply = await ask(server, "two", cache_salt=engine.requests[-1][1]["cache_salt"])
         salts = {body["cache_salt"] for path, body in engine.requests}
     assert reply.status_code == 400 or len(salts) == 2
+
+
+async def rendered(server, key, path="chat/completions", **more):
+    body = {"messages": [{"role": "user", "content": "Hi"}], "prompt": "Hi", "input": "Hi", "max_tokens": 2}
+    names = {"completions": ("prompt", "max_tokens"), "responses": ("input",)}.get(path, ("messages", "max_tokens"))
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:
+        reply = await client.post(
+            f"/v1/{path}/render",
+            json={name: body[name] for name in names} | {"model": "default"} | more,
+            headers={"authorization": f"Bearer {key}"},
+        )
+    made = reply.json()
+    return (made[0] if isinstance(made, list) else made).get("cache_salt")
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "completions", "responses", "messages"])
+async def test_a_rendered_request_has_the_salt_of_its_client(path):
+    salts = []
+    for _ in range(2):  # a restarted server, or another one
+        async with serving(NoEngine(), api_key=["one", "two"]) as server:
+            salts += [await rendered(server, key, path) for key in ("one", "two", "one")]
+            salts += [await rendered(server, key, path, cache_salt="team") for key in ("one", "two", "one")]
+            salts += [await rendered(server, "two", path, cache_salt=each) for each in (salts[0], salts[3])]
+    first, second = salts[:8], salts[8:]
+    assert first == second
+    assert first[0] == first[2] and first[3] == first[5]
+    assert len(set(first)) == 6  # what a client asks for divides its own prompts, and is never another client's
+    assert all(len(salt) == 64 and int(salt, 16) for salt in first)
+
+
+async def test_a_rendered_request_has_the_salt_that_the_server_s_own_engine_gets():
+    with running(DOUBLES["vllm generate"]) as engine:
+        async with serving(VllmEngine(engine.url), api_key=["one", "two"]) as server:
+            await ask(server, "two")
+            salt = await rendered(server, "two")
+    assert {body["cache_salt"] for path, body in engine.requests if path in engine.routes} == {salt}
+
+
+async def test_clients_share_the_engine_s_cache_where_the_server_says_so():
+    engine = NoEngine()
+    engine.cache_salt = None
+    async with serving(engine, api_key=["one", "two"]) as server:
+        salts = [await rendered(server, key, **more) for key in ("one", "two") for more in ({}, {"cache_salt": "a"})]
+    assert salts[0] is salts[2] is None
+    assert len({*salts, "a"}) == 4
 
 
 async def test_an_engine_that_takes_no_salt_gets_none():
