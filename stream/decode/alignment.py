@@ -7,7 +7,7 @@ many as it has ids.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Annotated, Any
 
@@ -15,7 +15,9 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.chunk import FeedError
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, CallNumber, Count, check_restored
 from tokenweir.stream.events.deltas import (
     Alignment,
@@ -110,3 +112,32 @@ class Aligner:
         assert self._tops is not None
         token_bytes = self._tok.token_bytes
         return [TokenLogprob(token_id, logprob, token_bytes(token_id)) for token_id, logprob in self._tops.popleft()]
+
+
+def check_logprobs(logprobs: Sequence[float | None], count: int) -> None:
+    """Raise unless there is a logprob or None for each of `count` ids."""
+    if type(logprobs) is not list and (
+        isinstance(logprobs, str | bytes | Mapping) or not hasattr(logprobs, "__getitem__")
+    ):
+        message = f"logprobs must be a sequence of float, not {type(logprobs).__name__} {logprobs!r:.80}"
+        raise FeedError(message, message)
+    if len(logprobs) != count:
+        given = f"{len(logprobs)} logprobs with {count} ids"
+        raise FeedError(f"there are {given}", f"the engine gave {given}")
+    for place, logprob in enumerate(logprobs):
+        if type(logprob) is not float and logprob is not None and not hasattr(logprob, "__float__"):
+            message = f"logprobs[{place}] must be float, not {type(logprob).__name__} {logprob!r:.80}"
+            raise FeedError(message, message)
+
+
+def check_candidates(tops: Sequence[Candidates], count: int, vocab_size: int) -> None:
+    """Raise unless there are candidates for each of `count` ids, all in the vocabulary."""
+    if len(tops) != count:
+        given = f"{len(tops)} lists of candidates with {count} ids"
+        raise FeedError(f"there are {given}", f"the engine gave {given}")
+    for place, top in enumerate(tops):
+        for token_id, _ in top:
+            if not 0 <= token_id < vocab_size:
+                raise TokenIdError(
+                    f"top_logprobs[{place}]: token id {token_id} is outside the vocabulary (0 to {vocab_size - 1})"
+                )

@@ -3,21 +3,26 @@
 Each id passes decoding, the splitter into answer, thinking and calls, the stop matcher, and ends in a delta. The core
 does decoding and stop matching (`encode/core/chat_decoder/detokenizer.h`). Ids whose text cannot affect the splitter take a
 fast path, a run at a time (`fast_path.py`). Both paths give the same deltas, however the ids are cut into chunks.
+
+`feed` hands ids to the core, which returns at the first one that it cannot take. `_go_on` emits the text before it, and gives its
+text to the splitter (`_split`), or its tag (`_take_tag`). Either leaves the fast path open for the text that comes next: `_settle`
+for what the splitter skips there, `_open` behind a tag. `_end` closes it. While `_bare` is true, no delta waits, none is
+aligned, and the answer goes on, so `feed` may return the core's text at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Unpack
 
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
-from tokenweir.encode.errors import StateError, TokenIdError
+from tokenweir.encode.errors import StateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.ids import as_ids
-from tokenweir.stream.decode.alignment import Aligner, Candidates
-from tokenweir.stream.decode.chunk import FeedError, IdOrIds, id_list, to_id
+from tokenweir.stream.decode.alignment import Aligner, Candidates, check_candidates, check_logprobs
+from tokenweir.stream.decode.chunk import IdOrIds, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
 from tokenweir.stream.decode.options import SCOPES, DecoderOptions, current_options, finish_reason, settings_of
@@ -302,9 +307,9 @@ class ChatDecoder:
     ) -> list[Delta]:
         """Decode ids without the fast return of `feed`."""
         if logprobs is not None:
-            _check_logprobs(logprobs, len(ids))
+            check_logprobs(logprobs, len(ids))
         if tops is not None:
-            _check_candidates(tops, len(ids), self._tokenizer.vocab_size)
+            check_candidates(tops, len(ids), self._tokenizer.vocab_size)
         before = self._answer.count
         try:
             if self.finished:
@@ -453,32 +458,3 @@ class ChatDecoder:
         if len(out) > 1:
             out = merge(out)
         return out if self._aligner is None else [self._aligner.align(delta) for delta in out]
-
-
-def _check_logprobs(logprobs: Sequence[float | None], count: int) -> None:
-    """Raise unless there is a logprob or None for each of `count` ids."""
-    if type(logprobs) is not list and (
-        isinstance(logprobs, str | bytes | Mapping) or not hasattr(logprobs, "__getitem__")
-    ):
-        message = f"logprobs must be a sequence of float, not {type(logprobs).__name__} {logprobs!r:.80}"
-        raise FeedError(message, message)
-    if len(logprobs) != count:
-        given = f"{len(logprobs)} logprobs with {count} ids"
-        raise FeedError(f"there are {given}", f"the engine gave {given}")
-    for place, logprob in enumerate(logprobs):
-        if type(logprob) is not float and logprob is not None and not hasattr(logprob, "__float__"):
-            message = f"logprobs[{place}] must be float, not {type(logprob).__name__} {logprob!r:.80}"
-            raise FeedError(message, message)
-
-
-def _check_candidates(tops: Sequence[Candidates], count: int, vocab_size: int) -> None:
-    """Raise unless there are candidates for each of `count` ids, all in the vocabulary."""
-    if len(tops) != count:
-        given = f"{len(tops)} lists of candidates with {count} ids"
-        raise FeedError(f"there are {given}", f"the engine gave {given}")
-    for place, top in enumerate(tops):
-        for token_id, _ in top:
-            if not 0 <= token_id < vocab_size:
-                raise TokenIdError(
-                    f"top_logprobs[{place}]: token id {token_id} is outside the vocabulary (0 to {vocab_size - 1})"
-                )
