@@ -20,6 +20,7 @@ from tokenweir.encode.components.added_tokens import (
     inferred_end_ids,
     is_control,
     own_control_texts,
+    with_more,
     with_real_ids,
     with_roles,
 )
@@ -37,7 +38,7 @@ from tokenweir.encode.table_cache import Entry, Origin
 from tokenweir.encode.values.encoded import Encoded, Ragged, Side
 from tokenweir.encode.values.ids import Ids, as_sequence, in_place, no_sequence, not_ids
 from tokenweir.encode.values.texts import Texts, for_core
-from tokenweir.encode.vocabulary import token_ids, written_token_ids
+from tokenweir.encode.vocabulary import Vocabulary, token_ids
 
 if TYPE_CHECKING:
     import pyarrow
@@ -83,7 +84,8 @@ class Tokenizer:
             hint = f": write Tokenizer.from_file({str(spec)!r})" if isinstance(spec, str | Path) else ""
             raise TypeError(f"Tokenizer() takes a TokenizerSpec, not {type(spec).__name__}{hint}")
         self.spec = spec
-        named = None if isinstance(spec.model, RankBPE) else self._token_ids  # the names of ranks are rarely needed
+        # The names of ranks are rarely needed.
+        named = None if isinstance(spec.model, RankBPE) else token_ids(spec.model)
         self.added_tokens = with_real_ids(with_roles(spec), spec.model, named)
         own_controls = own_control_texts(spec.model, self.added_tokens)
         self._core = build_core(spec, self.added_tokens, own_controls, _tables)
@@ -91,7 +93,8 @@ class Tokenizer:
         self._encoder = self._core.encoder
         self._tokens = self._core.tokens
         self.vocab_size = len(self._tokens)
-        self._added_ids = {t.content: t.id for t in self.added_tokens if t.id is not None}
+        added_ids = {t.content: t.id for t in self.added_tokens if t.id is not None}
+        self._vocabulary = Vocabulary(spec.model, added_ids, named)
         self.special_tokens = {t.content: t.id for t in self.added_tokens if t.special and t.id is not None}
         self.control_texts = (*(t.content for t in self.added_tokens if is_control(t)), *own_controls)
         self.bos_id = self._role("bos_token")
@@ -243,22 +246,10 @@ class Tokenizer:
         """
         if isinstance(tokens, str):
             raise TypeError("tokens must be several tokens, not one str: write with_added_tokens([token])")
-        by_content = {t.content: t for t in self.added_tokens}
-        next_id = self.vocab_size
         if not isinstance(tokens, Iterable):
             raise TypeError(f"tokens must be several tokens, not {type(tokens).__name__}")
-        for given in tokens:
-            if not isinstance(given, str | AddedToken):
-                raise TypeError(f"a token is a str or an AddedToken, not {type(given).__name__}")
-            token = AddedToken(given) if isinstance(given, str) else given
-            if not isinstance(token.content, str):
-                raise TypeError(f"a token's content is a str, not {type(token.content).__name__}")
-            if token.id is None and token.content in by_content:
-                token = replace(token, id=by_content[token.content].id)
-            elif token.id is None and isinstance(self.spec.model, RankBPE):
-                token, next_id = replace(token, id=next_id), next_id + 1
-            by_content[token.content] = token
-        return Tokenizer(replace(self.spec, added_tokens=tuple(by_content.values())))
+        first_id = self.vocab_size if isinstance(self.spec.model, RankBPE) else None
+        return Tokenizer(replace(self.spec, added_tokens=with_more(self.added_tokens, tokens, first_id)))
 
     def __reduce__(self) -> tuple[Callable[..., Tokenizer], tuple[object, ...]]:
         origin = None if self._files is None else self._files.origin()
@@ -519,7 +510,7 @@ class Tokenizer:
 
     @cached_property
     def _sequences(self) -> SequenceEncoder:
-        return SequenceEncoder(self.spec.post_processor, self._affixes.added.trims, self._model_names)
+        return SequenceEncoder(self.spec.post_processor, self._affixes.added.trims, self._vocabulary.model_names)
 
     def _given(
         self,
@@ -654,7 +645,7 @@ class Tokenizer:
 
         A rank file's tokens that are not UTF-8 are omitted.
         """
-        return MappingProxyType({**written_token_ids(self.spec.model), **self._added_ids})
+        return MappingProxyType(self._vocabulary.written())
 
     @overload
     def token_to_id(self, token: str) -> int | None: ...
@@ -668,11 +659,7 @@ class Tokenizer:
             if isinstance(token, bytes) or not isinstance(token, Iterable):
                 raise TypeError(f"a token is a str, not {type(token).__name__}")
             return [self.token_to_id(each) for each in token]
-        if (added := self._added_ids.get(token)) is not None:
-            return added
-        if isinstance(self.spec.model, RankBPE):
-            return self.spec.model.ranks.get(token.encode(errors="surrogatepass"))
-        return self._token_ids.get(token)
+        return self._vocabulary.id_of(token)
 
     @overload
     def id_to_token(self, token_id: int) -> str | None: ...
@@ -689,23 +676,10 @@ class Tokenizer:
             raise TypeError("id_to_token() takes ids, not str; token_to_id() takes tokens")
         if not isinstance(token_id, int | np.integer):
             try:
-                return [self._names.get(index(each)) for each in as_sequence(token_id)]
+                return [self._vocabulary.names.get(index(each)) for each in as_sequence(token_id)]
             except TypeError:
                 raise no_sequence(token_id, "ids") from None
-        return self._names.get(token_id)
-
-    @cached_property
-    def _token_ids(self) -> Mapping[str, int]:
-        return token_ids(self.spec.model)
-
-    @cached_property
-    def _model_names(self) -> dict[int, str]:
-        return {token_id: token for token, token_id in self._token_ids.items()}
-
-    @cached_property
-    def _names(self) -> dict[int, str]:
-        # Of two that share an id, the first is its name.
-        return self._model_names | {token_id: token for token, token_id in reversed(self._added_ids.items())}
+        return self._vocabulary.names.get(token_id)
 
     def is_eos(self, token_id: int) -> bool:
         """Whether an id ends a generation."""

@@ -1,8 +1,9 @@
-"""The tokens of a model as its file spells them."""
+"""The tokens of a model as its file spells them, and of a tokenizer with its added ones."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import assert_never
 
 from tokenweir.encode import _core
@@ -11,6 +12,42 @@ from tokenweir.encode.spec import BPE, Model, RankBPE, SentencePiece, Unigram, W
 Mapping.register(_core.TokenIds)
 Mapping.register(_core.RankIds)
 Sequence.register(_core.Merges)
+
+
+class Vocabulary:
+    """The tokens of a tokenizer, by name and by id: those of its model, and added tokens, which come first."""
+
+    def __init__(self, model: Model, added: dict[str, int], known: Mapping[str, int] | None) -> None:
+        """Take a model, the ids of added tokens, and the model's `token_ids` if they are known."""
+        self._model = model
+        self._added = added
+        self._known = known
+
+    @cached_property
+    def _token_ids(self) -> Mapping[str, int]:
+        return token_ids(self._model) if self._known is None else self._known
+
+    @cached_property
+    def model_names(self) -> dict[int, str]:
+        """The names of the model's ids."""
+        return {token_id: token for token, token_id in self._token_ids.items()}
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """The names of all ids; of two that share an id, the first is its name."""
+        return self.model_names | {token_id: token for token, token_id in reversed(self._added.items())}
+
+    def written(self) -> dict[str, int]:
+        """Return all tokens with their ids, without a rank file's tokens that are not text."""
+        return {**written_token_ids(self._model), **self._added}
+
+    def id_of(self, token: str) -> int | None:
+        """Return the id of a token, or None."""
+        if (added := self._added.get(token)) is not None:
+            return added
+        if isinstance(self._model, RankBPE):
+            return self._model.ranks.get(token.encode(errors="surrogatepass"))
+        return self._token_ids.get(token)
 
 
 def token_ids(model: Model) -> Mapping[str, int]:

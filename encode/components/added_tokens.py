@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import count
+from itertools import count, repeat
 
 from msgspec.structs import replace
 
@@ -93,6 +93,35 @@ def with_real_ids(
         if earlier:
             token = replace(token, special=token.special or earlier.special)
         by_content[token.content] = replace(token, id=token_id)
+    return tuple(by_content.values())
+
+
+def with_more(
+    tokens: Iterable[AddedToken], more: Iterable[str | AddedToken], first_id: int | None
+) -> tuple[AddedToken, ...]:
+    """Return added tokens and more of them; a token with the content of an earlier one replaces it, and keeps its id.
+
+    Args:
+        tokens: The added tokens so far.
+        more: The tokens to add.
+        first_id: The id of the first new token without one, from which others count; None leaves them without.
+
+    Raises:
+        TypeError: An item of `more` is not a token, or its content is not a text.
+
+    """
+    free = repeat(None) if first_id is None else count(first_id)
+    by_content = {token.content: token for token in tokens}
+    for given in more:
+        if not isinstance(given, str | AddedToken):
+            raise TypeError(f"a token is a str or an AddedToken, not {type(given).__name__}")
+        token = AddedToken(given) if isinstance(given, str) else given
+        if not isinstance(token.content, str):
+            raise TypeError(f"a token's content is a str, not {type(token.content).__name__}")
+        if token.id is None:
+            earlier = by_content.get(token.content)
+            token = replace(token, id=earlier.id if earlier else next(free))
+        by_content[token.content] = token
     return tuple(by_content.values())
 
 
