@@ -6,8 +6,8 @@ fast path, a run at a time (`fast_path.py`). Both paths give the same deltas, ho
 
 `feed` hands ids to the core, which returns at the first one that it cannot take. `_go_on` emits the text before it, and gives its
 text to the splitter (`_split`), or its tag (`_take_tag`). Either leaves the fast path open for the text that comes next: `_settle`
-for what the splitter skips there, `_open` behind a tag. `_end` closes it. While `_bare` is true, no delta waits, none is
-aligned, and the answer goes on, so `feed` may return the core's text at once.
+for what the splitter skips there, `_open` behind a tag. `_end` closes it. `_bare` is true while no delta waits and none needs
+alignment, up to the end of the answer. `feed` then returns the core's text directly.
 """
 
 from __future__ import annotations
