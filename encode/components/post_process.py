@@ -21,7 +21,7 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.spec.post_processors import SinglePostProcessor
 
-Ids = tuple[int, ...]
+_Ids = tuple[int, ...]
 
 MAX_PARTS = 32
 """The most parts of a post-processor; real ones have two."""
@@ -59,8 +59,8 @@ class Added(NamedTuple):
 
     """
 
-    prefix: Ids = ()
-    suffix: Ids = ()
+    prefix: _Ids = ()
+    suffix: _Ids = ()
     trims: tuple[Trim, ...] = ()
 
 
@@ -80,7 +80,7 @@ class Affixes(NamedTuple):
 
     def ids(
         self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
-    ) -> tuple[Ids, Ids]:
+    ) -> tuple[_Ids, _Ids]:
         """Return the ids before and after a text, as `AffixOptions` has it.
 
         Raises:
@@ -99,7 +99,7 @@ class Affixes(NamedTuple):
         return before, after
 
 
-def _wanted(ids: Ids, token_id: int | None, wanted: bool, option: str) -> Ids:
+def _wanted(ids: _Ids, token_id: int | None, wanted: bool, option: str) -> _Ids:
     """Return the id that `ids` lack, if it is wanted.
 
     Raises:

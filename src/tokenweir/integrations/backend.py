@@ -22,7 +22,7 @@ from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError,
 from tokenweir.encode.tokenizer import Tokenizer, sequence_encoder_of
 from tokenweir.integrations.counts import count
 from tokenweir.integrations.encoding import Encoding
-from tokenweir.integrations.inputs import Elsewhere, bare_ids, listed, sequence_of, sequences_of, truncate, truncated
+from tokenweir.integrations.inputs import Fallback, bare_ids, listed, sequence_of, sequences_of, truncate, truncated
 
 Original = tokenizers.Tokenizer
 
@@ -117,20 +117,20 @@ class Backend:
         there is no lock, which a fork could leave locked.
 
         Raises:
-            Elsewhere: tokenweir does not reproduce this tokenizer, or this setting of it.
+            Fallback: tokenweir does not reproduce this tokenizer, or this setting of it.
 
         """
         if self._handed_out and self._changed_in_place():
             self._forget()
         if self._encode_special_tokens:
-            raise Elsewhere("encode_special_tokens")
+            raise Fallback("encode_special_tokens")
         version, built = self._made
         if version is not self._version:
             version = self._version
             built = self._build()
             self._set(_made=(version, built))
         if isinstance(built, str):
-            raise Elsewhere(built)
+            raise Fallback(built)
         return built
 
     def _build(self) -> _Built | str:
@@ -281,7 +281,7 @@ class Backend:
             return None
         limit: int = truncation["max_length"] - n_added
         if limit < 0:
-            raise Elsewhere("max_length is less than the number of added tokens")
+            raise Fallback("max_length is less than the number of added tokens")
         return limit
 
     def _maker(
@@ -353,13 +353,13 @@ class Backend:
         """tokenweir's tokenizer of the original as it is now; None if it is not reproduced exactly."""
         try:
             return self._state().tokenizer
-        except Elsewhere:
+        except Fallback:
             return None
 
     def _here_or_there(self, call: str, run: Callable[[_Built], _T], *args: Any) -> _T:
         try:
             found = run(self._state())
-        except (Elsewhere, TextError, TokenIdError, UnsupportedTokenizerError, TypeError, ValueError) as error:
+        except (Fallback, TextError, TokenIdError, UnsupportedTokenizerError, TypeError, ValueError) as error:
             reason = str(error) or type(error).__name__
         else:
             count(self._label, call)

@@ -15,7 +15,7 @@ OFF = frozenset(["", "off", "false", "f", "no", "n", "0"])
 """Values of TOKENIZERS_PARALLELISM that mean one thread."""
 
 
-class Elsewhere(Exception):
+class Fallback(Exception):
     """A call goes to the original library; the message is the reason."""
 
 
@@ -77,7 +77,7 @@ def truncated(ids: Sequence[list[int]], limit: int, truncation: Mapping[str, Any
     kept = []
     for part, length in zip(ids, lengths(ids, limit, truncation), strict=False):
         if 0 < length < len(part) and truncation["stride"] >= length:
-            raise Elsewhere("stride is not less than max_length")
+            raise Fallback("stride is not less than max_length")
         cut = len(part) - length if truncation["direction"] == "left" and length < len(part) else 0
         kept.append(part[cut : cut + length])
     return kept

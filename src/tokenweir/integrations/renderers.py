@@ -16,8 +16,7 @@ from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.shown import style_of_answer
-
-Tools = Sequence[Mapping[str, Any]]
+from tokenweir.templates.styles.tools import Tools
 
 
 class TemplateRenderer:

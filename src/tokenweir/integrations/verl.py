@@ -9,8 +9,7 @@ from typing import Any, Literal
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.integrations.turns import Continuation, Message, continuation, joined
 from tokenweir.templates.chat_template import ChatTemplate
-
-Tools = Sequence[Mapping[str, Any]]
+from tokenweir.templates.styles.tools import Tools
 
 
 @dataclass(frozen=True)
