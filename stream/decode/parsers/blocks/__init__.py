@@ -8,8 +8,9 @@ To add another form of calls:
 1. Write a class that reads blocks (`Block` of `parsers/base.py`), in a file of its own here, on `SteppedBlock`, a
    state machine with held text; `function_block.py` is the shortest. `STEPS` names a method for each state. A step may hold text
    (`_hold_back`), wait for more of it (`_wait`), emit a call's name (`_named`), its JSON (`_pass_json`) and its end
-   (`_end_call`, `_spoil`), and end the block (`_close`). One object reads all blocks of an answer. It is made with the style and the schemas of the request's tools by function name; `begin(opener, call)`
-   starts a block, with its opening text and the number of the last call.
+   (`_end_call`, `_spoil`), and end the block (`_close`). One object reads all blocks of an answer. It is made with the style
+   and the schemas of the request's tools by function name; `begin(opener, call)` starts a block, with its opening text and the
+   number of the last call.
 2. `feed(text, out)` adds pieces to `out` and returns the text behind the block, once it is `done`. For each call, first
    a piece with the name: `Piece(source, TOOL_CALL, "", name, call)`. Then pieces with JSON text of the arguments, in any
    parts: `Piece(source, TOOL_CALL, json_text, call=call)`; the text need not be the source. Last
