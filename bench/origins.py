@@ -1,10 +1,11 @@
 """Attacks on the origins of rendered text: every field, every template, control tokens whole, in halves and in seams.
 
-    python bench/origins.py [--every 1] [--benign 30000] [--jobs 1]
+    python bench/origins.py [--every 1] [--random 0] [--seed 0] [--benign 30000] [--jobs 1]
 
 An attack succeeds if the text of a user makes a control token that is wholly the template's, if a character of the user's
-has another origin than its field, or if the guard's search says otherwise than the origins. Benign conversations are
-rendered by transformers too: those that it renders are counted as refused if the engine refuses them.
+has another origin than its field, or if the guard's search says otherwise than the origins. `--random` adds as many attacks on
+each template that spread tokens over several fields, other ones for each seed. Benign conversations are rendered by
+transformers too: those that it renders are counted as refused if the engine refuses them.
 TOKENWEIR_TEMPLATES names a folder of more templates.
 """
 
@@ -16,7 +17,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from attacks import benign
 from shared.report import ROOT, machine, publish, table
@@ -25,16 +26,17 @@ sys.path.append(str(ROOT / "tests" / "oracles"))
 
 from jinja_oracle import expected
 from native_rendering import check_origins, outcome, rendered
-from origin_attacks import Tally, Target, attacks
+from origin_attacks import Tally, Target, attacks, random_attacks
 from template_files import template_files
 
 from tokenweir.templates._native import Template
 
 
-def attack(named: tuple[str, str], every: int) -> Tally:
-    """Attack one template."""
+def attack(named: tuple[str, str], every: int, spread: int, seed: int) -> Tally:
+    """Attack one template: one in `every` of the listed attacks, none for 0, and `spread` random ones."""
     target, tally = Target(*named), Tally()
-    for texts in islice(attacks(target), 0, None, every):
+    listed = islice(attacks(target), 0, None, every) if every else ()
+    for texts in chain(listed, islice(random_attacks(target, random.Random(f"{seed} {target.name}")), spread)):
         target.attack(texts, tally)
     return tally
 
@@ -64,14 +66,17 @@ def compare(sources: dict[str, str], wanted: int) -> Counter[str]:
 def main() -> None:
     """Attack, compare and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--every", type=int, default=1, help="try one in so many attacks")
+    parser.add_argument("--every", type=int, default=1, help="try one in so many of the listed attacks, 0: none")
+    parser.add_argument("--random", type=int, default=0, help="random attacks on each template")
+    parser.add_argument("--seed", type=int, default=0, help="of the random attacks")
     parser.add_argument("--benign", type=int, default=30000)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     options = parser.parse_args()
     sources = template_files()
     total = Tally()
     with ProcessPoolExecutor(options.jobs) as pool:
-        for tally in pool.map(partial(attack, every=options.every), sources.items()):
+        attack_one = partial(attack, every=options.every, spread=options.random, seed=options.seed)
+        for tally in pool.map(attack_one, sources.items()):
             for failure in tally.failures or ():
                 print(failure, file=sys.stderr)
             total.attacks += tally.attacks

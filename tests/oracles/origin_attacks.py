@@ -11,6 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
 from typing import Any
 
 from jinja_oracle import CLOCK
@@ -315,3 +317,21 @@ def attacks(target: Target) -> Iterator[dict[str, str]]:
         for first, second in NEIGHBOURS:
             for cut in range(1, len(token)):
                 yield {first: f"x{token[:cut]}", second: f"{token[cut:]}x"}
+
+
+def random_attacks(target: Target, random_: Random) -> Iterator[dict[str, str]]:
+    """Give attacks without end: tokens in pieces over up to four places, with other text and tokens beside the pieces."""
+    beside = ("", "", "", "x", " ", "\n", "\n\n", "<", ">", "|", "[", "]", "é", "\u2581", "\ufeff", "{{ '", "' }}")
+    while True:
+        token = random_.choice(target.tokens)
+        places = random_.sample(PLACES, random_.randint(1, 4))
+        cuts = sorted(random_.choices(range(len(token) + 1), k=len(places) - 1))
+        texts = {}
+        for place, (begin, end) in zip(places, pairwise((0, *cuts, len(token))), strict=True):
+            piece = token[begin:end]
+            if random_.random() < 0.2:
+                piece = random_.choice(list(payloads(random_.choice(target.tokens)))) + piece
+            text = random_.choice(beside) + piece + random_.choice(beside)
+            if place != "part type" or text not in MEDIA:
+                texts[place] = text
+        yield texts
