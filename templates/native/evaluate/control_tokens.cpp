@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#if defined(__SSE2__)
-#include <emmintrin.h>
+#if defined(__SSSE3__)
+#include <tmmintrin.h>
 #endif
 
 #include "text/characters.h"
@@ -50,20 +50,22 @@ class SpanCursor {
   uint64_t character_ = 0;  // of `byte_`
 };
 
-}  // namespace
-
-ControlTokens::ControlTokens(const std::vector<std::string>& tokens, const std::vector<std::string>& exempt) {
+// The tokens that are not empty, each once, in the order of their bytes.
+std::vector<std::string_view> sorted_tokens(const std::vector<std::string>& tokens) {
   std::vector<std::string_view> sorted(tokens.begin(), tokens.end());
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   if (!sorted.empty() && sorted[0].empty()) sorted.erase(sorted.begin());
-  for (const std::string_view token : sorted) {
-    begins_[static_cast<uint8_t>(token[0])] = true;
-    if (token.size() > 1)
-      seconds_[static_cast<uint8_t>(token[1])] = true;
-    else
-      std::fill(std::begin(seconds_), std::end(seconds_), true);
-  }
+  return sorted;
+}
+
+}  // namespace
+
+ControlTokens::ControlTokens(const std::vector<std::string>& tokens, const std::vector<std::string>& exempt)
+    : ControlTokens(sorted_tokens(tokens), exempt) {}
+
+ControlTokens::ControlTokens(const std::vector<std::string_view>& sorted, const std::vector<std::string>& exempt)
+    : beginnings_(sorted) {
   struct Stretch {  // of the tokens that share the bytes up to a node
     size_t begin, end, shared;
   };
@@ -86,61 +88,57 @@ ControlTokens::ControlTokens(const std::vector<std::string>& tokens, const std::
     }
     nodes_[node].count = static_cast<uint32_t>(nodes_.size()) - nodes_[node].children;
   }
-  for (int byte = 0; byte < 256; byte++)
-    if (begins_[byte]) firsts_ += static_cast<char>(byte);
 }
 
-namespace {
-
-// Goes along the places at which a token may begin, by its first two bytes.
-class FirstBytes {
- public:
-  FirstBytes(std::string_view text, const std::string& firsts, const bool* begins, const bool* seconds)
-      : text_(text), firsts_(firsts), begins_(begins), seconds_(seconds) {}
-
-  // The first place from `at` on.
-  size_t from(size_t at) {
-#if defined(__SSE2__)
-    if (firsts_.size() <= kCompared)
-      for (; at + 16 < text_.size(); at += 16)
-        for (uint32_t places = beginnings(text_.data() + at); places; places &= places - 1) {
-          const size_t place = at + static_cast<size_t>(__builtin_ctz(places));
-          if (is_second(text_[place + 1])) return place;
-        }
-#endif
-    for (; at < text_.size(); at++)
-      if (begins_[static_cast<uint8_t>(text_[at])] && (at + 1 == text_.size() || is_second(text_[at + 1]))) break;
-    return at;
+ControlTokens::Beginnings::Beginnings(const std::vector<std::string_view>& tokens) {
+  // A byte that has another low half is in no place of a table.
+  for (uint8_t half = 0; half < 16; half++) firsts_[0][half] = firsts_[1][half] = half ^ 1;
+  for (const std::string_view token : tokens) {
+    const auto first = static_cast<uint8_t>(token[0]), half = static_cast<uint8_t>(first & 15);
+    if (!begins_[first]) {
+      const bool is_taken = (firsts_[0][half] & 15) == half;
+      are_few_ = are_few_ && !(is_taken && (firsts_[1][half] & 15) == half);
+      firsts_[is_taken][half] = first;
+    }
+    begins_[first] = true;
+    if (token.size() > 1)
+      seconds_[static_cast<uint8_t>(token[1])] = true;
+    else
+      std::fill(std::begin(seconds_), std::end(seconds_), true);
   }
+}
 
- private:
-  bool is_second(char byte) const { return seconds_[static_cast<uint8_t>(byte)]; }
-
-#if defined(__SSE2__)
-  static constexpr size_t kCompared = 8;  // as many first bytes are compared one by one
-
-  // Of 16 bytes, those that tokens begin with.
-  uint32_t beginnings(const char* bytes) const {
-    const __m128i chunk = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
-    __m128i found = _mm_setzero_si128();
-    for (const char first : firsts_) found = _mm_or_si128(found, _mm_cmpeq_epi8(chunk, _mm_set1_epi8(first)));
-    return static_cast<uint32_t>(_mm_movemask_epi8(found));
+size_t ControlTokens::Beginnings::find(std::string_view text, size_t at) const {
+#if defined(__SSSE3__)
+  if (are_few_) {
+    // The byte that a table has for the low half of a byte of the text is the byte itself, or another one.
+    const __m128i one = _mm_loadu_si128(reinterpret_cast<const __m128i*>(firsts_[0]));
+    const __m128i other = _mm_loadu_si128(reinterpret_cast<const __m128i*>(firsts_[1]));
+    const __m128i half = _mm_set1_epi8(15);
+    for (; at + 16 < text.size(); at += 16) {
+      const __m128i chunk = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + at));
+      const __m128i low = _mm_and_si128(chunk, half);
+      const __m128i found = _mm_or_si128(_mm_cmpeq_epi8(chunk, _mm_shuffle_epi8(one, low)),
+                                         _mm_cmpeq_epi8(chunk, _mm_shuffle_epi8(other, low)));
+      for (auto places = static_cast<uint32_t>(_mm_movemask_epi8(found)); places; places &= places - 1) {
+        const size_t place = at + static_cast<size_t>(__builtin_ctz(places));
+        if (seconds_[static_cast<uint8_t>(text[place + 1])]) return place;
+      }
+    }
   }
 #endif
-
-  const std::string_view text_;
-  const std::string& firsts_;
-  const bool *const begins_, *const seconds_;
-};
-
-}  // namespace
+  for (; at < text.size(); at++)
+    if (begins_[static_cast<uint8_t>(text[at])] &&
+        (at + 1 == text.size() || seconds_[static_cast<uint8_t>(text[at + 1])]))
+      break;
+  return at;
+}
 
 std::vector<uint64_t> ControlTokens::guarded(const Rendering& rendering, std::string_view text) const {
   std::vector<uint64_t> offsets;
   if (nodes_.size() == 1) return offsets;
   SpanCursor cursor(rendering, text);
-  FirstBytes firsts(text, firsts_, begins_, seconds_);
-  for (size_t at = 0; (at = firsts.from(at)) < text.size(); at++) {
+  for (size_t at = 0; (at = beginnings_.find(text, at)) < text.size(); at++) {
     uint32_t node = 0;
     for (size_t end = at; end < text.size();) {
       const uint32_t children = nodes_[node].children, count = nodes_[node].count;

@@ -22,8 +22,21 @@ class ControlTokens {
  private:
   enum class End : uint8_t { None, Token, Exempt };
 
-  std::string firsts_;                         // bytes that tokens begin with
-  bool begins_[256] = {}, seconds_[256] = {};  // whether a token has this byte first, or second or ends before it
+  ControlTokens(const std::vector<std::string_view>& sorted, const std::vector<std::string>& exempt);
+
+  // Places at which a token may begin, by its first two bytes.
+  class Beginnings {
+   public:
+    explicit Beginnings(const std::vector<std::string_view>& tokens);
+    // The first place from `at` on, or the size of the text.
+    size_t find(std::string_view text, size_t at) const;
+
+   private:
+    uint8_t firsts_[2][16];  // bytes that tokens begin with, at most two for each low half of a byte
+    bool are_few_ = true;    // whether `firsts_` has all of them
+    bool begins_[256] = {}, seconds_[256] = {};  // whether a token has this byte first, or second or ends before it
+  };
+  Beginnings beginnings_;
   // A trie. The children of a node are neighbours, in the order of their bytes; the root is 0.
   struct Node {
     char byte;

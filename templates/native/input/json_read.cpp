@@ -1,9 +1,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #include "base/utf8_replace.h"
 #include "input/message_checks.h"
@@ -11,49 +8,10 @@
 #include "text/origin.h"
 #include "values/bigint.h"
 #include "values/json.h"
+#include "values/json_chunk.h"
 
 namespace tokenweir::templates {
 namespace {
-
-constexpr uint64_t kHighBits = 0x8080808080808080u;
-
-// Some bytes of a string, looked at together.
-class Chunk {
- public:
-#if defined(__SSE2__)
-  static constexpr size_t kSize = 16;
-  explicit Chunk(const char* bytes) : bytes_(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes))) {}
-  void store(char* to) const { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes_); }
-  uint64_t high_bits() const { return _mm_movemask_epi8(bytes_) ? kHighBits : 0; }
-  // Not 0 if a byte is a quote, a backslash or a control character; `index` tells the first of them.
-  uint64_t special() const {
-    const __m128i quotes = _mm_cmpeq_epi8(bytes_, _mm_set1_epi8('"'));
-    const __m128i escapes = _mm_cmpeq_epi8(bytes_, _mm_set1_epi8('\\'));
-    const __m128i controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes_, _mm_set1_epi8(0x1F)), bytes_);
-    return static_cast<uint32_t>(_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quotes, escapes), controls)));
-  }
-  static size_t index(uint64_t special) { return static_cast<size_t>(__builtin_ctzll(special)); }
-
- private:
-  __m128i bytes_;
-#else
-  static constexpr size_t kSize = 8;
-  explicit Chunk(const char* bytes) { std::memcpy(&bytes_, bytes, kSize); }
-  void store(char* to) const { std::memcpy(to, &bytes_, kSize); }
-  uint64_t high_bits() const { return bytes_ & kHighBits; }
-  // Not 0 if a byte is a quote, a backslash or a control character; `index` tells the first of them.
-  uint64_t special() const {
-    constexpr uint64_t kOnes = kHighBits >> 7;
-    const auto zero_bytes = [](uint64_t word) { return (word - kOnes) & ~word & kHighBits; };
-    return zero_bytes(bytes_ ^ kOnes * '"') | zero_bytes(bytes_ ^ kOnes * '\\') |
-           ((bytes_ - kOnes * 0x20) & ~bytes_ & kHighBits);
-  }
-  static size_t index(uint64_t special) { return static_cast<size_t>(__builtin_ctzll(special)) / 8; }
-
- private:
-  uint64_t bytes_;
-#endif
-};
 
 constexpr size_t kSlack = 32;  // a chunk, and the longest character before it
 

@@ -22,40 +22,54 @@ std::string shown(Workspace& workspace, const Value* value) {
   return std::string(workspace.flat(rope.finish()));
 }
 
-const Value* field(Workspace& workspace, const Value& value, std::string_view name) {
-  const Symbol* const symbol = workspace.symbols.find(name);
-  return symbol ? value.dict->find(symbol) : nullptr;
-}
+// A field of an object; null if it has none of the name, for which there may be no symbol.
+const Value* field(const Value& value, const Symbol* name) { return name ? value.dict->find(name) : nullptr; }
 
 bool is_list(const Value& value) { return value.kind == Kind::List || value.kind == Kind::Tuple; }
 
-void check_message(Workspace& workspace, const Value& message, const std::string& place,
-                   const std::set<std::string>& roles) {
-  const Value* const role = field(workspace, message, "role");
-  if (!role || !role->is_text() || !roles.contains(std::string(workspace.flat(role->text)))) {
-    std::string known;
-    for (const std::string& each : roles) known += (known.empty() ? "" : ", ") + each;
-    throw BadInput(place + ": role " + shown(workspace, role) + " is not one of " + known);
+class MessageCheck {
+ public:
+  MessageCheck(Workspace& workspace, const Roles& roles)
+      : workspace_(workspace),
+        roles_(roles),
+        role_(workspace.symbols.find("role")),
+        content_(workspace.symbols.find("content")),
+        tool_calls_(workspace.symbols.find("tool_calls")) {}
+
+  void check(const Value& message, uint32_t index) const {
+    const auto place = [&] { return "messages[" + std::to_string(index) + "]"; };
+    const Value* const role = field(message, role_);
+    if (!role || !role->is_text() || roles_.find(workspace_.flat(role->text)) == roles_.end()) {
+      std::string known;
+      for (const std::string& each : roles_) known += (known.empty() ? "" : ", ") + each;
+      throw BadInput(place() + ": role " + shown(workspace_, role) + " is not one of " + known);
+    }
+    const Value* const content = field(message, content_);
+    if (!content || content->is_none()) {
+      // An assistant's may be all calls or thinking.
+      const std::string_view name = workspace_.flat(role->text);
+      if (name != "assistant" || message.dict->size == 1)
+        throw BadInput(place() + " has no content: write {\"role\": \"" + std::string(name) +
+                       "\", \"content\": \"...\"}");
+    } else if (is_list(*content)) {
+      for (uint32_t i = 0; i < content->list->size; i++)
+        if (const Value& part = content->list->items[i]; part.kind != Kind::Dict && !part.is_text())
+          throw BadInput(place() + ".content[" + std::to_string(i) + "] must be a part, not " + type_name(part));
+    } else if (!content->is_text()) {
+      throw BadInput(place() + ".content must be a string or a list of parts, not " + type_name(*content));
+    }
+    const Value* const calls = field(message, tool_calls_);
+    if (!calls || calls->is_none()) return;
+    bool are_calls = is_list(*calls);
+    for (uint32_t i = 0; are_calls && i < calls->list->size; i++) are_calls = calls->list->items[i].kind == Kind::Dict;
+    if (!are_calls) throw BadInput(place() + ".tool_calls must be a list of calls: write [" + std::string(kCall) + "]");
   }
-  const std::string name(workspace.flat(role->text));
-  const Value* const content = field(workspace, message, "content");
-  if (!content || content->is_none()) {
-    // An assistant's may be all calls or thinking.
-    if (name != "assistant" || message.dict->size == 1)
-      throw BadInput(place + " has no content: write {\"role\": \"" + name + "\", \"content\": \"...\"}");
-  } else if (is_list(*content)) {
-    for (uint32_t i = 0; i < content->list->size; i++)
-      if (const Value& part = content->list->items[i]; part.kind != Kind::Dict && !part.is_text())
-        throw BadInput(place + ".content[" + std::to_string(i) + "] must be a part, not " + type_name(part));
-  } else if (!content->is_text()) {
-    throw BadInput(place + ".content must be a string or a list of parts, not " + type_name(*content));
-  }
-  const Value* const calls = field(workspace, message, "tool_calls");
-  if (!calls || calls->is_none()) return;
-  bool are_calls = is_list(*calls);
-  for (uint32_t i = 0; are_calls && i < calls->list->size; i++) are_calls = calls->list->items[i].kind == Kind::Dict;
-  if (!are_calls) throw BadInput(place + ".tool_calls must be a list of calls: write [" + std::string(kCall) + "]");
-}
+
+ private:
+  Workspace& workspace_;
+  const Roles& roles_;
+  const Symbol *const role_, *const content_, *const tool_calls_;
+};
 
 }  // namespace
 
@@ -71,16 +85,18 @@ std::string nested_too_deep(const std::string& place) {
   return place + " is nested more than " + std::to_string(kMostInputDepth) + " levels deep";
 }
 
-void check_messages(Workspace& workspace, const List& messages, const std::set<std::string>& roles) {
-  for (uint32_t i = 0; i < messages.size; i++)
-    check_message(workspace, messages.items[i], "messages[" + std::to_string(i) + "]", roles);
+void check_messages(Workspace& workspace, const List& messages, const Roles& roles) {
+  const MessageCheck check(workspace, roles);
+  for (uint32_t i = 0; i < messages.size; i++) check.check(messages.items[i], i);
 }
 
 void check_tools(Workspace& workspace, const List& tools) {
+  const Symbol *const function_name = workspace.symbols.find("function"), *const name_name =
+                                                                              workspace.symbols.find("name");
   for (uint32_t i = 0; i < tools.size; i++) {
-    const Value* function = field(workspace, tools.items[i], "function");
+    const Value* function = field(tools.items[i], function_name);
     if (!function) function = &tools.items[i];
-    const Value* const name = function->kind == Kind::Dict ? field(workspace, *function, "name") : nullptr;
+    const Value* const name = function->kind == Kind::Dict ? field(*function, name_name) : nullptr;
     if (!name || !name->is_text())
       throw BadInput("tools[" + std::to_string(i) + "] names no function" + wanted("tools", false));
   }

@@ -1,6 +1,7 @@
 // Checks of the messages, tools and documents that a chat template gets. All raise BadInput, with the place.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 
@@ -16,8 +17,10 @@ std::string not_a_list(const std::string& name, const std::string& type);
 std::string not_a_mapping(const std::string& place, const std::string& type);
 std::string nested_too_deep(const std::string& place);
 
+using Roles = std::set<std::string, std::less<>>;
+
 // Roles are pasted into control text, hence only those that are listed.
-void check_messages(Workspace& workspace, const List& messages, const std::set<std::string>& roles);
+void check_messages(Workspace& workspace, const List& messages, const Roles& roles);
 void check_tools(Workspace& workspace, const List& tools);
 
 }  // namespace tokenweir::templates

@@ -1,12 +1,12 @@
 // The form in which a template gets messages: as transformers gives them, and the kinds of content and arguments it takes.
 #pragma once
 
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "input/message_checks.h"
 #include "text/origin.h"
 #include "values/value.h"
 
@@ -16,7 +16,7 @@ enum class ArgumentForm : uint8_t { Object, Text, Either };
 
 // The form in which a template takes its input; made once a template.
 struct MessageForm {
-  std::set<std::string> roles;
+  Roles roles;
   bool takes_parts;  // else a content of parts becomes one text
   ArgumentForm arguments;
   std::vector<std::pair<std::string, std::string>> special_tokens;  // variables and their texts

@@ -69,7 +69,7 @@ nb::object item(const PyMessages& self, const nb::object& index) {
   return message(at);
 }
 
-void check(PyMessages& self, const std::set<std::string>& roles) {
+void check(PyMessages& self, const Roles& roles) {
   translated("", [&] { check_messages(self.messages->workspace(), self.messages->list(), roles); });
 }
 
@@ -102,8 +102,7 @@ nb::list read_tools(nb::handle tools) {
   });
 }
 
-MessageForm make_form(std::set<std::string> roles, bool takes_parts, const std::string& arguments,
-                      const nb::dict& special_tokens) {
+MessageForm make_form(Roles roles, bool takes_parts, const std::string& arguments, const nb::dict& special_tokens) {
   MessageForm form{std::move(roles), takes_parts, ArgumentForm::Either, {}};
   if (arguments == "object") form.arguments = ArgumentForm::Object;
   if (arguments == "text") form.arguments = ArgumentForm::Text;
@@ -187,7 +186,7 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
   nb::class_<MessageForm>(m, "MessageForm")
       .def(
           "__init__",
-          [](MessageForm* self, std::set<std::string> roles, bool takes_parts, const std::string& arguments,
+          [](MessageForm* self, Roles roles, bool takes_parts, const std::string& arguments,
              const nb::dict& special_tokens) {
             new (self) MessageForm(make_form(std::move(roles), takes_parts, arguments, special_tokens));
           },

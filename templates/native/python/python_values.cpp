@@ -177,7 +177,7 @@ Value PythonInput::text(PyObject* object, uint32_t origin) {
   if (bytes.size() > Rendering::kMostText)
     refuse(origin, " is longer than the limit of " + std::to_string(Rendering::kMostText) + " bytes");
   // Known here as it is known of JSON, so that both forms of an input cost the same steps.
-  const int8_t ascii = is_ascii(bytes);
+  const int8_t ascii = PyUnicode_GetLength(object) == static_cast<Py_ssize_t>(bytes.size());
   if (bytes.size() <= kShort) {
     Text* const copied = workspace_.copy(bytes, origin);
     copied->ascii = ascii;

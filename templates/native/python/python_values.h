@@ -32,7 +32,7 @@ class PythonInput {
     PyObject* object = nullptr;
     Symbol* symbol = nullptr;
   };
-  static constexpr size_t kKeys = 256;      // cached symbols of keys
+  static constexpr size_t kKeys = 64;       // cached symbols of keys
   static constexpr Py_ssize_t kShort = 64;  // bytes of a string that is copied
 
   void read_json_bytes(PyObject* bytes, Rendering& rendering, const std::set<std::string>& vouched);

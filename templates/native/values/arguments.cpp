@@ -6,24 +6,25 @@ namespace tokenweir::templates {
 
 Bound bind(std::string_view what, const Signature& signature, const Arguments& arguments) {
   Bound bound;
-  const std::string name(what);
+  if (!arguments.count && !arguments.named_count && !signature.required) return bound;
+  const auto call = [&] { return std::string(what) + "()"; };
   const uint32_t most = signature.size();
   if (arguments.count > most)
-    type_error(name + "() takes at most " + std::to_string(most) + " argument" + (most == 1 ? "" : "s") + " (" +
+    type_error(call() + " takes at most " + std::to_string(most) + " argument" + (most == 1 ? "" : "s") + " (" +
                std::to_string(arguments.count) + " given)");
   for (uint32_t i = 0; i < arguments.count; i++) bound[i] = arguments.positional[i];
   for (uint32_t i = 0; i < arguments.named_count; i++) {
     uint32_t at = 0;
     while (at < most && signature.names[at] != arguments.names[i]->text) at++;
     if (at == most)
-      type_error(name + "() got an unexpected keyword argument '" + std::string(arguments.names[i]->text) + "'");
+      type_error(call() + " got an unexpected keyword argument '" + std::string(arguments.names[i]->text) + "'");
     if (!bound[at].is_missing())
-      type_error(name + "() got multiple values for argument '" + std::string(signature.names[at]) + "'");
+      type_error(call() + " got multiple values for argument '" + std::string(signature.names[at]) + "'");
     bound[at] = arguments.named[i];
   }
   for (uint32_t i = 0; i < signature.required; i++)
     if (bound[i].is_missing())
-      type_error(name + "() missing a required argument" +
+      type_error(call() + " missing a required argument" +
                  (signature.names[i] == kPlaceOnly ? "" : ": '" + std::string(signature.names[i]) + "'"));
   return bound;
 }

@@ -1,24 +1,21 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
 #include "text/characters.h"
 #include "values/bigint.h"
 #include "values/json.h"
+#include "values/json_chunk.h"
 #include "values/text_edit.h"
 
 namespace tokenweir::templates {
 namespace {
 
-constexpr uint8_t kAlways = 1, kForAscii = 2;
-
-// The bytes that are escaped always, or where only ASCII may be written.
-constexpr auto kEscaped = [] {
-  std::array<uint8_t, 256> table{};
-  for (int c = 0; c < 0x20; c++) table[static_cast<size_t>(c)] = kAlways;
-  table['"'] = table['\\'] = kAlways;
-  for (int c = 0x7F; c < 0x100; c++) table[static_cast<size_t>(c)] = kForAscii;
+// The letters of short escapes, by the bytes that they stand for.
+constexpr auto kLetters = [] {
+  std::array<char, 256> table{};
+  constexpr std::string_view kBytes = "\"\\\n\r\t\b\f", kTheirs = "\"\\nrtbf";
+  for (size_t i = 0; i < kBytes.size(); i++) table[static_cast<uint8_t>(kBytes[i])] = kTheirs[i];
   return table;
 }();
 
@@ -127,39 +124,50 @@ class Writer {
   }
 
   Text* escaped(Text* leaf) {
-    const auto* const bytes = reinterpret_cast<const uint8_t*>(leaf->bytes);
-    const uint8_t mask = style_.ascii ? kAlways | kForAscii : kAlways;
     const size_t size = leaf->size;
-    size_t at = 0;
-    while (at < size && !(kEscaped[bytes[at]] & mask)) at++;
+    const size_t count = count_escaped(leaf->bytes, size);
     workspace_.spend_bytes(size);
-    if (at == size) return leaf;
-    size_t room = size;
-    for (size_t i = at; i < size; i++) room += kEscaped[bytes[i]] & mask ? 5 : 0;
+    if (!count) return leaf;
+    const size_t room = size + 5 * count;
     workspace_.spend_bytes(room);
-    char* const memory = workspace_.arena.array<char>(room);
+    char* const memory = workspace_.arena.array<char>(room + Chunk::kSize);
     char* out = memory;
-    size_t done = 0;
-    while (at < size) {
-      std::memcpy(out, bytes + done, at - done);
-      out += at - done;
-      out = escape(bytes, at, out);
-      done = at;
-      while (at < size && !(kEscaped[bytes[at]] & mask)) at++;
+    for (size_t at = 0; at < size;) {
+      while (at + Chunk::kSize <= size) {
+        const Chunk chunk(leaf->bytes + at);
+        chunk.store(out);
+        const uint64_t found = escaped(chunk);
+        const size_t plain = found ? Chunk::index(found) : Chunk::kSize;
+        out += plain;
+        at += plain;
+        if (found) break;
+      }
+      while (at < size && !is_escaped(leaf->bytes[at])) *out++ = leaf->bytes[at++];
+      if (at < size) out = escape(bytes_of({leaf->bytes, size}), at, out);
     }
-    std::memcpy(out, bytes + done, size - done);
-    out += size - done;
     const int8_t ascii = style_.ascii ? 1 : leaf->ascii;
     return workspace_.leaf({memory, static_cast<size_t>(out - memory)}, leaf->origin, leaf->offset, ascii, true);
   }
 
+  size_t count_escaped(const char* bytes, size_t size) const {
+    size_t count = 0, at = 0;
+    for (; at + Chunk::kSize <= size; at += Chunk::kSize)
+      count += static_cast<size_t>(__builtin_popcountll(escaped(Chunk(bytes + at))));
+    for (; at < size; at++) count += is_escaped(bytes[at]);
+    return count;
+  }
+
+  uint64_t escaped(const Chunk& chunk) const { return style_.ascii ? chunk.special_or_other() : chunk.special(); }
+  bool is_escaped(char c) const {
+    const auto byte = static_cast<uint8_t>(c);
+    return byte < 0x20 || byte == '"' || byte == '\\' || (style_.ascii && byte >= 0x7F);
+  }
+
   // Writes the character at `at`, which is moved behind it.
   static char* escape(const uint8_t* bytes, size_t& at, char* out) {
-    const uint8_t byte = bytes[at];
-    constexpr std::string_view kShort = "\"\\\n\r\t\b\f", kLetters = "\"\\nrtbf";
-    if (const size_t which = kShort.find(static_cast<char>(byte)); which != kShort.npos) {
+    if (const char letter = kLetters[bytes[at]]) {
       *out++ = '\\';
-      *out++ = kLetters[which];
+      *out++ = letter;
       at++;
       return out;
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import islice
+from random import Random
 
 import origin_attacks
 import pytest
@@ -62,6 +63,25 @@ def test_overlaps():
     guarded = set(result.guarded(tokens))
     own = [m.start() for m in re.finditer(r"<\|x\|>", result.text) if guarded.isdisjoint(range(*m.span()))]
     assert own == [len("<|x|><|x|"), len("<|x|><|x|<|x|>")]
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["<a", "<|b|>"],
+        ["<a", "[b", "|b|", "ｂ<"],
+        [",a", "<a", "La", "\\a", "la", "|a"],  # the bytes differ in their upper halves only
+        ["<", "a<", "|", "é"],
+    ],
+    ids=["one first byte", "two of the same lower half", "many of the same lower half", "single characters"],
+)
+def test_the_search_finds_every_place(tokens):
+    random_ = Random(5)
+    alphabet = ["<", "|", "a", "b", ">", "[", ",", "L", "l", "\\", "é", "ｂ", "\0", *tokens]
+    for _ in range(300):
+        text = "".join(random_.choices(alphabet, k=random_.randint(0, 90)))
+        found = Template("{{ a }}").render({"a": text}).guarded(ControlTokens(tokens, []))
+        assert list(found) == [at for at in range(len(text)) if text.startswith(tuple(tokens), at)], text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -192,3 +193,18 @@ def test_input_that_is_dropped_while_threads_render():
 def test_the_json_of_variables_is_an_object(body):
     with pytest.raises(TemplateError, match="the JSON of variables must be an object, not a "):
         Template("{{ messages }}").render(body)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_json_escapes_at_every_place(ascii_only):
+    template = Template("{{ a|tojson(ensure_ascii=ascii_only) }}")
+    for escaped in ['"', "\\", "\n", "\x00", "\x1f", "\x7f", "é", "\u2028", "🙂", " "]:
+        for size in range(40):
+            for text in (
+                "x" * size + escaped,
+                escaped + "x" * size,
+                escaped * size,
+                f"{'é' * size}{escaped}{'x' * size}",
+            ):
+                result = template.render({"a": text, "ascii_only": ascii_only})
+                assert result.text == json.dumps(text, ensure_ascii=ascii_only), text
