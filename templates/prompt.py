@@ -98,6 +98,7 @@ class Prompt:
         self.control_tokens = control_tokens
         self.generated = generated
         self._guarded = () if guarded is None and rendering is None else guarded
+        self._found: tuple[int, ...] | None = None  # by the origins, for `guarded`
         self._rendering = rendering
         self._exempt = exempt
 
@@ -123,12 +124,14 @@ class Prompt:
         """The text, in UTF-8 if a template rendered it: for encoders that take both, without a copy."""
         return self._text if self._rendering is None else self._rendering.utf8
 
-    @cached_property
+    @property
     def guarded(self) -> tuple[int, ...]:
         """Offsets, ascending, of characters over which none of `control_tokens` may match."""
         if self._guarded is not None or self._rendering is None:
             return self._guarded or ()
-        return self._rendering.guarded(search_for(self.control_tokens, self._exempt))
+        if self._found is None:
+            self._found = self._rendering.guarded(search_for(self.control_tokens, self._exempt))
+        return self._found
 
     def guarded_for(self, tokenizer: Tokenizer) -> tuple[int, ...]:
         """Find the characters over which no control token of a tokenizer may match, for encoders other than `encode`.
