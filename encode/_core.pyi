@@ -800,8 +800,18 @@ class Tape:
     def memory(self) -> int:
         """Bytes of memory."""
 
+    @property
+    def guards(self) -> list[int]:
+        """The bytes over which no added token may match, ascending."""
+
     def character(self, byte: int) -> int:
         """Return the number of characters before a byte."""
+
+    def bytes(self, start: int, end: int) -> bytes:
+        """Return bytes of the text, as a slice does."""
+
+    def common(self, other: Tape) -> tuple[int, int]:
+        """Return how many bytes, guards included, and how many ids at the start two tapes have in common."""
 
 def ids_before(encoder: Encoder, tape: Tape, byte: int) -> int | None:
     """Return how many ids of a tape come before a byte, if encoding may be resumed there; None if not.

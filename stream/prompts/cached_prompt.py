@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from tokenweir.encode._core import Tape
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.block_keys import BlockScheme, block_keys
-from tokenweir.stream.prompts.sampled_turns import Kept, KeptIds, control_ids
+from tokenweir.stream.prompts.engine_ids import Kept
+from tokenweir.stream.prompts.sampled_turns import KeptIds
+from tokenweir.stream.prompts.token_tables import control_ids
 from tokenweir.templates.prompt import Prompt
 
 _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
@@ -45,6 +47,7 @@ class PromptSource(NamedTuple):
     Attributes:
         tenant: The tenant.
         digests: The digests of the conversation's beginnings.
+        last: The digest of the last message alone.
         messages: The number of messages.
         continued: What the cache holds of the last answer that is one of the messages; None without one.
 
@@ -52,6 +55,7 @@ class PromptSource(NamedTuple):
 
     tenant: str
     digests: tuple[int, ...]
+    last: int
     messages: int
     continued: Any = None
 
@@ -116,12 +120,13 @@ class CachedPrompt:
     @property
     def kept(self) -> tuple[Kept, ...]:
         """Stretches of ids that an engine gave: (start, end, message)."""
-        return () if self.kept_ids is None else self.kept_ids.kept
+        return () if self.kept_ids is None else self.kept_ids.engine_ids.kept
 
     @cached_property
     def sampled(self) -> NDArray[np.uint8]:
         """For each id 0 (template or client), 1 (an engine sampled it) or 2 (inferred from an engine's text)."""
-        return np.zeros(len(self.ids), np.uint8) if self.kept_ids is None else self.kept_ids.sampled
+        size = len(self.ids)
+        return np.zeros(size, np.uint8) if self.kept_ids is None else self.kept_ids.engine_ids.sampled(size)
 
     @cached_property
     def reused(self) -> Reused:
@@ -157,7 +162,7 @@ class CachedPrompt:
             return canonical
         found: list[int] = []
         place = 0  # among the canonical ids
-        for (start, end, message), behind in zip(self.kept, self.kept_ids.behind, strict=True):
+        for (start, end, message), behind in zip(self.kept, self.kept_ids.engine_ids.behind, strict=True):
             found += self._indices(len(found), start, canonical, place)
             found += [message] * (end - start)
             place = behind

@@ -27,7 +27,7 @@ def delivered(before: int, fingerprint: bytes) -> int:
 
     Args:
         before: The digest of the conversation before it, as `chain` has it.
-        fingerprint: What `sampled_turns.fingerprint` gives of the message.
+        fingerprint: What `answer_identity.fingerprint` gives of the message.
 
     """
     return hash((before, fingerprint))
@@ -36,7 +36,9 @@ def delivered(before: int, fingerprint: bytes) -> int:
 def _hashable(value: object) -> object:
     if value is None or isinstance(value, str | int | float):
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, list | tuple):  # without the slow question for an abstract class
+        return tuple([_hashable(item) for item in value])
+    if isinstance(value, dict | Mapping):
         return tuple([(key, _hashable(item)) for key, item in value.items()])
     if isinstance(value, Sequence):
         return tuple([_hashable(item) for item in value])

@@ -18,10 +18,12 @@ from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.options import check_integers, check_texts
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.prompts.answer_identity import fingerprint
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt, PromptSource
 from tokenweir.stream.prompts.ledger import Entry, Ledger
 from tokenweir.stream.prompts.message_digests import chain, delivered, digest
-from tokenweir.stream.prompts.sampled_turns import KeptIds, SampledTurn, fingerprint, keep_turn, sampled_turn
+from tokenweir.stream.prompts.prompt_index import KeptAnswer, KeptPrompt, Shelf, ShelfKey
+from tokenweir.stream.prompts.sampled_turns import KeptIds, keep_turn, sampled_turn
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
@@ -34,8 +36,8 @@ for the whole last answer, also where the template writes other text."""
 
 MAX_AGE = 600.0
 """Seconds after its last use at which a prompt is dropped."""
-MESSAGE_BYTES = 128
-"""Bytes that a message costs in the index: its digest, and the place of it."""
+MAX_ANSWERS = 256
+"""The most answers to one prompt. Over it, the oldest is dropped."""
 
 
 def check_history(history: object) -> None:
@@ -123,15 +125,15 @@ class PromptCache:
         self._max_age = max_age
         self._clock = clock
         self._lock = Lock()
-        self._shelves: dict[_ShelfKey, _Shelf] = {}
-        self._by_use: OrderedDict[_Kept, None] = OrderedDict()  # the longest unused first
+        self._shelves: dict[ShelfKey, Shelf] = {}
+        self._by_use: OrderedDict[KeptPrompt | KeptAnswer, None] = OrderedDict()  # the longest unused first
 
     def __len__(self) -> int:
         return len(self._by_use)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of memory that the kept prompts take."""
+        """Bytes of memory that the kept prompts and answers take."""
         with self._lock:
             return sum(kept.size for kept in self._by_use)
 
@@ -210,14 +212,15 @@ class PromptCache:
         read = _read(messages)
         own = read.text_digests
         digests = chain(start, own)
+        key, last_message = (tenant, tokenizer), own[-1] if own else start
         with self._lock:
             expired = self._expired()
-            shelf = self._shelves.get((tenant, tokenizer, False))
+            shelf = self._shelves.get(key)
             earlier = None if shelf is None else shelf.find(digests, own)
+            last = None if earlier is None else earlier.tape
         self._leave(expired)
-        answer, is_continued = self._find_answer((tenant, tokenizer, True), digests, own, read)
+        answer, is_delivered = self._find_answer(shelf, earlier, digests, read)
         encoder, guarded = core_of(tokenizer).encoder, prompt.guarded_for(tokenizer)
-        last = None if earlier is None else earlier.tape
         text = prompt.encoded_text
         tape = _core.tape(encoder, text, guarded, last)
         if self._is_due():
@@ -229,10 +232,13 @@ class PromptCache:
         with self._lock:
             self.counts.reused_ids += reused
             self.counts.encoded_ids += len(tape.ids) - reused
-        self._keep(_Kept(tenant, tokenizer, digests, own[-1] if own else start, tape), earlier)
+        self._keep(KeptPrompt(key, digests, last_message, tape), earlier)
         kept = None
-        if history != "canonical" and answer is not None and answer.turn is not None:
-            kept = keep_turn(answer.turn, read, prompt, tape, tokenizer, as_sampled=history == "sampled")
+        if history != "canonical" and answer is not None:
+            is_sampled = history == "sampled"
+            kept = keep_turn(
+                answer.turn, read, prompt, tape, tokenizer, as_sampled=is_sampled, is_delivered=is_delivered
+            )
             self._count(kept)
         return CachedPrompt(
             prompt,
@@ -241,28 +247,26 @@ class PromptCache:
             None if last is None else last.size,
             is_same=tape is last,
             kept=kept,
-            source=PromptSource(tenant, digests, len(read), answer if is_continued else None),
+            source=PromptSource(tenant, digests, last_message, len(read), answer if is_delivered else None),
         )
 
     def _find_answer(
-        self, shelf: _ShelfKey, digests: tuple[int, ...], own: Sequence[int], messages: Messages
-    ) -> tuple[_Kept | None, bool]:
+        self, shelf: Shelf | None, earlier: KeptPrompt | None, digests: tuple[int, ...], messages: Messages
+    ) -> tuple[KeptAnswer | None, bool]:
         """Find the last answer that a conversation has a message of, and whether the message is the delivered one.
 
-        Answers that begin like the conversation are found too; how much of them can be kept is decided by their bytes.
+        Otherwise it is the newest answer to the earlier prompt; how much of it can be kept is decided by its bytes.
         """
-        with self._lock:
-            answers = self._shelves.get(shelf)
-            known = [] if answers is None else answers.answered(digests[:-1])
-        for number in known:
+        if shelf is None:
+            return None, False
+        for number in shelf.asked(digests[:-1]):
             message = messages[number]
             if message.get("role") == "assistant":
-                place = delivered(digests[number], fingerprint(message))
-                with self._lock:
-                    if answers is not None and (found := answers.at(place)) is not None:
-                        return found, True
+                found = shelf.answer(delivered(digests[number], fingerprint(message)))
+                if found is not None:
+                    return found, True
         with self._lock:
-            return (None if answers is None else answers.find(digests, own)), False
+            return next(reversed(earlier.answers), None) if earlier is not None else None, False
 
     def answered(
         self,
@@ -293,16 +297,34 @@ class PromptCache:
             raise TypeError(f"prompt is a {type(prompt).__name__}, not a CachedPrompt")
         source = prompt.source
         turn = sampled_turn(prompt, ids, message, source.messages, () if inferred is None else inferred)
-        digests = (*source.digests, delivered(source.digests[-1], turn.identities[-1]))
-        if (before := source.continued) is not None:
-            self._drop(before)  # its ids are part of this turn
-        self._keep(_Kept(source.tenant, prompt.tokenizer, digests, 0, prompt.tape, turn), None)
+        asked = source.digests[-1]
+        place = delivered(asked, turn.identity)
+        key = source.tenant, prompt.tokenizer
+        with self._lock:
+            shelf = self._shelves.setdefault(key, Shelf())
+            base, changed = shelf.at(asked), list[KeptPrompt | KeptAnswer]()
+            if base is None:  # it was dropped
+                base = KeptPrompt(key, source.digests, source.last, prompt.tape)
+                shelf.add(base)
+                changed.append(base)
+            gone = [source.continued] if source.continued in self._by_use else []  # its ids are part of this turn
+            if (same := shelf.answer(place)) is not None and same not in gone:
+                gone.append(same)
+            kept = [each for each in base.answers if each not in gone]
+            gone += kept[: max(0, len(kept) + 1 - MAX_ANSWERS)]
+            entries = [entry for each in gone for entry in self._remove(each)]
+            answer = KeptAnswer(base, asked, place, turn.on(base.tape))
+            shelf.add_answer(answer)
+            changed.append(answer)
+            entries += self._use([base, answer], changed)
+        self._leave(entries)
+        self._enter(changed)
 
     def _count(self, kept: KeptIds | None) -> None:
         """Count what was kept of an earlier answer."""
         with self._lock:
             if kept is not None:
-                self.counts.kept_ids += int(np.count_nonzero(kept.sampled))
+                self.counts.kept_ids += len(kept.engine_ids.flags)
             reason = "nothing" if kept is None else kept.reason
             if reason:
                 self.counts.declined[reason] = self.counts.declined.get(reason, 0) + 1
@@ -310,8 +332,8 @@ class PromptCache:
     def clear(self, tenant: str | None = None) -> None:
         """Drop all prompts, or those of one tenant."""
         with self._lock:
-            gone = [kept for kept in self._by_use if tenant is None or kept.tenant == tenant]
-            entries = [self._remove(kept) for kept in gone]
+            gone = [kept for kept in self._by_use if tenant is None or kept.key[0] == tenant]
+            entries = [entry for kept in gone if kept in self._by_use for entry in self._remove(kept)]
         self._leave(entries)
 
     def forget(self, tenant: str, conversation: int) -> None:
@@ -323,8 +345,12 @@ class PromptCache:
 
         """
         with self._lock:
-            gone = [kept for kept in self._by_use if kept.tenant == tenant and conversation in kept.digests]
-            entries = [self._remove(kept) for kept in gone]
+            gone = [
+                kept
+                for kept in self._by_use
+                if isinstance(kept, KeptPrompt) and kept.key[0] == tenant and conversation in kept.digests
+            ]
+            entries = [entry for kept in gone for entry in self._remove(kept)]
         self._leave(entries)
 
     def _is_due(self) -> bool:
@@ -346,149 +372,82 @@ class PromptCache:
             tape.size, tape.difference, tape.resumed, tape.rejoined,
         )  # fmt: skip
 
-    def _keep(self, new: _Kept, earlier: _Kept | None) -> None:
-        """Keep a prompt in place of those that it continues, or the earlier one, if that says as much."""
+    def _keep(self, new: KeptPrompt, earlier: KeptPrompt | None) -> None:
+        """Keep a prompt in place of the one that it continues, or the earlier one, if that says as much."""
         with self._lock:
+            shelf = self._shelves.setdefault(new.key, Shelf())
+            changed: list[KeptPrompt | KeptAnswer] = []
             if earlier is not None and earlier in self._by_use and earlier.covers(new):
-                kept, entries = earlier, [earlier.entry]
-                kept.entry = None
-                self._by_use.move_to_end(kept)
+                kept = earlier
+            elif (continued := shelf.continued_by(new.digests)) is not None:
+                changed += shelf.extend(continued, new)
+                kept = continued
             else:
-                shelf = self._shelves.setdefault(new.shelf, _Shelf())
-                kept, entries = new, [self._remove(continued) for continued in shelf.continued_by(new)]
-                self._shelves.setdefault(new.shelf, shelf).add(new)
-                self._by_use[new] = None
-            kept.used = self._clock()
+                shelf.add(new)
+                kept = new
+            changed.append(kept)
+            entries = self._use([kept], changed)
         self._leave(entries)
-        # Without the lock, because the ledger may drop prompts of this cache, also this one.
-        entry = self._ledger.enter(kept.tenant, kept.size, partial(self._drop, kept), is_cache=True)
-        with self._lock:
-            if kept in self._by_use and kept.entry is None:
-                kept.entry = entry
-                return
-        self._ledger.leave(entry)  # the prompt was dropped meanwhile, or another thread has counted it
+        self._enter(changed)
 
-    def _drop(self, kept: _Kept) -> None:
+    def _use(
+        self, used: Iterable[KeptPrompt | KeptAnswer], changed: Iterable[KeptPrompt | KeptAnswer]
+    ) -> list[Entry | None]:
+        """Note a use, and return the entries of what has another size or a new use; the caller holds the lock."""
+        now = self._clock()
+        for each in used:
+            each.used = now
+            self._by_use[each] = None
+            self._by_use.move_to_end(each)
+        entries = [each.entry for each in changed]
+        for each in changed:
+            each.entry = None
+        return entries
+
+    def _enter(self, changed: Iterable[KeptPrompt | KeptAnswer]) -> None:
+        """Count the bytes of what is kept, without the lock, because the ledger may drop any of it."""
+        for kept in changed:
+            entry = self._ledger.enter(kept.key[0], kept.size, partial(self._drop, kept), is_cache=True)
+            with self._lock:
+                if kept in self._by_use and kept.entry is None:
+                    kept.entry = entry
+                    continue
+            self._ledger.leave(entry)  # it was dropped meanwhile, or another thread has counted it
+
+    def _drop(self, kept: KeptPrompt | KeptAnswer) -> None:
         with self._lock:
-            entry = self._remove(kept) if kept in self._by_use else None
-        self._leave([entry])
+            entries = self._remove(kept) if kept in self._by_use else []
+        self._leave(entries)
 
     def _leave(self, entries: Iterable[Entry | None]) -> None:
         for entry in entries:
             if entry is not None:
                 self._ledger.leave(entry)
 
-    def _remove(self, kept: _Kept) -> Entry | None:
-        """Take a prompt out of the index; the caller holds the lock, and gives the entry back to the ledger after it."""
+    def _remove(self, kept: KeptPrompt | KeptAnswer) -> list[Entry | None]:
+        """Take an answer, or a prompt with its answers, out of the index.
+
+        The caller holds the lock, and gives the entries back to the ledger after it.
+        """
         del self._by_use[kept]
-        shelf = self._shelves[kept.shelf]
+        shelf = self._shelves[kept.key]
+        if isinstance(kept, KeptAnswer):
+            shelf.remove_answer(kept)
+            return [kept.entry]
+        entries = [entry for answer in list(kept.answers) for entry in self._remove(answer)]
         shelf.remove(kept)
         if shelf.empty:
-            del self._shelves[kept.shelf]
-        return kept.entry
+            del self._shelves[kept.key]
+        return [*entries, kept.entry]
 
     def _expired(self) -> list[Entry | None]:
-        """Take out the prompts that were not used for too long."""
-        entries = []
+        """Take out what was not used for too long."""
+        entries: list[Entry | None] = []
         oldest = self._clock() - self._max_age
         while self._by_use and (kept := next(iter(self._by_use))).used < oldest:
-            entries.append(self._remove(kept))
+            entries += self._remove(kept)
         return entries
-
-
-_ShelfKey = tuple[str, Tokenizer, bool]
-"""Tenant, tokenizer, and whether the shelf is that of answers."""
 
 
 def _read(messages: Sequence[Mapping[str, Any]] | Messages) -> Messages:
     return messages if isinstance(messages, Messages) else Messages(messages)
-
-
-class _Kept:
-    """An encoded prompt, or an engine's answer to one, with the digests by which it is found."""
-
-    __slots__ = ("digests", "entry", "last", "shelf", "size", "tape", "tenant", "turn", "used")
-
-    def __init__(
-        self,
-        tenant: str,
-        tokenizer: Tokenizer,
-        digests: tuple[int, ...],
-        last: int,
-        tape: _core.Tape,
-        turn: SampledTurn | None = None,
-    ) -> None:
-        self.tenant = tenant
-        self.digests = digests
-        self.last = last
-        self.tape = tape
-        self.turn = turn
-        self.shelf = tenant, tokenizer, turn is not None
-        self.size = (tape.memory if turn is None else turn.memory) + MESSAGE_BYTES * len(digests)
-        self.used = 0.0
-        self.entry: Entry | None = None
-
-    def covers(self, new: _Kept) -> bool:
-        """Whether a new prompt need not be kept beside this one: it is the same, or a beginning of this conversation."""
-        if self.tape is new.tape:
-            return True
-        n = len(new.digests)
-        begins = n < len(self.digests) and self.digests[n - 1] == new.digests[-1]
-        return begins and 2 * new.tape.reused_ids >= len(new.tape.ids)
-
-
-class _Shelf:
-    """The prompts of one tenant and tokenizer, by digests."""
-
-    __slots__ = ("_by_chain", "_by_last", "_prompts")
-
-    def __init__(self) -> None:
-        self._prompts: Counter[int] = Counter()  # of the answers, the conversations before them
-        self._by_chain: dict[int, _Kept] = {}  # of each beginning of a conversation the newest that begins so
-        self._by_last: dict[int, _Kept] = {}  # by the last message alone
-
-    @property
-    def empty(self) -> bool:
-        return not self._by_chain
-
-    def answered(self, digests: Sequence[int]) -> list[int]:
-        """Return the places of the beginnings of a conversation to which an answer is kept, the last one first."""
-        return [place for place in reversed(range(len(digests))) if digests[place] in self._prompts]
-
-    def at(self, one: int) -> _Kept | None:
-        """Return what is kept of the conversation that ends by a digest."""
-        found = self._by_chain.get(one)
-        return found if found is not None and found.digests[-1] == one else None
-
-    def find(self, digests: Sequence[int], messages: Sequence[int]) -> _Kept | None:
-        """Find a prompt that is likely to have much in common with a conversation, by the digests of its beginnings and messages."""
-        for one in reversed(digests[1:]):
-            if (found := self._by_chain.get(one)) is not None:
-                return found
-        for message in reversed(messages):  # another system prompt, or other tools
-            if (found := self._by_last.get(message)) is not None:
-                return found
-        return self._by_chain.get(digests[0])
-
-    def continued_by(self, new: _Kept) -> list[_Kept]:
-        """Return the prompts whose conversation a new one continues or has again."""
-        found = ((one, self._by_chain.get(one)) for one in new.digests)
-        return [kept for one, kept in found if kept is not None and kept.digests[-1] == one]
-
-    def add(self, new: _Kept) -> None:
-        self._by_chain.update(dict.fromkeys(new.digests, new))
-        self._by_last[new.last] = new
-        if new.turn is not None:
-            self._prompts[new.digests[-2]] += 1
-
-    def remove(self, kept: _Kept) -> None:
-        for one in kept.digests:
-            if self._by_chain.get(one) is kept:
-                del self._by_chain[one]
-        if self._by_last.get(kept.last) is kept:
-            del self._by_last[kept.last]
-        if kept.turn is not None:
-            place = kept.digests[-2]
-            self._prompts[place] -= 1
-            if not self._prompts[place]:
-                del self._prompts[place]

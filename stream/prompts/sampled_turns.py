@@ -3,17 +3,16 @@
 A prompt keeps the ids of an answer if its text begins with the text of the engine's prompt, control tokens included, and goes
 on with the bytes of the answer's ids. Behind the last id that is kept, encoding is resumed at a cut of the text, so what
 follows is canonical. In mode "sampled" a turn is kept even where the template writes other text for it.
+
+A turn shares the text and the canonical ids of a tape, and stores what differs. At first it is the tape of the engine's prompt,
+later that of the next prompt of the conversation. So a conversation has one text and one list of ids, whatever its number of answers.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,7 +20,10 @@ from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.ids import as_ids
-from tokenweir.templates.messages import REASONING_FIELDS, Messages
+from tokenweir.stream.prompts.answer_identity import fingerprint
+from tokenweir.stream.prompts.engine_ids import STRETCH_BYTES, EngineIds, Kept
+from tokenweir.stream.prompts.token_tables import control_ids, id_lengths
+from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
 
 MAX_TRIES = 64
@@ -30,27 +32,15 @@ CONTROL_WINDOW = 256
 """Ids before an answer among which the last control id of its prompt is looked for."""
 
 
-class Kept(NamedTuple):
-    """Ids of a prompt that are those of an engine: `[start, end)`, in the message of this number."""
-
-    start: int
-    end: int
-    message: int
-
-
 class EnginePrompt(Protocol):
     """A prompt as an engine was given it: a `CachedPrompt`."""
 
     @property
-    def prompt(self) -> Prompt: ...
-    @property
     def tokenizer(self) -> Tokenizer: ...
     @property
-    def text(self) -> str: ...
+    def tape(self) -> _core.Tape: ...
     @property
     def ids(self) -> NDArray[np.int32]: ...
-    @property
-    def sampled(self) -> NDArray[np.uint8]: ...
     @property
     def kept_ids(self) -> KeptIds | None: ...
 
@@ -60,93 +50,110 @@ class KeptIds(NamedTuple):
 
     Attributes:
         ids: All ids.
-        sampled: For each id 0, 1 (an engine sampled it) or 2 (it was inferred from an engine's text).
-        kept: Which ids are those of an engine.
-        identities: The messages of `kept` as they were delivered, as `fingerprint` gives them.
+        engine_ids: Those of engines.
         reason: Why the last answer is not kept as a whole; empty if it is.
         is_spelled: The ids have the bytes of the prompt's text.
-        behind: For each of `kept` the number of canonical ids before what follows it.
 
     """
 
     ids: NDArray[np.int32]
-    sampled: NDArray[np.uint8]
-    kept: tuple[Kept, ...]
-    identities: tuple[bytes, ...]
+    engine_ids: EngineIds
     reason: str
     is_spelled: bool
-    behind: tuple[int, ...]
 
 
 class SampledTurn(NamedTuple):
     """An engine's prompt and its answer.
 
     Attributes:
-        text: The bytes of the prompt's text, shared with its tape.
-        answer: The bytes of the answer's ids.
-        guarded: The guards of the prompt, in characters.
-        ids: The ids of the prompt and of the answer.
-        sampled: As in `KeptIds`.
-        kept: As in `KeptIds`, the answer included.
-        identities: The messages of `kept` as they were delivered, as `fingerprint` gives them.
-        is_spelled: The ids have the bytes of `text` and `answer`.
-        behind: As in `KeptIds`, for all but the answer.
+        tape: A tape that begins as the prompt does.
+        shared: The number of bytes that the prompt's text has in common with the tape's, guards included.
+        tail: The rest of its text.
+        guards: The guards in `tail`, as bytes of the text.
+        agreed: The number of canonical ids that the prompt has in common with the tape.
+        rest: The other canonical ids.
+        before: Ids of engines in the prompt.
+        start: The number of the prompt's ids.
+        ids: The ids of the answer.
+        answer: The bytes of `ids`.
+        flags: For each of `ids` 1 (sampled) or 2 (inferred).
+        message: The message's number in the next prompt.
+        identity: The message as it was delivered, as `fingerprint` gives it.
+        is_spelled: The prompt's ids have the bytes of its text; None if that is not known yet.
 
     """
 
-    text: NDArray[np.uint8]
-    answer: bytes
-    guarded: tuple[int, ...]
+    tape: _core.Tape
+    shared: int
+    tail: bytes
+    guards: tuple[int, ...]
+    agreed: int
+    rest: NDArray[np.int32]
+    before: EngineIds
+    start: int
     ids: NDArray[np.int32]
-    sampled: NDArray[np.uint8]
-    kept: tuple[Kept, ...]
-    identities: tuple[bytes, ...]
-    is_spelled: bool
-    behind: tuple[int, ...]
+    answer: bytes
+    flags: NDArray[np.uint8]
+    message: int
+    identity: bytes
+    is_spelled: bool | None
+
+    @property
+    def text_size(self) -> int:
+        """Bytes of the prompt's text."""
+        return self.shared + len(self.tail)
 
     @property
     def size(self) -> int:
         """Bytes of the prompt's text and of the answer."""
-        return len(self.text) + len(self.answer)
+        return self.text_size + len(self.answer)
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        """Stretches of ids that an engine gave, the answer included."""
+        return *self.before.kept, Kept(self.start, self.start + len(self.ids), self.message)
 
     @property
     def memory(self) -> int:
-        """Bytes that it takes."""
-        return self.size + 5 * len(self.ids) + 8 * len(self.guarded) + 256 * len(self.kept)
+        """Bytes that it takes besides its tape."""
+        arrays = self.rest.nbytes + self.ids.nbytes + self.flags.nbytes + self.before.memory
+        return len(self.tail) + len(self.answer) + 8 * len(self.guards) + arrays + 2 * STRETCH_BYTES
 
+    @property
+    def total(self) -> int:
+        """The number of ids of the prompt and of the answer."""
+        return self.start + len(self.ids)
 
-def identity(message: Mapping[str, Any]) -> object:
-    """Return what tells whether a client sends back a message that was delivered to it.
+    def ids_from(self, first: int) -> NDArray[np.int32]:
+        """Return the ids of the prompt and of the answer, without the `first` ones."""
+        if first >= self.start:
+            return self.ids[first - self.start :]
+        canonical = self.tape.ids[: self.agreed]
+        if len(self.rest):
+            canonical = np.concatenate([canonical, self.rest])
+        return self.before.over(canonical, self.ids, first=first)
 
-    That is its content and reasoning as strings, and its calls by name and JSON value; clients rename the ids of calls.
-    """
-    reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name)), "")
-    calls = []
-    for call in message.get("tool_calls") or ():
-        function = call.get("function", call) if isinstance(call, Mapping) else {}
-        arguments = function.get("arguments") if isinstance(function, Mapping) else None
-        if isinstance(arguments, str):
-            try:
-                arguments = json.loads(arguments)
-            except (ValueError, RecursionError):
-                pass
-        name = function.get("name") if isinstance(function, Mapping) else None
-        calls.append((name, msgspec.json.encode(arguments, order="sorted")))
-    return message.get("role"), _text(message.get("content")), _text(reasoning), tuple(calls)
+    def on(self, tape: _core.Tape, common: tuple[int, int] | None = None) -> SampledTurn:
+        """Return the turn on another tape, beside which it keeps what differs.
 
+        Args:
+            tape: The tape.
+            common: The bytes and ids that both tapes have in common; None compares them.
 
-def fingerprint(message: Mapping[str, Any]) -> bytes:
-    """Return a digest of the `identity` of a message, which takes no memory of its text."""
-    return blake2b(repr(identity(message)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, Sequence):
-        return ""
-    parts = (part if isinstance(part, str) else part.get("text", "") for part in content)
-    return "\n".join(part for part in parts if isinstance(part, str))
+        """
+        own = self.tape
+        if tape is own:
+            return self
+        size, ids = tape.common(own) if common is None else common
+        shared, agreed = min(size, self.shared), min(ids, self.agreed)
+        return self._replace(
+            tape=tape,
+            shared=shared,
+            tail=own.bytes(shared, self.shared) + self.tail,
+            guards=(*(byte for byte in own.guards if shared <= byte < self.shared), *self.guards),
+            agreed=agreed,
+            rest=np.concatenate([own.ids[agreed : self.agreed], self.rest]),
+        )
 
 
 def sampled_turn(
@@ -169,34 +176,31 @@ def sampled_turn(
     """
     if not isinstance(message, Mapping):
         raise TypeError(f"message must be a mapping, not {type(message).__name__}")
-    ids, text = as_ids(ids, "ids"), text_bytes(prompt.prompt)
-    answered = prompt.tokenizer.decode_bytes(ids)  # checks each id
-    answer = np.asarray(ids, np.int32)
+    ids = as_ids(ids, "ids")
+    text = prompt.tokenizer.decode_bytes(ids)  # checks each id
+    answer = np.array(ids, np.int32)
     flags = np.ones(len(answer), np.uint8)
     for place in as_ids(inferred, "inferred"):
         if not 0 <= place < len(answer):
             raise ValueError(f"inferred has {place}, but the answer has {len(answer)} ids")
         flags[place] = 2
-    start = len(prompt.ids)
-    before = prompt.kept_ids
+    tape, kept = prompt.tape, prompt.kept_ids
     return SampledTurn(
-        text,
-        answered,
-        prompt.prompt.guarded_for(prompt.tokenizer),
-        np.concatenate([prompt.ids, answer]),
-        np.concatenate([prompt.sampled, flags]),
-        (*(() if before is None else before.kept), Kept(start, start + len(answer), number)),
-        (*(() if before is None else before.identities), fingerprint(message)),
-        _is_spelled(prompt, len(text)),
-        () if before is None else before.behind,
+        tape=tape,
+        shared=tape.size,
+        tail=b"",
+        guards=(),
+        agreed=len(tape.ids),
+        rest=np.zeros(0, np.int32),
+        before=EngineIds() if kept is None else kept.engine_ids,
+        start=len(prompt.ids),
+        ids=answer,
+        answer=text,
+        flags=flags,
+        message=number,
+        identity=fingerprint(message),
+        is_spelled=None if kept is None else kept.is_spelled,
     )
-
-
-def _is_spelled(prompt: EnginePrompt, size: int) -> bool:
-    """Whether the ids of a prompt have the bytes of its text, of which there are `size`."""
-    if prompt.kept_ids is not None:
-        return prompt.kept_ids.is_spelled
-    return int(id_lengths(prompt.tokenizer)[prompt.ids].sum()) == size
 
 
 def keep_turn(
@@ -207,6 +211,7 @@ def keep_turn(
     tokenizer: Tokenizer,
     *,
     as_sampled: bool,
+    is_delivered: bool,
 ) -> KeptIds | None:
     """Return the ids of a prompt that keep those of an engine's prompt and answer, as far as the two agree.
 
@@ -217,32 +222,23 @@ def keep_turn(
         tape: Its canonical ids.
         tokenizer: The tokenizer.
         as_sampled: Keep the last answer as a whole, also where the template writes other text.
+        is_delivered: The digests say that the messages are those of the engine's prompt and the one that was delivered.
 
     Returns:
         None if nothing of an answer can be kept.
 
     """
-    reading = _Reading(turn, messages, prompt, tape, tokenizer)
+    reading = _Reading(turn.on(tape), messages, prompt, tokenizer, is_delivered=is_delivered and not as_sampled)
     found = reading.whole_turn() if as_sampled else None
     if found is None:
         found = reading.common()
     count, behind, reason = found
-    kept = tuple(each if each.end <= count else each._replace(end=count) for each in turn.kept if each.start < count)
-    if not kept:
+    engine_ids = reading.engine_ids(count, behind)
+    if engine_ids is None:
         return None
-    canonical = tape.ids[behind:]
-    ids = np.concatenate([turn.ids[:count], canonical])
+    ids = engine_ids.over(tape.ids)
     ids.flags.writeable = False
-    sampled = np.concatenate([turn.sampled[:count], np.zeros(len(canonical), np.uint8)])
-    return KeptIds(
-        ids,
-        sampled,
-        kept,
-        turn.identities[: len(kept)],
-        reason,
-        reading.is_spelled(count),
-        (*turn.behind[: len(kept) - 1], behind),
-    )
+    return KeptIds(ids, engine_ids, reason, reading.is_spelled(engine_ids.kept[-1].end))
 
 
 class _Reading:
@@ -253,52 +249,84 @@ class _Reading:
         turn: SampledTurn,
         messages: Sequence[Mapping[str, Any]] | Messages,
         prompt: Prompt,
-        tape: _core.Tape,
         tokenizer: Tokenizer,
+        *,
+        is_delivered: bool,
     ) -> None:
         self._turn = turn
         self._prompt = prompt
-        self._tape = tape
+        self._tape = turn.tape
         self._tokenizer = tokenizer
         self._encoder = core_of(tokenizer).encoder
         self._lengths = id_lengths(tokenizer)
-        self._text = text_bytes(prompt)
+        self._first, self._known = turn.total, turn.ids[:0]  # ids, and the number of those before them
         self._common = self._agreement()
-        # Messages that are not those that were delivered keep nothing.
-        known = [
-            number < len(messages) and fingerprint(messages[number]) == delivered
-            for (_, _, number), delivered in zip(turn.kept, turn.identities, strict=True)
-        ]
-        self._most = next((turn.kept[i].start for i, each in enumerate(known) if not each), len(turn.ids))
+        self._most = turn.total if is_delivered else self._delivered(messages)
+
+    def _ids(self, first: int, last: int | None = None) -> NDArray[np.int32]:
+        """Return some of the engine's ids: those of its prompt and of the answer."""
+        if first < self._first:
+            self._first = max(0, min(first, self._turn.start - 2 * CONTROL_WINDOW))
+            self._known = self._turn.ids_from(self._first)
+        return self._known[first - self._first : None if last is None else last - self._first]
 
     def _agreement(self) -> int:
         """The number of bytes at the start that the two have in common, guards of the engine's prompt included."""
-        turn = self._turn
-        common = _agreement(self._text, turn.text)
-        if common == len(turn.text):
-            common += _agreement(self._text[common:], np.frombuffer(turn.answer, np.uint8))
-        here, there = self._prompt.guarded_for(self._tokenizer), self._turn.guarded
-        if here == there:
-            return common
-        for offset in sorted(set(here) ^ set(there)):
-            byte = len(self._prompt.text[:offset].encode())
-            if byte < min(common, len(turn.text)) or offset in there:
-                return min(common, byte)
+        turn, tape = self._turn, self._tape
+        behind = turn.tail + turn.answer
+        common = turn.shared + _agreement(tape.bytes(turn.shared, turn.shared + len(behind)), behind)
+        if turn.tail:
+            here = {byte for byte in tape.guards if turn.shared <= byte < turn.text_size}
+            common = min((*(here ^ set(turn.guards)), common))
         return common
+
+    def _delivered(self, messages: Sequence[Mapping[str, Any]] | Messages) -> int:
+        """The number of ids before the first stretch whose message is not the one that was delivered."""
+        turn = self._turn
+        for kept, identity in zip(turn.kept, (*turn.before.identities, turn.identity), strict=True):
+            if kept.message >= len(messages) or fingerprint(messages[kept.message]) != identity:
+                return kept.start
+        return turn.total
+
+    def engine_ids(self, count: int, behind: int) -> EngineIds | None:
+        """Return the ids of engines among the first `count`; None without any, or if the template's text joins earlier ones.
+
+        Args:
+            count: The number of ids.
+            behind: The number of canonical ids before what follows.
+
+        """
+        turn = self._turn
+        before = turn.before
+        if count > turn.start:
+            if before.kept and turn.agreed < before.behind[-1]:
+                return None
+            end, seam = min(count, turn.start + len(turn.ids)), len(turn.rest)
+            own = self._ids(turn.start - seam, end)
+            kept = Kept(turn.start, end, turn.message)
+            return before.with_one(kept, seam, behind, own, turn.flags[: end - turn.start], turn.identity)
+        number = sum(kept.start < count for kept in before.kept)
+        if not number:
+            return None
+        found = before.first(number)
+        if found.kept[-1].end > count:
+            found = found.cut(count, behind)
+            return None if turn.agreed < found.place(number - 1) else found
+        return None if turn.agreed < found.behind[-1] else found
 
     def common(self) -> tuple[int, int, str]:
         """Return how many ids can be kept, how many canonical ids come before what follows, and why no more are kept."""
         turn = self._turn
-        if not turn.is_spelled or not len(turn.ids):
+        if not self._is_prompt_spelled() or not turn.total:
             return 0, 0, "spelling"
-        first = max(0, turn.kept[-1].start - 2 * MAX_TRIES)
+        first = max(0, turn.start - 2 * MAX_TRIES)
         ends = self._ends(first)
         if first and ends[MAX_TRIES] > self._common:  # the difference is not in the last answer
             first, ends = 0, self._ends(0)
         last = min(first + int(np.searchsorted(ends, self._common, "right")), self._most)
         if last - MAX_TRIES < first:
             first, ends = 0, self._ends(0)
-        reason = "" if last == len(turn.ids) else "message" if last == self._most else "text"
+        reason = "" if last == turn.total else "message" if last == self._most else "text"
         for count in range(last, max(0, last - MAX_TRIES), -1):
             before = _core.ids_before(self._encoder, self._tape, int(ends[count - 1 - first]))
             if before is None:
@@ -311,18 +339,17 @@ class _Reading:
 
     def _ends(self, first: int) -> NDArray[np.int64]:
         """Return the ends of the engine's ids, from the `first` on."""
-        lengths = self._lengths[self._turn.ids[first:]]
+        lengths = self._lengths[self._ids(first)]
         ends = np.cumsum(lengths, dtype=np.int64)
         return ends + (self._turn.size - int(ends[-1]))
 
     def whole_turn(self) -> tuple[int, int, str] | None:
         """Return the same for the whole last answer: what follows is what the template writes from its end on."""
         turn, tokenizer = self._turn, self._tokenizer
-        start, end, number = turn.kept[-1]
-        if self._most < len(turn.ids) or self._common < len(turn.text):
+        if self._most < turn.total or self._common < turn.text_size:
             return None
-        place = max(len(turn.text), self._prompt.message_end(number))
-        rest = self._text[place:].tobytes()
+        place = max(turn.text_size, self._prompt.message_end(turn.message))
+        rest = self._tape.bytes(place, self._tape.size)
         found = [
             (at, token_id)
             for token_id in tokenizer.eos_ids
@@ -334,23 +361,30 @@ class _Reading:
         before = _core.ids_before(self._encoder, self._tape, place + at)
         if before is None or int(self._tape.ids[before]) != token_id:
             return None
-        last = int(turn.ids[end - 1]) if end > start else -1
+        end = turn.total
+        last = int(turn.ids[-1]) if len(turn.ids) else -1
         if last == token_id:
             return end, before + 1, ""
         return end - (last in tokenizer.eos_ids), before, ""
 
+    def _is_prompt_spelled(self) -> bool:
+        """Whether the ids of the engine's prompt have the bytes of its text."""
+        turn = self._turn
+        if turn.is_spelled is not None:
+            return turn.is_spelled
+        return int(self._lengths[self._ids(0, turn.start)].sum()) == turn.text_size
+
     def is_spelled(self, count: int) -> bool:
         """Whether the first ids have the bytes of the prompt's text."""
-        turn = self._turn
-        rest = int(self._lengths[turn.ids[count:]].sum())
-        return turn.is_spelled and self._common >= turn.size - rest
+        rest = int(self._lengths[self._ids(count)].sum())
+        return self._is_prompt_spelled() and self._common >= self._turn.size - rest
 
     def _has_same_controls(self, count: int, before: int) -> bool:
         """Whether the engine's first ids have the control ids of the canonical ones, at the same bytes."""
         controls = control_ids(self._tokenizer)
         own, other = self._checked(count, controls)
         found = []
-        for ids in (self._turn.ids[own:count], self._tape.ids[other:before]):
+        for ids in (self._ids(own, count), self._tape.ids[other:before]):
             places = np.flatnonzero(controls[ids])
             found.append((np.cumsum(self._lengths[ids])[places], ids[places]))
         (own_ends, own_ids), (other_ends, other_ids) = found
@@ -363,50 +397,24 @@ class _Reading:
         a cut of both, so the canonical ids before it are the same.
         """
         turn = self._turn
-        start = turn.kept[-1].start
+        start = turn.start
         last = min(count, start)
         first = max(0, last - CONTROL_WINDOW)
-        places = np.flatnonzero(controls[turn.ids[first:last]])
+        places = np.flatnonzero(controls[self._ids(first, last)])
         if not len(places):
             return 0, 0
         own = first + int(places[-1])
-        byte = len(turn.text) - int(self._lengths[turn.ids[own:start]].sum())
+        byte = turn.text_size - int(self._lengths[self._ids(own, start)].sum())
         other = _core.ids_before(self._encoder, self._tape, byte)
-        if other is None or int(self._tape.ids[other]) != int(turn.ids[own]):
+        if other is None or int(self._tape.ids[other]) != int(self._ids(own, own + 1)[0]):
             return 0, 0
         return own, other
 
 
-def _agreement(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> int:
+def _agreement(one: bytes, other: bytes) -> int:
     """Return the number of bytes at the start that two texts have in common."""
+    if one == other:
+        return len(one)
     size = min(len(one), len(other))
-    same = one[:size] == other[:size]
+    same = np.frombuffer(one, np.uint8, size) == np.frombuffer(other, np.uint8, size)
     return size if same.all() else int(same.argmin())
-
-
-def text_bytes(prompt: Prompt) -> NDArray[np.uint8]:
-    """Return the UTF-8 of a prompt's text, without a copy if a template rendered it."""
-    text = prompt.encoded_text
-    return np.frombuffer(text.encode() if isinstance(text, str) else memoryview(text), np.uint8)
-
-
-def prepare(tokenizer: Tokenizer) -> None:
-    """Make the tables of a tokenizer that the first answer would make."""
-    id_lengths(tokenizer)
-    control_ids(tokenizer)
-
-
-@lru_cache(maxsize=16)
-def id_lengths(tokenizer: Tokenizer) -> NDArray[np.int32]:
-    """Return the number of bytes of each id."""
-    return np.array([len(tokenizer.token_bytes(token_id)) for token_id in range(tokenizer.vocab_size)], np.int32)
-
-
-@lru_cache(maxsize=16)
-def control_ids(tokenizer: Tokenizer) -> NDArray[np.bool_]:
-    """Return for each id whether user text must not become it."""
-    controls = np.zeros(tokenizer.vocab_size, np.bool_)
-    for text in tokenizer.control_texts:
-        if (token_id := tokenizer.token_to_id(text)) is not None:
-            controls[token_id] = True
-    return controls

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -35,6 +36,7 @@ class Tape {
     const Cut *later = nullptr, *end = nullptr;
     if (earlier && (text.size() > kMaxBytes || !may_resume(encoder, *earlier))) earlier = nullptr;
     if (earlier) {
+      earlier_ = earlier->number_;
       difference_ = first_difference(*earlier);
       from = earlier->last_cut(difference_, encoder.lookahead());
       const size_t tail = common_tail(*earlier);
@@ -43,6 +45,7 @@ class Tape {
                                [](const Cut& cut, size_t byte) { return cut.byte < byte; });
     }
     resumed_ = from.byte;
+    resumed_ids_ = from.ids;
     const int64_t shift =
         earlier ? static_cast<int64_t>(text_.size()) - static_cast<int64_t>(earlier->text_.size()) : 0;
     CutRecorder found(from, later, end, shift);
@@ -84,6 +87,22 @@ class Tape {
     w.ids.clear();
     encoder.encode_from(text_, from.byte, options, w, found);
     return found.coincidence() ? from.ids + w.ids.size() : SIZE_MAX;
+  }
+
+  // Length of the common beginning of two tapes.
+  struct Common {
+    size_t bytes, ids;  // `bytes`: guards included
+  };
+
+  Common common(const Tape& other) const {
+    if (this == &other) return {text_.size(), ids_.size()};
+    const bool is_earlier = other.number_ == earlier_;
+    size_t n = is_earlier ? resumed_ids_ : 0;
+    const size_t most = std::min(ids_.size(), other.ids_.size());
+    for (constexpr size_t kStep = 256; n + kStep <= most; n += kStep)
+      if (std::memcmp(ids_.data() + n, other.ids_.data() + n, kStep * sizeof(int32_t)) != 0) break;
+    while (n < most && ids_[n] == other.ids_[n]) n++;
+    return {is_earlier ? difference_ : first_difference(other), n};
   }
 
   // Bytes of memory.
@@ -165,7 +184,11 @@ class Tape {
   std::vector<size_t> guards_;
   std::vector<int32_t> ids_;
   std::vector<Cut> cuts_;
-  size_t difference_ = 0, resumed_ = 0, rejoined_ = 0, reused_ids_ = 0;
+  size_t difference_ = 0, resumed_ = 0, resumed_ids_ = 0, rejoined_ = 0, reused_ids_ = 0;
+
+  inline static std::atomic<uint64_t> made_{0};
+  const uint64_t number_ = ++made_;  // from 1
+  uint64_t earlier_ = 0;             // the number of the tape that was taken over
 };
 
 }  // namespace tokenweir

@@ -82,7 +82,22 @@ void bind_tape(nb::module_& m) {
       .def_prop_ro("reused_ids", &Tape::reused_ids)
       .def_prop_ro("size", [](const Tape& self) { return self.text().size(); })
       .def_prop_ro("memory", &Tape::memory)
-      .def("character", &character, "byte"_a);
+      .def_prop_ro("guards", &Tape::guards)
+      .def("character", &character, "byte"_a)
+      .def(
+          "bytes",
+          [](const Tape& self, size_t start, size_t end) {
+            const size_t last = std::min(end, self.text().size()), first = std::min(start, last);
+            return nb::bytes(self.text().data() + first, last - first);
+          },
+          "start"_a, "end"_a)
+      .def(
+          "common",
+          [](const Tape& self, const Tape& other) {
+            const Tape::Common common = self.common(other);
+            return nb::make_tuple(common.bytes, common.ids);
+          },
+          "other"_a);
   m.def("ids_before", &ids_before, "encoder"_a, "tape"_a, "byte"_a);
   m.def("tape", &tape_of, "encoder"_a, "text"_a, "guarded"_a, "earlier"_a.none());
 }

@@ -22,7 +22,7 @@ from tokenweir.stream.events.media import MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.prompt_cache import History, PromptCache
 from tokenweir.stream.prompts.prompt_encoding import Encoder
-from tokenweir.stream.prompts.sampled_turns import prepare
+from tokenweir.stream.prompts.token_tables import prepare
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.cache_salt import rendered_salt, salted
 from tokenweir.stream.serve.answers.render_cost import render_cost

@@ -10,9 +10,11 @@ from growing_conversations import TEXTS
 
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts import sampled_turns
+from tokenweir.stream.prompts import prompt_cache, sampled_turns
+from tokenweir.stream.prompts.answer_identity import identity
 from tokenweir.stream.prompts.prompt_cache import PromptCache
-from tokenweir.stream.prompts.sampled_turns import control_ids, identity
+from tokenweir.stream.prompts.prompt_index import KeptAnswer
+from tokenweir.stream.prompts.token_tables import control_ids
 from tokenweir.templates.chat_template import ChatTemplate
 
 TOKENIZER = Tokenizer.default()
@@ -226,7 +228,7 @@ def test_each_of_several_answers_is_kept_by_itself():
     found = render(cache, [USER, answer("One weir."), USER])
     assert found.ids[len(first.ids) : len(first.ids) + len(newer)].tolist() == newer
     cache.answered(found, [END], answer(""))  # in its place; the other two stay
-    assert len([kept for kept in cache._by_use if kept.turn is not None]) == 3
+    assert len([kept for kept in cache._by_use if isinstance(kept, KeptAnswer)]) == 3
     for text in list(answers)[1:]:
         assert render(cache, [USER, answer(text), USER]).kept != ()
 
@@ -242,7 +244,7 @@ def test_a_turn_costs_the_same_work_however_long_the_conversation_is(monkeypatch
             return super()._has_same_controls(count, before)
 
         def _ends(self, first):
-            looked.append(len(self._turn.ids) - first)
+            looked.append(self._turn.total - first)
             return super()._ends(first)
 
     monkeypatch.setattr(sampled_turns, "_Reading", Counting)
@@ -349,3 +351,94 @@ def test_ids_of_an_answer_may_be_an_array():
         cache.answered(render(cache, [USER]), ids, answer(TOKENIZER.decode([5, 6])))
         found = render(cache, [USER, answer(TOKENIZER.decode([5, 6]))])
         assert [found.ids[start:end].tolist() for start, end, _ in found.kept] == [[5, 6]]
+
+
+def test_an_edit_between_two_answers_keeps_the_first_one():
+    cache, messages = PromptCache(), [USER]
+    for turn in range(2):
+        found = render(cache, messages)
+        cache.answered(found, [*spelled(f"Answer {turn}.", random.Random(turn)), END], answer(f"Answer {turn}."))
+        messages = [
+            *messages,
+            answer(f"Answer {turn}."),
+            {"role": "user", "content": "Say more of weirs and of rivers."},
+        ]
+    edited = [*messages[:2], {"role": "user", "content": "Say more of weirs, not of rivers."}, *messages[3:]]
+    found = render(cache, edited)
+    check(found, edited)
+    assert [kept.message for kept in found.kept] == [1]
+    assert len(found.message_indices) == len(found.ids)
+    canonical = TEMPLATE.render(edited).encode(TOKENIZER)
+    rest = len(found.ids) - found.kept[0].end
+    assert found.ids[-rest:].tolist() == canonical[-rest:]
+
+
+@pytest.mark.parametrize("history", ["canonical", "exact", "sampled"])
+def test_answers_share_the_text_and_the_ids_of_their_conversation(history):
+    """Also while the next answer is awaited, when the last one is still kept by itself."""
+    cache, messages = PromptCache(), [{"role": "system", "content": " ".join(TEXTS) * 20}, USER]
+    for turn in range(12):
+        found = render(cache, messages, history)
+        alone = PromptCache()
+        render(alone, messages, "canonical")
+        assert cache.held_bytes < alone.held_bytes + 2000 * (turn + 1)
+        text = f'Answer {turn}: {{"a" :1}}'
+        cache.answered(found, [*spelled(text, random.Random(turn)), END], answer(text))
+        assert cache.held_bytes < alone.held_bytes + 2000 * (turn + 2)
+        messages = [*messages, answer(text), {"role": "user", "content": " ".join(TEXTS)}]
+    assert found.tape.size > 20_000
+    assert len(found.kept) == (0 if history == "canonical" else 11)
+
+
+def test_an_answer_goes_with_the_prompt_that_it_shares():
+    cache, text = PromptCache(), "An answer."
+    messages = [USER, answer(text), USER]
+    first = render(cache, [USER])
+    cache.answered(first, [*spelled(text, random.Random(1)), END], answer(text))
+    cache.clear()
+    assert len(cache) == cache.held_bytes == 0
+    cache.answered(first, [*spelled(text, random.Random(1)), END], answer(text))  # the prompt is kept again
+    assert len(cache) == 2
+    assert render(cache, messages).kept != ()
+    cache.forget("", first.source.digests[-1])
+    assert len(cache) == 0
+    assert render(cache, messages).kept == ()
+
+
+def test_the_oldest_of_many_answers_to_one_prompt_goes(monkeypatch):
+    monkeypatch.setattr(prompt_cache, "MAX_ANSWERS", 3)
+    cache = PromptCache()
+    first = render(cache, [USER])
+    for number in range(5):
+        cache.answered(first, [*spelled(f"Answer {number}.", random.Random(number)), END], answer(f"Answer {number}."))
+    assert len(cache) == 4
+    kept = [render(cache, [USER, answer(f"Answer {number}."), USER]).kept != () for number in range(5)]
+    assert kept == [False, False, True, True, True]
+
+
+def test_answers_move_to_the_prompt_that_takes_the_place_of_theirs():
+    """Templates rewrite the end of a prompt, or all of it, guards included: what differs is kept beside the new text."""
+    for seed in range(40):
+        pick, cache = random.Random(seed), PromptCache()
+        name = pick.choice(["<|im_start|>", "so", "é"])
+        begin = {"role": "user", "content": f"{name} {pick.choice(TEXTS)}"}
+        first = render(cache, [begin])
+        answers = {}
+        for number in range(3):
+            text = f"{pick.choice(TEXTS)} {number}".strip()
+            answers[text] = [*spelled(text, pick), END]
+            cache.answered(first, answers[text], answer(text))
+        longer = [begin, answer(pick.choice(list(answers))), {"role": "user", "content": pick.choice(TEXTS) or "-"}]
+        rewritten = ChatTemplate(
+            pick.choice([TEMPLATE.source, f"x{TEMPLATE.source}", TEMPLATE.source.replace("\\n", " ")])
+        )
+        cache.encode(rewritten.render(longer), longer, tokenizer=TOKENIZER, before=(TEMPLATE.source, None, {}))
+        for text, ids in answers.items():
+            messages = [begin, answer(text), USER]
+            found, alone = render(cache, messages), PromptCache()
+            check(found, messages)
+            alone.answered(render(alone, [begin]), ids, answer(text))
+            expected = render(alone, messages)
+            assert found.ids.tolist() == expected.ids.tolist()
+            assert found.sampled.tolist() == expected.sampled.tolist()
+            assert found.message_indices == expected.message_indices

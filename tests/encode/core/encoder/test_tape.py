@@ -201,3 +201,33 @@ def test_utf8_is_taken_as_a_str_is():
     assert second.ids.tolist() == _core.tape(encoder, text + "more", [3], None).ids.tolist()
     with pytest.raises(TypeError, match="bytes-like"):
         _core.tape(encoder, 5, [], None)
+
+
+def agreement(one, other) -> int:
+    """The number of equal items at the start."""
+    return next((i for i, (here, there) in enumerate(zip(one, other, strict=False)) if here != there), min(len(one), len(other)))  # fmt: skip
+
+
+def test_what_two_tapes_have_in_common():
+    tokenizer = Tokenizer.default()
+    encoder, tokens = core_of(tokenizer).encoder, [token.content for token in tokenizer.added_tokens]
+    for seed in range(200):
+        pick = random.Random(seed)
+        texts = [drawn(pick, tokens, pick.choice((3, 200)))]
+        texts += [edited(pick, texts[0], tokens), edited(pick, texts[0], tokens)]
+        guards = [sorted(pick.sample(range(len(text)), min(len(text), pick.choice((0, 2))))) for text in texts]
+        first = _core.tape(encoder, texts[0], guards[0], None)
+        second = _core.tape(encoder, texts[1], guards[1], first)  # which remembers some of it
+        third = _core.tape(encoder, texts[2], guards[2], None)
+        assert (first.size, len(first.ids)) == first.common(first)
+        for one, other in ((second, first), (first, second), (third, first), (second, third)):
+            size, ids = one.common(other)
+            here, there = one.bytes(0, one.size), other.bytes(0, other.size)
+            differing = set(one.guards) ^ set(other.guards)
+            assert size == min((agreement(here, there), *differing))
+            assert ids == agreement(one.ids.tolist(), other.ids.tolist())
+        data = texts[0].encode()
+        assert first.guards == [len(texts[0][:offset].encode()) for offset in guards[0]]
+        assert [first.bytes(start, end) for start, end in ((3, 9), (9, 3), (0, 10**9), (10**9, 10**9 + 1))] == [
+            data[3:9], b"", data, b"",
+        ]  # fmt: skip
