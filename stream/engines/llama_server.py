@@ -19,9 +19,10 @@ from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.engines.engine_server import EngineServer, Event, ServedModel, cut_text, request_fields
+from tokenweir.stream.engines.engine_server import EngineServer, Event, cut_text, request_fields
 from tokenweir.stream.engines.lost_ids import LostIds
 from tokenweir.stream.engines.protocol import refuse_several
+from tokenweir.stream.engines.served_model import ServedModel
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep, likeliest

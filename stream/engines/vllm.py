@@ -19,14 +19,8 @@ from msgspec.structs import replace
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags
-from tokenweir.stream.engines.engine_server import (
-    EngineServer,
-    Event,
-    ModelCardEngine,
-    ServerError,
-    cut_text,
-    request_fields,
-)
+from tokenweir.stream.engines.engine_server import EngineServer, Event, ServerError, cut_text, request_fields
+from tokenweir.stream.engines.served_model import ModelCardEngine
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep, likeliest
