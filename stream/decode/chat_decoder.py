@@ -4,7 +4,7 @@ Each id passes decoding, the splitter into answer, thinking and calls, the stop 
 does decoding and stop matching (`encode/core/chat_decoder/detokenizer.h`). Ids whose text cannot affect the splitter take a
 fast path, a run at a time (`fast_path.py`). Both paths give the same deltas, however the ids are cut into chunks.
 
-`feed` hands ids to the core, which returns at the first one that it cannot take. `_go_on` emits the text before it, and gives its
+`feed` hands ids to the core, which returns at the first one that it cannot take. `_decode_rest` emits the text before it, and gives its
 text to the splitter (`_split`), or its tag (`_take_tag`). Either leaves the fast path open for the text that comes next: `_settle`
 for what the splitter skips there, `_open` behind a tag. `_end` closes it. `_bare` is true while no delta waits and none needs
 alignment, up to the end of the answer. `feed` then returns the core's text directly.
@@ -276,7 +276,7 @@ class ChatDecoder:
             if given[1] and not text:  # a tag without text before it
                 self._take_tag(given[0])
                 return []
-        self._go_on(ids, text, taken, place, given)
+        self._decode_rest(ids, text, taken, place, given)
         return self._deliver()
 
     def finish(self, reason: FinishReason | str | None = None) -> list[Delta]:
@@ -318,13 +318,15 @@ class ChatDecoder:
                 self._end(FinishReason.LENGTH)
                 self.ignored += len(ids)
             else:
-                self._go_on(ids, "", [], 0, None)
+                self._decode_rest(ids, "", [], 0, None)
         finally:
             if self._aligner is not None:
                 self._aligner.add(self._answer.count - before, logprobs, tops)
         return self._deliver()
 
-    def _go_on(self, ids: list[int], text: str, taken: list[int], place: int, given: tuple[str, bool] | None) -> None:
+    def _decode_rest(
+        self, ids: list[int], text: str, taken: list[int], place: int, given: tuple[str, bool] | None
+    ) -> None:
         """Decode the ids from `place`, up to the end of the ids or of the answer; the core has taken those before."""
         self._bare = False  # if an id raises, deltas are pending
         while True:
@@ -408,14 +410,14 @@ class ChatDecoder:
     def _settle(self) -> None:
         """Update the fast path for the text that comes next."""
         router, splitter = self._router, self._splitter
-        self._open(router.malformed is None and (splitter is None or router.goes_on(splitter.channel)))
+        self._open(router.malformed is None and (splitter is None or router.continues(splitter.channel)))
 
-    def _open(self, goes_on: bool) -> None:
-        """Open the fast path; `goes_on` if more text continues the last delta."""
+    def _open(self, continues: bool) -> None:
+        """Open the fast path; `continues` if more text continues the last delta."""
         self._make = self._router.make
         if self._limits.any:
             self._detok.limit = self._limits.next(self._answer)
-        self._fast.open(self._splitter, goes_on)
+        self._fast.open(self._splitter, continues)
 
     def _check_budget(self) -> None:
         """Call `on_thinking_spent` once if the thinking budget is spent and the thinking has not ended."""

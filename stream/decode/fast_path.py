@@ -22,10 +22,10 @@ class FastPath:
         self._known: SkippableText | None = None
         detok.allow_skip(None)  # a copied detokenizer has the original's fast path
 
-    def open(self, splitter: Splitter | None, goes_on: bool) -> None:
-        """Enable the fast path for the splitter's `SkippableText`; `goes_on` if text continues the last delta."""
+    def open(self, splitter: Splitter | None, continues: bool) -> None:
+        """Enable the fast path for the splitter's `SkippableText`; `continues` if text continues the last delta."""
         skippable = _ANYTHING if splitter is None else splitter.skippable
-        if skippable is None or not (goes_on or skippable.held):
+        if skippable is None or not (continues or skippable.held):
             self.close()
         elif skippable is not self._known or skippable.scanner is not None:
             self._known = skippable

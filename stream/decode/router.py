@@ -120,12 +120,12 @@ class Router(Saved):
                     return
             else:
                 self.called = self.called or piece.complete
-                self._tell(piece)
+                self._emit_event(piece)
                 if piece.complete and self._one_call:
                     self.stopped = True
                     return
 
-    def goes_on(self, channel: Channel) -> bool:
+    def continues(self, channel: Channel) -> bool:
         """Return whether text on `channel` continues the last delta, switching to the channel if nothing forbids it."""
         if channel is not self.channel:
             if channel is TOOL_CALL:  # the call's number comes with its name
@@ -154,7 +154,7 @@ class Router(Saved):
         """Remove markup; `after` is the channel of the text behind it."""
         self._answer.drop(source)
 
-    def _tell(self, piece: Piece) -> None:
+    def _emit_event(self, piece: Piece) -> None:
         """Emit a tool call's events other than text: name, completion, failure."""
         said = piece.call, piece.complete, piece.malformed
         call_id = self._call_ids() if piece.name and self._call_ids is not None else ""
@@ -226,6 +226,6 @@ class ChunkRouter(Router):
     def _cut_out(self, source: str, after: Channel) -> None:
         self.out.append(Chunk(self._answer.take(source), "", after))
 
-    def _tell(self, piece: Piece) -> None:
+    def _emit_event(self, piece: Piece) -> None:
         ids = self._answer.take(piece.source)
         self.out.append(Chunk(ids, piece.text, TOOL_CALL, piece.name, piece.call, piece.complete, piece.malformed))

@@ -1,7 +1,7 @@
 // Assignment of an answer's ids to the text that is emitted, and the search for stop strings in that text.
 //
 // Ids are added with their text (`add`). The splitter returns all of that text in order. Text that is emitted
-// (`search`, `let_go`) is searched for stops where they count. Other text is replaced (`take`) or removed (`drop`).
+// (`search`, `emit`) is searched for stops where they count. Other text is replaced (`take`) or removed (`drop`).
 // Text of the fast path (`pass`) is emitted at once, and skipped when it is returned. Returning text that was not added
 // is an error.
 #pragma once
@@ -86,7 +86,7 @@ class AnswerText {
       text.insert(0, held);
       text.resize(text.size() - stops_->held().size());
     }
-    let_go(text);
+    emit(text);
   }
 
   // Removes a tag of `length` bytes that begins or ends thinking; its ids count as thinking. The text emitted before it
@@ -110,7 +110,7 @@ class AnswerText {
     drop(pending_.end() - back_);
   }
 
-  // Searches returned text for stops; appends the final part to `sent`, for `let_go`.
+  // Searches returned text for stops; appends the final part to `sent`, for `emit`.
   void search(std::string_view text, std::string& sent) {
     text.remove_prefix(come_back(text.size()));
     if (!search_) {
@@ -122,11 +122,11 @@ class AnswerText {
     stops_->take(text, ignore, sent);
   }
 
-  // Ends the search, because no stop reaches over markup: appends the held text to `sent`, for `let_go`.
+  // Ends the search, because no stop reaches over markup: appends the held text to `sent`, for `emit`.
   void release(std::string& sent) { stops_->flush(sent); }
 
   // Emits text, whose ids are ready then; or clears `text`, if it is dropped.
-  void let_go(std::string& text) {
+  void emit(std::string& text) {
     if (!drop_) return pending_.send(text.size());
     pending_.drop(text.size());
     text.clear();
@@ -134,8 +134,8 @@ class AnswerText {
 
   // Emits text in parts, one for each place where ids end. Calls `give(part)` when the ids of a part are ready.
   template <class Give>
-  void let_go_in_parts(std::string& text, Give&& give) {
-    if (drop_) return let_go(text);
+  void emit_in_parts(std::string& text, Give&& give) {
+    if (drop_) return emit(text);
     std::string_view rest = text;
     while (!rest.empty()) {
       size_t length = pending_.next_end(pending_.sent() + rest.size()) - pending_.sent();
@@ -209,7 +209,7 @@ class AnswerText {
     if (!search_) return;
     std::string held;
     release(held);
-    let_go(held);
+    emit(held);
     sent += held;
   }
 

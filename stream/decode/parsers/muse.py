@@ -108,7 +108,7 @@ class Muse(CallingMessages):
         if self._state == "body":
             out.append(plain(text, self._channel))
         elif self._state == "call":
-            self._tell(self._tools.feed(text), out)
+            self._emit_message(self._tools.feed(text), out)
         elif self._state == "header":
             self._header += text
             self._held += text
@@ -153,14 +153,14 @@ class Muse(CallingMessages):
             out.append(markup(self._held))
             self._held = ""
 
-    def _tell(self, pieces: list[Piece], out: list[Piece]) -> None:
+    def _emit_message(self, pieces: list[Piece], out: list[Piece]) -> None:
         """Emit pieces of a message to a tool, after its header."""
         for piece in pieces:
-            told = self._tell_header(piece, out) if self._held else piece
-            if told is not None:
-                out.append(told)
+            rest = self._emit_header(piece, out) if self._held else piece
+            if rest is not None:
+                out.append(rest)
 
-    def _tell_header(self, piece: Piece, out: list[Piece]) -> Piece | None:
+    def _emit_header(self, piece: Piece, out: list[Piece]) -> Piece | None:
         """Emit the header before a piece, return the rest of the piece; white space is held: a call may follow."""
         if piece.channel is not ANSWER:
             out.append(markup(self._held))
@@ -183,7 +183,7 @@ class Muse(CallingMessages):
     def _end_message(self, mark: str, out: list[Piece]) -> None:
         """End the message or header before `mark`, complete or not."""
         if self._state == "call":
-            self._tell(self._tools.finish(), out)
+            self._emit_message(self._tools.finish(), out)
             if self._held:
                 self._give_header(out)
         elif self._held:

@@ -64,14 +64,14 @@ void add(Text& answer, nb::handle ids, nb::handle text) {
 }
 
 nb::tuple gone(Text& answer, std::string& sent) {
-  answer.let_go(sent);
+  answer.emit(sent);
   return nb::make_tuple(text_object(sent), taken(answer));
 }
 
 nb::list gone_in_parts(Text& answer, std::string& sent) {
   nb::list parts;
-  answer.let_go_in_parts(
-      sent, [&](std::string_view part) { parts.append(nb::make_tuple(text_object(part), taken(answer))); });
+  answer.emit_in_parts(sent,
+                       [&](std::string_view part) { parts.append(nb::make_tuple(text_object(part), taken(answer))); });
   return parts;
 }
 
