@@ -57,6 +57,7 @@ void Rendering::run(const Clock& clock) {
 void Rendering::join(Text* output) {
   Workspace& workspace = *workspace_;
   text_.reserve(output->size);
+  spans_.reserve(32);
   uint32_t open = 0;
   uint64_t began = 0;
   const char* last_end = nullptr;

@@ -15,7 +15,7 @@ namespace tokenweir::templates {
 // which needs the GIL as reading does. All raise BadInput or BadText with the path, or PythonError.
 class PythonInput {
  public:
-  PythonInput(Workspace& workspace, Origins& origins) : workspace_(workspace), origins_(origins) {}
+  PythonInput(Workspace& workspace, Origins& origins) : workspace_(workspace), origins_(origins) { held_.reserve(16); }
   ~PythonInput();
   PythonInput(const PythonInput&) = delete;
   PythonInput& operator=(const PythonInput&) = delete;

@@ -27,6 +27,8 @@ class Origins {
  public:
   static constexpr uint32_t kFirst = 2;  // the first input; those before are kFromTemplate and kFromEngine
 
+  Origins() { inputs_.reserve(32); }
+
   uint32_t add(uint32_t parent, Origin::Step step, const Symbol* key, uint32_t index = 0) {
     const bool vouched = parent >= kFirst && (at(parent).vouched || is_role(at(parent), step, key));
     inputs_.push_back({parent, step, vouched, false, false, key, index});

@@ -41,7 +41,9 @@ class Workspace {
  public:
   // `names` holds the symbols, which may outlive the workspace.
   Workspace(Arena& names, const SymbolTable* base, size_t memory, size_t text)
-      : arena(memory), symbols(names, base), max_text(text) {}
+      : arena(memory), symbols(names, base), max_text(text) {
+    parts_.reserve(64);
+  }
 
   Arena arena;
   SymbolTable symbols;
