@@ -28,12 +28,14 @@ class Reused(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The first place at which a prompt differs from the earlier one.
+    """The first place at which a prompt differs from the earlier one, or has not the ids of an earlier answer.
 
     Attributes:
-        message: The first message that has text at the place or behind it; -1 if none has.
+        message: The first message that has text at the place or behind it, or the message of the answer; -1 if none has.
         reason: `"new"`: no earlier prompt was found; `"appended"`: the earlier text goes on; `"text"`: the text differs, or
-            its origins do.
+            its origins do. For an answer: `"text"`: the template writes other text; `"message"`: the message is not the
+            delivered one; `"control"`: it has other control ids; `"cut"`: encoding cannot be resumed behind its ids;
+            `"spelling"`: they have not the bytes of the text; `"nothing"`: none of its ids can be kept.
 
     """
 
@@ -79,6 +81,7 @@ class CachedPrompt:
         *,
         is_same: bool,
         kept: KeptIds | None,
+        declined: Difference | None,
         source: PromptSource,
     ) -> None:
         """Take what a cache has found.
@@ -90,6 +93,7 @@ class CachedPrompt:
             earlier_bytes: Bytes of the earlier prompt's text; None without one.
             is_same: The earlier prompt is the same one.
             kept: The ids, if they keep those of answers.
+            declined: The first answer whose ids are not kept as a whole, if there is one.
             source: Where the cache has it from.
 
         """
@@ -99,6 +103,7 @@ class CachedPrompt:
         self._earlier_bytes = earlier_bytes
         self._is_same = is_same
         self.kept_ids = kept
+        self._declined = declined
         self.source = source
 
     def __repr__(self) -> str:
@@ -139,13 +144,13 @@ class CachedPrompt:
 
     @cached_property
     def differs(self) -> Difference | None:
-        """The first difference from the earlier prompt; None if the prompts are equal."""
-        if self._is_same:
-            return None
+        """The first difference from the earlier prompt and answer; None if the prompts are equal and the answer is kept."""
         tape = self.tape
         reason = (
             "new" if self._earlier_bytes is None else "appended" if tape.difference == self._earlier_bytes else "text"
         )
+        if self._is_same or (reason == "appended" and self._declined is not None):
+            return self._declined
         at = tape.character(tape.difference)
         spans = (span for span in self.prompt.origins if span.end > at)
         found = next((match for span in spans if (match := _MESSAGE.match(span.origin))), None)

@@ -19,11 +19,11 @@ from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.options import check_integers, check_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.answer_identity import fingerprint
-from tokenweir.stream.prompts.cached_prompt import CachedPrompt, PromptSource
+from tokenweir.stream.prompts.cached_prompt import CachedPrompt, Difference, PromptSource
 from tokenweir.stream.prompts.ledger import Entry, Ledger
 from tokenweir.stream.prompts.message_digests import chain, delivered, digest
 from tokenweir.stream.prompts.prompt_index import KeptAnswer, KeptPrompt, Shelf, ShelfKey
-from tokenweir.stream.prompts.sampled_turns import KeptIds, keep_turn, sampled_turn
+from tokenweir.stream.prompts.sampled_turns import KeptIds, SampledTurn, keep_turn, sampled_turn
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
@@ -233,13 +233,14 @@ class PromptCache:
             self.counts.reused_ids += reused
             self.counts.encoded_ids += len(tape.ids) - reused
         self._keep(KeptPrompt(key, digests, last_message, tape), earlier)
-        kept = None
+        kept = declined = None
         if history != "canonical" and answer is not None:
-            is_sampled = history == "sampled"
+            turn = answer.turn
             kept = keep_turn(
-                answer.turn, read, prompt, tape, tokenizer, as_sampled=is_sampled, is_delivered=is_delivered
+                turn, read, prompt, tape, tokenizer, as_sampled=history == "sampled", is_delivered=is_delivered
             )
-            self._count(kept)
+            declined = _declined(turn, kept)
+            self._count(kept, declined)
         return CachedPrompt(
             prompt,
             tokenizer,
@@ -247,6 +248,7 @@ class PromptCache:
             None if last is None else last.size,
             is_same=tape is last,
             kept=kept,
+            declined=declined,
             source=PromptSource(tenant, digests, last_message, len(read), answer if is_delivered else None),
         )
 
@@ -320,13 +322,13 @@ class PromptCache:
         self._leave(entries)
         self._enter(changed)
 
-    def _count(self, kept: KeptIds | None) -> None:
+    def _count(self, kept: KeptIds | None, declined: Difference | None) -> None:
         """Count what was kept of an earlier answer."""
         with self._lock:
             if kept is not None:
                 self.counts.kept_ids += len(kept.engine_ids.flags)
-            reason = "nothing" if kept is None else kept.reason
-            if reason:
+            if declined is not None:
+                reason = declined.reason
                 self.counts.declined[reason] = self.counts.declined.get(reason, 0) + 1
 
     def clear(self, tenant: str | None = None) -> None:
@@ -451,3 +453,14 @@ class PromptCache:
 
 def _read(messages: Sequence[Mapping[str, Any]] | Messages) -> Messages:
     return messages if isinstance(messages, Messages) else Messages(messages)
+
+
+def _declined(turn: SampledTurn, kept: KeptIds | None) -> Difference | None:
+    """Return the first answer whose ids are not kept as a whole, and why; None if all are."""
+    if kept is None:
+        return Difference(turn.kept[0].message, "nothing")
+    if not kept.reason:
+        return None
+    found = kept.engine_ids.kept
+    whole = len(found) - (found[-1].end < turn.kept[len(found) - 1].end)
+    return Difference(turn.kept[min(whole, len(turn.kept) - 1)].message, kept.reason)

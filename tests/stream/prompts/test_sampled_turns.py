@@ -442,3 +442,21 @@ def test_answers_move_to_the_prompt_that_takes_the_place_of_theirs():
             assert found.ids.tolist() == expected.ids.tolist()
             assert found.sampled.tolist() == expected.sampled.tolist()
             assert found.message_indices == expected.message_indices
+
+
+def test_an_answer_whose_ids_are_not_all_kept_is_named():
+    control = TOKENIZER.encode("before <|im_start|> after", add_special_tokens=False)
+    for ids, text, sent, expected in (
+        ([*spelled("All of it.", random.Random(1)), END], "All of it.", "All of it.", (1, "appended")),
+        ([BYTES[0xC3]], "\ufffd", "\ufffd", (1, "nothing")),
+        ([*TOKENIZER.encode("One two three"), BYTES[0xC3]], "One two three\ufffd", "One two three\ufffd", (1, "text")),
+        ([*control, END], "before <|im_start|> after", "before <|im_start|> after", (1, "control")),
+        ([*TOKENIZER.encode("Rivers flow."), END], "Rivers flow.", "Rivers flow!", (1, "nothing")),
+    ):
+        cache = PromptCache()
+        cache.answered(render(cache, [USER]), ids, answer(text))
+        found = render(cache, [USER, answer(sent), USER])
+        assert found.differs == expected
+        again = render(cache, [USER, answer(sent), USER])
+        assert again.differs == (None if expected[1] == "appended" else expected)
+        assert cache.counts.declined == ({} if expected[1] == "appended" else {expected[1]: 2})

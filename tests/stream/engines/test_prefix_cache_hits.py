@@ -1,0 +1,107 @@
+"""The prefix cache of the real llama-server, over a conversation whose prompts keep the ids that were sampled."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from itertools import takewhile
+
+import httpx
+import pytest
+from full_run import FULL
+
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.engines.llama_server import LlamaServerEngine
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.prompts.conversation import Conversation
+from tokenweir.templates.chat_template import ChatTemplate
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(900)]
+
+TURNS, MAX_TOKENS = (20, 40) if FULL else (6, 8)
+QUESTIONS = {
+    "English": "Tell me more of rivers, lakes and weirs.",
+    "code": "def f{}(x):\n    return x + 1\n\ndef g(x):\n",
+    "emoji": "🎉🎊👩‍🚀🇫🇷🎉🎊👩‍🚀🇩🇪",
+    "Chinese": "你好，世界。再说一遍。",
+}
+EACH = list(QUESTIONS) if FULL else ["English", "emoji"]
+
+
+@pytest.fixture(scope="module")
+def server(small_model):
+    xllamacpp = pytest.importorskip("xllamacpp")
+    params = xllamacpp.CommonParams()
+    params.model.path = str(small_model.model_file())
+    params.n_ctx, params.n_parallel = 8192, 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    return xllamacpp.Server(params)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(small_model):
+    return Tokenizer.from_file(small_model.model_file())
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+def common(one: list[int], other: list[int]) -> int:
+    """The number of equal ids at the start."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def text_of(tokenizer: Tokenizer, ids: list[int]) -> str:
+    decoder = ChatDecoder(tokenizer, reasoning=None)
+    return "".join(getattr(delta, "text", "") for delta in [*decoder.feed(ids), *decoder.finish()])
+
+
+async def streamed(server, tokenizer, ids, turn):
+    """The ids of an answer, the places of those that were inferred, and the number of cached ids of its prompt."""
+    sampling = Sampling(max_tokens=MAX_TOKENS, temperature=1, seed=turn, extra={"id_slot": 0})
+    found, inferred, cached = [], [], None
+    async with aclosing(LlamaServerEngine(server.listening_address, tokenizer).generate(ids, sampling)) as steps:
+        async for step in steps:
+            inferred += range(len(found), len(found) + step.inferred)
+            found += step.ids
+            cached = step.cached if cached is None else cached
+    return found, inferred, cached
+
+
+async def whole(server, tokenizer, ids, turn):
+    """The same without a stream, which tells all ids."""
+    body = {"prompt": ids, "n_predict": MAX_TOKENS, "temperature": 1, "seed": turn, "id_slot": 0, "return_tokens": True}
+    async with httpx.AsyncClient(timeout=300, trust_env=False) as client:
+        answer = (await client.post(f"{server.listening_address}/completion", json=body)).json()
+    return answer["tokens"], [], answer["timings"]["cache_n"]
+
+
+@pytest.mark.parametrize("kind", EACH)
+@pytest.mark.parametrize(("history", "generate"), [("exact", streamed), ("sampled", whole)])
+async def test_the_server_has_the_beginning_of_each_prompt_in_its_cache(server, tokenizer, history, generate, kind):
+    """That is what its last prompt and answer have in common with the prompt, without the last id, which it did not evaluate."""
+    conversation = Conversation(ChatTemplate.from_tokenizer(tokenizer), tokenizer, history=history)
+    tape, shortfalls = [], 0
+    for turn in range(TURNS):
+        conversation.add({"role": "user", "content": QUESTIONS[kind].format(turn)})
+        prompt = conversation.prompt()
+        ids = prompt.ids.tolist()
+        answer, inferred, cached = await generate(server, tokenizer, ids, turn)
+        if turn:
+            agreed = common(ids, tape)
+            assert cached == min(agreed, len(tape) - 1)
+            if agreed < len(tape):
+                shortfalls += 1
+                assert history == "exact"
+                assert prompt.differs.reason in ("text", "cut", "spelling", "nothing"), prompt.differs
+                assert prompt.differs.message == 2 * turn - 1  # the last answer
+            else:
+                assert prompt.differs == (2 * turn - 1, "appended")
+        message = {"role": "assistant", "content": text_of(tokenizer, answer)}
+        conversation.answered(answer, message, inferred=inferred)
+        tape = ids + answer
+    assert len(tape) > 20 * TURNS
+    if history == "exact" and kind == "English":
+        assert shortfalls < TURNS
