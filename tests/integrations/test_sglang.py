@@ -16,7 +16,8 @@ import tokenizers
 
 from tokenweir import patch_transformers, unpatch_transformers
 from tokenweir.integrations import sglang
-from tokenweir.integrations.backend import Original, TokenizerFace
+from tokenweir.integrations.backend import Original
+from tokenweir.integrations.face import TokenizerFace
 
 transformers = pytest.importorskip("transformers")
 

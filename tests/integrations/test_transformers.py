@@ -12,7 +12,8 @@ import pytest
 
 import tokenweir
 from tokenweir import integrations
-from tokenweir.integrations.backend import Original, TokenizerFace, is_backend
+from tokenweir.integrations.backend import Original, is_backend
+from tokenweir.integrations.face import TokenizerFace
 
 transformers = pytest.importorskip("transformers")
 

@@ -10,19 +10,17 @@ import asyncio
 import copy
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import tokenizers
 
-from tokenweir.encode.encoding.columns import Encoding as Columns
-from tokenweir.encode.encoding.selection import Call
-from tokenweir.encode.encoding.sequence_encoder import SequenceEncoder, Sequences
-from tokenweir.encode.encoding.sequences import FIRST, process
+from tokenweir.encode.encoding.sequence_encoder import Sequences
 from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer, sequence_encoder_of
+from tokenweir.integrations.batches import BatchEncoder, pad
 from tokenweir.integrations.counts import count
 from tokenweir.integrations.encoding import Encoding
-from tokenweir.integrations.inputs import Fallback, bare_ids, listed, sequence_of, sequences_of, truncate, truncated
+from tokenweir.integrations.inputs import Fallback, listed, sequence_of, sequences_of
 
 Original = tokenizers.Tokenizer
 
@@ -57,21 +55,13 @@ _MODEL_OPTIONS = (
 _T = TypeVar("_T")
 
 
-class _Built(NamedTuple):
-    """tokenweir's tokenizer of the original in one state."""
-
-    tokenizer: Tokenizer
-    sequences: SequenceEncoder
-    call: Call
-
-
 class Backend:
     """See the module."""
 
     _original: Any
     _name: str
     _version: object
-    _made: tuple[object, _Built | str]
+    _made: tuple[object, BatchEncoder | str]
     _handed_out: list[tuple[Any, object]]
     _truncation: dict[str, Any] | None
     _padding: dict[str, Any] | None
@@ -110,7 +100,7 @@ class Backend:
             _encode_special_tokens=original.encode_special_tokens,
         )
 
-    def _state(self) -> _Built:
+    def _state(self) -> BatchEncoder:
         """Return tokenweir's tokenizer of the original as it is now.
 
         Threads that come at once may build it twice. What a thread builds counts only for the version that it began with, so
@@ -133,7 +123,7 @@ class Backend:
             raise Fallback(built)
         return built
 
-    def _build(self) -> _Built | str:
+    def _build(self) -> BatchEncoder | str:
         """Build tokenweir's tokenizer of the original; return the reason if it is not reproduced exactly."""
         try:
             tokenizer = Tokenizer.from_bytes(self._original.to_str().encode(), "huggingface")
@@ -143,7 +133,7 @@ class Backend:
         live = {token.content: i for i, token in self._original.get_added_tokens_decoder().items()}
         if live != {token.content: token.id for token in tokenizer.added_tokens}:
             return "added tokens with ids that its JSON does not give"
-        return _Built(tokenizer, *sequence_encoder_of(tokenizer))
+        return BatchEncoder(tokenizer, *sequence_encoder_of(tokenizer))
 
     def _changed_in_place(self) -> bool:
         """Whether a component that a caller holds, or held until now, has changed."""
@@ -220,111 +210,44 @@ class Backend:
     ) -> Any:
         """Encode a text, or a pair of texts."""
 
-        def run(built: _Built) -> Encoding:
+        def run(built: BatchEncoder) -> Encoding:
             given = [sequence_of(each, is_pretokenized) for each in ((sequence,) if pair is None else (sequence, pair))]
-            found = self._encoded(built, [given], add_special_tokens)
-            self._pad(found)
-            return found[0]
+            return self._encoded(built, [given], add_special_tokens)[0]
 
-        return self._here_or_there("encode", run, sequence, pair, is_pretokenized, add_special_tokens)
+        return self._run_or_fall_back("encode", run, sequence, pair, is_pretokenized, add_special_tokens)
 
     def encode_batch(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
         """Encode texts, and pairs of texts."""
 
-        def run(built: _Built) -> list[Encoding]:
+        def run(built: BatchEncoder) -> list[Encoding]:
             given = [sequences_of(each, is_pretokenized) for each in listed(input)]
-            found = self._encoded(built, given, add_special_tokens)
-            self._pad(found)
-            return found
+            return self._encoded(built, given, add_special_tokens)
 
-        return self._here_or_there("encode_batch", run, input, is_pretokenized, add_special_tokens)
+        return self._run_or_fall_back("encode_batch", run, input, is_pretokenized, add_special_tokens)
 
     def encode_batch_fast(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
         """Encode texts, and pairs of texts; no token has a place, a word or a name."""
 
-        def run(built: _Built) -> list[Encoding]:
+        def run(built: BatchEncoder) -> list[Encoding]:
             given = [sequences_of(each, is_pretokenized) for each in listed(input)]
-            found = self._encoded(built, given, add_special_tokens, offsets=False)
-            self._pad(found)
-            return found
+            return self._encoded(built, given, add_special_tokens, offsets=False)
 
-        return self._here_or_there("encode_batch_fast", run, input, is_pretokenized, add_special_tokens)
+        return self._run_or_fall_back("encode_batch_fast", run, input, is_pretokenized, add_special_tokens)
 
     def _encoded(
-        self, built: _Built, inputs: Sequence[Sequences], add_special_tokens: bool, *, offsets: bool = True
+        self, built: BatchEncoder, inputs: Sequence[Sequences], add_special_tokens: bool, *, offsets: bool = True
     ) -> list[Encoding]:
-        """Encode inputs, each one sequence or two. Single texts are encoded together, on several threads."""
-        add_special_tokens = bool(add_special_tokens)
-        bare = bare_ids(built.tokenizer, inputs)
-        found = []
-        for given, ids in zip(inputs, bare, strict=True):
-            pair = len(given) == 2
-            layout = built.sequences.layout(pair=pair, add_special_tokens=add_special_tokens)
-            limit = self._limit(layout.n_added)
-            if limit is not None:
-                ids = truncated(ids, limit, self._truncation or {})
-            whole: list[int] = []
-            types: list[int] = []
-            for item, type_id in zip(layout.items, layout.type_ids, strict=True):
-                part = [item] if item >= 0 else ids[FIRST - item]
-                whole += part
-                types += [type_id] * len(part)
-            if not offsets and built.tokenizer.spec.post_processor is None:
-                types = [0] * len(whole)
-            make = self._maker(built, given, add_special_tokens, limit, offsets)
-            found.append(Encoding(whole, types, make, n_sequences=layout.n_sequences))
+        found = built.encode(inputs, bool(add_special_tokens), self._truncation, offsets=offsets)
+        pad(found, self._padding)
         return found
-
-    def _limit(self, n_added: int) -> int | None:
-        """Return the most tokens of an encoding besides those that are added."""
-        if (truncation := self._truncation) is None:
-            return None
-        limit: int = truncation["max_length"] - n_added
-        if limit < 0:
-            raise Fallback("max_length is less than the number of added tokens")
-        return limit
-
-    def _maker(
-        self, built: _Built, given: Sequences, add_special_tokens: bool, limit: int | None, offsets: bool
-    ) -> Callable[[], Columns]:
-        truncation, post_processor = self._truncation or {}, built.tokenizer.spec.post_processor
-
-        def make() -> Columns:
-            numbers = range(2) if offsets else (0, 0)  # the original's fast calls number no sequence
-            parts = [built.sequences.sequence(e, built.call, i) for e, i in zip(given, numbers, strict=False)]
-            if limit is not None:
-                truncate(parts, limit, truncation)
-            if not offsets:
-                for each in (each for part in parts for each in part.whole_with_overflow()):
-                    n = len(each)
-                    each.offsets, each.word_ids, each.tokens = [(0, 0)] * n, [None] * n, [""] * n
-            return process(post_processor, parts, add_special_tokens=add_special_tokens)
-
-        return make
-
-    def _pad(self, encodings: Sequence[Encoding]) -> None:
-        if (padding := self._padding) is None or not encodings:
-            return
-        length = padding["length"]
-        if length is None:
-            length = max(len(encoding) for encoding in encodings)
-        if multiple := padding["pad_to_multiple_of"]:
-            length = -(-length // multiple) * multiple
-        for encoding in encodings:
-            encoding.pad(length, padding["direction"], padding["pad_id"], padding["pad_type_id"], padding["pad_token"])
 
     def post_process(self, encoding: Any, pair: Any = None, add_special_tokens: bool = True) -> Any:
         """Truncate encodings, add special tokens, and pad."""
 
-        def run(built: _Built) -> Encoding:
+        def run(built: BatchEncoder) -> Encoding:
             parts = [each.columns.copy() for each in (encoding, pair) if each is not None]
-            layout = built.sequences.layout(pair=len(parts) == 2, add_special_tokens=bool(add_special_tokens))
-            if (limit := self._limit(layout.n_added)) is not None:
-                truncate(parts, limit, self._truncation or {})
-            found = Encoding.of(
-                process(built.tokenizer.spec.post_processor, parts, add_special_tokens=bool(add_special_tokens))
-            )
-            self._pad([found])
+            found = built.post_process(parts, bool(add_special_tokens), self._truncation)
+            pad([found], self._padding)
             return found
 
         if type(encoding) is Encoding:
@@ -335,13 +258,13 @@ class Backend:
 
     def decode(self, ids: Any, skip_special_tokens: bool = True) -> str:
         """Decode ids; those outside the vocabulary are skipped."""
-        return self._here_or_there(
+        return self._run_or_fall_back(
             "decode", lambda built: _decoded(built.tokenizer, ids, skip_special_tokens), ids, skip_special_tokens
         )
 
     def decode_batch(self, sequences: Any, skip_special_tokens: bool = True) -> list[str]:
         """Decode rows of ids."""
-        return self._here_or_there(
+        return self._run_or_fall_back(
             "decode_batch",
             lambda built: [_decoded(built.tokenizer, ids, skip_special_tokens) for ids in sequences],
             sequences,
@@ -356,7 +279,7 @@ class Backend:
         except Fallback:
             return None
 
-    def _here_or_there(self, call: str, run: Callable[[_Built], _T], *args: Any) -> _T:
+    def _run_or_fall_back(self, call: str, run: Callable[[BatchEncoder], _T], *args: Any) -> _T:
         try:
             found = run(self._state())
         except (Fallback, TextError, TokenIdError, UnsupportedTokenizerError, TypeError, ValueError) as error:
@@ -425,59 +348,6 @@ class Backend:
         return str(self._original)
 
 
-class _FaceType(type):
-    """The type of `TokenizerFace`: its instances are backends and original tokenizers.
-
-    Modules that are imported under the patch keep the class. So without the patch it makes original tokenizers.
-
-    Attributes:
-        in_force: Whether the patch is.
-
-    """
-
-    in_force = False
-
-    def __call__(cls, original: Any, **options: Any) -> Any:
-        if not _FaceType.in_force:
-            return original if type(original) is Original else Original(original)
-        return super().__call__(original, **options)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Original)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, Original | Backend)
-
-
-class TokenizerFace(Backend, metaclass=_FaceType):
-    """`tokenizers.Tokenizer` under the patch: backends with its constructors."""
-
-    @classmethod
-    def from_file(cls, path: Any) -> TokenizerFace:
-        """Read a tokenizer.json."""
-        return cls(Original.from_file(path))
-
-    @classmethod
-    def from_str(cls, json: Any) -> TokenizerFace:
-        """Read the text of a tokenizer.json."""
-        return cls(Original.from_str(json))
-
-    @classmethod
-    def from_buffer(cls, buffer: Any) -> TokenizerFace:
-        """Read the bytes of a tokenizer.json."""
-        return cls(Original.from_buffer(buffer))
-
-    @classmethod
-    def from_pretrained(cls, *args: Any, **kwargs: Any) -> TokenizerFace:
-        """Read a tokenizer from the hub, as `tokenizers` does."""
-        return cls(Original.from_pretrained(*args, **kwargs))
-
-
-def set_in_force(in_force: bool) -> None:
-    """Say whether the patch is in force."""
-    _FaceType.in_force = in_force
-
-
 def is_backend(value: Any) -> bool:
     """Whether a value is a backend, whose `__class__` is the original's."""
     return issubclass(type(value), Backend)
@@ -488,11 +358,6 @@ def original_of(state: bytes) -> Any:
     original = Original(tokenizers.models.BPE())
     original.__setstate__(state)
     return original
-
-
-def reduced(original: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
-    """Reduce a `tokenizers.Tokenizer` for a pickle, which finds no class by its name under the patch."""
-    return original_of, (original.__getstate__(),)
 
 
 def _restored(kind: type[Backend], state: bytes, name: str) -> Backend:

@@ -157,12 +157,13 @@ class Encoding:
         self._padding.append((length, options))
         missing = length - len(self._ids)
         if missing > 0:
-            ids, types = [pad_id] * missing, [pad_type_id] * missing
-            own_types, own_mask, zeros = self.type_ids, self.attention_mask, [0] * missing
             left = direction == "left"
-            self._mask = zeros + own_mask if left else own_mask + zeros
+            mask, zeros, ids = self.attention_mask, [0] * missing, [pad_id] * missing
+            self._mask = zeros + mask if left else mask + zeros
+            if self._type_ids != pad_type_id:  # one id of all stays one
+                own, types = self.type_ids, [pad_type_id] * missing
+                self._type_ids = types + own if left else own + types
             self._ids = ids + self._ids if left else self._ids + ids
-            self._type_ids = types + own_types if left else own_types + types
 
     def truncate(self, max_length: int, stride: int = 0, direction: Side = "right") -> None:
         """Keep at most `max_length` tokens; the others become overflowing parts."""

@@ -11,9 +11,10 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from tokenweir.integrations.backend import Backend, Original, TokenizerFace, reduced, set_in_force
+from tokenweir.integrations.backend import Backend, Original
 from tokenweir.integrations.chat_templates import compiler, indices_renderer
 from tokenweir.integrations.decode_stream import DecodeStream
+from tokenweir.integrations.face import TokenizerFace, reduced, set_in_force
 
 _ABSENT = object()
 _lock = RLock()

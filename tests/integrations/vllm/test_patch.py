@@ -13,8 +13,9 @@ import tokenizers
 
 import tokenweir
 from tokenweir.integrations import vllm
-from tokenweir.integrations.backend import Original, TokenizerFace
+from tokenweir.integrations.backend import Original
 from tokenweir.integrations.decode_stream import DecodeStream
+from tokenweir.integrations.face import TokenizerFace
 
 PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
 

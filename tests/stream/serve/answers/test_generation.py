@@ -17,7 +17,6 @@ from tokenweir.stream.serve.answers.job import Engines
 from tokenweir.stream.serve.wire.errors import RequestError
 
 
-
 class Failing:
     """Engine whose error is another each time, so that nothing else refers to it."""
 

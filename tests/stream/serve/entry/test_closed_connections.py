@@ -47,7 +47,9 @@ async def test_a_closed_connection_leaves_no_garbage(parts):
             await eventually(lambda: not connections.count)
             await asyncio.sleep(0)  # the last call of `connection_lost` returns
             gc.collect()
-            left = [kept for kept in gc.garbage if isinstance(kept, asyncio.BaseTransport | asyncio.Protocol | Exception)]
+            left = [
+                kept for kept in gc.garbage if isinstance(kept, asyncio.BaseTransport | asyncio.Protocol | Exception)
+            ]
         finally:
             gc.set_debug(0)
             gc.garbage.clear()

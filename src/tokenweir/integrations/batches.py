@@ -1,0 +1,185 @@
+"""Batches of `tokenizers`' encoding methods: ids by one call of the core, truncation, added tokens and padding."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence, Sized
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenweir.encode.encoding.columns import Encoding as Columns
+from tokenweir.encode.encoding.columns import lengths_after_truncation
+from tokenweir.encode.encoding.selection import Call
+from tokenweir.encode.encoding.sequence_encoder import SequenceEncoder, Sequences
+from tokenweir.encode.encoding.sequences import FIRST, Layout, process
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.integrations.encoding import Encoding
+from tokenweir.integrations.inputs import Fallback
+
+OFF = frozenset(["", "off", "false", "f", "no", "n", "0"])
+"""Values of TOKENIZERS_PARALLELISM that mean one thread."""
+
+Truncation = Mapping[str, Any]
+Ids = list[int] | NDArray[np.int32]
+
+
+class BatchEncoder(NamedTuple):
+    """tokenweir's tokenizer of an original in one state, with its encoder of pairs and columns."""
+
+    tokenizer: Tokenizer
+    sequences: SequenceEncoder
+    call: Call
+
+    def encode(
+        self,
+        inputs: Sequence[Sequences],
+        add_special_tokens: bool,
+        truncation: Truncation | None,
+        *,
+        offsets: bool = True,
+    ) -> list[Encoding]:
+        """Encode inputs, each one sequence or two. Single texts are encoded together, on several threads.
+
+        Raises:
+            Fallback: The truncation's length is less than the number of added tokens, or its stride is too long.
+
+        """
+        layouts: dict[int, tuple[Layout, int | None]] = {}
+        untyped = not offsets and self.tokenizer.spec.post_processor is None
+        found = []
+        for given, ids in zip(inputs, self._bare_ids(inputs), strict=True):
+            if len(given) not in layouts:
+                layout = self.sequences.layout(pair=len(given) == 2, add_special_tokens=add_special_tokens)
+                layouts[len(given)] = layout, limit_of(layout, truncation)
+            layout, limit = layouts[len(given)]
+            if limit is not None and truncation is not None:
+                ids = truncated(ids, limit, truncation)
+            types = 0 if untyped else _type_ids(layout, ids)
+            make = self._maker(given, add_special_tokens, limit, truncation, offsets)
+            found.append(Encoding(_joined(layout, ids), types, make, n_sequences=layout.n_sequences))
+        return found
+
+    def post_process(self, parts: list[Columns], add_special_tokens: bool, truncation: Truncation | None) -> Encoding:
+        """Truncate one encoded sequence or two, and add special tokens.
+
+        Raises:
+            Fallback: The truncation's length is less than the number of added tokens.
+
+        """
+        layout = self.sequences.layout(pair=len(parts) == 2, add_special_tokens=add_special_tokens)
+        if (limit := limit_of(layout, truncation)) is not None and truncation is not None:
+            truncate(parts, limit, truncation)
+        return Encoding.of(process(self.tokenizer.spec.post_processor, parts, add_special_tokens=add_special_tokens))
+
+    def _bare_ids(self, inputs: Sequence[Sequences]) -> list[list[Ids]]:
+        """Return the ids of each sequence of each input, without added ones."""
+        if len(inputs) == 1 and len(whole := [each for each in inputs[0] if isinstance(each, str)]) == len(inputs[0]):
+            return [[self.tokenizer.encode(each, add_special_tokens=False) for each in whole]]
+        texts = [word for given in inputs for each in given for word in ([each] if isinstance(each, str) else each)]
+        serial = os.environ.get("TOKENIZERS_PARALLELISM", "on").lower() in OFF
+        rows = self.tokenizer.encode_batch(texts, add_special_tokens=False, threads=1 if serial else None)
+        starts, ids = rows.offsets.tolist(), rows.ids
+        found, at = [], 0
+        for given in inputs:
+            parts: list[Ids] = []
+            for each in given:
+                n = 1 if isinstance(each, str) else len(each)
+                parts.append(ids[starts[at] : starts[at + n]])
+                at += n
+            found.append(parts)
+        return found
+
+    def _maker(
+        self,
+        given: Sequences,
+        add_special_tokens: bool,
+        limit: int | None,
+        truncation: Truncation | None,
+        offsets: bool,
+    ) -> Callable[[], Columns]:
+        def make() -> Columns:
+            numbers = range(2) if offsets else (0, 0)  # the original's fast calls number no sequence
+            parts = [self.sequences.sequence(e, self.call, i) for e, i in zip(given, numbers, strict=False)]
+            if limit is not None and truncation is not None:
+                truncate(parts, limit, truncation)
+            if not offsets:
+                for each in (each for part in parts for each in part.whole_with_overflow()):
+                    n = len(each)
+                    each.offsets, each.word_ids, each.tokens = [(0, 0)] * n, [None] * n, [""] * n
+            return process(self.tokenizer.spec.post_processor, parts, add_special_tokens=add_special_tokens)
+
+        return make
+
+
+def _joined(layout: Layout, ids: Sequence[Ids]) -> list[int]:
+    """Return the ids of sequences with those that are added."""
+    lists = [part if isinstance(part, list) else part.tolist() for part in ids]
+    if layout.items == (FIRST,):
+        return lists[0]
+    whole: list[int] = []
+    for item in layout.items:
+        whole += [item] if item >= 0 else lists[FIRST - item]
+    return whole
+
+
+def _type_ids(layout: Layout, ids: Sequence[Ids]) -> list[int] | int:
+    """Return the type ids of sequences and added tokens; one id if all are equal."""
+    if len(kinds := set(layout.type_ids)) == 1:
+        return kinds.pop()
+    types: list[int] = []
+    for item, type_id in zip(layout.items, layout.type_ids, strict=True):
+        types += [type_id] * (1 if item >= 0 else len(ids[FIRST - item]))
+    return types
+
+
+def limit_of(layout: Layout, truncation: Truncation | None) -> int | None:
+    """Return the most tokens of an encoding besides those that are added.
+
+    Raises:
+        Fallback: Fewer tokens are allowed than are added.
+
+    """
+    if truncation is None:
+        return None
+    limit: int = truncation["max_length"] - layout.n_added
+    if limit < 0:
+        raise Fallback("max_length is less than the number of added tokens")
+    return limit
+
+
+def lengths(parts: Sequence[Sized], limit: int, truncation: Truncation) -> tuple[int, int]:
+    """Return the lengths to which one sequence or two are truncated."""
+    second = len(parts[1]) if len(parts) == 2 else None
+    return lengths_after_truncation(len(parts[0]), second, limit, truncation["strategy"])
+
+
+def truncated(ids: Sequence[Ids], limit: int, truncation: Truncation) -> list[Ids]:
+    """Return the ids that truncation keeps of one sequence or two."""
+    kept = []
+    for part, length in zip(ids, lengths(ids, limit, truncation), strict=False):
+        if 0 < length < len(part) and truncation["stride"] >= length:
+            raise Fallback("stride is not less than max_length")
+        cut = len(part) - length if truncation["direction"] == "left" and length < len(part) else 0
+        kept.append(part[cut : cut + length])
+    return kept
+
+
+def truncate(parts: Sequence[Columns], limit: int, truncation: Truncation) -> None:
+    """Truncate one sequence or two, with all columns."""
+    for part, length in zip(parts, lengths(parts, limit, truncation), strict=False):
+        part.truncate(length, stride=truncation["stride"], side=truncation["direction"])
+
+
+def pad(encodings: Sequence[Encoding], padding: Mapping[str, Any] | None) -> None:
+    """Pad encodings to the length of the longest, or to the one that is given."""
+    if padding is None or not encodings:
+        return
+    length = padding["length"]
+    if length is None:
+        length = max(len(encoding) for encoding in encodings)
+    if multiple := padding["pad_to_multiple_of"]:
+        length = -(-length // multiple) * multiple
+    for encoding in encodings:
+        encoding.pad(length, padding["direction"], padding["pad_id"], padding["pad_type_id"], padding["pad_token"])
