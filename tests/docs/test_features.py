@@ -187,14 +187,17 @@ What each adapter of `tokenweir.integrations` does not do. "Handed on" goes to t
 
 | adapter | handed on | refused, by an error | not there |
 | --- | --- | --- | --- |
-| `patch_transformers()` | components without an exact step, `dropout`, `split_special_tokens=True`, templates that the engine does not render | | slow tokenizers |
+| `patch_transformers()` | components without an exact step, `dropout`, `split_special_tokens=True`, added tokens whose ids the JSON does not give, lone surrogates, negative ids, inputs other than str, list and tuple, templates that the engine does not render | | slow tokenizers |
 | vLLM: `tokenweir` | as `patch_transformers()` | | Mistral's tokenizers |
-| vLLM: `tokenweir_parsers` | `is_harmony` models, and pairs with a parser of vLLM's own, to vLLM's composition | tokenizers that are not reproduced | grammars for `tool_choice="required"` |
+| vLLM: `tokenweir_parsers` | `is_harmony` models, and pairs with a parser of vLLM's own, to vLLM's composition | tokenizers that are not reproduced | forced calls under the name `tokenweir`, and of styles without a grammar in vLLM |
 | vLLM: `tokenweir_server` | all other paths, to vLLM | `--default-chat-template-kwargs`, `--skip-tokenizer-init`, `--tokens-only`; `model`, `kv_transfer_params` and `ec_transfer_params` in `extra` | media, adapters loaded later |
 | SGLang: `tokenweir` | tokenizers that are not reproduced, to SGLang's method | | beam search's texts |
 | `to_llguidance()`, `to_xgrammar()`, `to_outlines()` | | tokenizers without an end token; fewer logits than ids | several end tokens in `to_outlines()` |
 | `TemplateRenderer` | | | media; bridges that `declined` explains |
 | `TokenBuilder` | | appended messages that the template does not write behind the answer | media |
+
+Single calls that `patch_transformers()` hands on have these reasons in `report()`, besides the errors of tokenweir itself:
+{fallbacks()}.
 
 ## Components by file format
 
@@ -203,6 +206,17 @@ name. [Their reference](components.md) has the fields.
 
 {formats()}
 """
+
+
+def fallbacks() -> str:
+    """The reasons that the backend gives for single calls."""
+    found = []
+    for path in sorted((ROOT / "src" / "tokenweir" / "integrations").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Raise(exc=ast.Call(func=ast.Name(id="Fallback"), args=[ast.Constant(value=reason)])):
+                    found.append(f'"{reason}"')
+    return ", ".join(found)
 
 
 def test_the_page_is_written_from_the_code() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tokenweir import patch_transformers
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.integrations import vllm
+from tokenweir.templates.styles.tools import TOOL_STYLES, tool_style_of
 
 transformers = pytest.importorskip("transformers")
 
@@ -19,6 +21,12 @@ TOOL = {
 }
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Bern \U0001f9ca"}}\n</tool_call>'
 ANSWER = f"<think>\nHm, Bern \U0001f9ca.\n</think>\n\nI look.\n{CALL}"
+FORCED = {
+    "hermes": CALL,
+    "qwen3-coder": "<tool_call>\n<function=weather>\n<parameter=city>\nBern \U0001f9ca\n</parameter>\n</function>\n</tool_call>",
+    "glm": "<tool_call>weather<arg_key>city</arg_key><arg_value>Bern \U0001f9ca</arg_value></tool_call>",
+}
+"""The call as styles write it that vLLM has a grammar for."""
 
 
 class Tool(SimpleNamespace):
@@ -169,6 +177,44 @@ def test_the_older_tool_interface(parsers, vllm_modules, qwen):
     parts = [call.function for message in messages if message for call in message.tool_calls]
     assert parts[0].name == "weather"
     assert json.loads("".join(part.arguments or "" for part in parts)) == {"city": "Bern \U0001f9ca"}
+
+
+def test_a_named_style_has_the_name_of_its_grammar(parsers, vllm_modules):
+    get = vllm_modules("vllm.tool_parsers").ToolParserManager.get_tool_parser
+    assert get("tokenweir_qwen3_coder").structural_tag_model == "qwen_3_coder"
+    assert get("tokenweir_pythonic").structural_tag_model is None
+    assert get("tokenweir").structural_tag_model is None  # the vocabulary is Qwen3's and Qwen3-Coder's
+
+
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
+def test_grammars_are_those_of_vllms_parsers_for_the_style(parsers, vllm_modules):
+    manager = vllm_modules("vllm.tool_parsers").ToolParserManager
+    theirs = {}
+    for name in manager.list_registered():
+        if name in manager.lazy_parsers and name not in ("beam", "hf"):
+            style = next(own for own, each in TOOL_STYLES.items() if each is tool_style_of(name))
+            theirs.setdefault(style, set()).add(manager.get_tool_parser(name).structural_tag_model)
+    for style, tag in parsers.STRUCTURAL_TAGS.items():
+        assert tag in theirs[style]
+
+
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
+@pytest.mark.parametrize("style", FORCED)
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "weather"}}])
+def test_a_forced_call_is_written_by_vllms_grammar_and_read(parsers, vllm_modules, qwen, style, choice):
+    import xgrammar
+
+    protocol = vllm_modules("vllm.entrypoints.openai.chat_completion.protocol")
+    request = protocol.ChatCompletionRequest(messages=[], tools=[TOOL], tool_choice=choice)
+    name = f"tokenweir_{style.replace('-', '_')}"
+    parser = made(vllm_modules, qwen, request.tools, tool_parser_name=name)
+    tag = parser.adjust_request(request).structured_outputs.structural_tag
+    vocabulary = xgrammar.TokenizerInfo([bytes([byte]) for byte in range(256)])
+    grammar = xgrammar.GrammarCompiler(vocabulary).compile_structural_tag(json.loads(tag))
+    assert xgrammar.GrammarMatcher(grammar).accept_string(FORCED[style])
+    assert not xgrammar.GrammarMatcher(grammar).accept_string("It is warm.")
+    _, _, calls = streamed(parser, qwen.encode(FORCED[style]), request)
+    assert [json.loads(call["arguments"]) for call in calls.values()] == [{"city": "Bern \U0001f9ca"}]
 
 
 def test_vllms_own_parsers_stay_theirs(parsers, vllm_modules, qwen):

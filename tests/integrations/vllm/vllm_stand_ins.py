@@ -75,6 +75,7 @@ class ReasoningParser:
 
 class ToolParser:
     supports_required_and_named = True
+    structural_tag_model = None
     engine_based_streaming = False
 
     def __init__(self, tokenizer, tools=None):

@@ -9,18 +9,11 @@ The names are `tokenweir`, which finds the style in the vocabulary, and `tokenwe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
-from vllm.entrypoints.generate.base.protocol import (
-    DeltaFunctionCall,
-    DeltaMessage,
-    DeltaToolCall,
-    ExtractedToolCallInformation,
-    FunctionCall,
-    ToolCall,
-)
+from vllm.entrypoints.generate.base.protocol import ExtractedToolCallInformation, FunctionCall, ToolCall
 from vllm.parser import DelegatingParser, ParserManager
 from vllm.reasoning import ReasoningParser, ReasoningParserManager
 from vllm.tool_parsers import ToolParser, ToolParserManager
@@ -28,17 +21,39 @@ from vllm.tool_parsers import ToolParser, ToolParserManager
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.integrations.backend import Backend
+from tokenweir.integrations.vllm.messages import (
+    decoder_options,
+    delta_message,
+    joined,
+    plain_tools,
+    reasoning_tokens,
+    text_deltas,
+)
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions
-from tokenweir.stream.decode.parsers.base import Piece
-from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt
-from tokenweir.stream.decode.parsers.schemas import tool_schemas_of
-from tokenweir.stream.events.deltas import Channel, Delta, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.decode.parsers.detection import read_prompt
+from tokenweir.stream.events.deltas import Channel, Delta, ReasoningDelta, TextDelta
 from tokenweir.templates.styles.reasoning import STYLES, style_of
-from tokenweir.templates.styles.tools import TOOL_STYLES, tool_style_of
+from tokenweir.templates.styles.tools import TOOL_STYLES
 
 NAME = "tokenweir"
 """The parsers' name, and the beginning of the names with a style."""
+
+STRUCTURAL_TAGS = {
+    "deepseek-v3.2": "deepseek_v3_2",
+    "deepseek-v4": "deepseek_v4",
+    "deepseek-v4.1": "deepseek_v4_1",
+    "glm": "glm_4_7",
+    "hermes": "hermes",
+    "kimi-k2": "kimi",
+    "kimi-k3": "kimi_k3",
+    "llama3": "llama",
+    "longcat": "longcat",
+    "minimax-m2": "minimax",
+    "plamo3": "plamo3",
+    "qwen3-coder": "qwen_3_coder",
+}
+"""Styles of calls for which vLLM has a grammar, with its name there. Styles of several formats have none here."""
 
 _backends: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -108,8 +123,8 @@ class Parser(DelegatingParser):  # type: ignore[misc]
             decoder = ChatDecoder(self._tokenizer, prompt_ids=self._prompt_ids, **options)
             deltas = decoder.feed(list(model_output_token_ids)) + decoder.finish()
         else:
-            deltas = _text_deltas(self._tokenizer, model_output, self._prompt_ids, options)
-        reasoning, content, calls = _joined(deltas)
+            deltas = text_deltas(self._tokenizer, model_output, self._prompt_ids, options)
+        reasoning, content, calls = joined(deltas)
         found = [
             FunctionCall(id=self._make_tool_call_id(name), name=name, arguments=arguments) for name, arguments in calls
         ]
@@ -119,22 +134,22 @@ class Parser(DelegatingParser):  # type: ignore[misc]
         """Return the number of ids of thinking, tags included."""
         if self._reasoning_parser is None:
             return 0
-        return _reasoning_tokens(self._tokenizer, self._prompt_ids, token_ids, type(self._reasoning_parser).style)
+        return reasoning_tokens(self._tokenizer, self._prompt_ids, token_ids, type(self._reasoning_parser).style)
 
     def _options(self, request: Any) -> DecoderOptions:
         """Return the decoder's options: both styles, and all that makes vLLM cut its own text."""
-        options = _decoder_options(request)
+        options = decoder_options(request)
         thinks, calls = self._reasoning_parser, self._tool_parser
         options["reasoning"] = None if thinks is None else type(thinks).style
         takes_calls = calls is not None and self._tools and getattr(request, "tool_choice", "auto") != "none"
         options["tool_style"] = type(calls).style if takes_calls else None
-        options["tools"] = _plain_tools(self._tools)
+        options["tools"] = plain_tools(self._tools)
         return options
 
     def _message(self, deltas: Sequence[Delta], request: Any) -> Any:
         if not getattr(request, "include_reasoning", True):
             deltas = [delta for delta in deltas if not isinstance(delta, ReasoningDelta)]
-        return _delta_message(deltas, self._make_tool_call_id)
+        return delta_message(deltas, self._make_tool_call_id)
 
 
 class Reasoning(ReasoningParser):  # type: ignore[misc]
@@ -206,7 +221,7 @@ class Reasoning(ReasoningParser):  # type: ignore[misc]
     def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
         """Split a whole text into thinking and answer."""
         options = DecoderOptions(reasoning=self.style)
-        reasoning, content, _ = _joined(_text_deltas(self._tokenizer, model_output, self._prompt_ids, options))
+        reasoning, content, _ = joined(text_deltas(self._tokenizer, model_output, self._prompt_ids, options))
         return reasoning, content
 
     def extract_reasoning_streaming(
@@ -224,7 +239,7 @@ class Reasoning(ReasoningParser):  # type: ignore[misc]
         deltas = self._decoder.feed(list(delta_token_ids))
         self._thought |= any(isinstance(delta, ReasoningDelta) for delta in deltas)
         self._answered |= any(isinstance(delta, TextDelta) for delta in deltas)
-        return _delta_message(deltas)
+        return delta_message(deltas)
 
     def has_engine_confirmed_reasoning_end(self) -> bool:
         """Whether the stream has come to the answer."""
@@ -233,11 +248,11 @@ class Reasoning(ReasoningParser):  # type: ignore[misc]
 
     def finish_streaming(self) -> Any:
         """Return what the stream still holds."""
-        return None if self._decoder is None else _delta_message(self._decoder.finish())
+        return None if self._decoder is None else delta_message(self._decoder.finish())
 
     def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
         """Return the number of ids of thinking, tags included."""
-        return _reasoning_tokens(self._tokenizer, self._prompt_ids, token_ids, self.style)
+        return reasoning_tokens(self._tokenizer, self._prompt_ids, token_ids, self.style)
 
     def adjust_request(self, request: Any) -> Any:
         """Let vLLM keep special tokens in its text, for a tool parser that reads it."""
@@ -252,7 +267,8 @@ class Reasoning(ReasoningParser):  # type: ignore[misc]
 class Tools(ToolParser):  # type: ignore[misc]
     """Parser of an answer's tool calls, for use beside a reasoning parser of vLLM's own.
 
-    A required or named call is parsed as the model writes calls; nothing makes the model write one.
+    vLLM constrains a required or named call by its grammar of the style, if `STRUCTURAL_TAGS` has one. `auto` has none, since a vocabulary
+    alone does not tell Qwen3's calls from Qwen3-Coder's.
     """
 
     engine_based_streaming = True
@@ -262,7 +278,7 @@ class Tools(ToolParser):  # type: ignore[misc]
     def __init__(self, tokenizer: Any, tools: Any = None) -> None:
         super().__init__(tokenizer, tools)
         self._tokenizer = tokenizer_of(tokenizer)
-        self._plain = _plain_tools(tools)
+        self._plain = plain_tools(tools)
         self._decoder: ChatDecoder | None = None
 
     def adjust_request(self, request: Any) -> Any:
@@ -274,7 +290,7 @@ class Tools(ToolParser):  # type: ignore[misc]
     def extract_tool_calls(self, model_output: str, request: Any) -> Any:
         """Find the calls of a whole text."""
         options = DecoderOptions(reasoning=None, tool_style=self.style, tools=self._plain)
-        _, content, calls = _joined(_text_deltas(self._tokenizer, model_output, (), options))
+        _, content, calls = joined(text_deltas(self._tokenizer, model_output, (), options))
         found = [ToolCall(function=FunctionCall(name=name, arguments=arguments)) for name, arguments in calls]
         return ExtractedToolCallInformation(tools_called=bool(found), tool_calls=found, content=content)
 
@@ -290,20 +306,21 @@ class Tools(ToolParser):  # type: ignore[misc]
     ) -> Any:
         """Decode the next ids."""
         if self._decoder is None:
-            options = _decoder_options(request)
+            options = decoder_options(request)
             options |= {"reasoning": None, "tool_style": self.style, "tools": self._plain}
             self._decoder = ChatDecoder(self._tokenizer, **options)
-        return _delta_message(self._decoder.feed(list(delta_token_ids)))
+        return delta_message(self._decoder.feed(list(delta_token_ids)))
 
     def finish_streaming(self) -> Any:
         """Return what the stream still holds."""
-        return None if self._decoder is None else _delta_message(self._decoder.finish())
+        return None if self._decoder is None else delta_message(self._decoder.finish())
 
 
 def register_all() -> None:
     """Register the parsers in vLLM's managers, and let `ParserManager` join them into `Parser`."""
     for name, style in _names(TOOL_STYLES):
-        ToolParserManager.register_module(name, module=type(Tools.__name__, (Tools,), {"style": style}))
+        fields = {"style": style, "structural_tag_model": STRUCTURAL_TAGS.get(style)}
+        ToolParserManager.register_module(name, module=type(Tools.__name__, (Tools,), fields))
     for name, style in _names(STYLES):
         ReasoningParserManager.register_module(name, module=type(Reasoning.__name__, (Reasoning,), {"style": style}))
     original = ParserManager.get_parser
@@ -325,96 +342,3 @@ def register_all() -> None:
 
 def _names(styles: Iterable[str]) -> list[tuple[str, str]]:
     return [(NAME, "auto"), *((f"{NAME}_{style.replace('-', '_')}", style) for style in styles)]
-
-
-def _decoder_options(request: Any) -> DecoderOptions:
-    """Return a decoder's options from a request: vLLM cuts the same stops out of its text, which is not used."""
-    stop = getattr(request, "stop", None) or []
-    return DecoderOptions(
-        stop=[stop] if isinstance(stop, str) else list(stop),
-        stop_scope="all",
-        stop_token_ids=getattr(request, "stop_token_ids", None) or [],
-        include_stop=bool(getattr(request, "include_stop_str_in_output", False)),
-        min_tokens=getattr(request, "min_tokens", None) or 0,
-        ignore_eos=True,  # vLLM ends the answer
-    )
-
-
-def _plain_tools(tools: Any) -> list[dict[str, Any]]:
-    """Return the functions among a request's tools as plain objects."""
-    found = [tool if isinstance(tool, dict) else tool.model_dump() for tool in tools or ()]
-    return [tool for tool in found if isinstance(tool.get("function", tool).get("name"), str)]
-
-
-def _delta_message(deltas: Iterable[Delta], make_id: Callable[[str], str | None] = lambda name: None) -> Any:
-    """Return vLLM's message of deltas; None if there is nothing to send."""
-    texts: dict[str, str] = {}
-    calls: dict[int, Any] = {}
-    for delta in deltas:
-        match delta:
-            case TextDelta(text):
-                texts["content"] = texts.get("content", "") + text
-            case ReasoningDelta(text):
-                texts["reasoning"] = texts.get("reasoning", "") + text
-            case ToolCallDelta(name, arguments, call=call) if name:
-                function = DeltaFunctionCall(name=name, arguments=arguments)
-                new_id = make_id(name) or ToolCall(function=FunctionCall(name=name, arguments="")).id
-                calls[call] = DeltaToolCall(index=call, id=new_id, type="function", function=function)
-            case ToolCallDelta(_, arguments, call=call) if arguments:
-                if call not in calls:
-                    calls[call] = DeltaToolCall(index=call, function=DeltaFunctionCall(arguments=""))
-                calls[call].function.arguments += arguments
-            case ToolCallDelta() | Finish():
-                pass
-    if not texts and not calls:
-        return None
-    return DeltaMessage(tool_calls=list(calls.values()), **texts)
-
-
-def _joined(deltas: Iterable[Delta]) -> tuple[str | None, str | None, list[tuple[str, str]]]:
-    """Return the thinking, the answer, and the name and arguments of each call."""
-    reasoning = content = ""
-    calls: dict[int, tuple[str, str]] = {}
-    for delta in deltas:
-        match delta:
-            case TextDelta(text):
-                content += text
-            case ReasoningDelta(text):
-                reasoning += text
-            case ToolCallDelta(name, arguments, call=call):
-                known = calls.get(call, ("", ""))
-                calls[call] = known[0] + name, known[1] + arguments
-            case Finish():
-                pass
-    return reasoning or None, content or None, list(calls.values())
-
-
-def _text_deltas(tok: Tokenizer, text: str, prompt_ids: Sequence[int], options: DecoderOptions) -> list[Delta]:
-    """Parse a whole text without ids, by the same splitters; stop strings are vLLM's own here."""
-    reasoning, calls = options.get("reasoning"), options.get("tool_style")
-    splitter, _ = find_splitter(
-        tok,
-        list(prompt_ids),
-        style_of(reasoning) if reasoning not in (None, "auto") else reasoning,  # type: ignore[arg-type]
-        tool_style_of(calls) if calls not in (None, "auto") else calls,  # type: ignore[arg-type]
-        tool_schemas_of(options.get("tools")),
-    )
-    if splitter is None:
-        return [TextDelta(text)] if text else []
-    return [_delta_of(piece) for piece in [*splitter.feed(text), *splitter.finish()] if piece.channel is not None]
-
-
-def _delta_of(piece: Piece) -> Delta:
-    match piece.channel:
-        case Channel.REASONING:
-            return ReasoningDelta(piece.text)
-        case Channel.TOOL_CALL:
-            return ToolCallDelta(piece.name, piece.text, call=piece.call)
-        case _:
-            return TextDelta(piece.text)
-
-
-def _reasoning_tokens(tok: Tokenizer, prompt_ids: Sequence[int], ids: Sequence[int], style: str) -> int:
-    decoder = ChatDecoder(tok, prompt_ids=prompt_ids, reasoning=style, ignore_eos=True)
-    deltas = decoder.feed(list(ids)) + decoder.finish()
-    return next(delta.usage.reasoning_tokens for delta in deltas if isinstance(delta, Finish))
