@@ -15,6 +15,7 @@ from tokenweir.encode.options import check_flags, check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.answer_record import AnswerRecord, Keep
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
+from tokenweir.stream.chat.media import LONG_MEDIA, media_size
 from tokenweir.stream.chat.multiplex import decode_answers, multiplex
 from tokenweir.stream.chat.plan import AnswerRequest, own_template, plan_answer
 from tokenweir.stream.chat.plan_encoding import encode_plan, prompt_media
@@ -30,6 +31,7 @@ from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.prompts.prompt_cache import History, PromptCache, check_history
 from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 from tokenweir.templates.tool_choice import ToolChoice
 
@@ -118,7 +120,8 @@ async def chat(
         output=options,
     )
     template = template or own_template(tokenizer)
-    plan = plan_answer(request, template, engine=engine, history_thinking=history_thinking)
+    work = partial(plan_answer, request, template, engine=engine, history_thinking=history_thinking)
+    plan = work() if media_size(messages) <= LONG_MEDIA else await run_in_thread(work)
     prompt_ids, cached, prompt = await encode_plan(plan, tokenizer, encoder, prompts, tenant, history)
     plan.check_prompt(tokenizer, prompt_ids)
     sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))

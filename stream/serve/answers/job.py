@@ -14,9 +14,10 @@ from tokenweir.encode.errors import EngineError, MediaError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.cancellable import Deltas
 from tokenweir.stream.chat.chat import answer
-from tokenweir.stream.chat.media import MediaLimits
+from tokenweir.stream.chat.media import LONG_MEDIA, MediaLimits, media_size
 from tokenweir.stream.chat.plan import AnswerPlan, AnswerRequest, plan_answer
 from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan, prompt_media
+from tokenweir.stream.decode.options import DecoderOptions
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.media import MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
@@ -46,6 +47,8 @@ MANY = 1000
 """Number of ids from which work runs in a thread."""
 ID_COST = 8
 """Cost of an id, in bytes of text; see `render_cost`."""
+MEDIA_SHARE = 4
+"""Number of bytes of media, in base64, that cost as much as one of text: they are decoded and hashed only."""
 
 
 class Job(AnswerRequest, frozen=True, kw_only=True):
@@ -210,7 +213,7 @@ class Engines:
     @asynccontextmanager
     async def answer(self, job: Job, meter: Meter) -> AsyncIterator[Deltas]:
         """Render, encode, generate and decode; see `Answer`."""
-        engine, plan = self._engines[job.model], self.plan(job)
+        engine, plan = self._engines[job.model], await self.plan(job)
         if (supports := getattr(engine, "supports", None)) is not None:
             try:
                 refuse_unsupported(job.model, plan.sampling, supports)
@@ -292,14 +295,24 @@ class Engines:
             max_items=self._limits.max_items,
         )
 
-    def plan(self, job: Job) -> AnswerPlan:
-        """Resolve a job against the template and its engine.
+    async def plan(self, job: Job) -> AnswerPlan:
+        """Resolve a job against the template and its engine, in a thread if it has large media.
 
         Raises:
             RequestError: The choice of tools is invalid, or neither template nor engine honours it; or a media part is
-                malformed, too large, or taken by neither.
+                malformed, too large, or taken by neither. Too many requests wait for a thread already.
 
         """
+        if (size := media_size(job.messages)) <= LONG_MEDIA:
+            return self._plan(job)
+        async with self._queue.place(size // MEDIA_SHARE):
+            return await run_in_thread(partial(self._plan, job))
+
+    def decoder_options(self, job: Job) -> DecoderOptions:
+        """Return the decoder's options of a job without media; raises as `plan`."""
+        return self._plan(job).decoder_options
+
+    def _plan(self, job: Job) -> AnswerPlan:
         try:
             return plan_answer(
                 job,
@@ -381,6 +394,10 @@ class Engines:
         """Return the engine's context size, or None if unknown."""
         size: int | None = getattr(self._engines[model], "context_size", None)
         return size
+
+    def media(self, model: str) -> list[str]:
+        """Return the kinds of media that the engine takes."""
+        return sorted(getattr(self._engines[model], "media", ()))
 
     def ready(self, model: str) -> bool:
         """Return whether the engine is ready; true if it does not report that."""

@@ -121,7 +121,8 @@ class Endpoints:
 
     def _model(self, name: str) -> dict[str, Any]:
         size = self._engines.context_size(name)
-        more = {} if size is None else {"max_model_len": size}
+        more: dict[str, Any] = {} if size is None else {"max_model_len": size}
+        more |= {"media": self._engines.media(name), "max_message_bytes": self._service.limits.max_message_bytes}
         created_at = datetime.fromtimestamp(self._created, UTC).isoformat().replace("+00:00", "Z")
         anthropic = {"type": "model", "display_name": name, "created_at": created_at}
         return {"id": name, "object": "model", "created": self._created, "owned_by": "tokenweir", **more, **anthropic}
@@ -153,7 +154,7 @@ class Endpoints:
             else:
                 job = Job(model=model, prompt=asked.prompt)
             ids = await self._engines.prompt_ids(
-                self._engines.plan(job), add_special_tokens=asked.add_special_tokens is not False
+                await self._engines.plan(job), add_special_tokens=asked.add_special_tokens is not False
             )
         except RequestError:
             raise

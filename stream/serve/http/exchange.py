@@ -38,7 +38,7 @@ async def read_body(request: Request, service: Service, connection: Connection |
 
     """
     limits, limit = service.limits, service.limits.max_message_bytes
-    too_long = RequestError(f"the body is longer than {limit} bytes", code="request_too_large", status=413)
+    too_long = RequestError(f"the body is longer than max_message_bytes={limit}", code="request_too_large", status=413)
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
         raise too_long

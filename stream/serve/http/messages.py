@@ -84,7 +84,7 @@ class Messages:
         history = self._engines.history(asked)
         job = message_job(asked, self._service.model(asked.model), history)
         try:
-            tokens = len(await self._engines.prompt_ids(self._engines.plan(job)))
+            tokens = len(await self._engines.prompt_ids(await self._engines.plan(job)))
         except TokenweirError as error:
             raise explain(error, request.url.path) from error
         counted: dict[str, Any] = {"input_tokens": tokens}

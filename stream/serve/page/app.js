@@ -12,7 +12,10 @@ import { Store } from "./conversation/store.js";
 
 const NOTICE = 10_000; // milliseconds that a notice, and its Undo, can be seen
 
+const REST = 10_000; // characters of a request besides its input
+
 const model = $("#model");
+let known = []; // models of the server, as it describes them
 const store = new Store(async (id) => {
   if (id === chat.conversation.id) chat.keptElsewhere(await store.get(id));
   list.show();
@@ -28,6 +31,7 @@ const connection = new Connection({
     $("#key").hidden = !wanted;
   },
   models(models) {
+    known = models;
     const chosen = model.value;
     model.replaceChildren(...models.map(({ id }) => new Option(id, id)));
     if (models.some(({ id }) => id === chosen)) model.value = chosen;
@@ -50,6 +54,7 @@ const chat = new Chat(connection, {
       notice(`The conversation cannot be kept: ${why}`);
     });
   },
+  takesImages,
   notice,
 });
 
@@ -58,6 +63,8 @@ const composer = new Composer({
   send: (text, images) => chat.say(text, images),
   editLast: () => chat.editLast(),
   notice,
+  takesImages,
+  room: () => (described()?.max_message_bytes ?? Infinity) - chat.size - REST,
 });
 
 const list = new List(store, { open, current: () => chat.conversation, rename: (name) => chat.rename(name), notice });
@@ -66,6 +73,14 @@ const greeting = $("#first"), ideas = $(".ideas"); // the first screen is not in
 
 function greet() {
   greeting.textContent = model.value || "tokenweir";
+  buttons();
+}
+
+const described = () => known.find(({ id }) => id === model.value);
+
+/** Whether the model takes images, as far as the server tells. */
+function takesImages() {
+  return described()?.media?.includes("image") ?? true;
 }
 
 function open(conversation) {
@@ -89,7 +104,7 @@ function buttons() {
   $("#stop").hidden = !chat.busy;
   $("#send").disabled = !connection.isOpen || chat.calls.length > 0;
   for (const idea of ideas.children) idea.disabled = !connection.isOpen;
-  composer.enable(!chat.calls.length);
+  composer.enable(!chat.calls.length, takesImages());
 }
 
 let noticed;

@@ -161,7 +161,7 @@ class Derenderer:
         return DecodeRequest(served, options, asked.return_token_ids)
 
     def _decoder_options(self, job: Job) -> dict[str, Any]:
-        return dict(self._engines.plan(job).decoder_options)
+        return dict(self._engines.decoder_options(job))
 
     async def chat_prompt(self, request: dict[str, Any] | None) -> list[int] | None:
         """Return the re-rendered ids of a request's prompt; None without messages; raises as `Renderer.chat`."""

@@ -107,7 +107,7 @@ class Renderer:
     async def _request(
         self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None
     ) -> GenerateRequest:
-        plan = self._engines.plan(job)
+        plan = await self._engines.plan(job)
         ids, _, prompt = await self._engines.encoded(plan, None)
         if not ids:
             raise RequestError("the prompt has no token", code="invalid_prompt")

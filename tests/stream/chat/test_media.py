@@ -1,14 +1,25 @@
 """Media in messages: what reaches the template, what reaches the engine, and what is refused."""
 
+from base64 import b64encode
 from hashlib import sha256
+from threading import get_ident
 
 import pytest
 from pictures import TEMPLATE, Sighted, data_url, image, png, sound, text, user, wav
 from serving import TOK, Script
 
 from tokenweir.encode.errors import MediaError
+from tokenweir.stream.chat import media as media_module
 from tokenweir.stream.chat.chat import chat
-from tokenweir.stream.chat.media import MediaLimits, place_media, read_media
+from tokenweir.stream.chat.media import (
+    CHUNK,
+    LONG_MEDIA,
+    MediaLimits,
+    _decode,
+    media_size,
+    place_media,
+    read_media,
+)
 from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
@@ -78,6 +89,40 @@ def test_what_is_no_image_is_refused_with_its_place(address, said):
     assert said in str(refused.value)
     assert refused.value.place == "messages[1].content[1]"
     assert str(refused.value).startswith("messages[1].content[1]")
+
+
+def test_base64_is_read_in_chunks_as_in_one_piece():
+    for size in (0, 1, 2, 3, CHUNK // 4 * 3 - 1, CHUNK // 4 * 3, CHUNK // 4 * 3 + 1, 200_000):
+        data = png() + bytes(range(256)) * (size // 256) + bytes(size % 256)
+        _, (media,) = read_media([user(image(data))], TEMPLATE, MediaLimits())
+        assert (media.size, media.digest) == (len(data), sha256(data).hexdigest())
+    padded = b64encode(png() + bytes(CHUNK // 4 * 3 - len(png()) - 1)).decode()
+    assert len(padded) == CHUNK and padded.endswith("=")
+    for url in (padded + "AAAA", padded + padded):
+        part = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{url}"}}
+        with pytest.raises(MediaError, match="is not base64: Excess data after padding"):
+            read_media([user(part)], TEMPLATE, MediaLimits())
+
+
+def test_the_size_of_media_counts_their_characters():
+    messages = [user(text("a" * 100), image()), {"role": "user", "content": "b" * 100}, user(sound())]
+    given = len(data_url(png())) + len(sound()["input_audio"]["data"])
+    assert media_size(messages) == given
+    assert media_size([user({"type": "image_url", "image_url": data_url(png())})]) == len(data_url(png()))
+    assert media_size([user({"type": 5}, {"type": "image_url"}, {"type": "image"})]) == 0
+
+
+@pytest.mark.asyncio
+async def test_large_media_are_decoded_off_the_event_loop(monkeypatch):
+    threads = []
+    monkeypatch.setattr(media_module, "_decode", lambda *given: threads.append(get_ident()) or _decode(*given))
+    for data, is_here in ((png(), True), (png() + bytes(LONG_MEDIA), False)):
+        engine = Sighted("A cat.", "<|im_end|>")
+        async with chat([user(image(data))], engine=engine, tokenizer=TOK, template=TEMPLATE) as deltas:
+            async for _ in deltas:
+                pass
+        assert (threads.pop() == get_ident()) is is_here
+        assert engine.seen[0].media[0].size == len(data)
 
 
 def test_number_and_bytes_are_bounded():

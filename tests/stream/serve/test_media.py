@@ -4,6 +4,7 @@ import json
 import re
 from base64 import b64encode
 from hashlib import sha256
+from threading import get_ident
 
 import httpx
 import openresponses_types as schemas
@@ -16,6 +17,8 @@ from openai.types.responses import Response
 from pictures import TEMPLATE, Sighted, data_url, image, png, sound, text, user, wav
 from serving import TOK, Script, say, serving, socket_to, until
 
+from tokenweir.stream.chat import media as media_module
+from tokenweir.stream.chat.media import LONG_MEDIA, _decode
 from tokenweir.stream.engines.no_engine import NoEngine
 from tokenweir.stream.serve.limits.limits import Limits
 
@@ -187,7 +190,50 @@ async def test_a_large_image_takes_the_way_of_long_bodies():
             await posted(server, "/v1/chat/completions", {"messages": [user(image(data + bytes(500_000)))]}),
         ]
     assert [reply.status_code for reply in replies] == [200, 200, 200, 413]
+    assert replies[3].json()["error"]["message"] == "the body is longer than max_message_bytes=1048576"
     assert {seen.media[0].digest for seen in engine.seen} == {sha256(data).hexdigest()}
+
+
+@pytest.mark.asyncio
+async def test_a_photograph_passes_where_the_limit_allows_it():
+    engine, data = Sighted(*ANSWER), png() + bytes(6_000_000)
+    async with served(engine, max_message_bytes=1 << 24) as server:
+        reply = await posted(server, "/v1/chat/completions", {"messages": [user(text("a"), image(data))]})
+    assert reply.status_code == 200 and engine.seen[0].media[0].digest == sha256(data).hexdigest()
+
+
+@pytest.mark.asyncio
+async def test_models_tell_their_media_and_the_longest_message():
+    engines = {"sighted": Sighted(*ANSWER), "blind": Script(*ANSWER)}
+    async with served(engines, max_message_bytes=5000) as server, httpx.AsyncClient() as client:
+        models = (await client.get(f"http://127.0.0.1:{server.port}/v1/models")).json()["data"]
+    assert [(one["media"], one["max_message_bytes"]) for one in models] == [(["audio", "image"], 5000), ([], 5000)]
+
+
+@pytest.mark.asyncio
+async def test_no_interface_decodes_large_media_on_the_event_loop(monkeypatch):
+    here, threads = get_ident(), []
+    monkeypatch.setattr(media_module, "_decode", lambda *given: threads.append(get_ident()) or _decode(*given))
+    url = data_url(png() + bytes(LONG_MEDIA))
+    source = {"type": "base64", "media_type": "image/png", "data": url.partition(",")[2]}
+    chat = {"messages": [user({"type": "image_url", "image_url": {"url": url}})]}
+    response = {"input": [user({"type": "input_image", "image_url": url})]}
+    message = {"max_tokens": 9, "messages": [user({"type": "image", "source": source})]}
+    async with served(Sighted(*ANSWER)) as server:
+        for path, body in (
+            ("/v1/chat/completions", chat),
+            ("/v1/chat/completions/render", chat),
+            ("/tokenize", chat),
+            ("/v1/responses", response),
+            ("/v1/responses/render", response),
+            ("/v1/messages", message),
+            ("/v1/messages/render", message),
+            ("/v1/messages/count_tokens", {"messages": message["messages"]}),
+        ):
+            threads.clear()
+            reply = await posted(server, path, body)
+            assert (reply.status_code, len(threads)) == (200, 1), (path, reply.text[:300])
+            assert here not in threads, path
 
 
 @pytest.mark.asyncio

@@ -7,9 +7,9 @@ const form = $("#composer"), box = $("#composer textarea");
 const GROWS = CSS.supports("field-sizing", "content");
 
 export class Composer {
-  /** `on` has `ready()`, `send(text, images)`, `editLast()` and `notice(text)`. */
+  /** `on` has `ready()`, `send(text, images)`, `editLast()`, `notice(text)`, and for images `takesImages()` and `room()`. */
   constructor(on) {
-    this.images = new Images(on.notice, () => box.focus());
+    this.images = new Images({ ...on, changed: () => box.focus() });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const text = wellFormed(box.value);
@@ -31,9 +31,10 @@ export class Composer {
     box.focus();
   }
 
-  /** Take messages, or none while the model waits for results. */
-  enable(enabled) {
+  /** Take messages, or none while the model waits for results; and images, or none. */
+  enable(enabled, images) {
     box.disabled = $("#attach").disabled = !enabled;
+    $("#attach").hidden = !images;
     box.placeholder = enabled ? "Message" : "The model waits for a result above";
   }
 

@@ -3,7 +3,7 @@
 import { $, element, signButton } from "../dom.js";
 
 const TYPES = ["image/png", "image/jpeg", "image/webp", "image/gif"];
-const LONGEST = 2048; // pixels of a side; vision models scale larger ones down themselves
+const SIZES = [[2048, .9], [1536, .85], [1024, .8], [768, .75], [512, .7]]; // longest side in pixels, and quality
 const LARGEST = 2_000_000; // bytes of a file that is sent as it is
 const MOST = 8; // images of a message
 
@@ -15,10 +15,12 @@ export const isImage = (url) => typeof url === "string" && /^data:image\/(png|jp
 export class Images {
   #urls = [];
 
-  /** `notice(text)` tells what cannot be sent, `changed()` that there are others now. */
-  constructor(notice, changed) {
-    this.notice = notice;
-    this.changed = changed;
+  /**
+   * `on` has `notice(text)`, which tells what cannot be sent, `changed()` for when there are others, `takesImages()`, and
+   * `room()`: how many characters the conversation may still have.
+   */
+  constructor(on) {
+    this.on = on;
     $("#attach").addEventListener("click", () => chooser.click());
     chooser.addEventListener("change", () => {
       this.add(chooser.files);
@@ -61,14 +63,16 @@ export class Images {
   }
 
   async add(files) {
-    for (const file of [...files]) {
-      if (this.#urls.length === MOST) return this.notice(`A message has at most ${MOST} images`);
+    if (!this.on.takesImages()) return this.on.notice("This model takes no images");
+    for (const [place, file] of [...files].entries()) {
+      if (this.#urls.length === MOST) return this.on.notice(`A message has at most ${MOST} images`);
+      const room = this.on.room() - this.#urls.reduce((sum, url) => sum + url.length, 0);
       try {
         if (!TYPES.includes(file.type)) throw new Error("only PNG, JPEG, WebP and GIF images can be sent");
-        this.#urls.push(await urlOf(file));
+        this.#urls.push(await urlOf(file, room / (files.length - place + 1))); // an equal share, and one for what follows
         this.#show();
       } catch ({ name, message }) {
-        this.notice(`${file.name}: ${name === "InvalidStateError" ? "the image cannot be read" : message}`);
+        this.on.notice(`${file.name}: ${name === "InvalidStateError" ? "the image cannot be read" : message}`);
       }
     }
   }
@@ -82,7 +86,7 @@ export class Images {
         this.#show();
       }));
     }));
-    this.changed();
+    this.on.changed();
   }
 }
 
@@ -93,21 +97,32 @@ export function picture(url, name) {
   return image;
 }
 
-/** The data URL of a file; a large image is drawn smaller. */
-async function urlOf(file) {
+/** The data URL of a file, of at most so many characters; a large image is drawn smaller. */
+async function urlOf(file, most) {
   const bitmap = await createImageBitmap(file);
-  const { width, height } = bitmap;
-  const scale = Math.min(1, LONGEST / Math.max(width, height));
-  let blob = file;
-  if (scale < 1 || file.size > LARGEST) {
-    const canvas = new OffscreenCanvas(Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale)));
-    const pen = canvas.getContext("2d");
-    pen.fillStyle = "white"; // JPEG has no transparency
-    pen.fillRect(0, 0, canvas.width, canvas.height);
-    pen.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-    blob = await canvas.convertToBlob({ type: "image/jpeg", quality: 0.9 });
+  const longest = Math.max(bitmap.width, bitmap.height), fits = ({ size }) => 4 * size / 3 + 100 < most;
+  try {
+    if (longest <= SIZES[0][0] && file.size <= LARGEST && fits(file)) return await read(file);
+    for (const [side, quality] of SIZES) {
+      const blob = await drawn(bitmap, Math.min(1, side / longest), quality);
+      if (fits(blob)) return await read(blob);
+    }
+  } finally {
+    bitmap.close();
   }
-  bitmap.close();
+  throw new Error("this conversation has no room for it on this server; begin a new chat");
+}
+
+function drawn(bitmap, scale, quality) {
+  const canvas = new OffscreenCanvas(Math.max(1, Math.round(bitmap.width * scale)), Math.max(1, Math.round(bitmap.height * scale)));
+  const pen = canvas.getContext("2d");
+  pen.fillStyle = "white"; // JPEG has no transparency
+  pen.fillRect(0, 0, canvas.width, canvas.height);
+  pen.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+  return canvas.convertToBlob({ type: "image/jpeg", quality });
+}
+
+function read(blob) {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result);

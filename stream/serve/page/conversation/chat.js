@@ -12,7 +12,7 @@ import { asked } from "../settings.js";
 import { showTokens } from "../tokens/tokens.js";
 
 const TOO_LONG = 1009; // the code with which a socket is closed after a message that is too long
-const PART_TYPE = /content\[\d+\]\.type$/; // the field of a request that a server without images refuses
+const REFUSED = "unsupported_content"; // the code with which a server refuses a part of a message
 const NO_IMAGES = "This model takes no images: delete the message that has them, and write it without.";
 const SAVE_EVERY = 2000; // milliseconds, while an answer arrives: a page that is left may save nothing more
 
@@ -29,7 +29,7 @@ export class Chat {
   #afterwards = null; // what waits for the end of the answer
   #endUndo = null; // hides the notice of the last change
 
-  /** `on` has `changed()`, `save(conversation)` and `notice(text, undo)`, which returns what hides it. */
+  /** `on` has `changed()`, `save(conversation)`, `takesImages()` and `notice(text, undo)`, which returns what hides it. */
   constructor(connection, on) {
     this.connection = connection;
     this.on = on;
@@ -42,6 +42,15 @@ export class Chat {
   /** The calls whose results are wanted. */
   get calls() {
     return this.busy ? [] : openCalls(this.conversation.messages);
+  }
+
+  get #hasImages() {
+    return this.conversation.messages.some(({ images }) => images);
+  }
+
+  /** The characters of the conversation as a request has them. */
+  get size() {
+    return JSON.stringify(inputOf(this.conversation.messages)).length;
   }
 
   /** Put the focus where the next result is typed; returns whether one is wanted. */
@@ -80,24 +89,27 @@ export class Chat {
 
   /** The answer was lost with the connection, which was closed with a code. */
   lost(code) {
-    if (this.busy) this.#end({ error: code === TOO_LONG ? "the conversation is too long for this server" : "the connection was lost" });
+    const what = this.#hasImages ? "conversation with its images" : "conversation";
+    if (this.busy) this.#end({ error: code === TOO_LONG ? `the ${what} is too long for this server` : "the connection was lost" });
   }
 
   receive(event) {
     if (event.type === "error") {
-      const { message, param } = event.error;
-      const noImages = PART_TYPE.test(param) && this.conversation.messages.some(({ images }) => images);
-      const error = noImages ? NO_IMAGES : message;
+      const error = this.#explained(event.error);
       return this.busy ? this.#end({ error }) : this.on.notice(error);
     }
     if (!this.busy) return;
     this.#answer.receive(event);
     const { type, response } = event;
     if (type === "response.completed") this.#end({ response });
-    else if (type === "response.failed") this.#end({ response, error: response.error.message });
+    else if (type === "response.failed") this.#end({ response, error: this.#explained(response.error) });
     else if (type === "response.incomplete") {
       this.#end({ response, note: response.incomplete_details.reason === "cancelled" ? "stopped" : "token limit reached" });
     }
+  }
+
+  #explained({ code, message }) {
+    return code === REFUSED && this.#hasImages && !this.on.takesImages() ? NO_IMAGES : message;
   }
 
   /** Give the conversation a name. */

@@ -1,4 +1,4 @@
-// Who wrote the tokens of a prompt: the server renders the request once more and tells the origins.
+// The writers of a prompt's tokens: the server renders the request once more and tells the origins.
 
 import { authorized } from "../server.js";
 
