@@ -13,6 +13,26 @@ from tokenweir.stream.serve.entry.socket_protocol import SocketProtocol
 from tokenweir.stream.serve.limits.limits import Limits
 
 TOK = Tokenizer.default()
+PATIENCE = 60.0
+"""Seconds in which anything that is waited for happens, on a slow machine too."""
+
+expect.set_options(timeout=1000 * PATIENCE)
+
+TIMELESS = """{
+    const later = window.setTimeout, held = [];
+    window.setTimeout = (work, delay, ...given) => {
+        if (![1200, 10_000].includes(delay)) return later(work, delay, ...given);
+        held.push(work);
+        return -1;
+    };
+    window.letGo = () => held.splice(0).forEach((work) => work());
+    window.states = [];
+    document.addEventListener("DOMContentLoaded", () => {
+        const state = document.querySelector("#state");
+        if (state) new MutationObserver(() => states.push(state.textContent)).observe(state, { childList: true });
+    });
+}"""
+"""A notice stays, and so does what a button tells for a moment, until `letGo()`; `states` keeps what the header told."""
 
 
 class Script:
@@ -54,13 +74,17 @@ async def chatting(browser, engine, *, script="", **options):
     async with serve(engine=engines, tokenizer=TOK, port=0, limits=limits, **options) as server:
         page = await browser.new_page()
         try:
-            page.set_default_timeout(10_000)
+            page.set_default_timeout(1000 * PATIENCE)
             page.server, page.problems = server, []
             page.on("pageerror", lambda error: page.problems.append(str(error)))
             page.on("console", lambda message: page.problems.append(message.text))
+            await page.add_init_script(TIMELESS)
             if script:
                 await page.add_init_script(script)
-            await page.goto(f"http://127.0.0.1:{server.port}/")
+            address = f"http://127.0.0.1:{server.port}"
+            profile = await page.context.new_cdp_session(page)  # which may know the port of an earlier test
+            await profile.send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": "all"})
+            await page.goto(f"{address}/")
             yield page
         finally:
             await page.close()
@@ -80,7 +104,7 @@ async def ask(page, text):
     """Send a message and wait for the whole answer."""
     before = await page.locator(".assistant .stats").count()
     await send(page, text)
-    await expect(page.locator(".assistant .stats")).to_have_count(before + 1, timeout=10_000)
+    await expect(page.locator(".assistant .stats")).to_have_count(before + 1)
 
 
 def answer(page):
@@ -93,14 +117,36 @@ def sockets(page):
     return [connection for connection in connections if isinstance(connection, SocketProtocol)]
 
 
+async def until(page, expression):
+    """Wait until something in the page is true; Playwright's own way evaluates text, which the policy refuses."""
+    for _ in range(int(20 * PATIENCE)):
+        if await page.evaluate(expression):
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"never: {expression}")
+
+
+async def told_state(page, text, count=1):
+    """Wait until the header has told this as often; it may tell something else by then."""
+    await until(page, f"states.filter((one) => one.includes({text!r})).length >= {count}")
+
+
 def cut_connections(page):
+    """Cut them; the page may be connected again before anyone has looked."""
     for connection in sockets(page):
         connection.transport.abort()
 
 
+async def lose_connections(page):
+    """Cut the page's connections, and wait until it has noticed."""
+    before = await page.evaluate("states.filter((one) => one.includes('trying again')).length")
+    cut_connections(page)
+    await told_state(page, "trying again", before + 1)
+
+
 async def says(locator, text):
     """Wait until the locator's text is this."""
-    await expect(locator).to_have_text(text, timeout=10_000)
+    await expect(locator).to_have_text(text)
 
 
 async def problems(page):

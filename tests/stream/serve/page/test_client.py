@@ -3,14 +3,15 @@
 import asyncio
 
 import pytest
-from page_in_browser import Script, chatting, connected, cut_connections
+from page_in_browser import Script, chatting, connected, cut_connections, until
 
 USE = """async () => {
     const { Connection } = await import("/page/connection.js");
     window.seen = [];
+    window.kinds = [];
     const opened = new Promise((resolve) => {
         window.connection = new Connection({
-            state: (kind) => { if (kind === "open") resolve(); window.state = kind; },
+            state: (kind) => { if (kind === "open") resolve(); kinds.push(kind); },
             models: (models) => { window.models = models.map(({ id }) => id); },
             keyWanted: () => {},
             lost: (code) => seen.push({ type: "lost", code }),
@@ -21,15 +22,6 @@ USE = """async () => {
     await opened;
 }"""
 TEXT = """() => seen.filter(({ type }) => type === "response.output_text.delta").map(({ delta }) => delta).join("")"""
-
-
-async def until(page, expression):
-    """Wait until something in the page is true; Playwright's own way evaluates text, which the policy refuses."""
-    for _ in range(200):
-        if await page.evaluate(expression):
-            return
-        await asyncio.sleep(0.05)
-    pytest.fail(f"never: {expression}")
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -43,7 +35,7 @@ async def test_an_answer_is_resumed_with_each_event_once(browser):
         await page.evaluate("connection.create({ model: 'demo', input: 'hi', store: false })")
         await until(page, f"({TEXT})() === 'Once'")
         cut_connections(page)
-        await until(page, "state === 'closed'")
+        await until(page, "kinds.includes('closed')")
         more.set()
         await until(page, "seen.at(-1).type === 'response.completed'")
         assert await page.evaluate(TEXT) == "Once upon a time"

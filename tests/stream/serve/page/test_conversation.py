@@ -4,13 +4,34 @@ import asyncio
 import re
 
 import pytest
-from page_in_browser import Script, answer, chatting, connected, cut_connections, says, send, sockets
+from page_in_browser import (
+    PATIENCE,
+    Script,
+    answer,
+    chatting,
+    connected,
+    cut_connections,
+    lose_connections,
+    says,
+    send,
+    sockets,
+    told_state,
+    until,
+)
 
 KEEP_SOCKET = """const Socket = WebSocket;
 window.WebSocket = class extends Socket {
     constructor(...all) { super(...all); window.lastSocket = this; }
 };"""
 """So that a test can say something in the server's place."""
+COUNT_HEARTBEATS = """const Socket = WebSocket;
+window.heartbeats = 0;
+window.WebSocket = class extends Socket {
+    constructor(...all) {
+        super(...all);
+        this.addEventListener("message", ({ data }) => { if (data.includes('"heartbeat"')) window.heartbeats += 1; });
+    }
+};"""
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -26,7 +47,7 @@ async def test_an_answer_grows_with_its_thinking_folded(browser):
         assert await details.get_attribute("open") is None
         assert not await details.locator(".text").is_visible()
         await details.locator("summary").click()
-        assert await details.locator(".text").inner_text() == "Let me see."
+        await says(details.locator(".text"), "Let me see.")
         more.set()
         await says(answer(page).locator(".answer"), "Hello wörld 🙂\n  two")
         end.set()
@@ -54,7 +75,7 @@ async def test_stop(browser, way):
         await says(answer(page).locator(".answer"), "Once upon")
         await (page.locator("#stop").click() if way == "button" else page.keyboard.press("Escape"))
         await answer(page).locator(".stats").filter(has_text="stopped").wait_for()
-        await asyncio.wait_for(engine.closed.wait(), 10)
+        await asyncio.wait_for(engine.closed.wait(), PATIENCE)
         assert await page.locator("#send").is_visible()
         assert page.problems == []
 
@@ -105,8 +126,7 @@ async def test_an_answer_goes_on_after_a_lost_connection(browser):
         await send(page, "hi")
         await says(answer(page).locator(".answer"), "Once")
         for event, text in ((more, "Once upon"), (end, "Once upon a time")):
-            cut_connections(page)
-            await page.locator("#state.closed").wait_for()
+            await lose_connections(page)
             event.set()
             await says(answer(page).locator(".answer"), text)
         await answer(page).locator(".stats").wait_for()
@@ -147,7 +167,7 @@ async def test_a_page_that_is_left_stops_its_answer(browser):
         await send(page, "hi")
         await says(answer(page).locator(".answer"), "Once")
         await page.goto("about:blank")
-        await asyncio.wait_for(engine.closed.wait(), 10)
+        await asyncio.wait_for(engine.closed.wait(), PATIENCE)
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -191,18 +211,18 @@ async def test_code_is_copied(browser, secure):
         await box.focus()
         await page.keyboard.press("Control+V")
         assert await box.input_value() == code.removesuffix("\n")
+        await page.evaluate("letGo()")
         await says(page.locator(".code .copy"), "Copy")
         assert page.problems == []
 
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_a_silent_connection_is_given_up(browser):
-    async with chatting(browser, Script(), heartbeat=0.2) as page:
-        await connected(page)
-        await asyncio.sleep(0.4)
+    async with chatting(browser, Script(), heartbeat=0.2, script=COUNT_HEARTBEATS) as page:
+        await until(page, "window.heartbeats > 1")  # the page knows how often they come
         (connection,) = sockets(page)
         connection.transport.pause_reading()
         connection.writable.clear()  # a network that swallows everything
-        await page.locator("#state.closed").filter(has_text="no heartbeat").wait_for()
+        await told_state(page, "no heartbeat")
         await connected(page)
         connection.transport.abort()

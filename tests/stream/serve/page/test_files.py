@@ -106,11 +106,10 @@ async def test_the_policy_lets_nothing_else_run_or_load(browser):
             image.src = "http://127.0.0.1:9/x";
             document.body.append(image);
         }""")
-        await page.wait_for_timeout(100)
+        for refused in ("TrustedScript", "img-src"):
+            await eventually(lambda refused=refused: any(refused in problem for problem in page.problems))
         assert await page.title() == "tokenweir"
         assert all("TrustedScript" in problem or "Content Security Policy" in problem for problem in page.problems)
-        for refused in ("TrustedScript", "img-src"):
-            assert any(refused in problem for problem in page.problems), refused
 
 
 @pytest.mark.asyncio(loop_scope="session")

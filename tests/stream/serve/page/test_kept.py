@@ -5,7 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
-from page_in_browser import Script, answer, ask, chatting, connected, says, send
+from page_in_browser import PATIENCE, Script, answer, ask, chatting, connected, says, send, until
 from playwright.async_api import expect
 
 KEPT = """(text) => new Promise((resolve) => {
@@ -72,7 +72,7 @@ async def test_an_answer_that_is_left_is_stopped_and_kept_as_far_as_it_came(brow
         await page.reload()
         await says(answer(page).locator(".answer"), "Once upon")
         await answer(page).locator(".stats").filter(has_text="interrupted").wait_for()
-        await asyncio.wait_for(engine.closed.wait(), 10)
+        await asyncio.wait_for(engine.closed.wait(), PATIENCE)
         assert page.problems == []
 
 
@@ -231,7 +231,8 @@ async def test_an_edit_that_another_tab_overtakes_becomes_a_conversation_of_its_
             await other.get_by_role("button", name="Edit").click()
             await other.evaluate("new BroadcastChannel('tokenweir').onmessage = () => { window.heard = true }")
             await ask(page, "left")
-            await other.wait_for_function("window.heard")
+            await until(other, "window.heard === true")
+            await other.evaluate(KEPT, "left")  # the page reads it before this does
             await other.get_by_label("Edited message").fill("right")
             await other.keyboard.press("Enter")
             await expect(listed(page)).to_have_text(["right", "one"])

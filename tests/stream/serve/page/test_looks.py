@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from full_run import FULL
-from page_in_browser import Script, answer, ask, chatting, connected, problems, says, send
+from page_in_browser import PATIENCE, Script, answer, ask, chatting, connected, problems, says, send
 from playwright.async_api import expect
 
 EVERYTHING = """<think>Let me see.</think># Title
@@ -179,7 +179,7 @@ async def test_nothing_is_asked_of_anyone_else(browser):
 
 async def distance(main, wanted, move=lambda: asyncio.sleep(0)):
     """Move the view until the end of the conversation is as many pixels below it as wanted."""
-    for _ in range(200):
+    for _ in range(int(20 * PATIENCE)):
         await move()
         pixels = await main.evaluate("(main) => main.scrollHeight - main.scrollTop - main.clientHeight")
         if wanted(pixels):
@@ -197,9 +197,7 @@ async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
         await page.get_by_text("paragraph 99").wait_for()
         main = page.locator("main")
         await distance(main, lambda pixels: pixels < 5)
-        await main.hover()
-        await page.mouse.wheel(0, -2000)
-        await distance(main, lambda pixels: pixels > 1000)
+        await scroll_up(page)
         more.set()
         await expect(page.get_by_text("paragraph 99")).to_have_count(2)
         await distance(main, lambda pixels: pixels > 2000)
@@ -210,12 +208,39 @@ async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
         await expect(page.locator(".assistant .actions")).to_be_in_viewport()
 
 
-GROW_AND_MOVE = """async (main) => {
+MOVE = """async (main) => {
     const frame = () => new Promise(requestAnimationFrame);
+    main.scrollTop = main.scrollHeight - main.clientHeight - 300;
+    await frame(); await frame();
+}"""
+"""Move the view, and let the page answer."""
+
+STILL = """async (main) => {
+    const frame = () => new Promise(requestAnimationFrame);
+    for (let last = NaN, same = 0; same < 10; last = main.scrollTop) {
+        await frame();
+        same = main.scrollTop === last ? same + 1 : 0;
+    }
+}"""
+"""Wait until nothing moves the view any more."""
+
+
+async def scroll_up(page):
+    """Turn the wheel until the end is out of sight."""
+    main = page.locator("main")
+    await main.hover()
+    await distance(main, lambda pixels: pixels > 1000, lambda: page.mouse.wheel(0, -2000))
+    await main.evaluate(STILL)
+
+
+GROW_AND_MOVE = """async (main) => {
+    const frame = () => new Promise(requestAnimationFrame), now = performance.now();
+    performance.now = () => now; // a slow machine draws a frame in a second
     main.querySelector(".answer").append(document.createElement("hr"));
     await frame(); await frame();
     main.scrollTop -= 300;
     await frame(); await frame();
+    delete performance.now;
 }"""
 
 
@@ -243,10 +268,8 @@ async def test_a_search_in_the_page_moves_the_view(browser):
         await ask(page, "hi")
         main = page.locator("main")
         await distance(main, lambda pixels: pixels < 5)
-        await page.wait_for_timeout(1200)  # nothing grows any more
-        await main.evaluate("(main) => { main.scrollTop -= 300; }")
-        await page.wait_for_timeout(200)
-        await distance(main, lambda pixels: pixels > 200)
+        # The view goes back to the end as long as something has grown a moment ago.
+        await distance(main, lambda pixels: pixels > 200, lambda: main.evaluate(MOVE))
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -257,8 +280,7 @@ async def test_a_button_jumps_to_the_end(browser):
         main, jump = page.locator("main"), page.get_by_role("button", name="Jump to the end")
         await distance(main, lambda pixels: pixels < 5)
         await expect(jump).to_be_hidden()
-        await main.hover()
-        await page.mouse.wheel(0, -2000)
+        await scroll_up(page)
         await jump.click()
         await distance(main, lambda pixels: pixels < 5)
         await expect(jump).to_be_hidden()
@@ -343,10 +365,7 @@ async def test_who_scrolls_to_the_end_as_it_moves_on_has_reached_it(browser):
         await page.get_by_text("paragraph 99").wait_for()
         main = page.locator("main")
         await distance(main, lambda pixels: pixels < 5)
-        await main.hover()
-        await page.mouse.wheel(0, -2000)
-        await distance(main, lambda pixels: pixels > 1000)
-        await page.wait_for_timeout(200)
+        await scroll_up(page)
         await main.evaluate("""(main) => {
             main.scrollTop = main.scrollHeight;
             main.querySelector(".answer").append(...Array.from({ length: 50 }, () => document.createElement("hr")));
@@ -369,7 +388,8 @@ SHRINK_AND_GROW = """async (times) => {
     });
     size(1000);
     followEnd(view, content)();
-    const distances = [];
+    const distances = [], now = performance.now();
+    performance.now = () => now; // a slow machine draws a frame in a second
     for (let time = 0; time < times; time++) {
         size(1000); await frame(); await frame(); await frame();
         size(700); await drawn();  // laid out and drawn; what tells of the scrolling comes with the next frame
@@ -377,6 +397,7 @@ SHRINK_AND_GROW = """async (times) => {
         distances.push(view.scrollHeight - view.scrollTop - view.clientHeight);
     }
     view.remove();
+    delete performance.now;
     return distances;
 }"""
 

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from page_in_browser import Script, answer, ask, chatting, connected, cut_connections, problems, says, send
+from page_in_browser import PATIENCE, Script, answer, ask, chatting, connected, lose_connections, problems, says, send
 from playwright.async_api import expect
 
 from tokenweir.templates.chat_template import ChatTemplate
@@ -45,7 +45,7 @@ async def test_regenerate_and_undo(browser):
         await says(answer(page).locator(".answer"), "third")
         await page.get_by_role("button", name="Undo").click()  # while the answer arrives, which it stops
         await says(answer(page).locator(".answer"), "first")
-        await asyncio.wait_for(engine.closed.wait(), 10)
+        await asyncio.wait_for(engine.closed.wait(), PATIENCE)
         await expect(page.locator(".assistant")).to_have_count(1)
         assert page.problems == []
 
@@ -139,7 +139,7 @@ async def test_a_button_that_is_pressed_twice_gets_its_name_back(browser):
         await copy.click()
         await says(copy, "Copied")
         await copy.click()
-        await page.wait_for_timeout(1500)
+        await page.evaluate("letGo()")
         await says(copy, "Copy")
 
 
@@ -175,8 +175,7 @@ async def test_an_edit_is_begun_once_and_waits_for_the_connection(browser):
         await expect(box).to_have_count(1)
         await expect(box).to_be_focused()
         await page.route("**/v1/models", lambda route: route.abort())
-        cut_connections(page)
-        await page.locator("#state.closed").wait_for()
+        await lose_connections(page)
         await page.keyboard.press("Enter")
         await page.get_by_text("There is no connection to the server").wait_for()
         assert await box.input_value() == "ONE"
@@ -279,8 +278,7 @@ async def test_a_result_waits_for_the_connection_and_goes_with_its_call(browser)
     async with called(browser, Script(CALL, "<|im_end|>")) as page:
         result = page.get_by_label("Result of add")
         await page.route("**/v1/models", lambda route: route.abort())
-        cut_connections(page)
-        await page.locator("#state.closed").wait_for()
+        await lose_connections(page)
         await result.fill("2")
         await result.press("Enter")
         await page.get_by_text("There is no connection to the server").wait_for()

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from page_in_browser import TOK, Script, ask, chatting, connected, cut_connections, says, send
+from page_in_browser import TOK, Script, ask, chatting, connected, lose_connections, says, send
 from playwright.async_api import expect
 
 from tokenweir.stream.events.step import EngineStep
@@ -24,6 +24,10 @@ async def opened(page):
     return lists.first, lists.last
 
 
+async def told(page):
+    return await page.locator("#tokens .told").inner_text()
+
+
 @pytest.mark.asyncio(loop_scope="session")
 async def test_every_token_is_shown_with_its_id_bytes_and_logprob(browser):
     engine = Script(EngineStep(IDS, LOGPROBS))
@@ -33,13 +37,14 @@ async def test_every_token_is_shown_with_its_id_bytes_and_logprob(browser):
         await expect(answer.locator(".token")).to_have_count(len(IDS))
         for place, (token_id, logprob) in enumerate(zip(IDS, LOGPROBS, strict=True)):
             await answer.locator(".token").nth(place).hover()
-            told = await page.locator("#tokens .told").inner_text()
+            await expect(page.locator("#tokens .told")).to_contain_text(f"token {place + 1} · id")
+            line = await told(page)
             control = " · control" if token_id in TOK.special_tokens.values() else ""
             in_bytes = TOK.token_bytes(token_id).hex(" ")
-            assert told.startswith(
+            assert line.startswith(
                 f"token {place + 1} · id {token_id} · bytes {in_bytes}{control} · logprob {logprob:.4f} ("
             )
-            assert float(told.split("(")[1].split(" ")[0]) == pytest.approx(100 * math.exp(logprob), rel=0.01)
+            assert float(line.split("(")[1].split(" ")[0]) == pytest.approx(100 * math.exp(logprob), rel=0.01)
         assert await answer.locator(".control").all_inner_texts() == ["<|im_end|>"]
 
         sent = TOK.encode(engine.prompts[0])
@@ -49,15 +54,10 @@ async def test_every_token_is_shown_with_its_id_bytes_and_logprob(browser):
         for _ in range(3):
             await page.keyboard.press("ArrowRight")
         await page.keyboard.press("ArrowLeft")
-        told = await page.locator("#tokens .told").inner_text()
-        assert told.startswith(f"token 2 · id {sent[1]} · ")
+        assert (await told(page)).startswith(f"token 2 · id {sent[1]} · ")
         await page.keyboard.press("Escape")
         await expect(page.locator("#tokens")).to_be_hidden()
         assert page.problems == []
-
-
-async def told(page):
-    return await page.locator("#tokens .told").inner_text()
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -152,8 +152,7 @@ async def test_a_lost_connection_loses_and_repeats_no_token(browser):
         await send(page, "hi")
         for event, text in ((more, "Once"), (end, "Once upon")):
             await says(page.locator(".answer"), text)
-            cut_connections(page)
-            await page.locator("#state.closed").wait_for()
+            await lose_connections(page)
             event.set()
         await page.locator(".assistant .stats").wait_for()
         expected = [token_id for part in engine.parts if isinstance(part, str) for token_id in TOK.encode(part)]
@@ -161,7 +160,7 @@ async def test_a_lost_connection_loses_and_repeats_no_token(browser):
         await expect(answer.locator(".token")).to_have_count(len(expected))
         for place, token_id in enumerate(expected):
             await answer.locator(".token").nth(place).hover()
-            assert f"token {place + 1} · id {token_id} · " in await page.locator("#tokens .told").inner_text()
+            await expect(page.locator("#tokens .told")).to_contain_text(f"token {place + 1} · id {token_id} · ")
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -177,7 +176,8 @@ async def test_neighbours_have_other_colours_and_no_logprobs_are_told(browser):
         )
         assert all(one != other for one, other in pairwise(colours))
         await answer.locator(".token").first.hover()
-        assert "logprob" not in await page.locator("#tokens .told").inner_text()
+        await expect(page.locator("#tokens .told")).to_contain_text("token 1 · id")
+        assert "logprob" not in await told(page)
 
 
 @pytest.mark.asyncio(loop_scope="session")
