@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from tokenweir.stream.prompts.ledger import Entry, Ledger
+from tokenweir.stream.serve.wire.events import Item, MessageItem, OutputText, text_of
 from tokenweir.stream.serve.wire.messages import ChatMessage
 
 EMPTY = b"[]"
+ITEM_SIZE = 500
+"""Bytes of an item besides its text."""
 
 
 def encoded(messages: Sequence[ChatMessage], after: bytes = EMPTY) -> bytes:
@@ -28,15 +32,21 @@ def decoded(data: bytes) -> list[ChatMessage]:
 
 
 class _Kept:
-    """A conversation; a private one is visible only to its connection. `digest` is that of its prompt."""
+    """A conversation; a private one is visible only to its connection. `digest` is that of its prompt, `items` are its answer."""
 
-    __slots__ = ("data", "digest", "entry", "private")
+    __slots__ = ("data", "digest", "entry", "items", "private")
 
-    def __init__(self, data: bytes, private: bool, digest: int | None) -> None:
+    def __init__(self, data: bytes, private: bool, digest: int | None, items: Sequence[Item]) -> None:
         self.data = data
         self.private = private
         self.digest = digest
+        self.items = items
         self.entry: Entry | None = None
+
+
+def _bare(item: Item) -> Item:
+    """Return an item without logprobs, which are longer than its text."""
+    return replace(item, content=[OutputText(text_of(item))]) if isinstance(item, MessageItem) else item
 
 
 class Conversations:
@@ -55,9 +65,17 @@ class Conversations:
         self._ledger = ledger
         self._max_bytes = max_bytes
         self._kept: dict[tuple[str, str], _Kept] = {}
+        self._items: dict[tuple[str, str], Item] = {}  # of clients, by their ids
 
     def keep(
-        self, client: str, response_id: str, data: bytes, *, private: bool = False, digest: int | None = None
+        self,
+        client: str,
+        response_id: str,
+        data: bytes,
+        *,
+        private: bool = False,
+        digest: int | None = None,
+        items: Sequence[Item] = (),
     ) -> None:
         """Keep the conversation up to and including a response; replaces one of the same id.
 
@@ -67,14 +85,17 @@ class Conversations:
             data: The messages as JSON.
             private: Only the connection of the response sees it.
             digest: The digest by which the cache of prompts knows the prompt.
+            items: The items of the answer, to which the client may refer.
 
         """
         key = client, response_id
         self._drop(key)
         if len(data) > self._max_bytes:
             return
-        kept = self._kept[key] = _Kept(data, private, digest)
-        kept.entry = self._ledger.enter(client, len(data), partial(self._evict, key, kept))
+        kept = self._kept[key] = _Kept(data, private, digest, () if private else [_bare(item) for item in items])
+        self._items |= {(client, item.id): item for item in kept.items}
+        size = len(data) + sum(ITEM_SIZE + len(text_of(item)) for item in kept.items)
+        kept.entry = self._ledger.enter(client, size, partial(self._evict, key, kept))
 
     def all(self) -> list[tuple[str, str, bytes]]:
         """Return all conversations that are not private, oldest first: client, id and messages as JSON."""
@@ -84,6 +105,10 @@ class Conversations:
         """Return the conversation up to and including a response, or None; `private` includes private ones."""
         kept = self._kept.get((client, response_id))
         return None if kept is None or (kept.private and not private) else kept.data
+
+    def item(self, client: str, item_id: str) -> Item | None:
+        """Return an item of a stored answer, or None."""
+        return self._items.get((client, item_id))
 
     def delete(self, client: str, response_id: str, *, private: bool = False) -> tuple[bool, int | None]:
         """Drop a conversation; return whether there was one, and the digest of its prompt."""
@@ -102,8 +127,16 @@ class Conversations:
     def _evict(self, key: tuple[str, str], kept: _Kept) -> None:
         if self._kept.get(key) is kept:
             del self._kept[key]
+            self._drop_items(key[0], kept)
 
     def _drop(self, key: tuple[str, str]) -> None:
         kept = self._kept.pop(key, None)
-        if kept is not None and kept.entry is not None:
+        if kept is None:
+            return
+        self._drop_items(key[0], kept)
+        if kept.entry is not None:
             self._ledger.leave(kept.entry)
+
+    def _drop_items(self, client: str, kept: _Kept) -> None:
+        for item in kept.items:
+            self._items.pop((client, item.id), None)

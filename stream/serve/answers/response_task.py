@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -16,7 +17,7 @@ from tokenweir.stream.serve.answers.conversations import EMPTY, decoded, encoded
 from tokenweir.stream.serve.answers.job import response_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.events import FunctionCallItem, MessageItem, ReasoningItem, ResponseEvent
+from tokenweir.stream.serve.wire.events import ResponseEvent
 from tokenweir.stream.serve.wire.items import new_response_id
 from tokenweir.stream.serve.wire.kept_events import event_size, merge_events
 from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation
@@ -94,15 +95,7 @@ class ResponseTask:
         """Return the answer as messages."""
         conversation = Conversation()
         for item in self.stream.output:
-            match item:
-                case MessageItem():
-                    conversation.say("assistant", "".join(part.text for part in item.content))
-                case ReasoningItem():
-                    conversation.think("".join(part.text for part in item.content))
-                case FunctionCallItem(status="completed"):  # templates refuse truncated arguments
-                    conversation.call(item.call_id, item.name, item.arguments)
-                case FunctionCallItem():
-                    pass
+            conversation.repeat(item)
         return conversation.end()
 
     def _events(self, deltas: list[Delta]) -> list[ResponseEvent]:
@@ -142,7 +135,9 @@ class ResponseTask:
         elif self._kept and (data := conversations.find(self.client, response_id, private=True)) is not None:
             data = encoded(self._answer(), data)
             digest = self.generation.conversation
-            conversations.keep(self.client, response_id, data, private=self._private, digest=digest)
+            conversations.keep(
+                self.client, response_id, data, private=self._private, digest=digest, items=self.stream.output
+            )
 
 
 class Responses:
@@ -219,7 +214,8 @@ class Responses:
         data = await self._continued(request.previous_response_id, client, last)
         await service.turns.take(len(data))
         before = decoded(data)
-        messages = request.messages(before, max_items=service.limits.max_items)
+        find = partial(service.conversations.item, client)
+        messages = request.messages(before, max_items=service.limits.max_items, find=find)
         return messages, len(before), data
 
     def find(self, response_id: str, client: str) -> ResponseTask:

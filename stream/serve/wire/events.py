@@ -82,6 +82,11 @@ Part = OutputText | ReasoningText
 Item = MessageItem | ReasoningItem | FunctionCallItem
 
 
+def text_of(item: Item) -> str:
+    """Return what an item says, thinks, or calls a function with."""
+    return item.arguments if isinstance(item, FunctionCallItem) else "".join(part.text for part in item.content)
+
+
 class FunctionTool(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
     """A function that the model may call; `parameters` is a JSON schema."""
 

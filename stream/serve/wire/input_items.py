@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from tokenweir.stream.serve.wire.contents import (
     text_part,
 )
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.events import Item
 from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation, FunctionName
 
 
@@ -104,18 +105,26 @@ class _Compaction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="ty
     created_by: str | None = None
 
 
-InputItem = _Message | _Reasoning | _FunctionCall | _FunctionCallOutput | _Compaction
+class _ItemReference(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="item_reference"):
+    id: str
+
+
+InputItem = _Message | _Reasoning | _FunctionCall | _FunctionCallOutput | _Compaction | _ItemReference
 """Items of clients, including those that a response has returned."""
 
 
 def conversation_of(
-    given: str | Sequence[InputItem], after: Iterable[ChatMessage] = (), *, max_items: int = 2048
+    given: str | Sequence[InputItem],
+    after: Iterable[ChatMessage] = (),
+    *,
+    max_items: int = 2048,
+    find: Callable[[str], Item | None] = lambda _: None,
 ) -> list[ChatMessage]:
     """The messages before and the input, as messages for a chat template; a string is what the user says.
 
     Raises:
-        RequestError: The output of a call that was never made, a compaction of another server, or compactions of more than
-            `max_items` messages together.
+        RequestError: The output of a call that was never made, a reference to an unknown item, a compaction of another server,
+            or compactions of more than `max_items` messages together.
 
     """
     conversation = Conversation(after)
@@ -137,6 +146,14 @@ def conversation_of(
                     conversation.answer(item.call_id, output)
                 except LookupError as error:
                     raise RequestError(f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id") from error
+            case _ItemReference():
+                if (found := find(item.id)) is None or not conversation.repeat(found):
+                    raise RequestError(
+                        f"input[{place}]: no item {item.id[:80]!r} of a stored response is here; send the item itself",
+                        code="item_not_found",
+                        param=f"input[{place}].id",
+                        status=404,
+                    )
             case _Compaction():
                 try:
                     said = unpack(item.encrypted_content, before=unpacked, max_items=max_items)

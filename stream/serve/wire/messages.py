@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from tokenweir.stream.serve.wire.contents import Content
+from tokenweir.stream.serve.wire.events import FunctionCallItem, Item, MessageItem, ReasoningItem, text_of
 
 ChatMessage = dict[str, Any]
 """A message for a chat template: `role` and `content`, a text or parts; for the assistant perhaps `reasoning_content` and `tool_calls`, for
@@ -72,6 +73,19 @@ class Conversation:
         if name is None:
             raise LookupError(f"no function_call before it has the call_id {call_id[:80]!r}")
         self._add({"role": "tool", "content": output, "tool_call_id": call_id, "name": name})
+
+    def repeat(self, item: Item) -> bool:
+        """Add an item of an answer; returns False for a call that is incomplete, whose arguments templates refuse."""
+        match item:
+            case MessageItem():
+                self.say("assistant", text_of(item))
+            case ReasoningItem():
+                self.think(text_of(item))
+            case FunctionCallItem(status="completed"):
+                self.call(item.call_id, item.name, item.arguments)
+            case FunctionCallItem():
+                return False
+        return True
 
     def end(self) -> list[ChatMessage]:
         """Return all messages; thinking at the end becomes a message without content."""

@@ -11,7 +11,7 @@ Extensions to `response.create`, named as in the Chat Completions of other serve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -27,7 +27,7 @@ from tokenweir.stream.serve.wire.checking import (
     show,
 )
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.events import FunctionTool, NamedFunction, TextConfig
+from tokenweir.stream.serve.wire.events import FunctionTool, Item, NamedFunction, TextConfig
 from tokenweir.stream.serve.wire.input_items import InputItem, conversation_of
 from tokenweir.stream.serve.wire.messages import ChatMessage
 
@@ -89,18 +89,25 @@ class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     prompt_cache_key: str | None = None
     service_tier: Literal["auto", "default"] | None = None
 
-    def messages(self, after: Iterable[ChatMessage] = (), *, max_items: int = 2048) -> list[ChatMessage]:
+    def messages(
+        self,
+        after: Iterable[ChatMessage] = (),
+        *,
+        max_items: int = 2048,
+        find: Callable[[str], Item | None] = lambda _: None,
+    ) -> list[ChatMessage]:
         """The messages before and the input, as messages for a chat template, without `instructions`.
 
         Args:
             after: The messages before.
             max_items: Most messages and calls, those before included.
+            find: Returns the item of a stored answer by its id.
 
         Raises:
-            RequestError: The output of a call that was never made, nothing that could be answered, or too many messages.
+            RequestError: The output of a call that was never made, a reference to an unknown item, nothing that could be answered, or too many messages.
 
         """
-        messages = conversation_of(() if self.input is None else self.input, after, max_items=max_items)
+        messages = conversation_of(() if self.input is None else self.input, after, max_items=max_items, find=find)
         check_length(messages, max_items)
         if not messages and self.instructions is None:
             raise RequestError("input is missing", code="missing_required_parameter", param="input")

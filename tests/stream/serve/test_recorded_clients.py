@@ -1,4 +1,4 @@
-"""Recorded requests of unmodified clients, sent again: Codex CLI, and the Agents SDK of OpenAI.
+"""Recorded requests of unmodified clients, sent again: Codex CLI, the Agents SDK of OpenAI, Claude Code, and the AI SDK.
 
 The recordings say where they come from. Ids that the server had given are replaced by those that it gives now.
 """
@@ -132,6 +132,40 @@ async def test_the_agents_sdk_calls_a_tool(interface):
         assert prompt.startswith("weather\n")
     for prompt in engine.prompts[1::2]:
         assert '"arguments": {"city": "Rome"}}</tool_call><|im_end|>\n<|im_start|>tool\nSunny in Rome' in prompt
+
+
+@pytest.mark.asyncio
+async def test_the_ai_sdk_refers_to_items_of_the_turn_before():
+    """It sends references where an answer was stored, and the call itself."""
+    engine = Turns("weather", {"city": "Rome"})
+    first, second = recorded("ai_sdk")["post"]
+    async with serving(engine, template=TEMPLATE) as server:
+        output = {item["type"]: item for item in (await posted(server, "/responses", first))["output"]}
+        for item in second["input"][1:]:
+            if item["type"] == "item_reference":
+                item["id"] = output[item["id"]]["id"]
+            else:
+                item["call_id"] = output["function_call"]["call_id"]
+        answer = await posted(server, "/responses", second)
+        assert answer["output"][-1]["content"][0]["text"] == SAID
+        again = second | {"previous_response_id": answer["id"], "input": [second["input"][1], second["input"][2]]}
+        assert (await posted(server, "/responses", again))["output"]
+    calls = '{"name": "weather", "arguments": {"city": "Rome"}}</tool_call><|im_end|>\n<|im_start|>tool\nSunny in Rome'
+    assert f"I look.<tool_call>{calls}" in engine.prompts[1].replace("\n<tool_call>", "<tool_call>")
+
+
+@pytest.mark.asyncio
+async def test_a_reference_to_an_unknown_item_is_refused_with_its_place():
+    engine = Turns("weather", {"city": "Rome"})
+    async with (
+        serving(engine, template=TEMPLATE) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/v1", timeout=20) as client,
+    ):
+        unstored = await client.post("/responses", json={"input": "hi", "store": False})
+        for item_id in ("msg_0", unstored.json()["output"][0]["id"]):
+            refused = await client.post("/responses", json={"input": [{"type": "item_reference", "id": item_id}]})
+            error = refused.json()["error"]
+            assert (refused.status_code, error["code"], error["param"]) == (404, "item_not_found", "input[0].id")
 
 
 @pytest.mark.asyncio

@@ -5,6 +5,7 @@ import pytest
 
 from tokenweir.stream.prompts.ledger import ENTRY_BYTES, Ledger
 from tokenweir.stream.serve.answers.conversations import EMPTY, Conversations, decoded, encoded
+from tokenweir.stream.serve.wire.events import FunctionCallItem, Logprob, MessageItem, OutputText, ReasoningItem
 
 ONE = [{"role": "user", "content": "a \u2028 \U0001f30a"}]
 TWO = [{"role": "assistant", "content": ""}, {"role": "user", "content": "]["}]
@@ -51,3 +52,25 @@ def test_what_is_evicted_is_not_found():
         conversations.keep("b", f"resp_{number}", b"x" * 10)
     conversations.keep("a", "resp_a", b"x" * 10)
     assert [name for _, name, _ in conversations.all()] == ["resp_2", "resp_3", "resp_a"]
+
+
+def test_items_of_stored_answers_are_found_by_their_client_until_they_go():
+    conversations = Conversations(Ledger(10_000), 1000)
+    message = MessageItem("msg_1", "completed", [OutputText("Hi", logprobs=[Logprob("Hi", -0.5, [72, 105], [])])])
+    call = FunctionCallItem("fc_1", "completed", "c", "f", "{}")
+    conversations.keep("a", "resp_1", b"[]", items=[message, call])
+    conversations.keep("a", "resp_2", b"[]", private=True, items=[ReasoningItem("rs_1", "completed", [])])
+    assert conversations.item("a", "msg_1") == MessageItem("msg_1", "completed", [OutputText("Hi")])
+    assert conversations.item("a", "fc_1") == call
+    assert conversations.item("a", "rs_1") is conversations.item("b", "msg_1") is None
+    conversations.delete("a", "resp_1")
+    assert conversations.item("a", "msg_1") is None and not conversations._items
+
+
+def test_items_count_and_go_with_what_is_evicted():
+    conversations = Conversations(Ledger(10_000), 1000)
+    for number in range(100):
+        item = MessageItem(f"msg_{number}", "completed", [OutputText("x" * 100)])
+        conversations.keep("a", f"resp_{number}", b"[]", items=[item])
+    assert conversations.item("a", "msg_0") is None and conversations.item("a", "msg_99") is not None
+    assert len(conversations._items) == len(conversations.all()) < 10

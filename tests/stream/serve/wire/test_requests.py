@@ -269,10 +269,10 @@ def test_the_output_of_a_call_that_was_never_made_is_refused():
         ),
         ({"input": [{"type": "function_call"}]}, "invalid_value", "input[0]", "missing required field `call_id`"),
         (
-            {"input": [{"type": "item_reference"}]},
+            {"input": [{"type": "web_search_call"}]},
             "invalid_value",
             "input[0].type",
-            '"item_reference" is not one of message, ',
+            '"web_search_call" is not one of message, ',
         ),
         ({"temperature": 2.5}, "invalid_value", "temperature", "temperature: Expected `float` <= 2.0, got 2.5"),
         ({"max_output_tokens": 0}, "invalid_value", "max_output_tokens", "Expected `int` >= 1, got 0"),
