@@ -33,7 +33,7 @@ from starlette.routing import WebSocketRoute
 from tokenweir.encode.options import check_options
 from tokenweir.stream.prompts.ledger import Ledger
 from tokenweir.stream.prompts.prompt_cache import PromptCache
-from tokenweir.stream.serve.answers.job import Engines
+from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.entry.auth import KEY_SUBPROTOCOL

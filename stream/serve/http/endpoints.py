@@ -16,7 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tokenweir.encode.errors import TokenIdError, TokenweirError
-from tokenweir.stream.serve.answers.job import Engines, Job
+from tokenweir.stream.serve.answers.engines import Engines
+from tokenweir.stream.serve.answers.job import Job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.exchange import read_object
 from tokenweir.stream.serve.http.replies import JSON, check_described, check_text, encoded, reply

@@ -12,8 +12,9 @@ from starlette.routing import Route
 
 from tokenweir.encode.errors import TokenweirError
 from tokenweir.stream.events.deltas import Delta
+from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.generation import Generation
-from tokenweir.stream.serve.answers.job import Engines, message_job
+from tokenweir.stream.serve.answers.job import message_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.api import Api
 from tokenweir.stream.serve.http.exchange import read_object

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.worker_thread import run_in_thread
-from tokenweir.stream.serve.answers.job import MANY
+from tokenweir.stream.serve.answers.engines import MANY
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.errors import RequestError
 

@@ -14,7 +14,8 @@ from tokenweir.encode.errors import TokenIdError, TokenweirError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelta
-from tokenweir.stream.serve.answers.job import Engines, Job, chat_job, completion_job
+from tokenweir.stream.serve.answers.engines import Engines
+from tokenweir.stream.serve.answers.job import Job, chat_job, completion_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.replies import check_described, check_text, encoded
 from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, split

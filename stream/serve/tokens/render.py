@@ -12,7 +12,8 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.plan import AnswerPlan
 from tokenweir.stream.engines.vllm import sampling_fields
 from tokenweir.stream.prompts.worker_thread import run_in_thread
-from tokenweir.stream.serve.answers.job import Engines, Job, chat_job, completion_job, message_job, response_job
+from tokenweir.stream.serve.answers.engines import Engines
+from tokenweir.stream.serve.answers.job import Job, chat_job, completion_job, message_job, response_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, EngineFields, split
 from tokenweir.stream.serve.tokens.generate import Features, GenerateRequest, Placeholder, PromptOrigin, PromptOrigins

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tokenweir.encode.errors import TokenweirError
-from tokenweir.stream.serve.answers.job import Engines
+from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.exchange import read_json
 from tokenweir.stream.serve.http.replies import JSON, reply_with

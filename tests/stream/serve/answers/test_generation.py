@@ -13,7 +13,7 @@ from serving import TOK, Endless, Script, eventually, say, serving, socket_to, u
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.engines.engine_server import MAX_EVENT_BYTES
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
-from tokenweir.stream.serve.answers.job import Engines
+from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.wire.errors import RequestError
 
 

@@ -1,0 +1,324 @@
+"""Engines by their names: a job planned, its prompt encoded, and its answer generated."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
+from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from tokenweir.encode.errors import EngineError, MediaError, TemplateError
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.cancellable import Deltas
+from tokenweir.stream.chat.chat import answer
+from tokenweir.stream.chat.media import LONG_MEDIA, MediaLimits, media_size
+from tokenweir.stream.chat.plan import AnswerPlan, plan_answer
+from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan, prompt_media
+from tokenweir.stream.decode.options import DecoderOptions
+from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
+from tokenweir.stream.events.media import MediaPrompt
+from tokenweir.stream.events.sampling import Sampling
+from tokenweir.stream.prompts.prompt_cache import History, PromptCache
+from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.prompts.token_tables import prepare
+from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.serve.answers.cache_salt import rendered_salt, salted
+from tokenweir.stream.serve.answers.job import Job
+from tokenweir.stream.serve.answers.render_cost import render_cost
+from tokenweir.stream.serve.limits.fair_queue import FairQueue
+from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.monitoring.metrics import Meter
+from tokenweir.stream.serve.wire.anthropic.history import MessageHistory
+from tokenweir.stream.serve.wire.anthropic.requests import MessageFields
+from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
+from tokenweir.templates.prompt import Prompt
+
+T = TypeVar("T")
+
+MANY = 1000
+"""Number of ids from which work runs in a thread."""
+ID_COST = 8
+"""Cost of an id, in bytes of text; see `render_cost`."""
+MEDIA_SHARE = 4
+"""Number of bytes of media, in base64, that cost as much as one of text: they are decoded and hashed only."""
+
+
+class Answer(Protocol):
+    """Callable that answers jobs: `Engines.answer`."""
+
+    def __call__(self, job: Job, meter: Meter) -> AbstractAsyncContextManager[Deltas]:
+        """Return an async context manager of the deltas, `Finish` last; leaving it stops the engine; counts in `meter`."""
+        ...
+
+
+class Engines:
+    """Engines by their names, all of which take the ids of one tokenizer.
+
+    Args:
+        engines: The engines.
+        tokenizer: Prompts to ids, and ids to text.
+        template: Messages to prompt.
+        history_thinking: Meaning of thinking tags in an assistant's content, as for `chat()`.
+        encoder: Encoder of prompts in place of the tokenizer.
+        prompts: Cache of prompts, or None.
+        history: Whether prompts keep the ids of earlier answers.
+        secret: Secret of the salts by which engines keep clients' prompts apart.
+        limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes`, `queue_timeout`, and those of media.
+        keep_billing_header: Show Claude Code's billing header to the model.
+        remote_media: Pass web addresses of media on to the engine.
+
+    """
+
+    def __init__(
+        self,
+        engines: Mapping[str, Engine],
+        *,
+        tokenizer: Tokenizer,
+        template: ChatTemplate,
+        history_thinking: HistoryThinking,
+        encoder: Encoder | None,
+        limits: Limits,
+        keep_billing_header: bool = False,
+        remote_media: bool = False,
+        prompts: PromptCache | None = None,
+        history: History = "canonical",
+        secret: bytes,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.template = template
+        self._history_thinking = history_thinking
+        self._engines = engines
+        self._encoder = encoder
+        self._prompts = prompts
+        self._history = history
+        if history != "canonical":
+            prepare(tokenizer)  # here, since the first answer would make all others wait
+        self._secret = secret
+        self._limits = limits
+        self._keep_billing_header = keep_billing_header
+        self._media_limits = MediaLimits(
+            items=limits.max_media,
+            bytes=limits.max_media_bytes,
+            image_pixels=limits.max_image_pixels,
+            remote=remote_media,
+        )
+        self._media_bytes = 0  # of all answers in progress
+        self._queue = FairQueue(
+            limits.max_renders,
+            max_waiting=limits.max_waiting,
+            max_waiting_cost=limits.max_waiting_bytes,
+            timeout=limits.queue_timeout,
+        )
+
+    @asynccontextmanager
+    async def answer(self, job: Job, meter: Meter) -> AsyncIterator[Deltas]:
+        """Render, encode, generate and decode; see `Answer`."""
+        engine, plan = self._engines[job.model], await self.plan(job)
+        if (supports := getattr(engine, "supports", None)) is not None:
+            try:
+                refuse_unsupported(job.model, plan.sampling, supports)
+            except EngineError as error:
+                field = job.names.get(error.option or "", error.option)
+                raise RequestError(str(error), code="unsupported_parameter", param=field) from error
+        prompt_ids, cached, prompt = await self.encoded(plan, job.tenant if job.caches else None)
+        if not prompt_ids:
+            raise RequestError("the prompt has no tokens", code="invalid_prompt")
+        sampling = self.fit(job, plan, len(prompt_ids))
+        if job.alignment and supports is not None and "logprobs" in supports:
+            sampling = replace(sampling, logprobs=True)
+        sampling = salted(sampling, engine, job.tenant, self._secret)
+        meter.start(len(prompt_ids))
+        options = plan.decoder_options | {"alignment": job.alignment}
+        media = await self.prompt_media(plan, prompt) if job.generate else None
+        engine = engine if job.generate else _Silent()
+        keep = None
+        if self._history != "canonical" and self._prompts is not None and cached is not None and job.generate:
+            keep = partial(self._prompts.answered, cached)
+        conversation = None if cached is None else cached.source.digests[-1]
+        del job, plan, cached, prompt  # frees the messages, which may be large
+        with self._held(media):
+            async with answer(
+                prompt_ids,
+                options,
+                engine=engine,
+                tokenizer=self.tokenizer,
+                sampling=sampling,
+                media=media,
+                keep=keep,
+            ) as deltas:
+                deltas.conversation = conversation
+                yield deltas
+
+    @contextmanager
+    def _held(self, media: MediaPrompt | None) -> Iterator[None]:
+        """Count the bytes of an answer's media.
+
+        Raises:
+            RequestError: The answers in progress have too many already.
+
+        """
+        size = 0 if media is None else sum(len(each.url) for each in media.media)
+        if size and self._media_bytes + size > (most := self._limits.max_held_media_bytes):
+            raise RequestError(
+                f"the media of all requests would have {self._media_bytes + size} bytes; max_held_media_bytes is {most}",
+                code="too_much_media",
+                status=503,
+                retry_after=1,
+            )
+        self._media_bytes += size
+        try:
+            yield
+        finally:
+            self._media_bytes -= size
+
+    async def prompt_media(self, plan: AnswerPlan, prompt: Prompt | None) -> MediaPrompt | None:
+        """Return the media of a plan with their placeholders in its prompt, as `encoded` has it; None without media.
+
+        Raises:
+            RequestError: The template has written no placeholder for a part.
+
+        """
+        try:
+            return await prompt_media(plan, prompt, self.tokenizer)
+        except MediaError as error:
+            raise _refused_media(error) from error
+
+    def cache_salt(self, model: str, client: str, asked: str | None) -> str | None:
+        """Return the salt of a rendered request; see `rendered_salt`."""
+        return rendered_salt(self._engines[model], client, self._secret, asked)
+
+    def history(self, asked: MessageFields) -> MessageHistory:
+        """Return the messages of a request for the template; raises as `MessageFields.history`."""
+        return asked.history(
+            later_system=self.template.takes_later_system,
+            keep_billing_header=self._keep_billing_header,
+            max_items=self._limits.max_items,
+        )
+
+    async def plan(self, job: Job) -> AnswerPlan:
+        """Resolve a job against the template and its engine, in a thread if it has large media.
+
+        Raises:
+            RequestError: The choice of tools is invalid, or neither template nor engine honours it; or a media part is
+                malformed, too large, or taken by neither. Too many requests wait for a thread already.
+
+        """
+        if (size := media_size(job.messages)) <= LONG_MEDIA:
+            return self._plan(job)
+        async with self._queue.place(size // MEDIA_SHARE):
+            return await run_in_thread(partial(self._plan, job))
+
+    def decoder_options(self, job: Job) -> DecoderOptions:
+        """Return the decoder's options of a job without media; raises as `plan`."""
+        return self._plan(job).decoder_options
+
+    def _plan(self, job: Job) -> AnswerPlan:
+        try:
+            return plan_answer(
+                job,
+                self.template,
+                engine=self._engines[job.model],
+                history_thinking=self._history_thinking,
+                media_limits=self._media_limits,
+            )
+        except MediaError as error:
+            raise _refused_media(error) from error
+        except TemplateError as error:
+            raise _refused_choice(error) from error
+
+    def fit(self, job: Job, plan: AnswerPlan, prompt_tokens: int) -> Sampling:
+        """Return a plan's sampling within the limits of the server and the engine.
+
+        Raises:
+            ContextLengthError: Prompt and answer are longer than the engine's context.
+            RequestError: `min_tokens` is above `max_tokens`, or an id is outside the vocabulary.
+
+        """
+        limit, own = self._limits.max_output_tokens, job.most_tokens
+        most = limit if own is None else min(limit, own)
+        sampling = plan.fit(prompt_tokens, self.context_size(job.model), most=most)
+        if sampling.max_tokens is not None and sampling.min_tokens > sampling.max_tokens:
+            raise RequestError(
+                f"min_tokens is {sampling.min_tokens}, and max_tokens {sampling.max_tokens}", param="min_tokens"
+            )
+        size = self.tokenizer.vocab_size
+        for name, ids in (("stop_token_ids", sampling.stop_token_ids), ("logit_bias", sampling.logit_bias)):
+            if (bad := next((each for each in ids if not 0 <= each < size), None)) is not None:
+                raise RequestError(f"{name}: token id {bad} is outside the vocabulary (0 to {size - 1})", param=name)
+        return sampling
+
+    async def prompt_ids(self, plan: AnswerPlan, *, add_special_tokens: bool = True) -> list[int]:
+        """Render and encode a plan's prompt without the cache, when its turn has come; see `FairQueue`.
+
+        Args:
+            plan: The plan.
+            add_special_tokens: As for `Tokenizer.encode`, for a prompt that is a text.
+
+        Raises:
+            RequestError: Too many wait already, it waited for too long, or the prompt opens thinking where the answer
+                is held to calls.
+
+        """
+        return (await self.encoded(plan, None, add_special_tokens=add_special_tokens)).ids
+
+    async def encoded(self, plan: AnswerPlan, tenant: str | None, *, add_special_tokens: bool = True) -> EncodedPlan:
+        """Encode a plan's prompt for `tenant`, whose cached prompts are taken over; None uses no cache. Raises as `prompt_ids`."""
+        if isinstance(plan.prompt, list):
+            size = self.tokenizer.vocab_size
+            if (bad := max(plan.prompt, default=0)) >= size:
+                raise RequestError(
+                    f"prompt: token id {bad} is outside the vocabulary (0 to {size - 1})", param="prompt"
+                )
+            return EncodedPlan(plan.prompt)
+        if isinstance(plan.prompt, str):
+            encode = partial(self.tokenizer.encode, plan.prompt, add_special_tokens=add_special_tokens)
+            async with self._queue.place(len(plan.prompt)):
+                return EncodedPlan(await run_in_thread(encode))
+        async with self._queue.place(render_cost(plan.messages, plan.tools, plan.template_kwargs)):
+            prompts = None if tenant is None else self._prompts
+            encoded = await encode_plan(plan, self.tokenizer, self._encoder, prompts, tenant or "", self._history)
+            try:
+                plan.check_prompt(self.tokenizer, encoded.ids)
+            except TemplateError as error:
+                raise _refused_choice(error) from error
+            return encoded
+
+    async def work(self, work: Callable[[], T], ids: int) -> T:
+        """Call `work` on `ids` ids, in a thread if it would block the event loop too long; raises as `prompt_ids`."""
+        if ids <= MANY:
+            return work()
+        async with self._queue.place(ids * ID_COST):
+            return await run_in_thread(work)
+
+    def context_size(self, model: str) -> int | None:
+        """Return the engine's context size, or None if unknown."""
+        size: int | None = getattr(self._engines[model], "context_size", None)
+        return size
+
+    def media(self, model: str) -> list[str]:
+        """Return the kinds of media that the engine takes."""
+        return sorted(getattr(self._engines[model], "media", ()))
+
+    def ready(self, model: str) -> bool:
+        """Return whether the engine is ready; true if it does not report that."""
+        ready = getattr(self._engines[model], "ready", True)
+        return bool(ready() if callable(ready) else ready)
+
+
+def _refused_choice(error: TemplateError) -> RequestError:
+    return RequestError(str(error), code="unsupported_parameter", param="tool_choice")
+
+
+def _refused_media(error: MediaError) -> RequestError:
+    return RequestError(str(error), code="unsupported_content", param=error.place or None)
+
+
+class _Silent:
+    """Null engine, for jobs without generation."""
+
+    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
+        return
+        yield []
