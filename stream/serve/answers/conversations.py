@@ -36,7 +36,7 @@ class _Kept:
 
     __slots__ = ("data", "digest", "entry", "items", "private")
 
-    def __init__(self, data: bytes, private: bool, digest: int | None, items: Sequence[Item]) -> None:
+    def __init__(self, data: bytes, private: bool, digest: int | None, items: list[Item]) -> None:
         self.data = data
         self.private = private
         self.digest = digest
@@ -92,14 +92,14 @@ class Conversations:
         self._drop(key)
         if len(data) > self._max_bytes:
             return
-        kept = self._kept[key] = _Kept(data, private, digest, () if private else [_bare(item) for item in items])
+        kept = self._kept[key] = _Kept(data, private, digest, [] if private else [_bare(item) for item in items])
         self._items |= {(client, item.id): item for item in kept.items}
         size = len(data) + sum(ITEM_SIZE + len(text_of(item)) for item in kept.items)
         kept.entry = self._ledger.enter(client, size, partial(self._evict, key, kept))
 
-    def all(self) -> list[tuple[str, str, bytes]]:
-        """Return all conversations that are not private, oldest first: client, id and messages as JSON."""
-        return [(*key, kept.data) for key, kept in self._kept.items() if not kept.private]
+    def all(self) -> list[tuple[str, str, bytes, list[Item]]]:
+        """Return all conversations that are not private, oldest first: client, id, messages as JSON, and items."""
+        return [(*key, kept.data, kept.items) for key, kept in self._kept.items() if not kept.private]
 
     def find(self, client: str, response_id: str, *, private: bool = False) -> bytes | None:
         """Return the conversation up to and including a response, or None; `private` includes private ones."""

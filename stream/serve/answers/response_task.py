@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -17,7 +16,7 @@ from tokenweir.stream.serve.answers.conversations import EMPTY, decoded, encoded
 from tokenweir.stream.serve.answers.job import response_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.events import ResponseEvent
+from tokenweir.stream.serve.wire.events import Item, ResponseEvent, text_of
 from tokenweir.stream.serve.wire.items import new_response_id
 from tokenweir.stream.serve.wire.kept_events import event_size, merge_events
 from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation
@@ -214,9 +213,23 @@ class Responses:
         data = await self._continued(request.previous_response_id, client, last)
         await service.turns.take(len(data))
         before = decoded(data)
-        find = partial(service.conversations.item, client)
-        messages = request.messages(before, max_items=service.limits.max_items, find=find)
+        items = await self._items(request.references, client)
+        messages = request.messages(before, max_items=service.limits.max_items, find=items.get)
         return messages, len(before), data
+
+    async def _items(self, item_ids: list[str], client: str) -> dict[str, Item]:
+        """Return the items of stored answers, this worker's and others'.
+
+        Raises:
+            RequestError: They are too long together: a short request may name a long item again and again.
+
+        """
+        service, once = self.service, dict.fromkeys(item_ids)
+        found = {each: item for each in once if (item := service.conversations.item(client, each)) is not None}
+        if (peers := service.peers) is not None and len(found) < len(once):
+            found |= await peers.items([each for each in once if each not in found], client)
+        self._check_bytes(sum(len(text_of(found[each])) for each in item_ids if each in found))
+        return found
 
     def find(self, response_id: str, client: str) -> ResponseTask:
         """Return the client's background response of this id.

@@ -27,6 +27,7 @@ from tokenweir.stream.serve.limits.turns import Turns
 from tokenweir.stream.serve.monitoring.metrics import Counts, Metrics
 from tokenweir.stream.serve.monitoring.tracing import INSTALLED, AnswerSpan
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.events import Item
 from tokenweir.stream.serve.wire.transport import Transport
 
 T = TypeVar("T")
@@ -42,6 +43,10 @@ class PeerLinks(Protocol):
 
     async def conversation(self, response_id: str, client: str) -> bytes | None:
         """Return the conversation up to and including another worker's response, as JSON; None if unknown."""
+        ...
+
+    async def items(self, item_ids: list[str], client: str) -> dict[str, Item]:
+        """Return other workers' items of stored answers by their ids; unknown ones are left out."""
         ...
 
     async def delete(self, response_id: str, client: str) -> bool:

@@ -105,11 +105,13 @@ class _Compaction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="ty
     created_by: str | None = None
 
 
-class _ItemReference(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="item_reference"):
+class ItemReference(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="item_reference"):
+    """A reference to an item of a stored answer."""
+
     id: str
 
 
-InputItem = _Message | _Reasoning | _FunctionCall | _FunctionCallOutput | _Compaction | _ItemReference
+InputItem = _Message | _Reasoning | _FunctionCall | _FunctionCallOutput | _Compaction | ItemReference
 """Items of clients, including those that a response has returned."""
 
 
@@ -146,7 +148,7 @@ def conversation_of(
                     conversation.answer(item.call_id, output)
                 except LookupError as error:
                     raise RequestError(f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id") from error
-            case _ItemReference():
+            case ItemReference():
                 if (found := find(item.id)) is None or not conversation.repeat(found):
                     raise RequestError(
                         f"input[{place}]: no item {item.id[:80]!r} of a stored response is here; send the item itself",

@@ -14,6 +14,9 @@ from tokenweir.stream.serve.wire import events as ev
 ItemDelta = TextDelta | ReasoningDelta | ToolCallDelta
 End = Literal["completed", "incomplete"]
 
+ITEMS = ("msg", "rs", "fc")
+"""Prefixes of the ids of messages, thinking and calls."""
+
 NO_PROBABILITY = -9999.0
 """The protocol's logarithm of 0, since JSON has no infinity."""
 
@@ -30,13 +33,17 @@ def new_id(prefix: str) -> str:
 
 def new_response_id(worker: str = "") -> str:
     """Return a new response id; with several workers it contains the name of the one that keeps the response."""
-    return new_id(f"resp_{worker}" if worker else "resp")
+    return _new_id("resp", worker)
 
 
-def worker_of(response_id: str) -> str | None:
-    """Return the name of the worker in a response's id, or None."""
+def _new_id(prefix: str, worker: str | None) -> str:
+    return new_id(f"{prefix}_{worker}" if worker else prefix)
+
+
+def worker_of(response_id: str, prefixes: tuple[str, ...] = ("resp",)) -> str | None:
+    """Return the name of the worker in a response's id, or in an item's with the prefixes `ITEMS`; None without one."""
     match response_id.split("_"):
-        case ["resp", worker, _] if worker.isascii() and worker.isalnum():
+        case [prefix, worker, _] if prefix in prefixes and worker.isascii() and worker.isalnum():
             return worker
         case _:
             return None
@@ -63,7 +70,9 @@ class OpenItem(Protocol):
         ...
 
 
-def open_item(delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str) -> OpenItem:
+def open_item(
+    delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str, worker: str | None = None
+) -> OpenItem:
     """Return the item that begins with a delta.
 
     Args:
@@ -71,11 +80,13 @@ def open_item(delta: ItemDelta, index: int, number: Callable[[], int], reasoning
         index: The item's place in the output.
         number: Gives each event its sequence number.
         reasoning_events: `reasoning_text`, or `reasoning` for the names of Open Responses.
+        worker: The worker that keeps the response.
 
     """
     if isinstance(delta, ToolCallDelta):
-        return _OpenCall(delta, index, number)
-    return _OpenText(delta, index, number, reasoning_events)
+        return _OpenCall(delta, index, number, _new_id("fc", worker))
+    item_id = _new_id("msg" if isinstance(delta, TextDelta) else "rs", worker)
+    return _OpenText(delta, index, number, reasoning_events, item_id)
 
 
 class _OpenText:
@@ -86,7 +97,12 @@ class _OpenText:
     whole = False
 
     def __init__(
-        self, delta: TextDelta | ReasoningDelta, index: int, number: Callable[[], int], reasoning_events: str
+        self,
+        delta: TextDelta | ReasoningDelta,
+        index: int,
+        number: Callable[[], int],
+        reasoning_events: str,
+        item_id: str,
     ) -> None:
         named_by_openai = reasoning_events == "reasoning_text"
         self._delta, self._done = (
@@ -94,7 +110,7 @@ class _OpenText:
         )
         self._kind = type(delta)
         self._answer = isinstance(delta, TextDelta)
-        self._id = new_id("msg" if self._answer else "rs")
+        self._id = item_id
         self._index = index
         self._number = number
         self._pieces: list[str] = []
@@ -154,11 +170,11 @@ class _OpenText:
 class _OpenCall:
     """A call of a function; complete only if the decoder said that its JSON is."""
 
-    def __init__(self, delta: ToolCallDelta, index: int, number: Callable[[], int]) -> None:
+    def __init__(self, delta: ToolCallDelta, index: int, number: Callable[[], int], item_id: str) -> None:
         self.whole = False
         self._call = delta.call
         self._name = delta.name
-        self._id = new_id("fc")
+        self._id = item_id
         self._call_id = delta.id or new_call_id()
         self._index = index
         self._number = number

@@ -28,7 +28,7 @@ from tokenweir.stream.serve.wire.checking import (
 )
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.events import FunctionTool, Item, NamedFunction, TextConfig
-from tokenweir.stream.serve.wire.input_items import InputItem, conversation_of
+from tokenweir.stream.serve.wire.input_items import InputItem, ItemReference, conversation_of
 from tokenweir.stream.serve.wire.messages import ChatMessage
 
 Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -88,6 +88,12 @@ class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     previous_response_id: str | None = None
     prompt_cache_key: str | None = None
     service_tier: Literal["auto", "default"] | None = None
+
+    @property
+    def references(self) -> list[str]:
+        """The ids of the items that the input refers to."""
+        given = () if self.input is None or isinstance(self.input, str) else self.input
+        return [item.id for item in given if isinstance(item, ItemReference)]
 
     def messages(
         self,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelta, Usage
 from tokenweir.stream.serve.wire import events as ev
-from tokenweir.stream.serve.wire.items import OpenItem, finite, lacks_candidates, new_response_id, open_item
+from tokenweir.stream.serve.wire.items import OpenItem, finite, lacks_candidates, new_response_id, open_item, worker_of
 from tokenweir.stream.serve.wire.requests import ResponseCreate
 
 
@@ -145,7 +145,7 @@ class ResponseStream:
         more = None if self._item is None else self._item.more(delta)
         if self._item is None or more is None:
             events += self._close("completed")
-            self._item = open_item(delta, len(self.output), self._next, self._reasoning_events)
+            self._item = open_item(delta, len(self.output), self._next, self._reasoning_events, worker_of(self.id))
             events += self._item.open()
             more = self._item.more(delta) or []
         if more and self._tokens is not None:

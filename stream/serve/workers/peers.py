@@ -26,7 +26,8 @@ from msgspec import Struct
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.monitoring.metrics import Counts
 from tokenweir.stream.serve.sockets.session import Session
-from tokenweir.stream.serve.wire.items import worker_of
+from tokenweir.stream.serve.wire.events import Item
+from tokenweir.stream.serve.wire.items import ITEMS, worker_of
 
 logger = logging.getLogger("tokenweir.serve")
 
@@ -73,6 +74,13 @@ class Conversation(Question, tag="conversation", frozen=True):
     response_id: str
 
 
+class Items(Question, tag="items", frozen=True):
+    """Request for items of stored answers; the answer is a list of those that are known."""
+
+    client: str
+    item_ids: list[str]
+
+
 class Delete(Question, tag="delete", frozen=True):
     """Request to delete a response; the answer is empty if unknown."""
 
@@ -94,11 +102,11 @@ class Adopt(Question, tag="adopt", frozen=True):
     """Request to take over the state of the named worker; answered when done."""
 
     name: str
-    conversations: list[tuple[str, str, bytes]]
+    conversations: list[tuple[str, str, bytes, list[Item]]]
     counts: Counts
 
 
-_questions = msgspec.json.Decoder(Converse | Conversation | Delete | Count | Retire | Adopt)
+_questions = msgspec.json.Decoder(Converse | Conversation | Items | Delete | Count | Retire | Adopt)
 
 
 class Link:
@@ -179,6 +187,16 @@ class Peers:
         """Return the conversation up to and including another worker's response, as JSON; None if unknown."""
         owner = self._owner(response_id)
         return None if owner is None else await self._ask(owner, Conversation(client, response_id)) or None
+
+    async def items(self, item_ids: list[str], client: str) -> dict[str, Item]:
+        """Return other workers' items of stored answers by their ids; unknown ones are left out."""
+        by_owner: dict[str, list[str]] = {}
+        for item_id in item_ids:
+            if (owner := worker_of(item_id, ITEMS)) not in (None, self._place.name):
+                by_owner.setdefault(owner, []).append(item_id)
+        answers = await asyncio.gather(*(self._ask(owner, Items(client, ids)) for owner, ids in by_owner.items()))
+        found = [msgspec.json.decode(answer, type=list[Item]) for answer in answers if answer]
+        return {item.id: item for items in found for item in items}
 
     async def delete(self, response_id: str, client: str) -> bool:
         """Delete another worker's response; return whether there was one."""
@@ -265,6 +283,9 @@ class Peers:
             case Conversation(client, response_id):
                 found = service.conversations.find(client, response_id)
                 await link.write(found or b"")
+            case Items(client, item_ids):
+                known = [service.conversations.item(client, item_id) for item_id in item_ids]
+                await link.write(msgspec.json.encode([item for item in known if item is not None]))
             case Delete(client, response_id):
                 await link.write(b"true" if self._responses.drop(response_id, client) else b"")
             case Count():
@@ -274,8 +295,8 @@ class Peers:
                 self._retire()
                 link.send(b"true")
             case Adopt(name, conversations, counts):
-                for client, response_id, data in conversations:
-                    service.conversations.keep(client, response_id, data)
+                for client, response_id, data, items in conversations:
+                    service.conversations.keep(client, response_id, data, items=items)
                 service.metrics.add(counts)
                 self._take(name)
                 link.send(b"true")

@@ -13,6 +13,8 @@ import pytest
 from derendering import TEMPLATE
 from serving import TOK, serving, socket_to
 
+from tokenweir.stream.serve.limits.limits import Limits
+
 RECORDED = Path(__file__).parent / "recorded"
 SAID = "It says weir. 🙂"
 
@@ -166,6 +168,23 @@ async def test_a_reference_to_an_unknown_item_is_refused_with_its_place():
             refused = await client.post("/responses", json={"input": [{"type": "item_reference", "id": item_id}]})
             error = refused.json()["error"]
             assert (refused.status_code, error["code"], error["param"]) == (404, "item_not_found", "input[0].id")
+
+
+@pytest.mark.asyncio
+async def test_references_are_bounded_by_what_they_stand_for():
+    engine = Turns("weather", {"city": "Rome"})
+    engine.turns = ["word " * 1000 + "<|im_end|>"] * 2
+    async with (
+        serving(engine, template=TEMPLATE, limits=Limits(max_message_bytes=100_000)) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/v1", timeout=20) as client,
+    ):
+        item = (await client.post("/responses", json={"input": "hi"})).json()["output"][0]
+        references = [{"type": "item_reference", "id": item["id"]}] * 100
+        for count, status in ((10, 200), (100, 400)):
+            body = {"input": [*references[:count], {"role": "user", "content": "hi"}], "store": False}
+            reply = await client.post("/responses", json=body)
+            assert reply.status_code == status, reply.text
+    assert reply.json()["error"]["code"] == "conversation_too_long" and len(engine.prompts) == 2
 
 
 @pytest.mark.asyncio

@@ -29,7 +29,7 @@ def test_a_private_conversation_is_found_by_its_connection_only():
     assert conversations.find("a", "resp_1", private=True) == b"[1]"
     assert conversations.find("a", "resp_2") == conversations.find("a", "resp_2", private=True) == b"[2]"
     assert conversations.find("b", "resp_2", private=True) is None
-    assert conversations.all() == [("a", "resp_2", b"[2]")]
+    assert conversations.all() == [("a", "resp_2", b"[2]", [])]
     conversations.forget("a", "resp_2")
     conversations.forget("a", "resp_1")
     assert conversations.find("a", "resp_1", private=True) is None and conversations.find("a", "resp_2")
@@ -51,7 +51,7 @@ def test_what_is_evicted_is_not_found():
     for number in range(4):
         conversations.keep("b", f"resp_{number}", b"x" * 10)
     conversations.keep("a", "resp_a", b"x" * 10)
-    assert [name for _, name, _ in conversations.all()] == ["resp_2", "resp_3", "resp_a"]
+    assert [name for _, name, *_ in conversations.all()] == ["resp_2", "resp_3", "resp_a"]
 
 
 def test_items_of_stored_answers_are_found_by_their_client_until_they_go():

@@ -15,7 +15,7 @@ from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.entry.server import listener_at, serve
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.items import new_response_id, worker_of
+from tokenweir.stream.serve.wire.items import ITEMS, new_response_id, worker_of
 from tokenweir.stream.serve.workers.peers import Peers, Place
 
 LIMITS = Limits(drain_timeout=0.2, handover_timeout=10, resume_grace=0.5)
@@ -69,6 +69,22 @@ async def test_a_conversation_goes_on_at_another_worker(tmp_path):
         for gone in (new_response_id("a"), new_response_id("nobody"), new_response_id("b")):
             refused = await respond(b, previous_response_id=gone)
             assert refused["error"]["code"] == "previous_response_not_found"
+
+
+@pytest.mark.asyncio
+async def test_an_item_of_another_worker_is_referred_to(tmp_path):
+    one, two = Script("<think>Hm.</think>First<|im_end|>"), Script("Second<|im_end|>")
+    async with workers(tmp_path, a=one, b=two) as (a, b):
+        own = (await respond(b))["output"][0]["id"]
+        thinking, message = (item["id"] for item in (await respond(a, input="begin"))["output"])
+        assert {worker_of(each, ITEMS) for each in (thinking, message)} == {"a"} and worker_of(own, ITEMS) == "b"
+        said = [{"type": "item_reference", "id": each} for each in (thinking, message, own)]
+        second = await respond(b, input=[*said, {"role": "user", "content": "more"}])
+        assert second["status"] == "completed"
+        assert two.prompts[1].index("First") < two.prompts[1].index("Second") < two.prompts[1].index("more")
+        for gone in (message[:-1], "msg_nobody_1", "msg_../x_1", "msg_1"):
+            refused = await respond(b, input=[{"type": "item_reference", "id": gone}])
+            assert refused["error"]["code"] == "item_not_found"
 
 
 @pytest.mark.asyncio
@@ -179,7 +195,8 @@ async def test_a_worker_that_is_replaced_ends_its_streams_and_leaves_its_convers
         assert idle.close_code == 1001
         async with socket_to(new) as websocket:  # the old one still has unread output
             await websocket.send(json.dumps({"type": "response.resume", "response_id": begun}))
-            assert text_of(await until(websocket, "response.completed")) == "one two three"
+            resumed = await until(websocket, "response.completed")
+            assert text_of(resumed) == "one two three"
         events += await until(running, "response.completed")
         assert text_of(events) == "one two three"
         await running.close()
@@ -193,6 +210,10 @@ async def test_a_worker_that_is_replaced_ends_its_streams_and_leaves_its_convers
             text = (await client.get(f"http://127.0.0.1:{other.port}/metrics")).text
         done = 'tokenweir:request_success_total{finished_reason="stop",model_name="default"} 4.0'
         assert done in text
+        reference = {"type": "item_reference", "id": resumed[-1]["response"]["output"][0]["id"]}
+        for server in (new, other):
+            response = await respond(server, input=[reference, {"role": "user", "content": "and"}])
+            assert response["status"] == "completed"
 
 
 @pytest.mark.asyncio
