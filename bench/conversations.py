@@ -13,12 +13,18 @@ and that get 30 texts of 16 to 4,096 characters appended, both log-uniform. giga
 from __future__ import annotations
 
 import argparse
+import atexit
+import hashlib
 import importlib
+import json
 import math
 import random
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -187,12 +193,49 @@ def peers(tokenizer: Tokenizer, file: Path) -> dict[str, Callable[[], Callable[[
         "tokenweir, tapes": resuming(tokenizer),
         "tokenweir, plain": lambda: lambda text: tokenizer.encode_array(text, add_special_tokens=False),
     }
-    try:
-        gigatoken = importlib.import_module("gigatoken").Tokenizer(str(file))
-        found["gigatoken, plain"] = lambda: lambda text: gigatoken.encode(text)
-    except Exception as error:  # noqa: BLE001 - a peer may be absent or refuse the file
-        print(f"gigatoken: {type(error).__name__}: {error}", file=sys.stderr)
+    for name, peer in (("gigatoken, plain", gigatoken_of), ("toktier, sessions", toktier_of)):
+        try:
+            found[name] = peer(file)
+        except Exception as error:  # noqa: BLE001 - a peer may be absent or refuse the file
+            print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
     return found
+
+
+def gigatoken_of(file: Path) -> Callable[[], Callable[[str], Any]]:
+    """The whole text, each time."""
+    gigatoken = importlib.import_module("gigatoken").Tokenizer(str(file))
+    return lambda: lambda text: gigatoken.encode(text)
+
+
+def toktier_of(file: Path) -> Callable[[], Callable[[str], Any]]:
+    """Sessions of toktier, to which the new text is appended.
+
+    It certifies files by their hashes and downloads them. Here they are put where it keeps downloads.
+    """
+    toktier, artifacts = importlib.import_module("toktier"), importlib.import_module("toktier.artifacts")
+    home = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, home)
+    config = toktier.Config.resolve(home=home, offline=True)
+    shipped = Path(artifacts.__file__).parent / "tables" / "artifact_manifest.v1.json"
+    entry = json.loads(shipped.read_text("utf-8"))["qwen3_8b"]
+    entry["files"] = {
+        one.name: {"sha256": hashlib.sha256(one.read_bytes()).hexdigest(), "size": one.stat().st_size}
+        for one in (file, file.with_name("tokenizer_config.json"))
+    }
+    manifest = artifacts.ArtifactManifest.from_mapping({"qwen3_8b": entry})
+    folder = toktier.paths.artifact_cache_dir(config) / manifest.get("qwen3_8b").directory_name
+    shutil.copytree(file.parent, folder)
+    tokenizer = toktier.load("qwen3_8b", device="cpu", manifest=manifest, config=config)
+
+    def start() -> Callable[[str], Any]:
+        session = ExitStack().enter_context(tokenizer.session())
+
+        def encode(text: str) -> Any:
+            return session.append(text[len(session.text) :]).all_ids
+
+        return encode
+
+    return start
 
 
 def f2(count: int) -> list[list[str]]:

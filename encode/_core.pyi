@@ -810,6 +810,9 @@ class Tape:
     def bytes(self, start: int, end: int) -> bytes:
         """Return bytes of the text, as a slice does."""
 
+    def common_bytes(self, text: str | ReadableBuffer) -> int:
+        """Return the number of bytes at the start that another text has in common, without a look at guards."""
+
     def common(self, other: Tape) -> tuple[int, int]:
         """Return how many bytes, guards included, and how many ids at the start two tapes have in common."""
 
@@ -817,6 +820,19 @@ def ids_before(encoder: Encoder, tape: Tape, byte: int) -> int | None:
     """Return how many ids of a tape come before a byte, if encoding may be resumed there; None if not.
 
     At the end of the text, that is all ids.
+    """
+
+def tape_of_ids(text: str | ReadableBuffer, guarded: Sequence[int], ids: NDArray[np.int32]) -> Tape:
+    """Return the tape of a text that was encoded elsewhere; a later text is encoded from its beginning.
+
+    Args:
+        text: As for `tape`.
+        guarded: As for `tape`.
+        ids: The ids of the text.
+
+    Raises:
+        TextError: The text has a lone surrogate.
+
     """
 
 def tape(encoder: Encoder, text: str | ReadableBuffer, guarded: Sequence[int], earlier: Tape | None) -> Tape:

@@ -75,8 +75,8 @@ async def chat(
         tokenizer: The tokenizer of the engine's model.
         template: The model's chat template; None means the one that came with the tokenizer.
         encoder: Encodes the prompt instead of the tokenizer, such as a `PromptBatcher` that many chats share.
-        prompts: A cache of earlier prompts, whose ids are reused where the text agrees. An `encoder` other than a tokenizer ignores
-            it. The ids of the answer are kept as well.
+        prompts: A cache of earlier prompts, whose ids are reused where the text agrees. An `encoder` other than a tokenizer
+            gets the prompts with much new text only. The ids of the answer are kept as well.
         tenant: The owner of the cached prompts that may be reused; see `PromptCache`.
         history: Whether the prompt keeps the ids of earlier answers; see `History`.
         sampling: Sampling parameters. Those that end the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,

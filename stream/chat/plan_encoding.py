@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.media import place_media
@@ -17,6 +19,9 @@ from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
+
+ENCODER_BYTES = 1 << 16
+"""The most bytes behind the text of an earlier prompt that the tokenizer encodes in place of the encoder."""
 
 
 class EncodedPlan(NamedTuple):
@@ -50,7 +55,8 @@ async def encode_plan(
     Args:
         plan: The plan, of messages.
         tokenizer: The tokenizer of the engine's model.
-        encoder: Encodes in the tokenizer's place, as for `chat()`.
+        encoder: Encodes in the tokenizer's place, as for `chat()`. With `prompts`, it gets the prompts that have
+            more new text than they have in common with an earlier one, or more than `ENCODER_BYTES`.
         prompts: Earlier prompts, as for `chat()`.
         tenant: As for `chat()`.
         history: As for `chat()`.
@@ -68,8 +74,18 @@ async def encode_plan(
         else:
             work = partial(_resume, plan, own, prompts, tenant, history)
         return work() if short else await run_in_thread(work)
-    prompt = plan.render(own) if short else await run_in_thread(partial(plan.render, own))
-    return EncodedPlan((await encode_all([prompt], encoder))[0].tolist(), prompt=prompt)
+    if prompts is None:
+        prompt = plan.render(own) if short else await run_in_thread(partial(plan.render, own))
+        return EncodedPlan((await encode_all([prompt], encoder))[0].tolist(), prompt=prompt)
+    if not isinstance(plan.messages, Messages):
+        plan = replace(plan, messages=Messages(plan.messages))
+    start = partial(_begin, plan, own, prompts, tenant, history)
+    prompt, encoded = start() if short else await run_in_thread(start)
+    if encoded is not None:
+        return encoded
+    ids = (await encode_all([prompt], encoder))[0]
+    keep = partial(_resumed, plan, prompt, own, prompts, tenant, history, ids)
+    return keep() if short else await run_in_thread(keep)
 
 
 async def prompt_media(plan: AnswerPlan, prompt: Prompt | None, tokenizer: Tokenizer) -> MediaPrompt | None:
@@ -94,13 +110,42 @@ def _encode(plan: AnswerPlan, tokenizer: Tokenizer) -> EncodedPlan:
 def _resume(plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant: str, history: History) -> EncodedPlan:
     if not isinstance(plan.messages, Messages):
         plan = replace(plan, messages=Messages(plan.messages))
+    return _resumed(plan, plan.render(tokenizer), tokenizer, prompts, tenant, history)
+
+
+def _begin(
+    plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant: str, history: History
+) -> tuple[Prompt, EncodedPlan | None]:
+    """Render a plan, and encode it unless the encoder is to do it."""
     prompt = plan.render(tokenizer)
+    known, new = prompts.known_bytes(prompt, plan.messages, tokenizer=tokenizer, before=_common(plan), tenant=tenant)
+    if new > min(known, ENCODER_BYTES):
+        return prompt, None
+    return prompt, _resumed(plan, prompt, tokenizer, prompts, tenant, history)
+
+
+def _resumed(
+    plan: AnswerPlan,
+    prompt: Prompt,
+    tokenizer: Tokenizer,
+    prompts: PromptCache,
+    tenant: str,
+    history: History,
+    ids: NDArray[np.int32] | None = None,
+) -> EncodedPlan:
+    """Encode a rendered plan by the cache, which takes its ids if the encoder has encoded it."""
     cached = prompts.encode(
         prompt,
         plan.messages,
         tokenizer=tokenizer,
-        before=(plan.template.source, plan.tools, plan.template_kwargs),
+        before=_common(plan),
         tenant=tenant,
         history=history,
+        ids=ids,
     )
     return EncodedPlan(cached.ids.tolist(), cached, prompt)
+
+
+def _common(plan: AnswerPlan) -> object:
+    """Return the data that prompts of one conversation share besides the messages."""
+    return plan.template.source, plan.tools, plan.template_kwargs

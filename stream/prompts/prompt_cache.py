@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
@@ -190,6 +191,7 @@ class PromptCache:
         before: object = None,
         tenant: str = "",
         history: History = "canonical",
+        ids: Sequence[int] | NDArray[np.int32] | None = None,
     ) -> CachedPrompt:
         """Encode a rendered conversation.
 
@@ -200,6 +202,7 @@ class PromptCache:
             before: JSON-like data that prompts of one conversation have in common, such as its tools.
             tenant: As for `render`.
             history: As for `render`.
+            ids: The ids of the prompt, if another encoder has encoded it.
 
         Raises:
             TypeError: `tenant` is not a str.
@@ -208,22 +211,19 @@ class PromptCache:
         """
         check_history(history)
         check_texts(tenant=tenant)
-        start = digest(before)
         read = _read(messages)
         own = read.text_digests
-        digests = chain(start, own)
-        key, last_message = (tenant, tokenizer), own[-1] if own else start
-        with self._lock:
-            expired = self._expired()
-            shelf = self._shelves.get(key)
-            earlier = None if shelf is None else shelf.find(digests, own)
-            last = None if earlier is None else earlier.tape
-        self._leave(expired)
+        digests = chain(digest(before), own)
+        key, last_message = (tenant, tokenizer), own[-1] if own else digests[0]
+        shelf, earlier, last = self._find(key, digests, own)
         answer, is_delivered = self._find_answer(shelf, earlier, digests, read)
         encoder, guarded = core_of(tokenizer).encoder, prompt.guarded_for(tokenizer)
         text = prompt.encoded_text
-        tape = _core.tape(encoder, text, guarded, last)
-        if self._is_due():
+        if ids is not None:
+            tape, last = _core.tape_of_ids(text, guarded, np.asarray(ids, np.int32)), None
+        else:
+            tape = _core.tape(encoder, text, guarded, last)
+        if ids is None and self._is_due():
             checked = _core.tape(encoder, text, guarded, None)
             if not np.array_equal(tape.ids, checked.ids):
                 self._report(tape)
@@ -251,6 +251,38 @@ class PromptCache:
             declined=declined,
             source=PromptSource(tenant, digests, last_message, len(read), answer if is_delivered else None),
         )
+
+    def known_bytes(
+        self,
+        prompt: Prompt,
+        messages: Sequence[Mapping[str, Any]] | Messages,
+        *,
+        tokenizer: Tokenizer,
+        before: object = None,
+        tenant: str = "",
+    ) -> tuple[int, int]:
+        """Return how many bytes a rendered conversation has in common with an earlier prompt, and how many come behind them.
+
+        Arguments are those of `encode`.
+        """
+        own = _read(messages).text_digests
+        _, _, last = self._find((tenant, tokenizer), chain(digest(before), own), own)
+        text = prompt.encoded_text
+        size = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else len(text)
+        known = 0 if last is None else last.common_bytes(text)
+        return known, size - known
+
+    def _find(
+        self, key: ShelfKey, digests: tuple[int, ...], own: Sequence[int]
+    ) -> tuple[Shelf | None, KeptPrompt | None, _core.Tape | None]:
+        """Find the shelf of a conversation, and an earlier prompt with its tape."""
+        with self._lock:
+            expired = self._expired()
+            shelf = self._shelves.get(key)
+            earlier = None if shelf is None else shelf.find(digests, own)
+            last = None if earlier is None else earlier.tape
+        self._leave(expired)
+        return shelf, earlier, last
 
     def _find_answer(
         self, shelf: Shelf | None, earlier: KeptPrompt | None, digests: tuple[int, ...], messages: Messages

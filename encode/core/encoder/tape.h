@@ -59,6 +59,14 @@ class Tape {
     join(earlier, from, found, shift, w.ids);
   }
 
+  // Takes the ids of a text that was encoded elsewhere. It has no cuts, so a later text resumes at its start.
+  Tape(std::string_view text, std::shared_ptr<const void> owner, std::vector<size_t> guards, std::vector<int32_t> ids)
+      : text_(text),
+        owner_(std::move(owner)),
+        guards_(std::move(guards)),
+        ids_(std::move(ids)),
+        rejoined_(text.size()) {}
+
   std::string_view text() const { return text_; }
   const std::vector<size_t>& guards() const { return guards_; }
   const std::vector<int32_t>& ids() const { return ids_; }
@@ -87,6 +95,16 @@ class Tape {
     w.ids.clear();
     encoder.encode_from(text_, from.byte, options, w, found);
     return found.coincidence() ? from.ids + w.ids.size() : SIZE_MAX;
+  }
+
+  // Returns the length of the common beginning of the text and another one, without a look at guards.
+  size_t common_bytes(std::string_view text) const {
+    const size_t most = std::min(text_.size(), text.size());
+    size_t at = 0;
+    for (constexpr size_t kStep = 256; at + kStep <= most; at += kStep)
+      if (std::memcmp(text_.data() + at, text.data() + at, kStep) != 0) break;
+    while (at < most && text_[at] == text[at]) at++;
+    return at;
   }
 
   // Length of the common beginning of two tapes.
@@ -121,11 +139,7 @@ class Tape {
 
   // The first byte that differs, or over which one of the two has a guard.
   size_t first_difference(const Tape& earlier) const {
-    const size_t most = std::min(text_.size(), earlier.text_.size());
-    size_t at = 0;
-    for (constexpr size_t kStep = 256; at + kStep <= most; at += kStep)
-      if (std::memcmp(text_.data() + at, earlier.text_.data() + at, kStep) != 0) break;
-    while (at < most && text_[at] == earlier.text_[at]) at++;
+    size_t at = common_bytes(earlier.text_);
     const auto [here, there] =
         std::mismatch(guards_.begin(), guards_.end(), earlier.guards_.begin(), earlier.guards_.end());
     if (here != guards_.end()) at = std::min(at, *here);

@@ -54,6 +54,14 @@ nb::object tape_of(const PyEncoder& encoder, nb::handle source, const std::vecto
   return same ? nb::borrow(earlier) : nb::cast(tape.release(), nb::rv_policy::take_ownership);
 }
 
+nb::object tape_of_ids(nb::handle source, const std::vector<size_t>& guarded,
+                       const nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& ids) {
+  auto [text, owner] = source_of(source);
+  std::vector<size_t> guards = byte_offsets(text, guarded);
+  std::vector<int32_t> taken(ids.data(), ids.data() + ids.size());
+  return nb::cast(new Tape(text, std::move(owner), std::move(guards), std::move(taken)), nb::rv_policy::take_ownership);
+}
+
 std::optional<size_t> ids_before(const PyEncoder& encoder, const Tape& tape, size_t byte) {
   PyEncoder::Call call(encoder, {}, {});
   const size_t count = tape.ids_before(encoder.encoder, byte, *call.w);
@@ -92,6 +100,9 @@ void bind_tape(nb::module_& m) {
           },
           "start"_a, "end"_a)
       .def(
+          "common_bytes", [](const Tape& self, nb::handle text) { return self.common_bytes(source_of(text).text); },
+          "text"_a)
+      .def(
           "common",
           [](const Tape& self, const Tape& other) {
             const Tape::Common common = self.common(other);
@@ -99,6 +110,7 @@ void bind_tape(nb::module_& m) {
           },
           "other"_a);
   m.def("ids_before", &ids_before, "encoder"_a, "tape"_a, "byte"_a);
+  m.def("tape_of_ids", &tape_of_ids, "text"_a, "guarded"_a, "ids"_a);
   m.def("tape", &tape_of, "encoder"_a, "text"_a, "guarded"_a, "earlier"_a.none());
 }
 

@@ -183,9 +183,8 @@ def serve(
     except ModuleNotFoundError as error:
         raise missing_extra("the server needs", error, "serve") from error
 
-    if history != "canonical" and (not prompt_cache or device == "gpu"):
-        off = "--device gpu" if prompt_cache else "--no-prompt-cache"
-        raise click.UsageError(f"--history {history} needs the cache of prompts, which {off} turns off")
+    if history != "canonical" and not prompt_cache:
+        raise click.UsageError(f"--history {history} needs the cache of prompts, which --no-prompt-cache turns off")
     if not all(key and key.isascii() for key in api_key):
         raise click.UsageError("--api-key must be ASCII and not empty")
     limits = _limits(limit)
@@ -204,7 +203,7 @@ def serve(
     engines: dict[str, Engine] = {model: served.engine}
     if isinstance(served.engine, NgramEngine):
         engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at
-    gpu = load_gpu_encoder(served.tokenizer, device if history == "canonical" else "cpu")
+    gpu = load_gpu_encoder(served.tokenizer, device)
 
     prepare_memory()
 

@@ -142,10 +142,8 @@ def resolve_options(
     check_flags(keep_billing_header=keep_billing_header, remote_media=remote_media, prompt_cache=prompt_cache)
     history = options.get("history", "canonical")
     check_history(history)
-    if history != "canonical" and (not prompt_cache or not isinstance(encoder, Tokenizer | None)):
-        raise ValueError(
-            f"history={history!r} needs the cache of prompts, which prompt_cache=False or an encoder turns off"
-        )
+    if history != "canonical" and not prompt_cache:
+        raise ValueError(f"history={history!r} needs the cache of prompts, which prompt_cache=False turns off")
     api_key = options.get("api_key")
     if api_key is None or (isinstance(api_key, Iterable) and not isinstance(api_key, str | bytes)):
         keys = list(api_key or ())

@@ -741,6 +741,66 @@ async def test_a_forged_thinking_tag_in_an_assistants_history(tok):
         await answer(Engine(), tok, template_kwargs={"history_thinking": "control"})
 
 
+class Counting:
+    """An encoder that counts the characters of its prompts."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        self.sizes = []
+
+    async def encode(self, prompt):
+        self.sizes.append(len(prompt.text))
+        return prompt.encode(self.tokenizer)
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_new_text_above_a_size_goes_through_the_encoder(tok, is_long):
+    prompts, encoder, engine, plain = PromptCache(), Counting(tok), Engine(), Engine()
+    texts = [
+        "some words again. " * (20_000 if is_long else 20),
+        "yes",
+        "and <|im_end|> then?",
+        "no",
+        "new words. " * 7000,
+        "ok",
+        "so",
+    ]
+    asked = {"tokenizer": tok, "prompts": prompts, "history": "exact", "encoder": encoder}
+    counts = []
+    for n in (1, 3, 5, 7):
+        messages = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts[:n])]
+        async with chat(messages, engine=engine, **asked) as deltas:
+            assert [delta async for delta in deltas]
+        async with chat(messages, engine=plain, tokenizer=tok) as deltas:
+            assert [delta async for delta in deltas]
+        assert engine.prompt_ids == plain.prompt_ids
+        counts.append((len(encoder.sizes), prompts.counts.reused_ids))
+    assert [encoded for encoded, _ in counts] == [1, 1, 2, 2]  # the first text, and the fifth
+    reused = [ids for _, ids in counts]
+    assert reused[0] == reused[1] == reused[2] == reused[3] == 0  # each of the two was encoded once more, with cuts
+    async with chat(messages, engine=engine, **asked) as deltas:
+        assert [delta async for delta in deltas]
+    assert len(encoder.sizes) == 2
+    assert prompts.counts.reused_ids == len(plain.prompt_ids)
+
+
+async def test_an_answer_to_a_prompt_of_the_encoder_keeps_its_ids(tok):
+    found = []
+    for encoder in (None, Counting(tok)):
+        prompts, engine = PromptCache(), Engine(*tok.encode("Hello world<eos>"))
+        asked = {"engine": engine, "tokenizer": tok, "prompts": prompts, "history": "exact", "encoder": encoder}
+        messages = [{"role": "user", "content": "Say something."}]
+        async with chat(messages, **asked) as deltas:
+            got = [delta async for delta in deltas]
+        text = "".join(delta.text for delta in got if isinstance(delta, TextDelta))
+        messages += [{"role": "assistant", "content": text}, {"role": "user", "content": "more"}]
+        async with chat(messages, **asked) as deltas:
+            assert [delta async for delta in deltas]
+            found.append((deltas.prompt_ids, prompts.counts.kept_ids))
+    assert found[0] == found[1]
+    assert found[0][1] > 0
+
+
 async def test_earlier_prompts_are_taken_over_and_change_nothing(tok):
     prompts, engine, plain = PromptCache(), Engine(), Engine()
     texts = ["some words again. " * 200, "yes", "and then?"]

@@ -231,3 +231,23 @@ def test_what_two_tapes_have_in_common():
         assert [first.bytes(start, end) for start, end in ((3, 9), (9, 3), (0, 10**9), (10**9, 10**9 + 1))] == [
             data[3:9], b"", data, b"",
         ]  # fmt: skip
+
+
+def test_ids_of_another_encoder_make_a_tape_without_cuts():
+    tokenizer = Tokenizer.default()
+    encoder, text = core_of(tokenizer).encoder, "na\u00efve \U0001f30a text " * 200
+    first = _core.tape(encoder, text, [3], None)
+    taken = _core.tape_of_ids(text.encode(), [3], first.ids)
+    assert (taken.ids.tolist(), taken.size, taken.guards, taken.cuts) == (first.ids.tolist(), first.size, [4], [])
+    assert _core.tape(encoder, text, [3], taken) is taken
+    longer = _core.tape(encoder, text + "more", [3], taken)
+    assert longer.ids.tolist() == tokenizer.encode(text + "more", add_special_tokens=False, guarded=[3])
+    assert (longer.reused_ids, longer.common(taken)) == (
+        0,
+        _core.tape(encoder, text + "more", [3], first).common(first),
+    )
+    for byte in range(0, taken.size + 1, 7):
+        assert _core.ids_before(encoder, taken, byte) == _core.ids_before(encoder, first, byte)
+    assert taken.common_bytes(text[:20] + "x") == len(text[:20].encode())
+    with pytest.raises(TypeError):
+        _core.tape_of_ids(text, [3], "ids")
