@@ -38,6 +38,7 @@ from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.prompt_index import KeptPrompt
 from tokenweir.templates.chat_template import ChatTemplate
 
 PAIRS = (
@@ -134,7 +135,7 @@ def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:
                 )
             )
             wrong += not np.array_equal(found.ids, expected)
-    size = sum(len(kept.tape.ids) and kept.tape.size for kept in cache._by_use)
+    size = sum(kept.tape.size for kept in cache._store.kept if isinstance(kept, KeptPrompt))
     return [
         Path(template_name).name,
         f"{len(found.text.encode()) / 1e3:.0f}",

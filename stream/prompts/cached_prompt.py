@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from tokenweir.encode._core import Tape
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.block_keys import BlockScheme, block_keys
-from tokenweir.stream.prompts.engine_ids import Kept
-from tokenweir.stream.prompts.sampled_turns import KeptIds
+from tokenweir.stream.prompts.engine_ids import Kept, KeptIds
 from tokenweir.stream.prompts.token_tables import control_ids
 from tokenweir.templates.prompt import Prompt
 

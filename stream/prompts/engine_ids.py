@@ -125,3 +125,20 @@ class EngineIds(NamedTuple):
             own=self.own[: len(self.own) - gone].copy(),
             flags=self.flags[: len(self.flags) - gone].copy(),
         )
+
+
+class KeptIds(NamedTuple):
+    """The ids of a prompt that keeps those of answers.
+
+    Attributes:
+        ids: All ids.
+        engine_ids: Those of engines.
+        reason: Why the last answer is not kept as a whole; empty if it is.
+        is_spelled: The ids have the bytes of the prompt's text.
+
+    """
+
+    ids: NDArray[np.int32]
+    engine_ids: EngineIds
+    reason: str
+    is_spelled: bool

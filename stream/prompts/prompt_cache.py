@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from time import monotonic
 from typing import Any, Literal, get_args
@@ -19,12 +18,14 @@ from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.options import check_integers, check_texts
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.answer_identity import fingerprint
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt, Difference, PromptSource
-from tokenweir.stream.prompts.ledger import Entry, Ledger
-from tokenweir.stream.prompts.message_digests import chain, delivered, digest
-from tokenweir.stream.prompts.prompt_index import KeptAnswer, KeptPrompt, Shelf, ShelfKey
-from tokenweir.stream.prompts.sampled_turns import KeptIds, SampledTurn, keep_turn, sampled_turn
+from tokenweir.stream.prompts.engine_ids import KeptIds
+from tokenweir.stream.prompts.kept_turns import declined_answer, keep_turn
+from tokenweir.stream.prompts.ledger import Ledger
+from tokenweir.stream.prompts.message_digests import chain, digest
+from tokenweir.stream.prompts.prompt_index import KeptPrompt
+from tokenweir.stream.prompts.prompt_store import PromptStore
+from tokenweir.stream.prompts.sampled_turns import sampled_turn
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
@@ -37,8 +38,6 @@ for the whole last answer, also where the template writes other text."""
 
 MAX_AGE = 600.0
 """Seconds after its last use at which a prompt is dropped."""
-MAX_ANSWERS = 256
-"""The most answers to one prompt. Over it, the oldest is dropped."""
 
 
 def check_history(history: object) -> None:
@@ -122,21 +121,16 @@ class PromptCache:
         self.counts = CacheCounts()
         self._check_every = check_every
         self._unchecked = 0
-        self._ledger = Ledger(max_bytes) if ledger is None else ledger
-        self._max_age = max_age
-        self._clock = clock
-        self._lock = Lock()
-        self._shelves: dict[ShelfKey, Shelf] = {}
-        self._by_use: OrderedDict[KeptPrompt | KeptAnswer, None] = OrderedDict()  # the longest unused first
+        self._lock = Lock()  # of the counts
+        self._store = PromptStore(Ledger(max_bytes) if ledger is None else ledger, max_age, clock)
 
     def __len__(self) -> int:
-        return len(self._by_use)
+        return len(self._store)
 
     @property
     def held_bytes(self) -> int:
         """Bytes of memory that the kept prompts and answers take."""
-        with self._lock:
-            return sum(kept.size for kept in self._by_use)
+        return self._store.held_bytes
 
     def render(
         self,
@@ -215,8 +209,8 @@ class PromptCache:
         own = read.text_digests
         digests = chain(digest(before), own)
         key, last_message = (tenant, tokenizer), own[-1] if own else digests[0]
-        shelf, earlier, last = self._find(key, digests, own)
-        answer, is_delivered = self._find_answer(shelf, earlier, digests, read)
+        shelf, earlier, last = self._store.find(key, digests, own)
+        answer, is_delivered = self._store.find_answer(shelf, earlier, digests, read)
         encoder, guarded = core_of(tokenizer).encoder, prompt.guarded_for(tokenizer)
         text = prompt.encoded_text
         if ids is not None:
@@ -232,14 +226,14 @@ class PromptCache:
         with self._lock:
             self.counts.reused_ids += reused
             self.counts.encoded_ids += len(tape.ids) - reused
-        self._keep(KeptPrompt(key, digests, last_message, tape), earlier)
+        self._store.keep(KeptPrompt(key, digests, last_message, tape), earlier)
         kept = declined = None
         if history != "canonical" and answer is not None:
             turn = answer.turn
             kept = keep_turn(
                 turn, read, prompt, tape, tokenizer, as_sampled=history == "sampled", is_delivered=is_delivered
             )
-            declined = _declined(turn, kept)
+            declined = declined_answer(turn, kept)
             self._count(kept, declined)
         return CachedPrompt(
             prompt,
@@ -266,41 +260,11 @@ class PromptCache:
         Arguments are those of `encode`.
         """
         own = _read(messages).text_digests
-        _, _, last = self._find((tenant, tokenizer), chain(digest(before), own), own)
+        _, _, last = self._store.find((tenant, tokenizer), chain(digest(before), own), own)
         text = prompt.encoded_text
         size = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else len(text)
         known = 0 if last is None else last.common_bytes(text)
         return known, size - known
-
-    def _find(
-        self, key: ShelfKey, digests: tuple[int, ...], own: Sequence[int]
-    ) -> tuple[Shelf | None, KeptPrompt | None, _core.Tape | None]:
-        """Find the shelf of a conversation, and an earlier prompt with its tape."""
-        with self._lock:
-            expired = self._expired()
-            shelf = self._shelves.get(key)
-            earlier = None if shelf is None else shelf.find(digests, own)
-            last = None if earlier is None else earlier.tape
-        self._leave(expired)
-        return shelf, earlier, last
-
-    def _find_answer(
-        self, shelf: Shelf | None, earlier: KeptPrompt | None, digests: tuple[int, ...], messages: Messages
-    ) -> tuple[KeptAnswer | None, bool]:
-        """Find the last answer that a conversation has a message of, and whether the message is the delivered one.
-
-        Otherwise it is the newest answer to the earlier prompt; how much of it can be kept is decided by its bytes.
-        """
-        if shelf is None:
-            return None, False
-        for number in shelf.asked(digests[:-1]):
-            message = messages[number]
-            if message.get("role") == "assistant":
-                found = shelf.answer(delivered(digests[number], fingerprint(message)))
-                if found is not None:
-                    return found, True
-        with self._lock:
-            return next(reversed(earlier.answers), None) if earlier is not None else None, False
 
     def answered(
         self,
@@ -331,28 +295,8 @@ class PromptCache:
             raise TypeError(f"prompt is a {type(prompt).__name__}, not a CachedPrompt")
         source = prompt.source
         turn = sampled_turn(prompt, ids, message, source.messages, () if inferred is None else inferred)
-        asked = source.digests[-1]
-        place = delivered(asked, turn.identity)
-        key = source.tenant, prompt.tokenizer
-        with self._lock:
-            shelf = self._shelves.setdefault(key, Shelf())
-            base, changed = shelf.at(asked), list[KeptPrompt | KeptAnswer]()
-            if base is None:  # it was dropped
-                base = KeptPrompt(key, source.digests, source.last, prompt.tape)
-                shelf.add(base)
-                changed.append(base)
-            gone = [source.continued] if source.continued in self._by_use else []  # its ids are part of this turn
-            if (same := shelf.answer(place)) is not None and same not in gone:
-                gone.append(same)
-            kept = [each for each in base.answers if each not in gone]
-            gone += kept[: max(0, len(kept) + 1 - MAX_ANSWERS)]
-            entries = [entry for each in gone for entry in self._remove(each)]
-            answer = KeptAnswer(base, asked, place, turn.on(base.tape))
-            shelf.add_answer(answer)
-            changed.append(answer)
-            entries += self._use([base, answer], changed)
-        self._leave(entries)
-        self._enter(changed)
+        base = KeptPrompt((source.tenant, prompt.tokenizer), source.digests, source.last, prompt.tape)
+        self._store.keep_answer(base, turn, continued=source.continued)
 
     def _count(self, kept: KeptIds | None, declined: Difference | None) -> None:
         """Count what was kept of an earlier answer."""
@@ -365,10 +309,7 @@ class PromptCache:
 
     def clear(self, tenant: str | None = None) -> None:
         """Drop all prompts, or those of one tenant."""
-        with self._lock:
-            gone = [kept for kept in self._by_use if tenant is None or kept.key[0] == tenant]
-            entries = [entry for kept in gone if kept in self._by_use for entry in self._remove(kept)]
-        self._leave(entries)
+        self._store.clear(tenant)
 
     def forget(self, tenant: str, conversation: int) -> None:
         """Drop the prompts of a conversation, those that continue it included, and the answers to them.
@@ -378,14 +319,7 @@ class PromptCache:
             conversation: The last one of the digests that `PromptSource` has.
 
         """
-        with self._lock:
-            gone = [
-                kept
-                for kept in self._by_use
-                if isinstance(kept, KeptPrompt) and kept.key[0] == tenant and conversation in kept.digests
-            ]
-            entries = [entry for kept in gone for entry in self._remove(kept)]
-        self._leave(entries)
+        self._store.forget(tenant, conversation)
 
     def _is_due(self) -> bool:
         """Whether a prompt is to be checked."""
@@ -406,93 +340,6 @@ class PromptCache:
             tape.size, tape.difference, tape.resumed, tape.rejoined,
         )  # fmt: skip
 
-    def _keep(self, new: KeptPrompt, earlier: KeptPrompt | None) -> None:
-        """Keep a prompt in place of the one that it continues, or the earlier one, if that says as much."""
-        with self._lock:
-            shelf = self._shelves.setdefault(new.key, Shelf())
-            changed: list[KeptPrompt | KeptAnswer] = []
-            if earlier is not None and earlier in self._by_use and earlier.covers(new):
-                kept = earlier
-            elif (continued := shelf.continued_by(new.digests)) is not None:
-                changed += shelf.extend(continued, new)
-                kept = continued
-            else:
-                shelf.add(new)
-                kept = new
-            changed.append(kept)
-            entries = self._use([kept], changed)
-        self._leave(entries)
-        self._enter(changed)
-
-    def _use(
-        self, used: Iterable[KeptPrompt | KeptAnswer], changed: Iterable[KeptPrompt | KeptAnswer]
-    ) -> list[Entry | None]:
-        """Note a use, and return the entries of what has another size or a new use; the caller holds the lock."""
-        now = self._clock()
-        for each in used:
-            each.used = now
-            self._by_use[each] = None
-            self._by_use.move_to_end(each)
-        entries = [each.entry for each in changed]
-        for each in changed:
-            each.entry = None
-        return entries
-
-    def _enter(self, changed: Iterable[KeptPrompt | KeptAnswer]) -> None:
-        """Count the bytes of what is kept, without the lock, because the ledger may drop any of it."""
-        for kept in changed:
-            entry = self._ledger.enter(kept.key[0], kept.size, partial(self._drop, kept), is_cache=True)
-            with self._lock:
-                if kept in self._by_use and kept.entry is None:
-                    kept.entry = entry
-                    continue
-            self._ledger.leave(entry)  # it was dropped meanwhile, or another thread has counted it
-
-    def _drop(self, kept: KeptPrompt | KeptAnswer) -> None:
-        with self._lock:
-            entries = self._remove(kept) if kept in self._by_use else []
-        self._leave(entries)
-
-    def _leave(self, entries: Iterable[Entry | None]) -> None:
-        for entry in entries:
-            if entry is not None:
-                self._ledger.leave(entry)
-
-    def _remove(self, kept: KeptPrompt | KeptAnswer) -> list[Entry | None]:
-        """Take an answer, or a prompt with its answers, out of the index.
-
-        The caller holds the lock, and gives the entries back to the ledger after it.
-        """
-        del self._by_use[kept]
-        shelf = self._shelves[kept.key]
-        if isinstance(kept, KeptAnswer):
-            shelf.remove_answer(kept)
-            return [kept.entry]
-        entries = [entry for answer in list(kept.answers) for entry in self._remove(answer)]
-        shelf.remove(kept)
-        if shelf.empty:
-            del self._shelves[kept.key]
-        return [*entries, kept.entry]
-
-    def _expired(self) -> list[Entry | None]:
-        """Take out what was not used for too long."""
-        entries: list[Entry | None] = []
-        oldest = self._clock() - self._max_age
-        while self._by_use and (kept := next(iter(self._by_use))).used < oldest:
-            entries += self._remove(kept)
-        return entries
-
 
 def _read(messages: Sequence[Mapping[str, Any]] | Messages) -> Messages:
     return messages if isinstance(messages, Messages) else Messages(messages)
-
-
-def _declined(turn: SampledTurn, kept: KeptIds | None) -> Difference | None:
-    """Return the first answer whose ids are not kept as a whole, and why; None if all are."""
-    if kept is None:
-        return Difference(turn.kept[0].message, "nothing")
-    if not kept.reason:
-        return None
-    found = kept.engine_ids.kept
-    whole = len(found) - (found[-1].end < turn.kept[len(found) - 1].end)
-    return Difference(turn.kept[min(whole, len(turn.kept) - 1)].message, kept.reason)

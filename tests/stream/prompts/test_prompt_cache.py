@@ -257,7 +257,7 @@ def test_threads_may_share_a_cache(template, tokenizer):
         thread.join()
     assert not failures
     cache.clear()
-    assert cache._ledger.bytes == len(cache._ledger) == 0
+    assert cache._store._ledger.bytes == len(cache._store._ledger) == 0
 
 
 def test_messages_of_a_wrong_type_are_refused():

@@ -10,7 +10,7 @@ from growing_conversations import TEXTS
 
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts import prompt_cache, sampled_turns
+from tokenweir.stream.prompts import kept_turns, prompt_store
 from tokenweir.stream.prompts.answer_identity import identity
 from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.prompts.prompt_index import KeptAnswer
@@ -228,14 +228,14 @@ def test_each_of_several_answers_is_kept_by_itself():
     found = render(cache, [USER, answer("One weir."), USER])
     assert found.ids[len(first.ids) : len(first.ids) + len(newer)].tolist() == newer
     cache.answered(found, [END], answer(""))  # in its place; the other two stay
-    assert len([kept for kept in cache._by_use if isinstance(kept, KeptAnswer)]) == 3
+    assert len([kept for kept in cache._store.kept if isinstance(kept, KeptAnswer)]) == 3
     for text in list(answers)[1:]:
         assert render(cache, [USER, answer(text), USER]).kept != ()
 
 
 def test_a_turn_costs_the_same_work_however_long_the_conversation_is(monkeypatch):
     """Ids are looked at behind the last control token of the engine's prompt, and messages one by one."""
-    looked, reading = [], sampled_turns._Reading
+    looked, reading = [], kept_turns._Reading
 
     class Counting(reading):
         def _has_same_controls(self, count, before):
@@ -247,7 +247,7 @@ def test_a_turn_costs_the_same_work_however_long_the_conversation_is(monkeypatch
             looked.append(self._turn.total - first)
             return super()._ends(first)
 
-    monkeypatch.setattr(sampled_turns, "_Reading", Counting)
+    monkeypatch.setattr(kept_turns, "_Reading", Counting)
     cache, messages, costs = PromptCache(), [USER], []
     for turn in range(30):
         looked.clear()
@@ -406,7 +406,7 @@ def test_an_answer_goes_with_the_prompt_that_it_shares():
 
 
 def test_the_oldest_of_many_answers_to_one_prompt_goes(monkeypatch):
-    monkeypatch.setattr(prompt_cache, "MAX_ANSWERS", 3)
+    monkeypatch.setattr(prompt_store, "MAX_ANSWERS", 3)
     cache = PromptCache()
     first = render(cache, [USER])
     for number in range(5):

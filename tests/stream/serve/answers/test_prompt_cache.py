@@ -97,7 +97,7 @@ async def test_a_wrong_prompt_is_found_logged_and_forgotten(monkeypatch, caplog)
     engine = Recording("ok")
     async with serving(engine) as server:
         await ask(server, LONG)
-        (kept,) = server._app.service.prompts._by_use
+        (kept,) = server._app.service.prompts._store.kept
         kept.tape = other_tape(engine.ids[0])
         await ask(server, LONG, "ok", "And then?")
         assert await metric(server, "prompts_wrong_total") == 1

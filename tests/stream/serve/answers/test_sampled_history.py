@@ -234,7 +234,7 @@ async def test_ids_that_the_engine_did_not_tell_are_inferred():
             [user, message],
             template=server._app.service._answer.__self__.template,
             tokenizer=TOK,
-            tenant=next(iter(prompts._by_use)).key[0],
+            tenant=prompts._store.kept[0].key[0],
             history="exact",
         )
     ((start, _, _),) = found.kept

@@ -1,0 +1,213 @@
+"""Prompts and answers that are kept: found by their digests, bounded in bytes and age, and dropped."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from threading import Lock
+
+from tokenweir.encode import _core
+from tokenweir.stream.prompts.answer_identity import fingerprint
+from tokenweir.stream.prompts.ledger import Entry, Ledger
+from tokenweir.stream.prompts.message_digests import delivered
+from tokenweir.stream.prompts.prompt_index import KeptAnswer, KeptPrompt, Shelf, ShelfKey
+from tokenweir.stream.prompts.sampled_turns import SampledTurn
+from tokenweir.templates.messages import Messages
+
+MAX_ANSWERS = 256
+"""The most answers to one prompt. Over it, the oldest is dropped."""
+
+
+class PromptStore:
+    """Prompts and answers of a `PromptCache`. Threads may share it.
+
+    Args:
+        ledger: Counts the bytes, and drops the oldest.
+        max_age: Seconds without use after which a prompt is dropped.
+        clock: The time in seconds.
+
+    """
+
+    def __init__(self, ledger: Ledger, max_age: float, clock: Callable[[], float]) -> None:
+        self._ledger = ledger
+        self._max_age = max_age
+        self._clock = clock
+        self._lock = Lock()
+        self._shelves: dict[ShelfKey, Shelf] = {}
+        self._by_use: OrderedDict[KeptPrompt | KeptAnswer, None] = OrderedDict()  # the longest unused first
+
+    def __len__(self) -> int:
+        return len(self._by_use)
+
+    @property
+    def kept(self) -> list[KeptPrompt | KeptAnswer]:
+        """All prompts and answers, the longest unused first."""
+        with self._lock:
+            return list(self._by_use)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of memory that all of them take."""
+        return sum(kept.size for kept in self.kept)
+
+    def find(
+        self, key: ShelfKey, digests: tuple[int, ...], own: Sequence[int]
+    ) -> tuple[Shelf | None, KeptPrompt | None, _core.Tape | None]:
+        """Find the shelf of a conversation, and an earlier prompt with its tape."""
+        with self._lock:
+            expired = self._expired()
+            shelf = self._shelves.get(key)
+            earlier = None if shelf is None else shelf.find(digests, own)
+            last = None if earlier is None else earlier.tape
+        self._leave(expired)
+        return shelf, earlier, last
+
+    def find_answer(
+        self, shelf: Shelf | None, earlier: KeptPrompt | None, digests: tuple[int, ...], messages: Messages
+    ) -> tuple[KeptAnswer | None, bool]:
+        """Find the last answer that a conversation has a message of, and whether the message is the delivered one.
+
+        Otherwise it is the newest answer to the earlier prompt; how much of it can be kept is decided by its bytes.
+        """
+        if shelf is None:
+            return None, False
+        for number in shelf.asked(digests[:-1]):
+            message = messages[number]
+            if message.get("role") == "assistant":
+                found = shelf.answer(delivered(digests[number], fingerprint(message)))
+                if found is not None:
+                    return found, True
+        with self._lock:
+            return next(reversed(earlier.answers), None) if earlier is not None else None, False
+
+    def keep_answer(self, prompt: KeptPrompt, turn: SampledTurn, continued: KeptAnswer | None) -> None:
+        """Keep an answer.
+
+        Args:
+            prompt: The prompt, which is kept again if it was dropped.
+            turn: The answer.
+            continued: The answer before it in the conversation, which this one takes the place of.
+
+        """
+        key, asked = prompt.key, prompt.digests[-1]
+        place = delivered(asked, turn.identity)
+        with self._lock:
+            shelf = self._shelves.setdefault(key, Shelf())
+            base, changed = shelf.at(asked), list[KeptPrompt | KeptAnswer]()
+            if base is None:  # it was dropped
+                shelf.add(prompt)
+                changed.append(base := prompt)
+            # The ids of the continued answer are part of this turn.
+            gone = [continued] if continued is not None and continued in self._by_use else []
+            if (same := shelf.answer(place)) is not None and same not in gone:
+                gone.append(same)
+            kept = [each for each in base.answers if each not in gone]
+            gone += kept[: max(0, len(kept) + 1 - MAX_ANSWERS)]
+            entries = [entry for each in gone for entry in self._remove(each)]
+            answer = KeptAnswer(base, asked, place, turn.on(base.tape))
+            shelf.add_answer(answer)
+            changed.append(answer)
+            entries += self._use([base, answer], changed)
+        self._leave(entries)
+        self._enter(changed)
+
+    def clear(self, tenant: str | None = None) -> None:
+        """Drop all prompts, or those of one tenant."""
+        with self._lock:
+            gone = [kept for kept in self._by_use if tenant is None or kept.key[0] == tenant]
+            entries = [entry for kept in gone if kept in self._by_use for entry in self._remove(kept)]
+        self._leave(entries)
+
+    def forget(self, tenant: str, conversation: int) -> None:
+        """Drop the prompts of a conversation, those that continue it included, and the answers to them.
+
+        Args:
+            tenant: The tenant.
+            conversation: The last one of the digests that `PromptSource` has.
+
+        """
+        with self._lock:
+            gone = [
+                kept
+                for kept in self._by_use
+                if isinstance(kept, KeptPrompt) and kept.key[0] == tenant and conversation in kept.digests
+            ]
+            entries = [entry for kept in gone for entry in self._remove(kept)]
+        self._leave(entries)
+
+    def keep(self, new: KeptPrompt, earlier: KeptPrompt | None) -> None:
+        """Keep a prompt in place of the one that it continues, or the earlier one, if that says as much."""
+        with self._lock:
+            shelf = self._shelves.setdefault(new.key, Shelf())
+            changed: list[KeptPrompt | KeptAnswer] = []
+            if earlier is not None and earlier in self._by_use and earlier.covers(new):
+                kept = earlier
+            elif (continued := shelf.continued_by(new.digests)) is not None:
+                changed += shelf.extend(continued, new)
+                kept = continued
+            else:
+                shelf.add(new)
+                kept = new
+            changed.append(kept)
+            entries = self._use([kept], changed)
+        self._leave(entries)
+        self._enter(changed)
+
+    def _use(
+        self, used: Iterable[KeptPrompt | KeptAnswer], changed: Iterable[KeptPrompt | KeptAnswer]
+    ) -> list[Entry | None]:
+        """Note a use, and return the entries of what has another size or a new use; the caller holds the lock."""
+        now = self._clock()
+        for each in used:
+            each.used = now
+            self._by_use[each] = None
+            self._by_use.move_to_end(each)
+        entries = [each.entry for each in changed]
+        for each in changed:
+            each.entry = None
+        return entries
+
+    def _enter(self, changed: Iterable[KeptPrompt | KeptAnswer]) -> None:
+        """Count the bytes of what is kept, without the lock, because the ledger may drop any of it."""
+        for kept in changed:
+            entry = self._ledger.enter(kept.key[0], kept.size, partial(self._drop, kept), is_cache=True)
+            with self._lock:
+                if kept in self._by_use and kept.entry is None:
+                    kept.entry = entry
+                    continue
+            self._ledger.leave(entry)  # it was dropped meanwhile, or another thread has counted it
+
+    def _drop(self, kept: KeptPrompt | KeptAnswer) -> None:
+        with self._lock:
+            entries = self._remove(kept) if kept in self._by_use else []
+        self._leave(entries)
+
+    def _leave(self, entries: Iterable[Entry | None]) -> None:
+        for entry in entries:
+            if entry is not None:
+                self._ledger.leave(entry)
+
+    def _remove(self, kept: KeptPrompt | KeptAnswer) -> list[Entry | None]:
+        """Take an answer, or a prompt with its answers, out of the index.
+
+        The caller holds the lock, and gives the entries back to the ledger after it.
+        """
+        del self._by_use[kept]
+        shelf = self._shelves[kept.key]
+        if isinstance(kept, KeptAnswer):
+            shelf.remove_answer(kept)
+            return [kept.entry]
+        entries = [entry for answer in list(kept.answers) for entry in self._remove(answer)]
+        shelf.remove(kept)
+        if shelf.empty:
+            del self._shelves[kept.key]
+        return [*entries, kept.entry]
+
+    def _expired(self) -> list[Entry | None]:
+        """Take out what was not used for too long."""
+        entries: list[Entry | None] = []
+        oldest = self._clock() - self._max_age
+        while self._by_use and (kept := next(iter(self._by_use))).used < oldest:
+            entries += self._remove(kept)
+        return entries
