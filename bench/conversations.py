@@ -7,7 +7,8 @@ every 25 turns. Two conversations are interleaved, so that each turn finds the o
 turn is compared with `template.render(messages).encode(tokenizer)`.
 
 The second table is toktier's F2 protocol, for the encoding alone: sessions whose first text has 2K to 256K characters
-and that get 30 texts of 16 to 4,096 characters appended, both log-uniform. gigatoken and toktier are measured where they are installed.
+and that get 30 texts of 16 to 4,096 characters appended, both log-uniform. gigatoken and toktier are measured where they are installed;
+toktier 0.3.0 gives all ids of a session with each text.
 """
 
 from __future__ import annotations
