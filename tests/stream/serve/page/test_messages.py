@@ -288,3 +288,24 @@ async def test_a_result_waits_for_the_connection_and_goes_with_its_call(browser)
         await expect(page.get_by_label("Message", exact=True)).to_be_enabled()
         await page.get_by_role("button", name="Undo").click()
         await expect(result).to_have_count(1)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_result_that_is_being_typed_outlives_what_another_tab_does(browser):
+    engine = Script(CALL, "<|im_end|>")
+    async with called(browser, engine) as page:
+        async with page.expect_popup() as opened:
+            await page.evaluate("void window.open(location.href)")
+        other = await opened.value
+        await connected(other)
+        draft = other.get_by_label("Result of add")
+        await draft.fill("draft")
+        engine.parts = ("It is 2.", "<|im_end|>")
+        await page.get_by_label("Result of add").fill("2")
+        await page.keyboard.press("Enter")
+        await says(answer(page).locator(".answer"), "It is 2.")
+        await expect(page.locator("#conversations .open")).to_have_count(1)
+        assert await draft.input_value() == "draft"
+        await draft.press("Enter")  # as a conversation of its own
+        await expect(page.locator("#conversations .open")).to_have_count(2)
+        await other.close()
