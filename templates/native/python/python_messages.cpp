@@ -25,7 +25,7 @@ void read_objects(PyMessages& self, nb::handle messages) {
 
 PyMessages from_json(const nb::object& given) {
   if (!nb::isinstance<nb::bytes>(given))
-    throw nb::type_error((std::string("json must be bytes, not ") + Py_TYPE(given.ptr())->tp_name).c_str());
+    throw nb::type_error((std::string("json must be bytes, not ") + nb::type_name(given.type()).c_str()).c_str());
   const auto json = nb::borrow<nb::bytes>(given);
   auto read = std::make_shared<Messages>();
   translated("", [&] {

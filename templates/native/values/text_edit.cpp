@@ -2,15 +2,34 @@
 
 #include <cstring>
 
+#include "base/memory_search.h"
 #include "text/characters.h"
 
 namespace tokenweir::templates {
 
+namespace {
+
+// `find` without a search of linear time: each comparison is charged. Needs begin <= end and a `what` that is not empty.
+size_t find_charged(Workspace& workspace, std::string_view text, std::string_view what, size_t begin, size_t end) {
+  for (size_t at = begin; at + what.size() <= end; at++) {
+    const void* const first = std::memchr(text.data() + at, what[0], end - what.size() + 1 - at);
+    const size_t from = at;
+    at = first ? static_cast<size_t>(static_cast<const char*>(first) - text.data()) : end;
+    workspace.spend_bytes(at - from);
+    if (!first) break;
+    workspace.spend(1 + what.size() / 32);
+    if (text.substr(at, what.size()) == what) return at;
+  }
+  return kNowhere;
+}
+
+}  // namespace
+
 size_t find(Workspace& workspace, std::string_view text, std::string_view what, size_t begin, size_t end) {
   if (begin > end || what.size() > end - begin) return kNowhere;
   if (what.empty()) return begin;
-  // memmem takes linear time whatever is searched for.
-  const void* const found = memmem(text.data() + begin, end - begin, what.data(), what.size());
+  if constexpr (!kHasLinearSearch) return find_charged(workspace, text, what, begin, end);
+  const void* const found = find_bytes(text.data() + begin, end - begin, what.data(), what.size());
   const size_t at = found ? static_cast<size_t>(static_cast<const char*>(found) - text.data()) : kNowhere;
   workspace.spend_bytes((found ? at : end) - begin);
   return at;
