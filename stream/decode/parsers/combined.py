@@ -62,6 +62,7 @@ class ThinkingAndTools:
             self._look()
         elif tag in self._openers:
             tools.take_tag(tag)
+            self._reasoning.begin_block(tag)
             self.channel, self.skippable = TOOL_CALL, None
         else:
             self._reasoning.take_tag(tag)
@@ -77,12 +78,14 @@ class ThinkingAndTools:
                 given = len(out)
                 text = self._tools.feed_block(text, out)
                 for piece in out[given:]:
-                    self._reasoning.see(piece.source)
+                    see = self._reasoning.see_answer if piece.channel is ANSWER else self._reasoning.see
+                    see(piece.source)
             else:  # up to the place where a block may begin
                 end = 1 if self._reasoning.waits else self._tools.opening_end(text)
                 self._answer(self._reasoning.feed(text[:end]), out)
                 text = text[end:]
                 if self._tools.in_block:  # text scanned behind the opening text belongs to the block
+                    self._reasoning.begin_block(self._tools.held)
                     text = self._reasoning.release() + text
         self._look()
         return out

@@ -229,10 +229,20 @@ class ReasoningParser(Saved):
         self._pass(held)
         return [plain(held, self.channel)]
 
+    def begin_block(self, opener: str) -> None:
+        """Record the opening text of a block of calls, which is no code fence unless `see_answer` gets it after all."""
+        if "`" in opener:
+            self._fence = self._ticks = 0
+            self._bare_line = True
+
     def see(self, text: str) -> None:
         """Record text of a call, because line starts matter to tags."""
         self._end_ticks()
         self._see(text)
+
+    def see_answer(self, text: str) -> None:
+        """Record text that began like a call and belongs to the answer."""
+        self._pass(text)
 
     def _pass(self, text: str) -> None:
         """Record text that is emitted: where lines and code blocks begin."""

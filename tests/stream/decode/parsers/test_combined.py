@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from splitting import check_passing, cut, run, told
 
+from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
-from tokenweir.stream.events.deltas import Channel
+from tokenweir.stream.events.deltas import Channel, ReasoningDelta, TextDelta
 from tokenweir.templates.styles.reasoning import STYLES
 
 CALL = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
@@ -120,3 +123,27 @@ def test_an_opening_text_is_named_unless_a_tag_begins_with_it():
     like = both(replace(ANYWHERE, openers=("<tool_call>think",), enders=(), token_enders=()))
     like.feed("some text")
     assert like.skippable.openers == []
+
+
+@pytest.mark.parametrize(
+    ("style", "opener", "calls"),
+    [
+        ("xlam", "```json\n", '[{"name": "f", "arguments": {}}]\n'),
+        ("command-r-plus", "Action:\n```json\n", '[{"tool_name": "f", "parameters": {}}]\n'),
+    ],
+)
+def test_a_fence_that_opens_a_block_is_a_code_block_only_without_a_call(style, opener, calls):
+    """Tags in code are text; behind a call they count again. However the text comes, and on the decoder's fast path."""
+    code = f"{opener}<|channel>x<channel|>\n```\n<|channel>hm<channel|>ok"
+    got = split(code, "gemma4", style)
+    assert (got["thinking"], got["answer"]) == ("hm", f"{opener}<|channel>x<channel|>\n```\nok")
+    call = f"{opener}{calls}```\n<|channel>hm<channel|>ok"
+    called = {"thinking": "hm", "answer": "\nok", "calls": [("f", "{}", "complete")], "why": []}
+    assert split(call, "gemma4", style) == called
+    tok = Tokenizer.default()
+    for text, answer in ((code, got["answer"]), (call, "\nok")):
+        for ids in (tok.encode(text), [token_id for char in text for token_id in tok.encode(char)]):
+            decoder = ChatDecoder(tok, reasoning="gemma4", tool_style=style)
+            deltas = [delta for token_id in ids for delta in decoder.feed([token_id])] + decoder.finish()
+            assert "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta)) == "hm"
+            assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == answer
