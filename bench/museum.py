@@ -1,4 +1,4 @@
-"""Known streaming bugs as streams of ids, through the detokenizers that are installed here. Prints a table.
+"""Known streaming bugs as streams of ids, through the detokenizers and parsers that are installed here. Prints two tables.
 
     python bench/museum.py [--write]
 
@@ -12,17 +12,19 @@ from __future__ import annotations
 import argparse
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
+import museum_parsers
 from shared.report import DATA, machine, publish, table
 
 from tokenweir import ChatDecoder, Finish, TextDelta, Tokenizer
 
+Run = TypeVar("Run")
 ICE, FAMILY = "\U0001f9ca", "\U0001f469‍\U0001f469‍\U0001f467"
 MAX_SILENCE = 4
 """Ids that may pass without text: those of one character of four bytes."""
@@ -257,18 +259,29 @@ def verdict(stream: Stream, detokenizer: Detokenizer) -> str:
     return "right" if most < stream.silence else f"silent for {most} ids"
 
 
-def measure() -> str:
-    """The table."""
-    os.environ["HF_HUB_OFFLINE"] = "1"
+def installed(runs: Mapping[str, tuple[Run, str]]) -> dict[str, Run]:
+    """Those of libraries whose module imports here, by name and version."""
     there = {}
-    for name, (run, module) in DETOKENIZERS.items():
+    for name, (run, module) in runs.items():
         try:
             import_module(module)
         except Exception:  # noqa: BLE001, S112 - not installed, or not for this machine
             continue
         there[f"{name} {version(name.lower())}"] = run
-    rows = [[one.issue, one.name, *(verdict(one, run) for run in there.values())] for one in streams()]
-    return f"{machine()}\n\n{table(['issue', 'stream', *there], rows)}"
+    return there
+
+
+def measure() -> str:
+    """The tables."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    detokenizers, parsers = installed(DETOKENIZERS), installed(museum_parsers.PARSERS)
+    rows = [[one.issue, one.name, *(verdict(one, run) for run in detokenizers.values())] for one in streams()]
+    found = [
+        [one.issue, one.name, *(museum_parsers.verdict(one, run) for run in parsers.values())]
+        for one in museum_parsers.answers()
+    ]
+    text = table(["issue", "stream", *detokenizers], rows)
+    return f"{machine()}\n\n{text}\n\n{table(['issue', 'answer', *parsers], found)}"
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ def museum(monkeypatch, data):
     import museum
 
     yield museum
-    for name in [name for name in sys.modules if name == "museum" or name.split(".")[0] == "shared"]:
+    for name in [name for name in sys.modules if name.startswith("museum") or name.split(".")[0] == "shared"]:
         del sys.modules[name]
 
 
@@ -37,3 +37,26 @@ def test_a_verdict_tells_what_is_wrong(museum):
     assert museum.verdict(one, lambda stream: late) == f"silent for {len(one.chunks) - 1} ids"
     assert museum.verdict(one, lambda stream: 1 // 0) == "raises ZeroDivisionError"
     assert museum.verdict(one, lambda stream: None) == "-"
+
+
+def test_every_answer_is_parsed_right_here(museum):
+    parsers = museum.museum_parsers
+    answers = parsers.answers()
+    assert len(answers) >= 10
+    assert [(one.name, parsers.verdict(one, parsers.tokenweir_)) for one in answers] == [
+        (one.name, "right") for one in answers
+    ]
+
+
+def test_a_verdict_on_an_answer_tells_what_is_wrong(museum):
+    parsers = museum.museum_parsers
+    one = next(each for each in parsers.answers() if "two calls" in each.name)
+    call = one.expected.calls[0]
+    for found, told in (
+        (parsers.Parsed("a", "", one.expected.calls), "thinking 'a'"),
+        (parsers.Parsed("", "", [call]), "1 of 2 calls"),
+        (parsers.Parsed("", "", [call, ("look", "{")]), "arguments '{'"),
+        (parsers.Parsed("", "b", one.expected.calls), "text 'b'"),
+    ):
+        assert parsers.verdict(one, lambda answer, found=found: found) == told
+    assert parsers.verdict(one, lambda answer: 1 // 0) == "raises ZeroDivisionError"
