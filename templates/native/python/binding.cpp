@@ -14,17 +14,10 @@ PyTemplate::PyTemplate(std::string_view source, std::string given) : name(std::m
 }
 
 Clock clock_of(const nb::object& moment) {
-  const auto field = [&](const char* name) { return nb::cast<int>(moment.attr(name)); };
   const nb::object date = moment.attr("timetuple")();
-  return {field("year"),
-          field("month"),
-          field("day"),
-          field("hour"),
-          field("minute"),
-          field("second"),
-          field("microsecond"),
-          nb::cast<int>(date.attr("tm_wday")),
-          nb::cast<int>(date.attr("tm_yday"))};
+  const auto field = [&](size_t index) { return nb::cast<int>(date[index]); };
+  const int microsecond = nb::cast<int>(moment.attr("microsecond"));
+  return {field(0), field(1), field(2), field(3), field(4), field(5), microsecond, field(6), field(7)};
 }
 
 }  // namespace tokenweir::templates
