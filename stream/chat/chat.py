@@ -125,6 +125,8 @@ async def chat(
     prompt_ids, cached, prompt = await encode_plan(plan, tokenizer, encoder, prompts, tenant, history)
     plan.check_prompt(tokenizer, prompt_ids)
     sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))
+    media = await prompt_media(plan, prompt, tokenizer)
+    del prompt  # frees its text and origins while the engine generates
     keep = None if prompts is None or cached is None else partial(prompts.answered, cached)
     async with answer(
         prompt_ids,
@@ -132,7 +134,7 @@ async def chat(
         engine=engine,
         tokenizer=tokenizer,
         sampling=sampling,
-        media=await prompt_media(plan, prompt, tokenizer),
+        media=media,
         keep=keep,
     ) as deltas:
         yield deltas
