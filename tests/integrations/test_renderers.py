@@ -10,9 +10,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from real_tokenizers import real_tokenizer
 
-from tokenweir import ChatTemplate
+from tokenweir import ChatTemplate, Tokenizer
+from tokenweir.encode.spec import AddedToken
 from tokenweir.integrations.renderers import TemplateRenderer
 from tokenweir.integrations.verl import TokenBuilder
 
@@ -135,6 +137,32 @@ def test_what_a_model_samples_is_marked(model):
     assert "".join(t for t, flag in zip(texts, found.is_content, strict=True) if flag) == f"Hi thereYes{end}Hi there"
     assert [number for number in dict.fromkeys(found.message_indices) if number >= 0] == [0, 1, 2]
     assert found.token_ids == renderer.render_ids([USER, {"role": "assistant", "content": "Yes"}, USER])
+
+
+def test_a_role_token_that_ends_an_answer_belongs_to_it():
+    """As in GLM's templates, where the next turn begins with the token that a model generates last."""
+    added = [AddedToken(token, special=True) for token in ("<|user|>", "<|assistant|>")]
+    tokenizer = Tokenizer.default().with_added_tokens(added)
+    end = tokenizer.token_to_id("<|user|>")
+    tokenizer = Tokenizer.from_spec(replace(tokenizer.spec, eos_ids=(end,), special_roles={}))
+    source = (
+        "{% for m in messages %}{% if m.role == 'user' %}<|user|>{% else %}<|assistant|>{% endif %}\n{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+    )
+    renderer = TemplateRenderer(tokenizer, ChatTemplate(source, control_tokens=tokenizer.control_texts))
+    found = renderer.render([USER, {"role": "assistant", "content": "Yes"}, USER])
+    ends = [place for place, token_id in enumerate(found.token_ids) if token_id == end]
+    assert [found.sampled_mask[place] for place in ends] == [False, True]
+    assert [found.message_indices[place] for place in ends] == [0, 1]
+    assert [found.message_indices[place + 1] for place in ends] == [0, 2]
+    assert all(found.message_indices[at] == 1 for at, flag in enumerate(found.sampled_mask) if flag)
+
+
+def test_a_model_without_thinking_has_no_state_of_it():
+    tokenizer = Tokenizer.default()
+    template = ChatTemplate("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
+    parsed = TemplateRenderer(tokenizer, template).parse_response(tokenizer.encode("Yes"))
+    assert (parsed.content, parsed.reasoning_content, parsed.reasoning_complete) == ("Yes", None, None)
 
 
 @pytest.mark.parametrize("tools", [None, TOOLS])

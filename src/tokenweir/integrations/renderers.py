@@ -115,7 +115,7 @@ class TemplateRenderer:
                 )
                 for name, arguments, complete in calls
             ],
-            reasoning_complete=closed,
+            reasoning_complete=None if self._template.reasoning is None else closed,
         )
 
     def get_stop_token_ids(self) -> list[int]:

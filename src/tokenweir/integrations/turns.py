@@ -58,7 +58,7 @@ def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> 
             begin = _end_of_turn(tokenizer, ids, place, first)
     for place, number in enumerate(numbers):
         until = firsts[numbers[place + 1]] if place + 1 < len(numbers) else len(ids)
-        end = max(begin, _end_of_turn(tokenizer, ids, lasts[number] + 1, max(until, lasts[number] + 1)))
+        end = max(begin, _end_of_turn(tokenizer, ids, lasts[number] + 1, max(until, lasts[number] + 1), sampled))
         owners[begin:end] = [number] * (end - begin)
         if opening and ids[begin : begin + len(opening)] == list(opening) and sampled[begin + len(opening) : end]:
             last = max((at for at in range(begin, end) if sampled[at]), default=-1)
@@ -71,14 +71,18 @@ def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> 
     return Turns(ids, owners, content, sampled)
 
 
-def _end_of_turn(tokenizer: Tokenizer, ids: Sequence[int], start: int, until: int) -> int:
+def _end_of_turn(tokenizer: Tokenizer, ids: Sequence[int], start: int, until: int, sampled: Sequence[bool] = ()) -> int:
     """Return the place behind a turn whose text ends at `start`, before the next turn's text at `until`.
 
-    It is behind the end token and the white space that follows. Without an end token it is before the first control token that begins
-    something, or at the next text.
+    It is behind the end token and the white space that follows. A role token of the next turn is an answer's end token if a model generates
+    it there. Without an end token it is before the first control token that begins something, or at the next text.
     """
     for place in range(start, until):
-        if ids[place] in tokenizer.eos_ids and not _begins_turn(tokenizer, ids[place]):
+        if ids[place] in tokenizer.eos_ids:
+            if _begins_turn(tokenizer, ids[place]):
+                if sampled and sampled[place]:
+                    return place + 1
+                continue
             place += 1
             while place < until and tokenizer.token_bytes(ids[place]).isspace():
                 place += 1
