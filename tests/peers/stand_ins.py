@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,8 +21,40 @@ FOLDERS = {
     "gpt2": "gpt2",
     "t5-base": "t5-small",
     "hf-internal-testing/Llama-3.1-8B-Instruct": "llama-3.1",
+    "hf-internal-testing/gpt-oss-20b": "qwen3",
+    "meta-llama/Llama-3.2-1B-Instruct": "llama-3.1",
+    "openai-community/gpt2": "gpt2",
 }
 """Folders in place of models of the hub; another model's files give other ids, with the patch and without."""
+
+
+MADE = Path(os.environ["TOKENWEIR_PEERS_TMP"])
+TAG = re.compile(r"</?[a-zA-Z_]+(?::[a-z_]+)?>|<\|[^|<>{}\s]+\|?>|<[a-z_]+\|>|<｜[^｜{}]+｜>|\[[A-Z_]+\]|\[gMASK\]")
+
+
+def tags(text: str) -> list[str]:
+    """The tags that a template or a parser's source names."""
+    return sorted(set(TAG.findall(text)))
+
+
+def with_tokens(tokenizer: str, name: str, tokens: Iterable[str], **options: Any) -> Path:
+    """Make a model folder of a tokenizer with further tokens: those that are written with bars are special."""
+    import transformers
+
+    made = MADE / name.replace("/", "--")
+    if not made.exists():
+        source = str(DATA / tokenizer / "tokenizer.json")
+        found = transformers.PreTrainedTokenizerFast(tokenizer_file=source, **options)
+        new = [token for token in dict.fromkeys(tokens) if token not in found.get_vocab()]
+        for special in (False, True):
+            bars = [
+                transformers.AddedToken(t, normalized=False, special=special)
+                for t in new
+                if ("|" in t or "｜" in t) is special
+            ]
+            found.add_tokens(bars, special_tokens=special)
+        found.save_pretrained(made)
+    return made
 
 
 def folder(name: str) -> str:
@@ -72,8 +106,7 @@ def pytest_configure(config: Any) -> None:
     import huggingface_hub
     import transformers
 
-    made = Path(os.environ["TOKENWEIR_PEERS_TMP"])
-    huggingface_hub.hf_hub_download = lambda repo_id, filename, **options: hub_file(made, repo_id, filename)
+    huggingface_hub.hf_hub_download = lambda repo_id, filename, **options: hub_file(MADE, repo_id, filename)
     from_pretrained = transformers.AutoTokenizer.from_pretrained
     transformers.AutoTokenizer.from_pretrained = lambda name, *args, **options: from_pretrained(
         folder(str(name)), *args, **options

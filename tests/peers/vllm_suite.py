@@ -1,0 +1,46 @@
+"""A pytest plugin for the suite of vLLM: a tokenizer for each model that it names, and the plug-in if TOKENWEIR_PATCH is set.
+
+vLLM itself has to be installed. A model whose files are not at hand has Qwen3's tokenizer, with the tags of vLLM's parsers as tokens.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import stand_ins
+
+sys.path.append(os.environ["TOKENWEIR_SUITE"])  # behind vLLM's own package, for the suite's package `tests`
+
+
+ENDS = {"qwen3": "<|im_end|>", "gpt2": "<|endoftext|>", "llama-3.1": "<|eot_id|>"}
+"""The token that ends an answer, of the tokenizers that models get."""
+
+
+@cache
+def tags() -> list[str]:
+    """The tags that vLLM's parsers name."""
+    found = find_spec("vllm")
+    assert found is not None and found.origin is not None
+    folders = [Path(found.origin).parent / part for part in ("parser", "reasoning", "tool_parsers")]
+    return stand_ins.tags("\n".join(path.read_text("utf-8") for part in folders for path in sorted(part.rglob("*.py"))))
+
+
+def folder(name: str) -> str:
+    """The folder of a model, made when it is first asked for."""
+    if "/" not in name or Path(name).exists():
+        return name
+    if (tokenizer := stand_ins.FOLDERS.get(name)) is not None:
+        return str(stand_ins.with_tokens(tokenizer, name, [], eos_token=ENDS[tokenizer]))
+    return str(stand_ins.with_tokens("qwen3", "qwen3-with-tags", tags(), eos_token=ENDS["qwen3"]))
+
+
+stand_ins.folder = folder
+if os.environ.get("TOKENWEIR_PATCH"):
+    os.environ["VLLM_PLUGINS"] = "tokenweir"
+    from tokenweir.integrations.vllm import register
+
+    register()
