@@ -26,13 +26,13 @@ class SpareBlocks {
  public:
   // A block of a size, or null.
   static std::unique_ptr<char[]> take(size_t size) {
-    for (Spare& spare : spares_)
+    for (Spare& spare : spares())
       if (spare.size == size && spare.block) return std::move(spare.block);
     return nullptr;
   }
   static void keep(std::unique_ptr<char[]> block, size_t size) {
     if (kSanitized) return;  // which is to see what is used after its render
-    for (Spare& spare : spares_)
+    for (Spare& spare : spares())
       if (spare.size == size && !spare.block) {
         spare.block = std::move(block);
         return;
@@ -44,8 +44,11 @@ class SpareBlocks {
     size_t size;
     std::unique_ptr<char[]> block;
   };
-  static thread_local inline Spare spares_[5] = {
-      {1 << 14, {}}, {1 << 14, {}}, {1 << 16, {}}, {1 << 18, {}}, {1 << 20, {}}};
+  // A local variable, because lld for Windows refuses the initialization of such a member in several units.
+  static Spare (&spares())[5] {
+    static thread_local Spare spares[5] = {{1 << 14, {}}, {1 << 14, {}}, {1 << 16, {}}, {1 << 18, {}}, {1 << 20, {}}};
+    return spares;
+  }
 };
 
 class Arena {
