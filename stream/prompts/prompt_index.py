@@ -177,7 +177,7 @@ class Shelf:
         return self._answers.get(place)
 
     def add_answer(self, answer: KeptAnswer) -> None:
-        """Add an answer to a prompt on this shelf. There is none at its place."""
+        """Add an answer to a prompt on this shelf, whose place for it is empty."""
         self._answers[answer.place] = answer
         self._asked[answer.asked] += 1
         answer.prompt.answers[answer] = None

@@ -54,7 +54,7 @@ MODELS = {
 
 @cache
 def model_folder(name: str) -> Path:
-    """The folder of a model, made when it is first asked for; skips the test if there is none."""
+    """The folder of a model, made when it is first asked for; skips the test of a model without files."""
     if name not in MODELS:
         pytest.skip(f"no files of {name}")
     model = MODELS[name]

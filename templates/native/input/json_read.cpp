@@ -1,4 +1,4 @@
-// JSON of an input and of a template's text: where strings come from, and what is told of those that are wrong.
+// JSON of an input and of a template's text: the origins of strings, and error messages for malformed ones.
 #include "input/json_reader.h"
 #include "input/message_checks.h"
 #include "text/origin.h"

@@ -1,4 +1,4 @@
-// What follows an expression: attributes, subscripts, calls, filters and tests.
+// Postfix parts of an expression: attributes, subscripts, calls, filters and tests.
 #include "language/parser.h"
 #include "values/bigint.h"
 #include "values/filter.h"

@@ -1,4 +1,4 @@
-"""Objects that a closed connection leaves: none that only the garbage collector frees."""
+"""A closed connection leaves no objects that only the garbage collector frees."""
 
 import asyncio
 import gc
