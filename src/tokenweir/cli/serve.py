@@ -177,7 +177,7 @@ def serve(
 
     try:
         from tokenweir.stream.serve.answers.generation import abandoned
-        from tokenweir.stream.serve.entry.memory import prepare_memory
+        from tokenweir.stream.serve.entry.memory import collect_often, prepare_memory
         from tokenweir.stream.serve.entry.server import serve as start
         from tokenweir.stream.serve.entry.server import url_of
     except ModuleNotFoundError as error:
@@ -231,6 +231,7 @@ def serve(
             ) as server,
         ):
             loop = asyncio.get_running_loop()
+            collect_often(loop)
 
             def end() -> None:
                 loop.call_soon_threadsafe(server.close)

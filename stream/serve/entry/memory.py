@@ -5,13 +5,17 @@ An application that mounts the server sets them itself.
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
 
-COLLECT_AFTER = (3_000, 2, 2_000)
+COLLECT_AFTER = (3_000, 2, 36_000)
 """Thresholds of the garbage collector. Answers leave no cycles, and each collection pauses all of them, for as long as it
 takes to follow the objects since the last one of its generation. So the young generations are small, and whole collections
-are rare."""
+are rare: about one an hour."""
+COLLECT_EVERY = 0.05
+"""Seconds between two collections of young objects. The first threshold counts allocations less deallocations, so that under
+load tens of thousands of young objects wait for one collection of 20 to 60 ms."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 """Names of glibc's `mallopt`."""
 LARGE_BLOCK = 1 << 17
@@ -21,6 +25,12 @@ TRIMMED = 1 << 20
 """Free bytes at the end of the heap, above which they are returned."""
 ARENAS = 2
 """Heaps of threads. By default each worker thread gets its own, and keeps what its last prompt took."""
+
+
+def collect_often(loop: asyncio.AbstractEventLoop) -> None:
+    """Collect young objects every `COLLECT_EVERY` seconds of an event loop, a few at a time."""
+    gc.collect(1)
+    loop.call_later(COLLECT_EVERY, collect_often, loop)
 
 
 def prepare_memory() -> None:

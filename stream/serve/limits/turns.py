@@ -16,7 +16,7 @@ from tokenweir.stream.serve.limits.fair_queue import CLIENT
 
 SHARE = 0.004
 """Seconds of CPU time of a turn of the event loop in which input is parsed and requests begin."""
-REQUEST = 0.0005
+REQUEST = 0.001
 """Seconds that a request counts as besides its parsing: routing and checks, in a task of its own."""
 QUANTUM = 0.0005
 """Seconds of a client's work before the next client's, among those that wait: a request, or a hundred kilobytes of a body."""

@@ -178,7 +178,8 @@ def theirs_of(folder):
 def check(ours, theirs, texts):
     backend = theirs.backend_tokenizer
     backend.no_padding()
-    assert dict(ours._added_ids) == theirs.get_added_vocab()
+    added = {token.content: token.id for token in ours.added_tokens if token.id is not None}
+    assert added == theirs.get_added_vocab()
     assert ours.spec.special_roles == theirs.special_tokens_map
     named = {role: backend.token_to_id(token) for role, token in theirs.special_tokens_map.items()}
     assert [ours.bos_id, ours.unk_id, ours.pad_id] == [named.get(f"{role}_token") for role in ("bos", "unk", "pad")]
@@ -189,7 +190,7 @@ def check(ours, theirs, texts):
             expected = reference(theirs, text, special)
             assert expected is None or ours.encode(text, add_special_tokens=special) == expected, (text, special)
             rows += [expected] if expected else []
-    rows += [[i, *ours._added_ids.values()] for i in range(len(theirs))]
+    rows += [[i, *added.values()] for i in range(len(theirs))]
     for ids in rows:
         for skip in (True, False):
             expected = backend.decode(ids, skip_special_tokens=skip)
