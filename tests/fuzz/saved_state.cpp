@@ -12,7 +12,7 @@ size_t same(size_t id) { return id; }
 void send(Answer& answer, std::string_view text, std::string& out) {
   std::string sent;
   answer.answer().search(text, sent);
-  answer.answer().let_go(sent);
+  answer.answer().emit(sent);
   out += sent;
 }
 
@@ -42,7 +42,7 @@ void end(Answer& answer, std::string& out, std::vector<size_t>& done) {
   answer.flush(next);
   send(answer, next, out);
   answer.answer().release(held);
-  answer.answer().let_go(held);
+  answer.answer().emit(held);
   out += held;
   answer.answer().finish();
   take_done(answer, done);

@@ -21,9 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     answer.add(7, text.size(), true);
     std::string sent, held;
     answer.search(text, sent);
-    answer.let_go(sent);
+    answer.emit(sent);
     answer.release(held);
-    answer.let_go(held);
+    answer.emit(held);
     answer.finish();
     while (answer.pending().ready() > 0) promised(answer.pending().take() < 100, "an id is of the vocabulary");
     Saver to;
