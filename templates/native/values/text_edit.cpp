@@ -10,7 +10,8 @@ namespace tokenweir::templates {
 namespace {
 
 // `find` without a search of linear time: each comparison is charged. Needs begin <= end and a `what` that is not empty.
-size_t find_charged(Workspace& workspace, std::string_view text, std::string_view what, size_t begin, size_t end) {
+[[maybe_unused]] size_t find_charged(Workspace& workspace, std::string_view text, std::string_view what, size_t begin,
+                                     size_t end) {
   for (size_t at = begin; at + what.size() <= end; at++) {
     const void* const first = std::memchr(text.data() + at, what[0], end - what.size() + 1 - at);
     const size_t from = at;
