@@ -77,10 +77,8 @@ async def encode_plan(
     if prompts is None:
         prompt = plan.render(own) if short else await run_in_thread(partial(plan.render, own))
         return EncodedPlan((await encode_all([prompt], encoder))[0].tolist(), prompt=prompt)
-    if not isinstance(plan.messages, Messages):
-        plan = replace(plan, messages=Messages(plan.messages))
     start = partial(_begin, plan, own, prompts, tenant, history)
-    prompt, encoded = start() if short else await run_in_thread(start)
+    plan, prompt, encoded = start() if short else await run_in_thread(start)
     if encoded is not None:
         return encoded
     ids = (await encode_all([prompt], encoder))[0]
@@ -95,11 +93,9 @@ async def prompt_media(plan: AnswerPlan, prompt: Prompt | None, tokenizer: Token
         MediaError: As `place_media`.
 
     """
-    return (
-        None
-        if prompt is None or not plan.media
-        else await run_in_thread(lambda: place_media(prompt, plan.media, tokenizer))
-    )
+    if prompt is None or not plan.media:
+        return None
+    return await run_in_thread(lambda: place_media(prompt, plan.media, tokenizer))
 
 
 def _encode(plan: AnswerPlan, tokenizer: Tokenizer) -> EncodedPlan:
@@ -108,20 +104,25 @@ def _encode(plan: AnswerPlan, tokenizer: Tokenizer) -> EncodedPlan:
 
 
 def _resume(plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant: str, history: History) -> EncodedPlan:
-    if not isinstance(plan.messages, Messages):
-        plan = replace(plan, messages=Messages(plan.messages))
+    plan = _read(plan)
     return _resumed(plan, plan.render(tokenizer), tokenizer, prompts, tenant, history)
+
+
+def _read(plan: AnswerPlan) -> AnswerPlan:
+    """Return a plan whose messages are read once, for the template and the cache."""
+    return plan if isinstance(plan.messages, Messages) else replace(plan, messages=Messages(plan.messages))
 
 
 def _begin(
     plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant: str, history: History
-) -> tuple[Prompt, EncodedPlan | None]:
-    """Render a plan, and encode it unless the encoder is to do it."""
+) -> tuple[AnswerPlan, Prompt, EncodedPlan | None]:
+    """Read and render a plan, and encode it unless the encoder is to do it."""
+    plan = _read(plan)
     prompt = plan.render(tokenizer)
     known, new = prompts.known_bytes(prompt, plan.messages, tokenizer=tokenizer, before=_common(plan), tenant=tenant)
     if new > min(known, ENCODER_BYTES):
-        return prompt, None
-    return prompt, _resumed(plan, prompt, tokenizer, prompts, tenant, history)
+        return plan, prompt, None
+    return plan, prompt, _resumed(plan, prompt, tokenizer, prompts, tenant, history)
 
 
 def _resumed(
