@@ -66,9 +66,9 @@ class Renderer:
         self._service.check_max_tokens(limit, field)
         self._service.check_choices(asked.n)
         job = chat_job(asked, self._service.model(asked.model))
-        job = replace(job, tenant=client, template_kwargs={**job.template_kwargs, **fields.template_kwargs()})
+        job = replace(job, template_kwargs={**job.template_kwargs, **fields.template_kwargs()})
         logprobs = (fields.top_logprobs or 0) if asked.logprobs else None
-        return await self._request("chatcmpl", job, fields, asked, logprobs)
+        return await self._request("chatcmpl", job, fields, asked, logprobs, client)
 
     async def completions(self, body: dict[str, Any], *, client: str) -> list[GenerateRequest]:
         """The requests of `POST /v1/completions`, one a prompt; raises as `chat`."""
@@ -78,8 +78,8 @@ class Renderer:
         model, prompts = self._service.model(asked.model), asked.prompts()
         self._service.check_choices(asked.n, len(prompts))
         return [
-            await self._request("cmpl", replace(job, tenant=client), fields, asked, fields.logprobs)
-            for job in (completion_job(asked, model, prompt) for prompt in prompts)
+            await self._request("cmpl", completion_job(asked, model, prompt), fields, asked, fields.logprobs, client)
+            for prompt in prompts
         ]
 
     async def responses(self, body: dict[str, Any], *, client: str) -> GenerateRequest:
@@ -94,7 +94,7 @@ class Renderer:
             )
         self._service.check_max_tokens(asked.max_output_tokens, "max_output_tokens")
         job = response_job(asked, self._service.model(asked.model), asked.messages(max_items=self._max_items))
-        return await self._request("resp", replace(job, tenant=client), fields, asked, 0 if asked.logprobs else None)
+        return await self._request("resp", job, fields, asked, 0 if asked.logprobs else None, client)
 
     async def messages(self, body: dict[str, Any], *, client: str) -> GenerateRequest:
         """The request of `POST /v1/messages`; raises as `chat`."""
@@ -102,11 +102,11 @@ class Renderer:
         asked = parse_message(rest, max_items=self._max_items)
         history = self._engines.history(asked)
         job = message_job(asked, self._service.model(asked.model), history)
-        request = await self._request("msg", replace(job, tenant=client), fields, asked, None)
+        request = await self._request("msg", job, fields, asked, None, client)
         return replace(request, left_out=history.left_out)
 
     async def _request(
-        self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None
+        self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None, client: str
     ) -> GenerateRequest:
         plan = await self._engines.plan(job)
         ids, _, prompt = await self._engines.encoded(plan, None)
@@ -135,7 +135,7 @@ class Renderer:
             sampling_params=parameters,
             stream=bool(asked.stream),
             model=asked.model,
-            cache_salt=self._engines.cache_salt(job.model, job.tenant, fields.cache_salt),
+            cache_salt=self._engines.cache_salt(job.model, client, fields.cache_salt),
             priority=fields.priority,
             kv_transfer_params=fields.kv_transfer_params,
             ec_transfer_params=fields.ec_transfer_params,
