@@ -287,7 +287,6 @@ def be_server(name: str, streams: int, tokens: int) -> None:
 
     tokenizer = Tokenizer.default()
     engine = StepEngine(tokens, lambda text: tokenizer.encode(text))
-    prepare_memory()  # as `tokenweir serve` does; the peers have it too
     selector, calls = CountingSelector(), CallCounter()
 
     def count_calls() -> None:
@@ -299,6 +298,7 @@ def be_server(name: str, streams: int, tokens: int) -> None:
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
+        prepare_memory(loop)  # as `tokenweir serve` does; the peers have it too
         loop.add_signal_handler(signal.SIGUSR1, lambda: print(selector.iterations, flush=True))
         loop.add_signal_handler(signal.SIGUSR2, count_calls)
         await SERVERS[name].run(engine, streams)

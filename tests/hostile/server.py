@@ -26,7 +26,7 @@ from serving.servers import StepEngine
 from turns import WatchedLoop
 
 from tokenweir import EngineError, Limits, LlamaServerEngine, Tokenizer, serve
-from tokenweir.stream.serve.entry.memory import collect_often, prepare_memory
+from tokenweir.stream.serve.entry.memory import prepare_memory
 
 TICK = 0.005
 
@@ -92,8 +92,7 @@ async def be_server(tokens: int, engine_port: int, patience: float) -> None:
         "hostile": LlamaServerEngine(f"http://127.0.0.1:{engine_port}", tokenizer),
     }
     limits = Limits(request_timeout=min(20.0, patience), stall_timeout=min(30.0, patience))
-    prepare_memory()  # as `tokenweir serve` does
-    collect_often(asyncio.get_running_loop())
+    prepare_memory(asyncio.get_running_loop())  # as `tokenweir serve` does
     async with serve(engine=engines, tokenizer=tokenizer, port=0, limits=limits) as server:  # type: ignore[arg-type]
         with suppress(EngineError):  # imports httpx, as `tokenweir serve` does when it asks for the model
             await engines["hostile"].served()  # type: ignore[attr-defined]

@@ -177,7 +177,7 @@ def serve(
 
     try:
         from tokenweir.stream.serve.answers.generation import abandoned
-        from tokenweir.stream.serve.entry.memory import collect_often, prepare_memory
+        from tokenweir.stream.serve.entry.memory import prepare_memory
         from tokenweir.stream.serve.entry.server import serve as start
         from tokenweir.stream.serve.entry.server import url_of
     except ModuleNotFoundError as error:
@@ -205,9 +205,9 @@ def serve(
         engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at
     gpu = load_gpu_encoder(served.tokenizer, device)
 
-    prepare_memory()
-
     async def run() -> None:
+        loop = asyncio.get_running_loop()
+        prepare_memory(loop)
         async with (
             PromptBatcher(gpu) if gpu else nullcontext() as encoder,
             start(
@@ -230,8 +230,6 @@ def serve(
                 place=None if given is None else given.place,
             ) as server,
         ):
-            loop = asyncio.get_running_loop()
-            collect_often(loop)
 
             def end() -> None:
                 loop.call_soon_threadsafe(server.close)

@@ -27,14 +27,13 @@ ARENAS = 2
 """Heaps of threads. By default each worker thread gets its own, and keeps what its last prompt took."""
 
 
-def collect_often(loop: asyncio.AbstractEventLoop) -> None:
-    """Collect young objects every `COLLECT_EVERY` seconds of an event loop, a few at a time."""
-    gc.collect(1)
-    loop.call_later(COLLECT_EVERY, collect_often, loop)
+def prepare_memory(loop: asyncio.AbstractEventLoop) -> None:
+    """Set the garbage collector and the allocator, once everything is loaded.
 
+    Args:
+        loop: The event loop of the server, which collects young objects every `COLLECT_EVERY` seconds.
 
-def prepare_memory() -> None:
-    """Set the garbage collector and the allocator, once everything is loaded."""
+    """
     gc.collect()
     gc.freeze()  # excludes loaded objects from collections
     gc.set_threshold(*COLLECT_AFTER)
@@ -46,3 +45,9 @@ def prepare_memory() -> None:
             (M_ARENA_MAX, ARENAS),
         ):
             set_option(option, value)
+    _collect_young(loop)
+
+
+def _collect_young(loop: asyncio.AbstractEventLoop) -> None:
+    gc.collect(1)
+    loop.call_later(COLLECT_EVERY, _collect_young, loop)

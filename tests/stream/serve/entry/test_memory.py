@@ -7,7 +7,7 @@ import sys
 import pytest
 
 PROGRAM = """
-import gc, threading
+import asyncio, gc, threading
 from pathlib import Path
 from tokenweir.stream.serve.entry.memory import prepare_memory
 
@@ -31,8 +31,35 @@ print(resident() - before, gc.get_freeze_count() > 1000, gc.get_threshold()[0])
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="Linux tells the memory")
 def test_large_blocks_go_back_to_the_system():
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(prepare="prepare_memory()")], capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM.format(prepare="prepare_memory(asyncio.new_event_loop())")],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     more, frozen, threshold = run.stdout.split()
     assert int(more) < 8 << 10
     assert (frozen, threshold) == ("True", "3000")
+
+
+CYCLES = """
+import asyncio, gc, weakref
+from tokenweir.stream.serve.entry.memory import prepare_memory
+
+class Cycle:
+    def __init__(self):
+        self.own = self
+
+async def run():
+    prepare_memory(asyncio.get_running_loop())
+    gc.set_threshold(0)  # turns collections by allocations off
+    for _ in range(3):
+        gone = asyncio.Event()
+        weakref.finalize(Cycle(), gone.set)
+        await gone.wait()
+
+asyncio.run(run())
+"""
+
+
+def test_young_objects_are_collected_again_and_again():
+    subprocess.run([sys.executable, "-c", CYCLES], check=True, timeout=60)
