@@ -41,9 +41,10 @@ from tokenweir.stream.serve.entry.guard import Guard, path_of, refuse
 from tokenweir.stream.serve.entry.options import ServerOptions, ServerSettings, resolve_options
 from tokenweir.stream.serve.http.api import Api
 from tokenweir.stream.serve.http.endpoints import Endpoints
-from tokenweir.stream.serve.http.exchange import Disconnected, may_cache
+from tokenweir.stream.serve.http.exchange import may_cache
 from tokenweir.stream.serve.http.messages import Messages
 from tokenweir.stream.serve.http.replies import JSON
+from tokenweir.stream.serve.limits.connections import Disconnected
 from tokenweir.stream.serve.monitoring.access_log import AccessLog
 from tokenweir.stream.serve.sockets.session import Session
 from tokenweir.stream.serve.sockets.websocket import SocketTransport

@@ -9,7 +9,7 @@ from typing import Any
 
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.entry.auth import Gate, key_offered
-from tokenweir.stream.serve.limits.connections import Connection
+from tokenweir.stream.serve.limits.connections import CONNECTION, Connection
 from tokenweir.stream.serve.limits.fair_queue import CLIENT
 from tokenweir.stream.serve.monitoring.tracing import request_context
 from tokenweir.stream.serve.wire.errors import RequestError, error_body
@@ -90,6 +90,7 @@ class Guard:
     def _take_place(self, scope: Any) -> Callable[[], object]:
         """Take a place and return the function that frees it; on own sockets it is held until the answer is flushed."""
         connection: Connection | None = scope.get("extensions", {}).get("tokenweir.connection")
+        CONNECTION.set(connection)
         take = self._service.admission.connect if connection is None else connection.take
         free: Callable[[], object] = take(client := scope["tokenweir.client"])
         if scope["type"] == "http":  # each turn of a websocket is counted separately

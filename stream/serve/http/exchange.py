@@ -13,9 +13,8 @@ from starlette.responses import Response
 
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.limits.admission import too_many
-from tokenweir.stream.serve.limits.connections import Connection
+from tokenweir.stream.serve.limits.connections import Connection, Disconnected
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.limits.turns import LONG
 from tokenweir.stream.serve.wire.checking import parse_object
 from tokenweir.stream.serve.wire.errors import RequestError
 
@@ -23,10 +22,6 @@ T = TypeVar("T")
 
 KEEP_ALIVE = b": keep-alive\n\n"
 DONE = b"data: [DONE]\n\n"
-
-
-class Disconnected(Exception):
-    """The client has disconnected; no answer can be sent."""
 
 
 async def read_body(request: Request, service: Service, connection: Connection | None) -> bytes:
@@ -75,10 +70,7 @@ async def read_json(request: Request, service: Service) -> bytes:
     connection: Connection | None = request.scope.get("extensions", {}).get("tokenweir.connection")
     try:
         body = await read_body(request, service, connection)
-        if len(body) < LONG:
-            await service.turns.take(len(body))
-        else:
-            await while_connected(request, service.turns.take(len(body)))
+        await service.turns.take(len(body))
         return body
     finally:
         if connection is not None:

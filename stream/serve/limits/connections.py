@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial
 
 from tokenweir.stream.serve.limits.admission import Admission, too_many
@@ -16,6 +17,10 @@ from tokenweir.stream.serve.limits.limits import Limits
 
 SPARE_CONNECTIONS = 64
 """Number of connections above the limit that still get an error answer."""
+
+
+class Disconnected(Exception):
+    """The client has disconnected; no answer can be sent."""
 
 
 class Connections:
@@ -104,6 +109,7 @@ class Connection:
         "_places",
         "_timer",
         "_transport",
+        "_turn",
         "address",
         "client",
     )
@@ -118,6 +124,7 @@ class Connection:
         self._calls: list[Callable[[], object]] = []
         self._timer: asyncio.TimerHandle | None = None  # while an answer that is complete is flushed
         self._moved_at = 0.0
+        self._turn: asyncio.Future[bool] | None = None  # for which a request of it waits
         connections.count += 1
         connections.wait(self)
 
@@ -164,6 +171,19 @@ class Connection:
     def has_room(self, size: int) -> bool:
         """Return whether its client may send `size` more bytes now."""
         return self._all.incoming.has_room(self.client, size)
+
+    async def until(self, turn: asyncio.Future[bool]) -> None:
+        """Wait for a turn, whose result is then true.
+
+        Raises:
+            Disconnected: The socket is closed.
+
+        """
+        self._turn = turn
+        if not self._open:
+            self._drop_turn()
+        if not await turn:
+            raise Disconnected
 
     def when_flushed(self, call: Callable[[], object]) -> None:
         """Call a function once when everything is flushed or the client has disconnected."""
@@ -212,7 +232,13 @@ class Connection:
             self._all.count -= 1
             if not self._places:
                 self._all.leave(self)
+        self._drop_turn()
         self._settle()
+
+    def _drop_turn(self) -> None:
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_result(False)
+        self._turn = None
 
     def _settle(self) -> None:
         if self._timer is not None:
@@ -234,3 +260,7 @@ class Connection:
             self.abort("stalled")
             return
         self._later()
+
+
+CONNECTION: ContextVar[Connection | None] = ContextVar("connection", default=None)
+"""The connection of the current task's request; None under other ASGI servers."""

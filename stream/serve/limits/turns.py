@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from time import thread_time
 
+from tokenweir.stream.serve.limits.connections import CONNECTION
 from tokenweir.stream.serve.limits.fair_queue import CLIENT
 
 SHARE = 0.004
@@ -46,7 +47,7 @@ class Turns:
         self._spent = 0.0  # in this turn of the event loop
         self._waiting: dict[str, deque[tuple[Work, float]]] = {}  # of each client, next one first
         self._scheduled = False
-        self._long: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}  # messages of each client, next one first
+        self._long: dict[str, deque[tuple[asyncio.Future[bool], int]]] = {}  # messages of each client, next one first
         self._pause: asyncio.TimerHandle | None = None  # between two long messages
 
     def run(self, client: str, work: Work, cost: float = 0.0) -> None:
@@ -77,13 +78,18 @@ class Turns:
 
         Long messages are parsed one at a time, round robin between clients, and after each the event loop does other work
         for as long as it took.
+
+        Raises:
+            Disconnected: The client has disconnected before its turn.
+
         """
         if size >= LONG:
-            waiter = asyncio.get_running_loop().create_future()
-            self._long.setdefault(CLIENT.get(), deque()).append((waiter, size))
+            turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            self._long.setdefault(CLIENT.get(), deque()).append((turn, size))
             if self._pause is None:
                 self._begin_later(0.0)  # ready tasks run first
-            await waiter
+            connection = CONNECTION.get()
+            await (turn if connection is None else connection.until(turn))
         self.spend(size * BYTE)
 
     def _begin_later(self, seconds: float) -> None:
@@ -95,11 +101,11 @@ class Turns:
         while self._long and self._pause is None:
             client = next(iter(self._long))
             queue = self._long.pop(client)
-            waiter, size = queue.popleft()
+            turn, size = queue.popleft()
             if queue:
                 self._long[client] = queue  # behind the others
-            if not waiter.done():  # else it was cancelled
-                waiter.set_result(None)
+            if not turn.done():  # else nobody waits for it
+                turn.set_result(True)
                 self._begin_later(size * BYTE)
 
     def _wait(self, client: str, work: Work, cost: float) -> None:

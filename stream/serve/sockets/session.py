@@ -18,6 +18,7 @@ from typing import Any
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.chat.broadcast import Subscription
 from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
+from tokenweir.stream.serve.limits.connections import Disconnected
 from tokenweir.stream.serve.limits.fair_queue import CLIENT
 from tokenweir.stream.serve.sockets.outbox import Outbox, Sender
 from tokenweir.stream.serve.wire.errors import RequestError, error_detail
@@ -154,6 +155,8 @@ class Session:
                     self._cancel(cancel)
                 case ResponseCancel():
                     await self._tell_owner(message)
+        except Disconnected:
+            pass  # and so the next message is None
         except RequestError as error:
             self._service.metrics.refuse(error.code)
             self._forget(continued_by(message))

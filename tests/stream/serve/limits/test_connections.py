@@ -9,6 +9,7 @@ from serving import Endless, Script, eventually, serving, socket_to
 from websockets.exceptions import InvalidStatus
 
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.limits.turns import LONG
 
 pytestmark = pytest.mark.anyio
 
@@ -254,3 +255,22 @@ async def test_sockets_are_counted_by_address_again_when_their_answers_are_taken
         await reader.readuntil(b"}")
         await eventually(lambda: (service.admission.connections, service.sockets.idle) == (3, 1))
     await eventually(lambda: service.sockets.count == service.admission.connections == 0)
+
+
+@pytest.mark.parametrize("path", ["websocket", "/v1/responses", "/v1/chat/completions", "/tokenize"])
+async def test_a_long_message_whose_client_leaves_does_not_wait_for_its_turn(path):
+    async with serving(Script()) as server:
+        service = server._app.service
+        await service.turns.take(10**10)  # the next long message waits for minutes
+        message = json.dumps({"type": "response.create", "input": "a" * LONG})
+        if path == "websocket":
+            async with socket_to(server) as socket:
+                await socket.send(message)
+                await eventually(lambda: service.turns._long)
+        else:
+            async with raw_socket(server) as (_, writer):
+                head = f"POST {path} HTTP/1.1\r\nContent-Length: {len(message)}\r\n".encode() + JSON + HOST + b"\r\n"
+                writer.write(head + message.encode())
+                await eventually(lambda: service.turns._long)
+        await eventually(lambda: not service.admission.connections)
+        assert service.turns._long and not service.metrics.refused
