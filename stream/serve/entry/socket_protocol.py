@@ -181,11 +181,13 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self._connection.close()
         self._input.close()
         super().connection_lost(exc)
-        # What would form reference cycles: bound methods, and the frames of an error that the parser keeps.
+        # What would form reference cycles: bound methods, the parser's own frame, and those of errors that it keeps.
         self.app = self._application
         drop_bound_methods(self.transport)
-        if self.conn.parser_exc is not None:
-            self.conn.parser_exc = self.conn.parser_exc.with_traceback(None)
+        self.conn.parser.close()
+        for error in (self.conn.parser_exc, self.conn.handshake_exc):
+            if error is not None:
+                error.with_traceback(None)
         if self.handshake_initiated:
             self.scope["extensions"] = {}
 
