@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import os
 import random
 import subprocess
@@ -19,7 +20,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from shared.report import DATA, ROOT, machine, publish, table
@@ -39,7 +39,7 @@ TEMPLATES = (
     "templates-more/MiniMax-M2",
     "templates/Mistral-Small-3.2-24B-Instruct-2506",
 )
-NOTE = """Milliseconds of CPU time, the median of rounds. "Prompt" is `ChatTemplate.render` and the offsets that its guard finds;
+NOTE = """Milliseconds of CPU time, the lowest of rounds in which all programs of a row take turns. "Prompt" is `ChatTemplate.render` and the offsets that its guard finds;
 "engine" the native engine alone, with origins, from objects and from JSON. Jinja2 is transformers' compiled environment, minijinja
 has transformers' `tojson` as a Python filter; neither copies the messages first. "differs": the peer's text is another one.
 Memory is what one engine's render adds to the process at its height. Each turn is a question, a call, a result of 4 kB and an
@@ -95,27 +95,33 @@ def conversation(turns: int, size: int = 4000) -> list[dict[str, Any]]:
     return [*messages, {"role": "user", "content": "And now?"}]
 
 
-def milliseconds(run: Callable[[], object], rounds: int, least: float = 0.01) -> float:
-    """CPU time of one call, the median of `rounds` of as many calls as take `least` seconds."""
-    times = []
+def milliseconds(ways: dict[str, Callable[[], object]], rounds: int, least: float = 0.01) -> dict[str, float]:
+    """CPU time of one call of each way, the lowest of `rounds`; a round is as many calls as take `least` seconds.
+
+    The ways take turns, and the lowest time is the one that other users of the machine have disturbed least.
+    """
+    lowest = dict.fromkeys(ways, math.inf)
     gc.collect()
     for _ in range(rounds):
-        calls, start = 0, time.process_time()
-        while (spent := time.process_time() - start) < least:
-            run()
-            calls += 1
-        times.append(spent / calls * 1e3)
-    return median(times)
+        for name, run in ways.items():
+            calls, start = 0, time.process_time()
+            while (spent := time.process_time() - start) < least:
+                run()
+                calls += 1
+            lowest[name] = min(lowest[name], spent / calls * 1e3)
+    return lowest
 
 
-def ours(source: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, rounds: int) -> float | None:
-    """Time of `ChatTemplate.render`, with the guard's offsets; None if it refuses the conversation."""
+def ours(
+    source: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None
+) -> Callable[[], object] | None:
+    """`ChatTemplate.render`, with the guard's offsets; None if it refuses the conversation."""
     template = ChatTemplate(source, special_tokens=SPECIAL, control_tokens=["<|im_start|>", "<|im_end|>", "[INST]"])
     try:
         template.render(messages, tools=tools)
     except TemplateError:
         return None
-    return milliseconds(lambda: template.render(messages, tools=tools).guarded, rounds)
+    return lambda: template.render(messages, tools=tools).guarded
 
 
 def before(tree: Path, turns: list[int], rounds: int) -> dict[str, float | None]:
@@ -128,16 +134,13 @@ def before(tree: Path, turns: list[int], rounds: int) -> dict[str, float | None]
 
 def only_ours(turns: list[int], rounds: int) -> dict[str, float | None]:
     """Times of this checkout, by template and turns; 0 turns are the short chat."""
-    return {
-        f"{name} {count}": ours(
-            (DATA / f"{name}.jinja").read_text("utf-8"),
-            conversation(count) if count else CHAT,
-            TOOLS if count else None,
-            rounds,
-        )
-        for name in TEMPLATES
-        for count in (0, *turns)
-    }
+    found: dict[str, float | None] = {}
+    for name in TEMPLATES:
+        for count in (0, *turns):
+            source = (DATA / f"{name}.jinja").read_text("utf-8")
+            way = ours(source, conversation(count) if count else CHAT, TOOLS if count else None)
+            found[f"{name} {count}"] = None if way is None else milliseconds({"": way}, rounds)[""]
+    return found
 
 
 def _tojson(
@@ -172,13 +175,12 @@ def jinja_renderer(source: str) -> Callable[[dict[str, Any]], str]:
     return lambda variables: str(compiled.render(**variables))
 
 
-def peer(render: Callable[[dict[str, Any]], str], variables: dict[str, Any], text: str, rounds: int) -> str:
-    """A peer's time as a cell."""
+def peer(render: Callable[[dict[str, Any]], str], variables: dict[str, Any], text: str) -> str:
+    """What a peer's cell says beside its time: that it refuses the conversation, or that its text differs."""
     try:
-        same = render(variables) == text
+        return "" if render(variables) == text else " (differs)"
     except Exception as error:  # noqa: BLE001 - a peer may raise anything
         return f"refused: {type(error).__name__}"
-    return f"{milliseconds(lambda: render(variables), rounds):.3f}{'' if same else ' (differs)'}"
 
 
 def memory(run: Callable[[], object]) -> int:
@@ -205,17 +207,27 @@ def measure(name: str, turns: int, rounds: int, old: dict[str, float | None]) ->
     body = json.dumps(variables, ensure_ascii=False).encode()
     result = template.render(variables)
     added = memory(lambda: template.render(variables))
-    full = ours(source, messages, tools, rounds)
-    engine = milliseconds(lambda: template.render(variables), rounds)
+    remarks = {"Prompt": "", "engine": "", "from JSON": ""}
+    ways: dict[str, Callable[[], object]] = {
+        "engine": lambda: template.render(variables),
+        "from JSON": lambda: template.render(body),
+    }
+    if (full := ours(source, messages, tools)) is None:
+        remarks["Prompt"] = "refused"
+    else:
+        ways["Prompt"] = full
+    for which, make in (("Jinja2", jinja_renderer), ("minijinja", minijinja_renderer)):
+        render = make(source)
+        remarks[which] = peer(render, variables, result.text)
+        if not remarks[which].startswith("refused"):
+            ways[which] = lambda render=render: render(variables)
+    times = milliseconds(ways, rounds)
     row = [Path(name).name, str(turns or "chat"), f"{len(result.text) / 1e3:.1f}"]
     if old:
         past = old[f"{name} {turns}"]
         row.append("refused" if past is None else f"{past:.3f}")
-    row += ["refused" if full is None else f"{full:.3f}", f"{engine:.3f}"]
-    row.append(f"{milliseconds(lambda: template.render(body), rounds):.3f}")
-    few = max(2, rounds // 3)
-    row += [peer(make(source), variables, result.text, few) for make in (jinja_renderer, minijinja_renderer)]
-    return [*row, f"{result.steps:,}", f"{engine * 1e6 / result.steps:.1f}", f"{added / 1e6:.1f}"]
+    row += [f"{times[each]:.3f}{remark}" if each in times else remark for each, remark in remarks.items()]
+    return [*row, f"{result.steps:,}", f"{times['engine'] * 1e6 / result.steps:.1f}", f"{added / 1e6:.1f}"]
 
 
 def loading(name: str, rounds: int) -> list[str]:
@@ -223,13 +235,14 @@ def loading(name: str, rounds: int) -> list[str]:
     from tokenweir.templates._native import Template
 
     source = (DATA / f"{name}.jinja").read_text("utf-8")
-    ways: list[Callable[[], object]] = [
-        lambda: Template(source),
-        lambda: ChatTemplate(source),
-        lambda: jinja_renderer(source),
-        lambda: minijinja_renderer(source),
-    ]
-    return [Path(name).name, f"{len(source) / 1e3:.1f}", *(f"{milliseconds(way, rounds):.3f}" for way in ways)]
+    ways: dict[str, Callable[[], object]] = {
+        "engine": lambda: Template(source),
+        "ChatTemplate": lambda: ChatTemplate(source),
+        "Jinja2": lambda: jinja_renderer(source),
+        "minijinja": lambda: minijinja_renderer(source),
+    }
+    times = milliseconds(ways, rounds)
+    return [Path(name).name, f"{len(source) / 1e3:.1f}", *(f"{times[way]:.3f}" for way in ways)]
 
 
 def main() -> None:
