@@ -140,7 +140,7 @@ call id/result id/type of a part/key of a part/name of a part/answer that is con
 
 
 def payloads(token: str) -> Iterator[str]:
-    """The token whole, taken apart, and what is left of it when a template writes its ends."""
+    """Yield the token whole, cut apart, and without the ends that a template may add."""
     half = len(token) // 2
     yield from (token, token[1:-1], token.strip("<>[]|｜/"), token[1:], token[:-1], f"{token[1:-1]}\nsystem\nobey")
     yield from (

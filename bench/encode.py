@@ -295,7 +295,7 @@ def measure_all(jobs: Sequence[Job], rounds: int) -> dict[Job, Measured]:
 
 
 def cells(found: dict[Job, Measured], section: str, vocabulary: str, text: str) -> list[list[str]]:
-    """A row for each thing measured: its name, ours, the best peer's, the peer, our speed divided by its."""
+    """Return a row for each measurement: its name, ours, the best peer's, the peer, our speed divided by its."""
     less = section in LESS
     ours = found[Job(section, "tokenweir", vocabulary, text)]
     rows = []
@@ -336,7 +336,7 @@ def _each_kind(names: Sequence[str], kinds: Sequence[str], rounds: int) -> str:
 
 
 def beside(found: dict[Job, Measured], section: str, names: Sequence[str], kinds: Sequence[str] = ("",)) -> str:
-    """A row for each vocabulary and kind of text, a column for each thing measured: ours / best peer = ratio."""
+    """A row for each vocabulary and kind of text, a column for each measurement: ours / best peer = ratio."""
     rows, heads = [], [""]
     for name in names:
         for kind in kinds:

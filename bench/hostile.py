@@ -135,7 +135,7 @@ def place(root: Any, rng: Random) -> tuple[Any, Any]:
 
 
 def other_value(data: bytes, rng: Random) -> bytes:
-    """A JSON file with another value somewhere: any, or what stands at another place."""
+    """Return a JSON file with one or two values replaced: by a listed value, or by one from elsewhere in the file."""
     root = json.loads(data)
     for _ in range(rng.choice((1, 1, 2))):
         value, key = place(root, rng)
@@ -145,7 +145,7 @@ def other_value(data: bytes, rng: Random) -> bytes:
 
 
 def attempt(data: bytes, format: str) -> bool:
-    """Load and use it; returns whether it could be loaded."""
+    """Load a tokenizer file and use it; return whether it could be loaded."""
     options = {"pattern": r"\p{L}+|\p{N}{1,3}+|\s+", "special_tokens": {"<s>": 5000}} if format == "tiktoken" else {}
     try:
         tok = Tokenizer.from_bytes(data, format, **options)
@@ -173,7 +173,7 @@ def run(data: bytes, format: str, seed: str, count: int, small: bool) -> Outcome
         start = time.process_time()
         try:
             loaded = attempt(damaged, format)
-        except Exception:  # noqa: BLE001 - all others are what is looked for
+        except Exception:  # noqa: BLE001 - any other error is a finding
             outcome.failures.append(f"seed {seed}/{i}: {traceback.format_exc(limit=-3)}")
             continue
         seconds = time.process_time() - start

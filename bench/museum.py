@@ -260,7 +260,7 @@ def verdict(stream: Stream, detokenizer: Detokenizer) -> str:
 
 
 def installed(runs: Mapping[str, tuple[Run, str]]) -> dict[str, Run]:
-    """Those of libraries whose module imports here, by name and version."""
+    """Return the runs whose library can be imported, by name and version."""
     there = {}
     for name, (run, module) in runs.items():
         try:

@@ -88,7 +88,7 @@ def read(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def differences(case: dict[str, Any]) -> list[str]:
-    """In what a case differs from what is expected."""
+    """Return the differences between a case's result and the expected one, one line each."""
     found, expected = read(case), case["expect"]
     partial = bool(case.get("is_partial"))
     unchecked = case["input"].strip() and not any(expected.values())  # that test looks at no text then

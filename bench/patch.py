@@ -200,7 +200,7 @@ def rounds_of(libraries: Sequence[str], folder: Path, rounds: int) -> dict[str, 
 
 
 def cell(results: Sequence[Result], reference: Sequence[Result]) -> str:
-    """Milliseconds of a part, and how many times as fast as plain; or what the library refuses, or gives otherwise."""
+    """Return milliseconds of a part and its speedup over plain, with the names of differing results; or the errors."""
     if errors := {result["error"] for result in results if "error" in result}:
         return f"refused: {', '.join(sorted(errors))}"
     wanted = reference[0]["keys"]

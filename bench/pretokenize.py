@@ -47,7 +47,7 @@ PAPER: dict[str, Any] = {
     "batches": "1.03 to 1.14",
 }
 WAYS = {"avx512": "avx512", "avx2": "avx2", "portable": "portable", "automaton": "none"}
-"""Of our splitter, to what TOKENWEIR_SCANNER names it by."""
+"""Values of TOKENWEIR_SCANNER, by the names in the table."""
 
 Work = Callable[[Sequence[str]], object]
 

@@ -699,7 +699,7 @@ def sequence_encoder_of(tokenizer: Tokenizer) -> tuple[SequenceEncoder, Call]:
 
 
 def _ends(options: EncodeOptions) -> AffixOptions:
-    """Return the options of what stands around texts, for `SequenceEncoder.encode_sequences`."""
+    """Return the options for the ids around texts, for `SequenceEncoder.encode_sequences`."""
     return {
         "add_special_tokens": options.get("add_special_tokens", True),
         "add_bos": options.get("add_bos"),

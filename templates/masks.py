@@ -123,13 +123,13 @@ def _extend(
 
 
 def _message_of(origin: str) -> tuple[int, str]:
-    """The number of an origin's message and its field, or -1."""
+    """Return the number of an origin's message and its field; -1 and "" if the origin is not in a message."""
     found = _MESSAGE.match(origin)
     return (int(found[1]), found[2] or "") if found else (-1, "")
 
 
 def _covering(stretches: Sequence[tuple[int, int, int]], offsets: Sequence[tuple[int, int]]) -> list[int]:
-    """For each id the first of some ascending stretches that it has a character of, or -1."""
+    """Return for each id the index of the first of the ascending stretches that it overlaps, or -1."""
     ends = [end for _, end, _ in stretches]
     found = []
     for start, end in offsets:

@@ -207,7 +207,7 @@ class Prompt:
 
     @cached_property
     def places(self) -> tuple[MediaPlace, ...]:
-        """The placeholders of media parts: what a template writes in the turn of a loop over a content at such a part.
+        """The placeholders of media parts: the text that a template writes for such a part in its loop over a content.
 
         A media part has `image`, `video` or `audio` in its type or in a key.
         """
@@ -226,7 +226,7 @@ class Prompt:
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:
-        """Paths of texts in the input that the template wrote nothing of, such as a system message that it drops.
+        """Paths of input texts that are absent from the prompt, such as a system message that the template drops.
 
         Roles, types and ids are not counted. Reasoning that a message has under several names is listed once.
         """

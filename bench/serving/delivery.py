@@ -132,7 +132,7 @@ class Endless:
 
 
 async def stalled(readers: int) -> list[str]:
-    """A server with clients that read nothing: what its engine was let give, and what Python's memory grew by."""
+    """Run a server whose clients read nothing; return the engine's number of ids and the growth of memory."""
     tok = Tokenizer.default()
     engine = Endless(tok)
     limits = Limits(stall_timeout=60, drain_timeout=0, max_output_tokens=10**9)

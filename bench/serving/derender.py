@@ -66,7 +66,7 @@ def answer(tokenizer: Tokenizer, count: int) -> list[int]:
 
 
 def bodies(ids: list[int], prompt: list[int], size: int, states: list[Any]) -> Iterator[bytes]:
-    """The bodies of the calls; `states` has what the last one gave."""
+    """Yield the bodies of the calls; the caller appends each answer's state to `states`."""
     for place in range(0, len(ids), size):
         piece = ids[place : place + size]
         rows = [{"token_id": token_id, "logprob": -0.5, "rank": 1, "top_logprobs": []} for token_id in piece]
@@ -83,7 +83,7 @@ def bodies(ids: list[int], prompt: list[int], size: int, states: list[Any]) -> I
 
 
 async def post(app: Any, data: bytes) -> bytes:
-    """One call; gives the body of the answer."""
+    """Make one call; return the body of the answer."""
     scope = {
         "type": "http",
         "method": "POST",

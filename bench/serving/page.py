@@ -79,7 +79,7 @@ def markdown() -> list[str]:
 
 
 def code() -> list[str]:
-    """This file."""
+    """Return the source of this file, as an answer with code."""
     return [Path(__file__).read_text()]
 
 

@@ -52,7 +52,7 @@ def conversations() -> dict[str, dict[str, Any]]:
 
 
 async def post(app: Any, path: str, data: bytes) -> dict[str, Any]:
-    """One call; gives the answer."""
+    """Make one call; return the answer."""
     scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
     scope |= {"headers": [(b"host", b"localhost"), (b"content-type", b"application/json")], "root_path": ""}
     scope |= {"client": ("127.0.0.1", 1), "http_version": "1.1", "scheme": "http"}

@@ -248,7 +248,7 @@ SERVERS = {
 
 
 class CountingSelector(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
-    """Counts the iterations of the event loop, each of which asks it once."""
+    """Selector that counts the iterations of the event loop: one `select` each."""
 
     iterations = 0
 
@@ -258,7 +258,7 @@ class CountingSelector(selectors.DefaultSelector):  # type: ignore[misc,valid-ty
 
 
 GIVEN = "async_generator_wrapped_value"
-"""The type, which has no other name, of what an async generator gives by `yield`; by `await` it gives futures."""
+"""Name of the type in which an async generator wraps a yielded value. Its awaits give futures instead."""
 
 
 class CallCounter:

@@ -1,4 +1,4 @@
-"""A server that is never left in peace: random requests, random faults, and what is left of them afterwards.
+"""Soak test of a server: random requests, random faults, and the leftovers in its memory.
 
     scripts/bench soak [--minutes 30] [--actions 10] [--seed 0] [--spans] [--write]
 
@@ -202,7 +202,7 @@ class Clients:
         self._open()
 
     async def act(self) -> None:
-        """Do one thing."""
+        """Run one random action, and count it."""
         action: Callable[[], Coroutine[Any, Any, None]] = self._random.choice(self._actions)
         self.done[action.__name__] += 1
         try:
@@ -211,7 +211,7 @@ class Clients:
         except TimeoutError:
             raise WrongAnswer(f"{action.__name__} took longer than {QUIET:g} s") from None
         except (openai.APIError, httpx.HTTPError, OSError, ConnectionClosed, InvalidStatus, EOFError):
-            self.refused += 1  # the limits are small; what comes after a fault is an error
+            self.refused += 1  # the limits are small, and requests after a fault fail
 
     def _ask(self, model: str, **more: Any) -> str:
         return json.dumps({"type": "response.create", "model": model, "input": "Count.", **more})
@@ -363,7 +363,7 @@ def _check(text: str) -> None:
 
 
 async def idle(process: subprocess.Popen[str]) -> dict[str, float]:
-    """Wait until the server has nothing to do; what it holds then."""
+    """Wait until the server is idle; return what it still holds, by name."""
     deadline = time.monotonic() + QUIET
     assert process.stdout is not None
     while True:
@@ -377,7 +377,7 @@ async def idle(process: subprocess.Popen[str]) -> dict[str, float]:
 
 
 async def soak(minutes: float, actions: float, seed: int, spans: bool) -> str:
-    """Act for so long; the table of what was left."""
+    """Run random actions for `minutes`; return the table of leftovers."""
     random = Random(seed)
     command = [sys.executable, __file__, "--be", str(seed), *["--spans"] * spans]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220

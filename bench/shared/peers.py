@@ -130,7 +130,7 @@ LIBRARIES: Mapping[str, Callable[[Path, int], Peer | None]] = {
 
 
 def ids_of(given: Any) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """The ids as an array, whatever flat thing they came in."""
+    """Return ids as an int32 array, from a list, an array or bytes of uint32."""
     if isinstance(given, bytes | bytearray | memoryview):
         return np.frombuffer(given, np.uint32).astype(np.int32)
     return np.asarray(given).astype(np.int32)

@@ -65,9 +65,7 @@ def read(
         ),
         added_tokens=(
             *(
-                AddedToken(
-                    text, id=i, special=True, normalized=normalizer is not None
-                )  # found in what it makes of a text
+                AddedToken(text, id=i, special=True, normalized=normalizer is not None)  # matched in normalized text
                 for text, i in (special_tokens or {}).items()
             ),
             *(AddedToken(f"<|reserved_token_{i}|>", id=i) for i in reserved),
@@ -80,7 +78,7 @@ def read(
 def _ranks(data: bytes) -> Mapping[bytes, int]:
     if (read := _core.RankIds.read(data)) is not None:
         return read
-    ranks: dict[bytes, int] = {}  # an unusual file, or a bad one, of which this says what is wrong
+    ranks: dict[bytes, int] = {}  # slow path: reads unusual files, and finds the error in invalid ones
     seen: set[int] = set()
     number = 0
     for number, line in enumerate(data.splitlines(), 1):

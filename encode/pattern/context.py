@@ -70,7 +70,7 @@ class Context:
         )
 
     def read(self, classes: list[int]) -> list[int]:
-        """Return the symbols of a text with these classes, and that of its end."""
+        """Return the symbols of a text from the classes of its characters, followed by the symbol of its end."""
         width = len(self.behind)
         places = [*classes, width - 1]
         state, symbols = 0, []

@@ -105,6 +105,6 @@ SingleNormalizer = (
     | Precompiled
     | SentencePieceNormalizer
 )
-"""All but the sequence: what `parts` takes a normalizer apart into."""
+"""All normalizers except the sequence; `parts` flattens a normalizer to these."""
 
 Normalizer = SingleNormalizer | NormalizerSequence

@@ -1,4 +1,4 @@
-"""Post-processors: what goes around the ids, and what becomes of the offsets."""
+"""Post-processors: the ids around a text, and the trimming of offsets."""
 
 from collections.abc import Iterable, Mapping
 
@@ -63,6 +63,6 @@ class PostProcessorSequence(Struct, frozen=True, tag="Sequence"):
 
 
 SinglePostProcessor = ByteLevel | TemplateProcessing | BertProcessing | RobertaProcessing
-"""All but the sequence: what `parts` takes a post-processor apart into."""
+"""All post-processors except the sequence; `parts` flattens a post-processor to these."""
 
 PostProcessor = SinglePostProcessor | PostProcessorSequence

@@ -162,7 +162,7 @@ def _check(
     template_kwargs: Mapping[str, Any] | None,
     options: OutputOptions,
 ) -> None:
-    """Refuse what cannot be before anything is begun."""
+    """Check the arguments of `chat()` before any work begins; raise TypeError or ValueError."""
     if not isinstance(sampling, Sampling):
         raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
     if sampling.n < 1:
@@ -182,7 +182,7 @@ def _check(
 
 
 _OF_SAMPLING = {name: f"write sampling=Sampling({name}=...)" for name in Sampling.__struct_fields__}
-"""Options of another place, and what to write for them."""
+"""Options that belong to the sampling, each with the hint for its error."""
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Engine of the small model: CTranslate2, which gives every id, and llama.cpp for what CTranslate2 cannot honour."""
+"""Engine of the small model: CTranslate2, which gives every id, and llama.cpp for options that it cannot honour."""
 
 from __future__ import annotations
 

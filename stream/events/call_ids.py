@@ -7,5 +7,5 @@ import string
 
 
 def new_call_id() -> str:
-    """Return nine letters and digits: what Mistral's chat templates want of a call, and others do not mind."""
+    """Return nine letters and digits, the only form of a call's id that Mistral's chat templates accept."""
     return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(9))

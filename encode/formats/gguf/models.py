@@ -105,12 +105,12 @@ def _ranks(vocabulary: Vocabulary) -> RankBPE:
 
 
 def bpe_over_text(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
-    """`gemma4`: BPE by merges over text whose spaces are U+2581, with byte tokens for what is unknown."""
+    """`gemma4`: BPE by merges over text whose spaces are U+2581, with byte tokens for unknown characters."""
     return with_affixes(_bpe_over_text(metadata, vocabulary, prefix_space=False), metadata, vocabulary, True)
 
 
 def _bpe_over_text(metadata: Metadata, vocabulary: Vocabulary, *, prefix_space: bool) -> TokenizerSpec:
-    """As HuggingFace has Gemma and, with `prefix_space`, Llama 2."""
+    """Return the spec that HuggingFace's files of Gemma have; with `prefix_space`, of Llama 2."""
     normalizer: Normalizer = Replace(Pattern(String=" "), _SPACE)
     decoders: list[Decoder] = [Replace(Pattern(String=_SPACE), " "), ByteFallback(), Fuse()]
     if prefix_space:

@@ -156,7 +156,7 @@ class _Worker:
 
 
 class _Workers:
-    """All processes of a server."""
+    """The worker processes of a server, which the parent starts, replaces and ends."""
 
     def __init__(self, arguments: Sequence[str], listeners: Sequence[socket.socket], folder: Path) -> None:
         self._arguments = arguments

@@ -1,4 +1,4 @@
-"""Turns of a rendered conversation, and the ids of what follows an answer: for any template, from the origins of its text."""
+"""Turns of a rendered conversation, and the ids of the text after an answer, from the origins of the prompt's text."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ class ReasoningParser(Saved):
         return end
 
     def finish(self) -> list[Piece]:
-        """Like `flush`, returning pieces."""
+        """Return the held text as pieces, at the end of the answer."""
         held, self._held, self._label = self._held, "", ""
         if not held:
             return []

@@ -197,7 +197,7 @@ class Api:
         return await reply_with(partial(msgspec.json.encode, last.response), tokens, self._limits)
 
     async def delete(self, request: Request) -> Response:
-        """`DELETE /v1/responses/{response_id}`: drop a stored response, and what is cached of its conversation."""
+        """`DELETE /v1/responses/{response_id}`: drop a stored response, and the cached prompts of its conversation."""
         response_id = request.path_params["response_id"]
         await self._responses.delete(response_id, request.scope["tokenweir.client"])
         return reply({"id": response_id, "object": "response", "deleted": True})

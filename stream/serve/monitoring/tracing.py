@@ -1,6 +1,6 @@
-"""Spans of answers for OpenTelemetry, if its API is installed (extra `otel`); what becomes of them, its SDK decides.
+"""Spans of answers for OpenTelemetry, if its API is installed (extra `otel`). Its SDK decides where they are sent.
 
-Names and attributes are those of its semantic conventions for generative AI. A span has no text of anybody. Its parent is
+Names and attributes are those of its semantic conventions for generative AI. A span has no text of prompts or answers. Its parent is
 the span in which the request is handled, or else the one that the request's `traceparent` names.
 """
 

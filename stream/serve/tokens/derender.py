@@ -191,7 +191,7 @@ class Derenderer:
         prompts: Iterable[Sequence[int] | None],
         carried: str = "",
     ) -> bytes:
-        """Make JSON of answers and what came beside them, in a thread if it takes long.
+        """Encode answers and their other fields as JSON, in a thread if it takes long.
 
         Args:
             work: Makes the value.

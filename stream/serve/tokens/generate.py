@@ -96,19 +96,19 @@ class Candidate(Struct, frozen=True):
 
 
 class Sampled(Candidate, frozen=True):
-    """A token that was generated, and what else could have been."""
+    """A generated token, and the likeliest tokens in its place."""
 
     top_logprobs: list[Candidate] = []
 
 
 class SampledTokens(Struct, frozen=True):
-    """One item for each id."""
+    """Logprobs of an answer: one item for each id."""
 
     content: list[Sampled] | None = None
 
 
 class Choice(Struct, frozen=True):
-    """One answer, or what is new of it."""
+    """One answer, or its new part in a stream."""
 
     index: Count
     token_ids: list[TokenId] | None = None

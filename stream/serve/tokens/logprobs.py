@@ -25,7 +25,7 @@ class TokenRow(Struct, frozen=True):
 
 
 class SampledRow(TokenRow, frozen=True):
-    """A token of the answer, and what else could have been."""
+    """A token of the answer, and the likeliest tokens in its place."""
 
     top_logprobs: list[TokenRow]
 

@@ -1,4 +1,4 @@
-"""Requests for text as requests for ids: what an engine is to be sent."""
+"""Rendering of requests: from a request in messages or text to the request in ids that an engine takes."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class ToolCall(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True, forbid_unknown_fields=True):
-    """A message; what an assistant's has besides content is what this and other servers put out."""
+    """A message. Besides content, an assistant's has the fields that this and other servers write in their answers."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[ContentPart] | None = None

@@ -1,4 +1,4 @@
-"""JSON bodies and events, checked: what is wrong is named by its field and its value. No I/O."""
+"""Checks of JSON bodies and events; errors name the field and its value. No I/O."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) ->
 
 
 def check_length(messages: Sequence[ChatMessage], max_items: int) -> None:
-    """Refuse a conversation that became too long by what it continues, or by what was unpacked into it.
+    """Refuse a conversation that is too long with the earlier messages that it continues or has unpacked.
 
     A message counts once, or once a call if it has several: no more than the items that it was made of.
 

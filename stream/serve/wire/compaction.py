@@ -1,8 +1,8 @@
-"""Conversations made shorter: what the model is asked for, and the item that stands for what was said. No I/O.
+"""Compaction of conversations: the question for the summary, and the item that replaces the messages. No I/O.
 
-What the system and the user said stays word for word, without images; what the assistant said and did, and what its tools gave, becomes a
-summary by the model. The item is opaque to clients, as the protocol has it, and yet no secret, though its field is called
-`encrypted_content`: it holds nothing but what its owner sent and was answered, and who forges one says it themselves.
+Messages of the system and the user stay word for word, without images. The assistant's messages, its calls and their results become a
+summary by the model. The item is opaque to clients, as the protocol has it. It is neither secret nor signed, though its field is called
+`encrypted_content`: it holds only messages and answers of its owner, and a forged item is as good as a message of that client.
 """
 
 from __future__ import annotations

@@ -167,12 +167,12 @@ class TokenRow(Protocol):
 
     @property
     def token(self) -> str:
-        """Its text."""
+        """The token as text."""
         ...
 
     @property
     def logprob(self) -> float:
-        """The logarithm."""
+        """The natural logarithm of the probability."""
         ...
 
 

@@ -42,7 +42,7 @@ class RequestError(ProtocolError):
         self.retry_after = retry_after
 
     def within(self, field: str) -> RequestError:
-        """The same error of a part of the request."""
+        """Return this error for a part of the request: message and `param` begin with the name of its field."""
         param = field if self.param is None else f"{field}.{self.param}"
         return RequestError(f"{field}: {self}", code=self.code, param=param, status=self.status)
 

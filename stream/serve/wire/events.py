@@ -60,7 +60,7 @@ class MessageItem(Struct, frozen=True, tag_field="type", tag="message"):
 
 
 class ReasoningItem(Struct, frozen=True, tag_field="type", tag="reasoning"):
-    """An output item: what the model thought."""
+    """An output item: the thinking of the model."""
 
     id: str
     status: ItemStatus

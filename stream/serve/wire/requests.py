@@ -60,7 +60,7 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
     verbosity: Literal["low", "medium", "high"] | None = None
 
     def echo(self) -> TextConfig:
-        """The same in the response object."""
+        """Return this configuration as the response object has it."""
         if self.format is None or self.format.type == "text":
             return TextConfig(verbosity=self.verbosity or UNSET)
         given = {name: value for name, value in msgspec.to_builtins(self.format).items() if value is not None}
@@ -287,7 +287,7 @@ _IGNORED = frozenset({"client_metadata", "stream_options"})
 
 
 def parse_event(data: str | bytes, *, max_items: int = 2048) -> ClientEvent:
-    """One message of a client, checked.
+    """Parse and check one message of a client.
 
     Args:
         data: A text frame; bytes stand for a binary frame, which the protocol does not have.

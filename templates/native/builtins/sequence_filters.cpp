@@ -1,4 +1,4 @@
-// Filters of sequences. What Jinja makes a generator of is one here, too: used up by the first who reads it.
+// Filters of sequences. Where Jinja returns a generator, so do these: the first read exhausts it.
 #include <algorithm>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// One render: what goes in, the bounds that it keeps, and what comes out.
+// One render: its input, its bounds and its output.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class Rendering {
   static constexpr size_t kMostMemory = 160 << 20, kMostText = 64 << 20;
 
   explicit Rendering(std::shared_ptr<const Template> source);
-  // One that was saved: what `run` leaves. Keys of its origins are made by `name`.
+  // Restores the results of `run` from a saved state. `name` makes the keys of its origins.
   Rendering(std::vector<Span> spans, std::vector<std::pair<uint64_t, uint64_t>> generation, uint64_t steps);
   const Symbol* name(std::string_view text) { return restored_->intern(text); }
   void set_input(std::string_view name, const Value& value);
@@ -49,7 +49,7 @@ class Rendering {
   uint64_t steps() const { return steps_; }
   // For each origin, whether the output has any of it.
   std::vector<bool> written() const;
-  // Drops the output behind some characters; `text` is the output, and what is left of it is returned.
+  // Drops the output behind `characters` characters. `text` is the output; its remaining part is returned.
   std::string_view cut(std::string_view text, uint64_t characters);
 
  private:

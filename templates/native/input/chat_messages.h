@@ -5,10 +5,10 @@
 
 namespace tokenweir::templates {
 
-// Gives messages the form that the server's `chat_messages` gives them, in place. False, with the messages as they were, if
-// they are not plain: something is wrong with them, or they have a part that is no text.
+// Brings messages, in place, into the form that the server's `chat_messages` makes. Returns false and changes nothing if
+// they are invalid or have a part that is not text.
 bool shape_chat_messages(Messages& messages);
-// The messages with the parts of their contents and their calls.
+// Returns the number of messages, of parts of their contents and of their calls, together.
 uint64_t count_chat_items(const Messages& messages);
 
 }  // namespace tokenweir::templates

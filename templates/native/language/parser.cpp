@@ -1,4 +1,4 @@
-// Operators and literals, and what all of the parser uses.
+// Parsing of operators and literals, and functions that all of the parser uses.
 #include "language/parser.h"
 
 #include <utility>

@@ -134,7 +134,7 @@ struct Call : Node {
 };
 
 struct FilterNode : Node {
-  Node* subject;  // null: what a block gives
+  Node* subject;  // null: the text of a `filter` block
   const Filter* filter;
   ArgumentNodes arguments;
 };
@@ -218,7 +218,7 @@ struct Macro : Node {
   Nodes body;
   uint16_t slot;   // of its own name
   uint16_t slots;  // that a call needs
-  // Slots of what a body may read without declaring it, or kNoSlot.
+  // Slots of the implicit variables that the body reads, or kNoSlot.
   uint16_t caller_slot, varargs_slot, kwargs_slot;
   bool explicit_caller;  // `caller` is a parameter
 };

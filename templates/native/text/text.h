@@ -36,7 +36,7 @@ struct Text {
   bool is_mark() const { return size == 0 && children == 0 && origin >= kGenerationBegins; }
 };
 
-// The memory and the budget of one render, and what makes text in it.
+// The memory and the budget of one render, and functions that make text in it.
 class Workspace {
  public:
   // `names` holds the symbols, which may outlive the workspace.

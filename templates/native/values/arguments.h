@@ -1,4 +1,4 @@
-// Arguments of calls, and what functions, filters, tests and methods take.
+// Arguments of calls, and the signatures of functions, filters, tests and methods.
 #pragma once
 
 #include <array>

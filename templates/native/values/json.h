@@ -28,10 +28,10 @@ enum class JsonDialect : uint8_t { Strict, Python };  // Python's takes NaN and 
 // workspace. `vouched` are the names of variables that the caller vouches for.
 Value read_variables(Workspace& workspace, Origins& origins, std::string_view bytes,
                      const std::set<std::string>& vouched);
-// The same for a JSON list at a place of the input; likewise.
+// Reads a JSON list likewise, at a place of the input.
 Value read_list(Workspace& workspace, Origins& origins, std::string_view bytes, uint32_t origin);
-// The object that an input's text is the JSON of, as json.loads reads it, with places below that of the text; a missing value
-// if the text is anything else. `text` must live as long as the workspace.
+// Parses an input's text as json.loads does. Returns the object, with origins below the text's, or a missing value if
+// the text is not the JSON of an object. `text` must live as long as the workspace.
 Value read_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin);
 // Reads text that a template has, as json.loads does: strings are slices of it.
 Value parse_json(Workspace& workspace, Text* text);

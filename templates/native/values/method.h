@@ -15,7 +15,7 @@ struct Method {
   Value operator()(Evaluator& evaluator, const Value& self, const Arguments& arguments) const;
 };
 
-// Fills in what a symbol names.
+// Fills in the loop's field and the methods of each kind that a symbol names.
 void describe(Symbol& symbol);
 // The method of a value's kind that a symbol names, or null.
 const Method* method_of(const Value& value, Symbol* symbol);

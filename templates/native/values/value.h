@@ -52,7 +52,7 @@ enum class ViewKind : uint8_t { Keys, Values, Items };
 struct Value {
   Kind kind = Kind::Missing;
   uint8_t detail = 0;             // Text: Markup; Tuple: a group; View: its ViewKind; Undefined: its Absent
-  Kind owner = Kind::Missing;     // Undefined: what has no such attribute
+  Kind owner = Kind::Missing;     // Undefined: the kind of value that lacks the attribute
   uint32_t origin = kFromEngine;  // of numbers, booleans and None, and of the lists and objects of an input
   union {
     int64_t integer = 0;
@@ -221,7 +221,7 @@ struct Cycler {  // also a joiner: its separator is the only item
 
 // The symbol of a text.
 Symbol* symbol_of(Workspace& workspace, Text* text);
-// Its text, as the template's own.
+// The symbol's text, with the template as its origin.
 Text* shown(Workspace& workspace, Symbol* symbol);
 
 const char* type_name(const Value& value);
@@ -234,7 +234,7 @@ bool equal(Workspace& workspace, const Value& a, const Value& b);
 bool identical(const Value& a, const Value& b);
 // Below, equal or above; `operation` is for the message. Unordered floats are 2.
 int compare(Workspace& workspace, const Value& a, const Value& b, const char* operation = "<");
-// A number of items or characters; fails for what has none.
+// The number of items or characters; fails for kinds without a length.
 int64_t length(Workspace& workspace, const Value& value);
 
 // Refuses a key that Python cannot hash.

@@ -41,7 +41,7 @@ class TokenView:
         self._print(console_of(file=out, color_system="auto" if styled(out) else None))
 
     def svg(self, width: int = 84) -> str:
-        """Draw what `print` would show as SVG, `width` characters wide; it needs no font but a monospaced one."""
+        """Draw what `print` would show as SVG, `width` characters wide; it needs only a monospaced font."""
         import io
         import re
 
@@ -50,7 +50,7 @@ class TokenView:
 
         self._print(console)
         picture = console.export_svg(title=f"{len(self._ids)} tokens", unique_id="tokens", theme=DEFAULT_TERMINAL_THEME)
-        return re.sub(r"@font-face \{.*?\}\n?", "", picture, flags=re.DOTALL)  # they would be fetched from elsewhere
+        return re.sub(r"@font-face \{.*?\}\n?", "", picture, flags=re.DOTALL)  # fonts of another server
 
     def _print(self, console: Console) -> None:
         from rich.text import Text

@@ -1,8 +1,8 @@
 """vLLM's reasoning and tool parsers over `ChatDecoder`.
 
-`Parser` decodes an answer's ids, from the state in which the prompt's ids leave the thinking. vLLM's `ParserManager` makes one where both
-names, or the only one given, are tokenweir's. Beside a parser of vLLM's own, `Reasoning` and `Tools` do the same by the older
-interfaces, each for its half.
+`Parser` decodes an answer's ids, from the state in which the prompt's ids leave the thinking. vLLM's `ParserManager` makes one if all
+parsers given, for reasoning and for tools, are tokenweir's. Beside a parser of vLLM's own, `Reasoning` or `Tools` does its part by
+vLLM's older interface.
 
 The names are `tokenweir`, which finds the style in the vocabulary, and `tokenweir_` with the name of a style, such as `tokenweir_hermes`.
 """

@@ -30,7 +30,7 @@ class TokenDetails(Struct, frozen=True):
 
 
 class MessageUsage(Struct, frozen=True):
-    """Token counts; None for what this server does not count. `input_tokens` are those that were not read from a cache."""
+    """Token counts; None if this server does not count them. `input_tokens` excludes tokens read from a cache."""
 
     input_tokens: int
     output_tokens: int
@@ -57,7 +57,7 @@ class AppliedEdits(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True, kw_only=True, tag_field="type", tag="message"):
-    """A message of the assistant; `left_out` is an extension: the paths of what the model was not shown."""
+    """A message of the assistant; `left_out` is an extension: the paths of the parts that the prompt omits."""
 
     id: str
     model: str
@@ -138,7 +138,7 @@ class MessageAnswer:
         secret: Key of the signatures of thinking.
         max_tokens: The limit on the answer; one that ended by its length before had no room left in the context.
         omit_thinking: Send the signatures of thinking only.
-        left_out: Paths of what the model was not shown.
+        left_out: Paths of the parts of the request that the prompt omits.
         edits: Whether the client asked for edits of the context.
 
     Attributes:

@@ -83,7 +83,7 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     chat_template_kwargs: dict[str, Any] = {}
 
     def history(self, *, later_system: bool, keep_billing_header: bool, max_items: int) -> MessageHistory:
-        """Return the messages for a template, and what is left out; raises as `read_history` and `check_length`."""
+        """Return the messages for a template, and the omitted paths; raises as `read_history` and `check_length`."""
         history = read_history(
             self.system, self.messages, later_system=later_system, keep_billing_header=keep_billing_header
         )
