@@ -142,9 +142,9 @@ def best_of(rounds: int, ways: dict[str, Way], inputs: Sequence[list[int]]) -> d
     return best
 
 
-def in_state(decoder: ChatDecoder, token_id: int, rounds: int, copies: int = 50) -> float:
-    """Seconds that one id takes in the state of a decoder."""
-    best = float("inf")
+def in_state(decoder: ChatDecoder, token_id: int, rounds: int) -> float:
+    """Return the seconds that one id takes in the state of a decoder."""
+    best, copies = float("inf"), 50
     for _ in range(rounds * 20):
         feeds = [decoder.copy().feed for _ in range(copies)]
         start = time.process_time()

@@ -308,9 +308,11 @@ def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], ex
     return {names[name]: value for name, value in sampling.given().items() if name in names} | sampling.extra
 
 
-def cut_text(text: str, most: int = MAX_MESSAGE) -> str:
+def cut_text(text: str) -> str:
     """Truncate a server's text for a message, with a mark where it was cut."""
-    return text if len(text) <= most else f"{text[:most]} (cut off after {most} of {len(text)} characters)"
+    if len(text) <= MAX_MESSAGE:
+        return text
+    return f"{text[:MAX_MESSAGE]} (cut off after {MAX_MESSAGE} of {len(text)} characters)"
 
 
 class _DataLines:

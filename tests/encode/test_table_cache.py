@@ -27,9 +27,9 @@ MODELS = {
 }
 
 
-def aged(path: Path, seconds: float = 60) -> Path:
-    """The file as if it had been written some time ago; its ctime cannot be set."""
-    past = time.time() - seconds
+def aged(path: Path) -> Path:
+    """Set the times of a file to a minute ago; its ctime cannot be set."""
+    past = time.time() - 60
     os.utime(path, (past, past))
     return path
 

@@ -96,9 +96,9 @@ def check(found, wanted):
     assert [ids.tolist() for ids in host] == [list(ids) for ids in wanted]
 
 
-def some_texts(seed, n, words=20):
+def some_texts(seed, n):
     pick = random.Random(seed)
-    return ["".join(pick.choices([*WORDS, "§"], k=pick.randrange(words))) for _ in range(n)]
+    return ["".join(pick.choices([*WORDS, "§"], k=pick.randrange(20))) for _ in range(n)]
 
 
 @pytest.mark.parametrize(

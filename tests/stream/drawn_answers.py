@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
+from tokenweir.stream.events.deltas import TextDelta
 from tokenweir.stream.events.merge import merge
 from tokenweir.templates.styles.reasoning import HARMONY, INKLING, MESSAGES, MUSE, STYLES
 from tokenweir.templates.styles.tools import TOOL_STYLES
@@ -142,4 +143,10 @@ CUTS = st.lists(st.integers(0, 200), max_size=8)
 
 
 def run(decoder, chunks):
+    """Feed chunks of ids to a decoder, finish it, and return the merged deltas."""
     return merge([delta for chunk in chunks for delta in decoder.feed(chunk)] + decoder.finish())
+
+
+def text_of(deltas, kind=TextDelta):
+    """Return the joined text of the deltas of a kind."""
+    return "".join(delta.text for delta in deltas if isinstance(delta, kind))

@@ -89,12 +89,11 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
     function_call: None = None
 
 
-def chat_messages(messages: Sequence[Any], field: str = "messages") -> list[ChatMessage]:
+def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
     """Return the messages for a chat template.
 
     Args:
         messages: As they came.
-        field: Their name in the request, for errors.
 
     Raises:
         RequestError: Names the message and the field at fault.
@@ -106,18 +105,18 @@ def chat_messages(messages: Sequence[Any], field: str = "messages") -> list[Chat
     ]
     kind = dict[str, list[Message]]
     try:
-        checked = msgspec.convert({field: given}, kind)[field]
+        checked = msgspec.convert({"messages": given}, kind)["messages"]
     except msgspec.ValidationError as error:
-        named = msgspec.ValidationError(str(error).replace("$[...]", f"$.{field}"))  # as msgspec writes a mapping's key
-        raise located(named, {field: given}, kind) from error
+        named = msgspec.ValidationError(str(error).replace("$[...]", "$.messages"))  # as msgspec writes a mapping's key
+        raise located(named, {"messages": given}, kind) from error
     conversation = Conversation()
     for place, message in enumerate(checked):
-        content = _content(message.content, f"{field}[{place}].content")
+        content = _content(message.content, f"messages[{place}].content")
         if message.role == "tool":
             try:
                 conversation.answer(message.tool_call_id or "", content)
             except LookupError as error:
-                where = f"{field}[{place}]"
+                where = f"messages[{place}]"
                 raise RequestError(
                     f"{where}: no tool call before it has the id {(message.tool_call_id or '')[:80]!r}",
                     param=f"{where}.tool_call_id",

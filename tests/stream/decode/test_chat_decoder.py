@@ -3,11 +3,11 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from itertools import chain, pairwise
+from itertools import chain
 
 import numpy as np
 import pytest
-from drawn_answers import LongWay
+from drawn_answers import LongWay, cut, run, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -74,20 +74,6 @@ def some_ids(tok):
     return st.lists(words, max_size=20).map(lambda lists: list(chain(*lists)))
 
 
-def chunks_of(ids, cuts):
-    places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
-    return [ids[a:b] for a, b in pairwise(places)]
-
-
-def run(decoder, chunks):
-    deltas = [delta for chunk in chunks for delta in decoder.feed(chunk)]
-    return merge(deltas + decoder.finish())
-
-
-def text_of(deltas, kind=TextDelta):
-    return "".join(delta.text for delta in deltas if isinstance(delta, kind))
-
-
 def consumed(deltas):
     return [token_id for delta in deltas for token_id in delta.token_ids]
 
@@ -104,7 +90,7 @@ def test_every_cutting_gives_the_same_and_every_id_travels_once(request, data, o
     assert consumed(one_by_one) == ids[: len(ids) - ignored]
     assert one_by_one[-1].usage.completion_tokens == len(ids) - ignored
     assert [type(delta) for delta in one_by_one].count(Finish) == 1
-    for chunks in ([ids], chunks_of(ids, cuts)):
+    for chunks in ([ids], cut(ids, cuts)):
         decoder.reset(options.get("prompt_ids", ()))
         assert run(decoder, chunks) == one_by_one
         assert decoder.ignored == ignored
@@ -165,7 +151,7 @@ def test_skimmed_ids_give_what_they_give_the_long_way(request, data, options, cu
     options["tool_style"] = data.draw(st.sampled_from([None, "hermes"]))
     ids = data.draw(some_ids(tok))
     decoder, plain = ChatDecoder(tok, **options), LongWay(tok, **options)
-    assert run(decoder, chunks_of(ids, cuts)) == run(plain, [ids])
+    assert run(decoder, cut(ids, cuts)) == run(plain, [ids])
     assert decoder.ignored == plain.ignored
 
 

@@ -6,6 +6,7 @@ from functools import cache
 from itertools import chain, pairwise
 
 import pytest
+from drawn_answers import run, text_of
 from full_run import FULL
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +34,6 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta
-from tokenweir.stream.events.merge import merge
 
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 PIECES = [
@@ -163,14 +163,6 @@ def test_behind_a_prompt_comes_what_the_whole_text_has_more(tok, draw, mode, ski
     assert whole.endswith(out)
     if mode == "eager":  # else characters of an unfinished run have not gone out, though they are whole
         assert seen + out == whole
-
-
-def run(decoder, chunks):
-    return merge([delta for chunk in chunks for delta in decoder.feed(chunk)] + decoder.finish())
-
-
-def text_of(deltas, kind=TextDelta):
-    return "".join(delta.text for delta in deltas if isinstance(delta, kind))
 
 
 OPTIONS = st.fixed_dictionaries(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from drawn_answers import text_of
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenIdError
@@ -35,11 +36,7 @@ def gpt_oss(make_tok):
 def run(decoder, ids, size=1):
     deltas = [delta for at in range(0, len(ids), size) for delta in decoder.feed(ids[at : at + size])]
     deltas += decoder.finish()
-    return texts(deltas, ReasoningDelta), texts(deltas, TextDelta), deltas[-1]
-
-
-def texts(deltas, kind):
-    return "".join(delta.text for delta in deltas if isinstance(delta, kind))
+    return text_of(deltas, ReasoningDelta), text_of(deltas, TextDelta), deltas[-1]
 
 
 def answer(tok, ids, **options):
@@ -137,7 +134,7 @@ def test_lesson_31_tags_in_any_cutting_give_the_same(tok):  # lmdeploy#4754, dyn
             decoder = ChatDecoder(tok, reasoning="think")
             cut = decoder.feed(list(text[:first])) + decoder.feed(list(text[first:second]))
             thinking, rest, _ = run(decoder, list(text[second:]), len(text))
-            results.add((texts(cut, ReasoningDelta) + thinking, texts(cut, TextDelta) + rest))
+            results.add((text_of(cut, ReasoningDelta) + thinking, text_of(cut, TextDelta) + rest))
         assert len(results) == 1
 
 
@@ -198,8 +195,8 @@ def test_lesson_40_a_malformed_header_surfaces_as_text_with_the_reason(gpt_oss):
             decoder = ChatDecoder(gpt_oss)
             deltas = [delta for at in range(0, len(ids), size) for delta in decoder.feed(ids[at : at + size])]
             deltas += decoder.finish()
-            assert texts([delta for delta in deltas if getattr(delta, "malformed", None)], TextDelta) == header + "so"
-            assert texts([delta for delta in deltas if not getattr(delta, "malformed", 1)], TextDelta) == "Hello"
+            assert text_of([delta for delta in deltas if getattr(delta, "malformed", None)], TextDelta) == header + "so"
+            assert text_of([delta for delta in deltas if not getattr(delta, "malformed", 1)], TextDelta) == "Hello"
             assert deltas[-1].reason is FinishReason.STOP
 
 

@@ -11,6 +11,7 @@ from itertools import chain
 
 import anyio
 import pytest
+from engine_runs import steps_of
 
 pytest.importorskip("ctranslate2")
 
@@ -26,13 +27,8 @@ def engine(tiny_model):
     return CTranslate2Engine(tiny_model, intra_threads=1)
 
 
-async def steps(engine, prompt_ids=PROMPT, **sampling):
-    async with aclosing(engine.generate(prompt_ids, Sampling(**sampling))) as generated:
-        return [step async for step in generated]
-
-
 async def ids(engine, prompt_ids=PROMPT, **sampling):
-    return [token_id for step in await steps(engine, prompt_ids, **sampling) for token_id in step.ids]
+    return [token_id for step in await steps_of(engine, prompt_ids, **sampling) for token_id in step.ids]
 
 
 @pytest.mark.anyio
@@ -61,7 +57,9 @@ async def test_the_prompt_and_the_greedy_settings(engine):
 async def test_logprobs_are_those_of_the_library(tiny_model, sampling):
     import ctranslate2
 
-    generated = await steps(CTranslate2Engine(tiny_model, logprobs=True, intra_threads=1), max_tokens=8, **sampling)
+    generated = await steps_of(
+        CTranslate2Engine(tiny_model, logprobs=True, intra_threads=1), PROMPT, max_tokens=8, **sampling
+    )
     tokens = [str(token_id) for token_id in [*PROMPT, *(step.ids[0] for step in generated)]]
     (scored,) = ctranslate2.Generator(str(tiny_model), intra_threads=1).score_batch([tokens])
     assert [step.logprobs[0] for step in generated] == pytest.approx(scored.log_probs[len(PROMPT) - 1 :], rel=1e-3)
@@ -89,10 +87,10 @@ async def test_a_repetition_penalty_ends_repetitions(engine, tiny_model):
 
 @pytest.mark.anyio
 async def test_the_last_step_says_why(engine):
-    by_length = await steps(engine, max_tokens=5)
+    by_length = await steps_of(engine, PROMPT, max_tokens=5)
     assert [step.finish_reason for step in by_length] == [None] * 4 + ["length"]
     third = by_length[2].ids[0]
-    by_stop = await steps(engine, max_tokens=5, stop_token_ids=(third, 10**9))
+    by_stop = await steps_of(engine, PROMPT, max_tokens=5, stop_token_ids=(third, 10**9))
     assert [step.finish_reason for step in by_stop] == [None] * (len(by_stop) - 1) + ["stop"]
     assert by_stop[-1].ids == [third]
 
@@ -129,7 +127,7 @@ def test_a_context_of_no_number_of_ids(tiny_model, tmp_path):
 
 @pytest.mark.anyio
 async def test_no_tokens_asked_none_given(engine):
-    assert await steps(engine, max_tokens=0) == []
+    assert await steps_of(engine, PROMPT, max_tokens=0) == []
 
 
 @pytest.mark.anyio

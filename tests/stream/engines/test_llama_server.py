@@ -9,13 +9,13 @@ import anyio
 import httpx
 import pytest
 from anyio import to_thread
+from engine_runs import steps_of, text_of
 from full_run import FULL
 from small_prompts import prompts
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.chat import chat
-from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.events.deltas import FinishReason, TextDelta, ToolCallDelta
 from tokenweir.stream.events.sampling import Sampling
@@ -53,17 +53,6 @@ def engine(url, small_tok):
 @pytest.fixture(params=["asyncio"])
 def anyio_backend(request):
     return request.param
-
-
-async def steps_of(engine, prompt_ids, **sampling):
-    async with aclosing(engine.generate(prompt_ids, Sampling(**sampling))) as steps:
-        return [step async for step in steps]
-
-
-def text_of(tok, ids):
-    decoder = ChatDecoder(tok, reasoning=None)
-    deltas = [delta for token_id in ids for delta in decoder.feed([token_id])] + decoder.finish()
-    return "".join(getattr(delta, "text", "") for delta in deltas)
 
 
 @pytest.mark.anyio

@@ -5,10 +5,10 @@ from contextlib import aclosing
 
 import jsonschema
 import pytest
+from engine_runs import steps_of, text_of
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.local_engine import LocalEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
@@ -44,15 +44,8 @@ def prompt(tok, question="Tell me of a person, as JSON."):
     return tok.encode(f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n")
 
 
-async def steps_of(engine, prompt_ids, **sampling):
-    async with aclosing(engine.generate(prompt_ids, Sampling(**sampling))) as steps:
-        return [step async for step in steps]
-
-
-def text_of(tok, steps):
-    decoder = ChatDecoder(tok, reasoning=None)
-    deltas = [delta for step in steps for delta in decoder.feed(step.ids)] + decoder.finish()
-    return "".join(getattr(delta, "text", "") for delta in deltas)
+def ids_of(steps):
+    return [token_id for step in steps for token_id in step.ids]
 
 
 class Noted:
@@ -105,7 +98,7 @@ def test_there_is_a_default_temperature():
 @pytest.mark.anyio
 async def test_an_answer_fits_its_schema_and_has_the_models_ids(engine, tok):
     steps = await steps_of(engine, prompt(tok), json_schema=PERSON, temperature=0, max_tokens=60)
-    person = json.loads(text := text_of(tok, steps))
+    person = json.loads(text := text_of(tok, ids_of(steps)))
     jsonschema.validate(person, PERSON)
     assert text == json.dumps(person)  # without white space in which a small model would get lost
     assert steps[-1].finish_reason == "stop"
@@ -116,7 +109,7 @@ async def test_an_answer_fits_its_schema_and_has_the_models_ids(engine, tok):
 @pytest.mark.anyio
 async def test_ids_of_characters_in_several_tokens_are_inferred(engine, tok):
     steps = await steps_of(engine, prompt(tok), grammar='root ::= "🙂🙃"', max_tokens=20)
-    assert text_of(tok, steps) == "🙂🙃"
+    assert text_of(tok, ids_of(steps)) == "🙂🙃"
     assert sum(step.inferred for step in steps) > 0
 
 
@@ -125,7 +118,8 @@ async def test_seeds_repeat_and_penalties_change(engine, tok):
     asked = prompt(tok, "Invent a word.")
 
     async def text(**sampling):
-        return text_of(tok, await steps_of(engine, asked, max_tokens=12, extra={"cache_prompt": False}, **sampling))
+        steps = await steps_of(engine, asked, max_tokens=12, extra={"cache_prompt": False}, **sampling)
+        return text_of(tok, ids_of(steps))
 
     first, again, other = await text(seed=1), await text(seed=1), await text(seed=2)
     assert first == again != other
@@ -159,7 +153,7 @@ async def test_closing_stops_it(engine, tok):
     async with aclosing(engine.generate(prompt(tok), Sampling(seed=1, ignore_eos=True, max_tokens=4000))) as steps:
         await anext(steps)
     after = await steps_of(engine, prompt(tok), json_schema={"const": 1}, max_tokens=5)  # its place is free again
-    assert text_of(tok, after) == "1"
+    assert text_of(tok, ids_of(after)) == "1"
 
 
 @pytest.mark.anyio

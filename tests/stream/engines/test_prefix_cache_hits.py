@@ -7,10 +7,10 @@ from itertools import takewhile
 
 import httpx
 import pytest
+from engine_runs import text_of
 from full_run import FULL
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.conversation import Conversation
@@ -51,11 +51,6 @@ def anyio_backend():
 def common(one: list[int], other: list[int]) -> int:
     """The number of equal ids at the start."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-
-
-def text_of(tokenizer: Tokenizer, ids: list[int]) -> str:
-    decoder = ChatDecoder(tokenizer, reasoning=None)
-    return "".join(getattr(delta, "text", "") for delta in [*decoder.feed(ids), *decoder.finish()])
 
 
 async def streamed(server, tokenizer, ids, turn):

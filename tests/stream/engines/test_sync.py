@@ -12,6 +12,7 @@ from itertools import count
 
 import anyio
 import pytest
+from engine_runs import steps_of
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines import SyncEngine
@@ -19,11 +20,6 @@ from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
 LONG = 20  # seconds to wait for what should come at once, on a machine that is busy
-
-
-async def collect(engine, prompt_ids=(), **sampling):
-    async with aclosing(engine.generate(prompt_ids, Sampling(**sampling))) as generated:
-        return [step async for step in generated]
 
 
 async def until(condition):
@@ -62,14 +58,14 @@ async def test_prompt_and_sampling_go_in_and_steps_come_out_in_order():
         yield [7, 8]
         yield EngineStep([sampling.max_tokens], finish_reason="length")
 
-    steps = await collect(SyncEngine(generate), [1, 2], max_tokens=9)
+    steps = await steps_of(SyncEngine(generate), [1, 2], max_tokens=9)
     assert steps == [[1], [2], [7, 8], EngineStep([9], finish_reason="length")]
 
 
 @pytest.mark.anyio
 async def test_more_steps_than_the_buffer_holds():
     engine = SyncEngine(lambda prompt_ids, sampling: range(1000), buffer=3)
-    assert await collect(engine) == [[number] for number in range(1000)]
+    assert await steps_of(engine) == [[number] for number in range(1000)]
 
 
 @pytest.mark.anyio
@@ -83,7 +79,7 @@ async def test_one_thread_and_the_callers_context():
             seen.append((threading.get_ident(), request.get()))
             yield number
 
-    await collect(SyncEngine(generate, buffer=1))
+    await steps_of(SyncEngine(generate, buffer=1))
     assert set(seen) == {(seen[0][0], "mine")}
     assert seen[0][0] != threading.get_ident()
 
@@ -115,8 +111,8 @@ async def test_an_error_in_the_call_itself_and_the_place_is_free_again():
 
     engine = SyncEngine(generate)
     with pytest.raises(LookupError, match="no prompt"):
-        await collect(engine)
-    assert await collect(engine, [5]) == [[5]]
+        await steps_of(engine)
+    assert await steps_of(engine, [5]) == [[5]]
 
 
 @pytest.mark.anyio
@@ -254,7 +250,7 @@ async def test_one_at_a_time_by_default():
             results = []
 
             async def second():
-                results.extend(await collect(engine))
+                results.extend(await steps_of(engine))
 
             group.start_soon(second)
             await anyio.sleep(0.05)
@@ -276,7 +272,7 @@ async def test_closing_while_waiting_for_a_turn_calls_nothing():
     async with aclosing(first):
         await anext(first)
         with anyio.move_on_after(0.05):
-            await collect(engine, [2])
+            await steps_of(engine, [2])
     await until(lambda: not engine_threads())
     assert calls == [[1]]
 
@@ -289,7 +285,7 @@ async def test_who_gives_up_waiting_leaves_no_thread_behind():
         await anext(first)
         for _ in range(5):
             with anyio.move_on_after(0.01):
-                await collect(engine)
+                await steps_of(engine)
         await until(lambda: len(engine_threads()) == 1)
         await anext(first)  # and has not disturbed who has the turn
 
@@ -308,7 +304,7 @@ async def test_turns_are_taken_in_the_order_of_the_requests():
     async with anyio.create_task_group() as group, aclosing(first):
         await anext(first)
         for number in range(1, 9):
-            group.start_soon(collect, engine, [number])
+            group.start_soon(steps_of, engine, [number])
             await until(lambda number=number: len(engine_threads()) == number + 1)
     assert calls == [[number] for number in range(1, 9)]
 
@@ -325,7 +321,7 @@ async def test_several_at_a_time_if_asked():
     results = {}
 
     async def read(number):
-        results[number] = await collect(engine, [number])
+        results[number] = await steps_of(engine, [number])
 
     async with anyio.create_task_group() as group:
         group.start_soon(read, 1)

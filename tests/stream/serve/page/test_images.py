@@ -48,8 +48,9 @@ class Sighted(Script):
         return super().generate(prompt_ids, sampling)
 
 
-def photograph(width=800, height=600):
+def photograph():
     """A picture that compresses badly."""
+    width, height = 800, 600
     return png(width, height, b"".join(b"\0" + urandom(width) for _ in range(height)))
 
 

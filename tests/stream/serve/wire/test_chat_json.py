@@ -18,8 +18,8 @@ from tokenweir.templates.messages import Messages
 MOST = 2048
 
 
-def from_json(messages, most=MOST):
-    return Messages.from_chat_json(json.dumps(messages).encode(), most)
+def from_json(messages):
+    return Messages.from_chat_json(json.dumps(messages).encode(), MOST)
 
 
 texts = st.text("aé\n😀", max_size=3)
