@@ -1,4 +1,4 @@
-"""Cost of the next prompt of a conversation by the ids that it keeps, and what several workers reuse.
+"""Cost of the next prompt of a conversation by the ids that it keeps, and the reuse by several workers.
 
     python bench/conversation_history.py [--turns 200] [--write]
 

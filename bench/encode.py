@@ -61,7 +61,7 @@ LESS = ("messages", "runs", "load")  # the sections whose numbers are times, so 
 
 
 class Job(NamedTuple):
-    """One process: what it measures, of which library, with which vocabulary and text."""
+    """One measuring process: its section, library, vocabulary and text."""
 
     section: str
     library: str
@@ -69,7 +69,7 @@ class Job(NamedTuple):
     text: str = ""
 
 
-Measured = dict[str, float]  # by the name of what was measured; "ids" is a checksum
+Measured = dict[str, float]  # by the name of the measurement; "ids" is a checksum
 
 
 class Measurements(NamedTuple):
@@ -326,7 +326,7 @@ def throughput(names: Sequence[str], rounds: int) -> str:
 
 
 def families(names: Sequence[str], rounds: int) -> str:
-    """The same for other families: SentencePiece BPE (Llama-2, Gemma), Unigram (T5), WordPiece (BERT)."""
+    """Throughput of other families: SentencePiece BPE (Llama-2, Gemma), Unigram (T5), WordPiece (BERT)."""
     return _each_kind(names, ("English", "code", "Chinese"), rounds)
 
 

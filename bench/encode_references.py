@@ -114,7 +114,7 @@ def peers(tokenizer: str) -> tuple[str, ...]:
 
 
 class Job(NamedTuple):
-    """One measurement: a tokenizer, a way to encode, and what."""
+    """One measurement: a tokenizer, a way to encode, and the texts."""
 
     tokenizer: str
     way: str

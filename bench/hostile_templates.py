@@ -1,4 +1,4 @@
-"""Templates that would fill the memory or take for ever, and what they are let take.
+"""Templates that would fill the memory or run for ever, and the time and memory that they get.
 
     python bench/hostile_templates.py [--every 1]
 
@@ -31,7 +31,7 @@ def _memory(field: str) -> int:
 
 
 def measure(source: str) -> tuple[float, int, str]:
-    """CPU seconds, bytes more at the height than before, and the end: a template's own error, "ok", or what is wrong."""
+    """CPU seconds, bytes more at the height than before, and the end: a template's own error, "ok", or the fault."""
     Path("/proc/self/clear_refs").write_text("5")  # begins the count of the most memory anew
     before, start = _memory("VmRSS"), time.thread_time()
     try:

@@ -32,11 +32,11 @@ MAX_SILENCE = 4
 
 @dataclass
 class Stream:
-    """One case.
+    """A stream with a known bug of another library.
 
     Attributes:
         issue: Where it was reported.
-        name: What happens.
+        name: The symptom.
         prompt: The prompt's ids.
         chunks: The answer's ids as they come.
         text: The text that a reader should see.
@@ -242,7 +242,7 @@ DETOKENIZERS: dict[str, tuple[Detokenizer, str]] = {
 
 
 def verdict(stream: Stream, detokenizer: Detokenizer) -> str:
-    """Return the verdict on a stream: "right", or what is wrong."""
+    """Return the verdict on a stream: "right", or the fault."""
     try:
         steps = detokenizer(stream)
     except Exception as error:  # noqa: BLE001 - a verdict as any other

@@ -38,13 +38,13 @@ class Parsed(NamedTuple):
 
 @dataclass
 class Answer:
-    """One case.
+    """An answer with a known bug of another library's parser.
 
     Attributes:
         issue: Where it was reported.
-        name: What happens.
+        name: The symptom.
         text: The answer, in the markup of its style.
-        expected: What is in it.
+        expected: The expected thinking, text and calls.
         size: The number of ids a step; 0 for all at once.
         style: The style of the calls, by vLLM's name.
         prompt: The prompt.

@@ -92,7 +92,7 @@ def _tiktoken(ranks: Mapping[bytes, int] | None = None) -> tiktoken.Encoding:
 
 
 def ways(library: str, texts: Sequence[str]) -> tuple[Work | None, Work, Work]:
-    """Of a library: splitting by itself if it can be had, splitting with a look-up a piece, and encoding."""
+    """Return a library's functions: splitting alone if it has that, splitting with a look-up a piece, and encoding."""
     if library == "tiktoken":
         made = _ours_by_pieces(texts).spec.model
         assert isinstance(made, RankBPE)
@@ -119,7 +119,7 @@ def ways(library: str, texts: Sequence[str]) -> tuple[Work | None, Work, Work]:
 
 
 def times(library: str, way: str, kind: str, size: int) -> list[float | None]:
-    """Seconds of what `ways` gives, for a text of a kind."""
+    """Return the seconds of each function of `ways`, for a text of a kind."""
     os.environ["TOKENWEIR_SCANNER"] = WAYS.get(way, "avx512")
     texts = documents(of_kind(kind, size)[0], 20_000)
     return [None if work is None else _seconds(partial(work, texts)) for work in ways(library, texts)]

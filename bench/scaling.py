@@ -28,7 +28,7 @@ BATCHES = (1, 4, 16, 64, 256, 1024, 4096)  # of 1 KB
 PEERS = ("tokenweir", "gigatoken", "fastokens")
 
 Rates = dict[str, float]
-"""MB/s by what was encoded."""
+"""MB/s by measurement."""
 
 
 def text_of(kilobytes: int) -> str:

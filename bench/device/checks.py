@@ -82,7 +82,7 @@ def _documents(tok: Tokenizer, seed: str, count: int) -> Iterator[list[str]]:
 
 
 def tests(bench: Bench) -> Rows:
-    """The tests that run on the device. Warnings, of which a machine's own packages may have many, fail none."""
+    """The tests that run on the device. Warnings do not fail them, because a machine's packages may cause many."""
     path, device = ("tests/gpu/test_ragged.py", "cupy") if bench.smoke else ("tests/gpu", "cuda")
     environment = {} if bench.smoke else {"REQUIRE_GPU": "1"}
     pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider", "-k", device]

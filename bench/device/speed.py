@@ -29,7 +29,7 @@ COUNTS, LENGTHS = (1, 16, 256, 1024, 4096), (16, 256, 2048, 16384, 65536)
 
 
 def device(bench: Bench) -> Rows:
-    """The device alone: copies from the host and back, and what a launch costs."""
+    """The device alone: copies from the host and back, and the cost of a launch."""
     size = 1 << (10 if bench.smoke else 28)
     pinned, pageable = bench.device.pinned(size), np.zeros(size, np.uint8)
     there = bench.device.to_device(pageable)

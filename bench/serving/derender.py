@@ -1,4 +1,4 @@
-"""Derender: what a chunk of a stream costs, at the beginning of an answer and after 100,000 ids.
+"""Cost of derendering a chunk of a stream, at the beginning of an answer and after 100,000 ids.
 
     scripts/bench derender [--ids 100000] [--chunk 8] [--write]
 

@@ -144,7 +144,7 @@ async def measure(browser: Browser, tokens: int, rate: float) -> str:
 
 
 async def run(tokens: int, rate: float) -> str:
-    """The table, with what it says."""
+    """Return the table and the sentences that explain it."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=os.environ.get("CHROME") or shutil.which("chromium"),

@@ -180,7 +180,7 @@ async def measure_turnover(name: str, streams: int, seconds: float) -> list[str]
 
 
 IDLE = 400
-"""Connections of which the memory is measured."""
+"""Number of connections whose memory is measured."""
 
 
 async def measure_one(name: str, seconds: float) -> list[str]:

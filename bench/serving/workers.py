@@ -1,4 +1,4 @@
-"""Several workers: what `tokenweir serve --workers N` answers in a second, by how many workers there are.
+"""Several workers: answers a second of `tokenweir serve --workers N`, by the number of workers.
 
     scripts/bench workers [--workers 1 2] [--seconds 5] [--write]
 

@@ -1,4 +1,4 @@
-"""Small tokenizer files of every format, trained on a few lines; what `hostile.py` damages."""
+"""Small tokenizer files of every format, trained on a few lines, which `hostile.py` damages."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def sentencepiece_model(model_type: str, **options: object) -> bytes:
 
 
 def ranks() -> list[bytes]:
-    """The bytes, and what merging makes of some words."""
+    """Return the 256 bytes, and the tokens that merging makes from some words."""
     words = [word.encode() for word in ("the", "quick", " the", "東京", "日本", "    ")]
     longer = [word[:end] for word in words for end in range(2, len(word) + 1)]
     return [*(bytes([byte]) for byte in range(256)), *dict.fromkeys(longer)]

@@ -132,7 +132,7 @@ class _ModelType(Struct):
 
 
 class _Typed(Struct):
-    """File of which only the model's type is read."""
+    """A tokenizer.json of which only the model's type is decoded."""
 
     model: _ModelType
 

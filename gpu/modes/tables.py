@@ -194,7 +194,7 @@ class ExactTables(ModelTables):
 
 
 def _needs_nfc(normalizer: Normalizer | None) -> bool:
-    """Return whether a normalizer is NFC, and raise for anything else than NFC or no normalizer."""
+    """Return whether there is a normalizer; raise UnsupportedTokenizerError if it is not NFC."""
     kinds = list(parts(normalizer))
     for step in kinds:
         if not isinstance(step, NFC):

@@ -1,4 +1,4 @@
-"""Bounds on what JSON costs besides its bytes: the number of its values, and numbers that are slow to convert. No I/O."""
+"""Bounds on the cost of JSON besides its bytes: the number of its values, and numbers that are slow to convert. No I/O."""
 
 from __future__ import annotations
 

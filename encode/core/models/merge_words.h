@@ -25,7 +25,7 @@ struct MergingWord {
   uint32_t* symbols() { return ids + 1; }
   uint32_t* priorities() { return pairs + 1; }
 
-  // Prepares a word of `n` symbols, of which each except the last begins a pair.
+  // Prepares a word of `n` symbols. Each of them except the last begins a pair.
   void begin(uint32_t n) {
     ids[0] = ids[n + 1] = 0;
     left = (4u << n) - 1;

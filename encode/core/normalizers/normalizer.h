@@ -121,7 +121,7 @@ class Normalizer {
   }
 
  private:
-  // Composes two alignments: maps the spans `from`, in `text`, to the text of which `origin` has the spans.
+  // Composes two alignments: maps the spans `from`, in `text`, to the original text, through the spans `origin`.
   static void compose_origins(const std::string& text, std::vector<Span>& from, const std::vector<Span>& origin,
                               Origin kind) {
     std::vector<size_t> character(text.size());

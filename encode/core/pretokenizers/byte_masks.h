@@ -239,7 +239,7 @@ struct Avx512Bytes {
 struct NeonBytes {
   static constexpr bool kHasLookup = false;
 
-  // Returns a mask of the bytes of which `test` makes 0xFF; it makes 0 of all others.
+  // Returns a mask of the bytes that `test` maps to 0xFF; it maps all others to 0.
   template <class Test>
   static TW_INLINE uint64_t where(const uint8_t* p, Test&& test) {
     const uint8x16_t bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};

@@ -83,7 +83,7 @@ __device__ uint32_t merge(const Bpe& bpe, const Buffers& buffers, uint32_t n, ui
 
     // The pass ends with the first merge that creates a pair of a lower rank. (An equal rank is impossible, since the
     // merged token is longer.) The left neighbour is tried as it is and, if this pass may have merged it, as merged,
-    // since ending a pass early is never wrong. The pass also ends before a token of which it is unknown whether it
+    // since ending a pass early is never wrong. The pass also ends before a token if it is unknown whether it
     // ends a merged pair.
     uint32_t last = run == kLookBack ? share.begin - 2 : kNone;
     each([&](uint32_t i, bool begins, bool) {

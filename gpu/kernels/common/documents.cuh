@@ -14,7 +14,7 @@ enum Refusal : uint32_t {
   kNotSurelyNfc = 2,
   kTooLong = 4,                // a piece, or a text in which no boundary is sure
   kUnsupportedToken = 8,       // an added token that takes white space along, or wants no word beside it
-  kUnsupportedCharacter = 16,  // a character of which normalizing makes several, or that it may move
+  kUnsupportedCharacter = 16,  // normalizing expands this character, or may move it
   kSpaceSign = 32,             // a U+2581 where a space stands for it
   kGuardedPiece = 64,          // guarded text, which must not become some of the model's own pieces
 };

@@ -1,4 +1,4 @@
-"""Text to pieces on channels: thinking, tool calls and formats of messages, each a splitter; and what a prompt shows.
+"""Text to pieces on channels: thinking, tool calls and formats of messages, each a splitter; and the state that a prompt leaves.
 
 A splitter (`base.Splitter`) takes text by `feed`, in whatever parts it comes, and gives `Piece`s: which stretch of the
 text belongs to which channel, and what goes out for it. `ReasoningParser` finds thinking, `ToolParser` finds calls in

@@ -1,4 +1,4 @@
-// The chat page: what its parts tell each other, the keys and the buttons.
+// The chat page: events between its parts, the keys and the buttons.
 
 import { Connection } from "./connection.js";
 import { $, copyFrom } from "./dom.js";

@@ -1,7 +1,7 @@
 // A view that keeps the end of what it shows in sight while that grows, unless the reader has scrolled up.
 
 const NEAR = 40; // pixels
-const LATE = 100; // milliseconds after which everything on the screen has been seen by whoever scrolls
+const LATE = 100; // milliseconds after which a scrolling reader has seen everything on the screen
 const LASTS = 1000; // milliseconds in which a wheel, a finger or a key still moves the view
 const DOWNWARDS = new Set(["ArrowDown", "PageDown", "End"]);
 
@@ -37,7 +37,7 @@ export function followEnd(view, content, changed = () => {}) {
   }
   view.addEventListener("scroll", () => {
     const seen = view.scrollTop + view.clientHeight;
-    const known = performance.now() - grown < LATE ? before : end; // who scrolled to an end may not have seen the next
+    const known = performance.now() - grown < LATE ? before : end; // newer content may be unseen
     const byReader = held || performance.now() - moved < LASTS || performance.now() - grown > LASTS;
     // While content grows the browser moves the view as well: it shrinks for a moment, or what comes into sight gets its
     // real size. At other times a search in the page or a screen reader moves it.

@@ -1,4 +1,4 @@
-"""The body of OpenAI's Chat Completions, checked. No I/O; `chat_answers.py` has what goes out.
+"""The body of OpenAI's Chat Completions, checked. No I/O; `chat_answers.py` has the answers.
 
 A field that changes no output is accepted; one that this server cannot honour is refused by name and value, so that no
 setting is silently ignored. `null` means unset. Besides OpenAI's fields, those that vLLM and other servers

@@ -3,7 +3,7 @@
 Names, fields and order are those of `openai` 3.52 (`openai.types.responses`); what the protocol requires and this
 server has no use for carries its neutral value. `encode` makes the JSON; it is always valid UTF-8.
 
-Three things are extensions, and clients that do not know them never meet them: the event `heartbeat`, which only browsers
+Three parts are extensions, and clients that do not ask for them never get them: the event `heartbeat`, which only browsers
 get, the status `cancelled` of a response that the client's `response.cancel` ended, and the fields of `return_token_ids`.
 """
 

@@ -122,7 +122,7 @@ def conversation_of(
     max_items: int = 2048,
     find: Callable[[str], Item | None] = lambda _: None,
 ) -> list[ChatMessage]:
-    """The messages before and the input, as messages for a chat template; a string is what the user says.
+    """The messages before and the input, as messages for a chat template; a string is a message of the user.
 
     Raises:
         RequestError: The output of a call that was never made, a reference to an unknown item, a compaction of another server,

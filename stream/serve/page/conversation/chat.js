@@ -1,4 +1,4 @@
-// The conversation on the page, and what can be done with it.
+// The conversation on the page, and the actions on it.
 
 import { Answer, showAnswer } from "../answer/answer.js";
 import { forked, switched, without } from "./branches.js";

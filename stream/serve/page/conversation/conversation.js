@@ -1,4 +1,4 @@
-// A conversation as data: what is kept, exported, and sent with every request.
+// A conversation as data, for storage, export and requests.
 //
 // Messages are `{role: "user", text, images}`, `{role: "tool", call_id, name, text}` and answers, see
 // `answer.js`; `images` are data URLs. None is changed once it is there: an edit puts another one in its place, and what

@@ -70,7 +70,7 @@ class OutputConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/messages/count_tokens`: everything that makes the prompt."""
+    """The body of `POST /v1/messages/count_tokens`: the fields that make the prompt."""
 
     model: str | None = None
     messages: Annotated[list[Message], Meta(min_length=1)]
