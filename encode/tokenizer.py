@@ -342,7 +342,9 @@ class Tokenizer:
             TokenizerFileError: The post-processor's template for pairs names a special token that it does not define.
 
         """
-        return self._sequences.encode_sequences({"text": text, "pair": pair}, self._given(**options), **_ends(options))
+        return self._sequences.encode_sequences(
+            {"text": text, "pair": pair}, self._given(**options), **_affix_options(options)
+        )
 
     def encode_words(self, words: Sequence[str], **options: Unpack[EncodeOptions]) -> Encoded:
         """Encode pre-tokenized text: each word is encoded by itself. Options as in `encode`.
@@ -356,7 +358,7 @@ class Tokenizer:
         """
         if isinstance(words, str):
             raise TypeError("words must be several words, not one str: encode_with_offsets() takes a text")
-        return self._sequences.encode_sequences({"words": words}, self._given(**options), **_ends(options))
+        return self._sequences.encode_sequences({"words": words}, self._given(**options), **_affix_options(options))
 
     def encode_batch(
         self,
@@ -698,7 +700,7 @@ def sequence_encoder_of(tokenizer: Tokenizer) -> tuple[SequenceEncoder, Call]:
     return tokenizer._sequences, tokenizer._given(add_special_tokens=False)
 
 
-def _ends(options: EncodeOptions) -> AffixOptions:
+def _affix_options(options: EncodeOptions) -> AffixOptions:
     """Return the options for the ids around texts, for `SequenceEncoder.encode_sequences`."""
     return {
         "add_special_tokens": options.get("add_special_tokens", True),

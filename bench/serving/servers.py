@@ -257,7 +257,7 @@ class CountingSelector(selectors.DefaultSelector):  # type: ignore[misc,valid-ty
         return super().select(timeout)
 
 
-GIVEN = "async_generator_wrapped_value"
+WRAPPED_VALUE = "async_generator_wrapped_value"
 """Name of the type in which an async generator wraps a yielded value. Its awaits give futures instead."""
 
 
@@ -271,7 +271,7 @@ class CallCounter:
         self._write = asyncio.selector_events._SelectorSocketTransport.write.__code__  # type: ignore[attr-defined]
 
     def __call__(self, frame: Any, event: str, argument: Any) -> None:
-        if event == "return" and frame.f_code is self._given and type(argument).__name__ == GIVEN:
+        if event == "return" and frame.f_code is self._given and type(argument).__name__ == WRAPPED_VALUE:
             self._count = 0
         elif event == "call" and self._count is not None:
             self._count += 1

@@ -97,7 +97,7 @@ class _Tables(SearchTables):
             raise UnsupportedTokenizerError("exact mode: added tokens of normalized text before BPE of characters")
         check_added(self.prefix, [content for search in self.searches for content, _, _ in search.tokens])
         pieces = _user_defined(spec.model)
-        self.user_defined = [self._search(_core.AddedTokens(pieces, []))] if pieces else []
+        self.user_defined = [self._added_token_tables(_core.AddedTokens(pieces, []))] if pieces else []
         self.guards_pieces = bool(own_control_texts(spec.model, tokenizer.added_tokens))
         tables = _device_tables(tokenizer, spaces)
         self.bpe = self._struct(fields("encode.cu", "DeviceBpe"), bpe_fields(tables))

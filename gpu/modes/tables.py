@@ -46,9 +46,9 @@ class SearchTables(Structs):
         super().__init__(device)
         core = core_of(tokenizer)
         self.searches = [search for search in (core.raw, core.normalized) if search.tokens]
-        self.added = [self._search(search) for search in self.searches]
+        self.added = [self._added_token_tables(search) for search in self.searches]
 
-    def _search(self, search: _core.AddedTokens) -> Any:
+    def _added_token_tables(self, search: _core.AddedTokens) -> Any:
         first = np.zeros(256, np.bool_)
         first[[content[0] for content, _, _ in search.tokens]] = True
         ids = [token_id | host_only * _ADDED["kHostOnly"] for _, token_id, host_only in search.tokens]

@@ -178,10 +178,10 @@ def _check(
     for name in template_kwargs or {}:
         if not isinstance(name, str):
             raise TypeError(f"template_kwargs must have names of variables, which are str, not {name!r:.80}")
-    check_options(options, OutputOptions.__optional_keys__, "chat()", _OF_SAMPLING)
+    check_options(options, OutputOptions.__optional_keys__, "chat()", _SAMPLING_HINTS)
 
 
-_OF_SAMPLING = {name: f"write sampling=Sampling({name}=...)" for name in Sampling.__struct_fields__}
+_SAMPLING_HINTS = {name: f"write sampling=Sampling({name}=...)" for name in Sampling.__struct_fields__}
 """Options that belong to the sampling, each with the hint for its error."""
 
 

@@ -131,8 +131,8 @@ def cut(ids, places):
     return [ids[a:b] for a, b in pairwise(places)]
 
 
-class LongWay(ChatDecoder):
-    """Lets nothing pass: without the fast path."""
+class SlowPath(ChatDecoder):
+    """A decoder without the fast path."""
 
     def _settle(self):
         super()._settle()

@@ -185,7 +185,7 @@ class _Workers:
                 break
         else:
             self._started = True
-            loop.add_signal_handler(signal.SIGHUP, lambda: self._do(self._replace_all()))
+            loop.add_signal_handler(signal.SIGHUP, lambda: self._spawn(self._replace_all()))
             _say(f"{about}{len(self._listeners)} workers share the work.")
         while self._running or self._tasks:
             ends = [worker.ended for worker in self._running]
@@ -206,7 +206,7 @@ class _Workers:
         self._running.discard(worker)
         code = abs(worker.process.exitcode or 0)
         if self._started and not self._stopping:
-            self._do(self._restart(slot, worker, code))
+            self._spawn(self._restart(slot, worker, code))
         else:
             self._code = self._code or code
 
@@ -239,7 +239,7 @@ class _Workers:
         for worker in self._running:
             worker.end()
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -17,22 +17,23 @@ from tokenweir.stream.prompts.prompt_cache import CacheCounts
 from tokenweir.stream.serve.monitoring.tracing import AnswerSpan
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+"""Upper bounds of the histograms' buckets, in seconds."""
 
 
 class _Histogram(Struct):
     """Histogram without a lock, faster than prometheus_client's."""
 
-    counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(_SECONDS) + 1))
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     sum: float = 0.0
 
     def add(self, seconds: float) -> None:
-        self.counts[bisect_left(_SECONDS, seconds)] += 1
+        self.counts[bisect_left(_BOUNDS, seconds)] += 1
         self.sum += seconds
 
     def buckets(self) -> list[tuple[str, float]]:
         total, rows = 0, []
-        for bound, count in zip((*map(str, _SECONDS), "+Inf"), self.counts, strict=True):
+        for bound, count in zip((*map(str, _BOUNDS), "+Inf"), self.counts, strict=True):
             total += count
             rows.append((bound, float(total)))
         return rows
@@ -307,7 +308,7 @@ class Meter:
         if self._last:
             latency, histogram = now - self._last, self._model.inter_token
             # `add` inlined: this runs for every token
-            histogram.counts[bisect_left(_SECONDS, latency)] += 1
+            histogram.counts[bisect_left(_BOUNDS, latency)] += 1
             histogram.sum += latency
         else:
             self._model.first_token.add(now - self._begun)

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from drawn_answers import LongWay, cut, run, text_of
+from drawn_answers import SlowPath, cut, run, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -150,7 +150,7 @@ def test_skimmed_ids_give_what_they_give_the_long_way(request, data, options, cu
     tok = request.getfixturevalue(name)
     options["tool_style"] = data.draw(st.sampled_from([None, "hermes"]))
     ids = data.draw(some_ids(tok))
-    decoder, plain = ChatDecoder(tok, **options), LongWay(tok, **options)
+    decoder, plain = ChatDecoder(tok, **options), SlowPath(tok, **options)
     assert run(decoder, cut(ids, cuts)) == run(plain, [ids])
     assert decoder.ignored == plain.ignored
 
@@ -474,7 +474,7 @@ CALL = '<tool_call>{"name": "f", "arguments": {"code": "%s", "n": [1, 2.5e3, tru
 @pytest.mark.parametrize("reasoning", [None, "think"])
 def test_arguments_are_skimmed_and_give_what_they_give_the_long_way(think_tok, reasoning):
     ids = list((CALL % 'if a < b:\\n\\t<think> \\"日本\\"').encode())
-    decoder, long_way = (kind(think_tok, reasoning=reasoning, tool_style="hermes") for kind in (ChatDecoder, LongWay))
+    decoder, long_way = (kind(think_tok, reasoning=reasoning, tool_style="hermes") for kind in (ChatDecoder, SlowPath))
     given = [decoder.feed([token_id]) for token_id in ids]
     assert given == [long_way.feed([token_id]) for token_id in ids]
     assert decoder.finish() == long_way.finish()

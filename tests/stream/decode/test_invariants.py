@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 import anyio
-from drawn_answers import CUTS, LongWay, answers, cut, is_stripped, run, style_in
+from drawn_answers import CUTS, SlowPath, answers, cut, is_stripped, run, style_in
 from full_run import EXAMPLES
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -154,7 +154,7 @@ class Plainly:
 def test_any_cutting_gives_what_the_rules_say(make_tok, data, places):
     tok, ids, options = data.draw(answers(make_tok))
     plain = Plain(tok, ids, options)
-    decoder = data.draw(st.sampled_from([ChatDecoder, LongWay]))(tok, **options)
+    decoder = data.draw(st.sampled_from([ChatDecoder, SlowPath]))(tok, **options)
     one_by_one = run(decoder, [[token_id] for token_id in ids])
     consumed = len(ids) - decoder.ignored
 
@@ -257,7 +257,7 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
         list(rest) for rest in (b"Z", b"\n", b"{", b"\x9f\x91\xa9", b"\x80\x80\x80", b"\xa0\x80", b"\x80", b"\xb7")
     ]
     late = [tok.token_to_id("<skip>")] * options["min_tokens"]
-    decoder, stream, sent = data.draw(st.sampled_from([ChatDecoder, LongWay]))(tok, **options), DecodeStream(tok), ""
+    decoder, stream, sent = data.draw(st.sampled_from([ChatDecoder, SlowPath]))(tok, **options), DecodeStream(tok), ""
     for fed, token_id in enumerate(ids[:10]):
         sent += on_channels(decoder.feed([token_id]))
         stream.step(token_id)
