@@ -34,7 +34,7 @@ SIGNALS = (*END_SIGNALS, signal.SIGHUP)
 PAUSE = 1.0
 """Seconds before a worker that died is started again."""
 
-_spawn = multiprocessing.get_context("spawn")
+_context = multiprocessing.get_context("spawn")
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class _Worker:
         self.about: asyncio.Future[str | None] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
         self._ending = False
-        self._pipe, given = _spawn.Pipe()
-        self.process: SpawnProcess = _spawn.Process(target=work, args=(arguments, Work(place, given)))
+        self._pipe, given = _context.Pipe()
+        self.process: SpawnProcess = _context.Process(target=work, args=(arguments, Work(place, given)))
         self.process.start()
         given.close()
         loop.add_reader(self._pipe.fileno(), self._told)
