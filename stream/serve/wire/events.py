@@ -50,6 +50,12 @@ class ReasoningText(Struct, frozen=True, tag_field="type", tag="reasoning_text")
     text: str
 
 
+class SummaryText(Struct, frozen=True, tag_field="type", tag="summary_text"):
+    """A piece of a summary: the whole thinking, which is its own summary here."""
+
+    text: str
+
+
 class MessageItem(Struct, frozen=True, tag_field="type", tag="message"):
     """An output item: a message of the assistant."""
 
@@ -65,7 +71,7 @@ class ReasoningItem(Struct, frozen=True, tag_field="type", tag="reasoning"):
     id: str
     status: ItemStatus
     content: list[ReasoningText]
-    summary: list[str] = []
+    summary: list[SummaryText] = []
 
 
 class FunctionCallItem(Struct, frozen=True, tag_field="type", tag="function_call"):
@@ -84,7 +90,13 @@ Item = MessageItem | ReasoningItem | FunctionCallItem
 
 def text_of(item: Item) -> str:
     """Return what an item says, thinks, or calls a function with."""
-    return item.arguments if isinstance(item, FunctionCallItem) else "".join(part.text for part in item.content)
+    match item:
+        case FunctionCallItem():
+            return item.arguments
+        case ReasoningItem():
+            return "".join(part.text for part in (*item.content, *item.summary))
+        case _:
+            return "".join(part.text for part in item.content)
 
 
 class FunctionTool(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
@@ -301,6 +313,36 @@ class ReasoningDone(ReasoningTextDone, frozen=True, kw_only=True, tag="response.
     """The whole stretch of thinking, likewise."""
 
 
+class _InSummary(WithTokens, frozen=True, kw_only=True):
+    item_id: str
+    output_index: int
+    summary_index: int = 0
+
+
+class ReasoningSummaryPartAdded(_InSummary, frozen=True, kw_only=True, tag="response.reasoning_summary_part.added"):
+    """The summary's one part begins."""
+
+    part: SummaryText
+
+
+class ReasoningSummaryPartDone(_InSummary, frozen=True, kw_only=True, tag="response.reasoning_summary_part.done"):
+    """The summary's one part has ended."""
+
+    part: SummaryText
+
+
+class ReasoningSummaryTextDelta(_InSummary, frozen=True, kw_only=True, tag="response.reasoning_summary_text.delta"):
+    """More of the thinking, for a request that asks for a summary."""
+
+    delta: str
+
+
+class ReasoningSummaryTextDone(_InSummary, frozen=True, kw_only=True, tag="response.reasoning_summary_text.done"):
+    """The whole stretch of thinking, likewise."""
+
+    text: str
+
+
 class FunctionCallArgumentsDelta(WithTokens, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"):
     """More of the arguments of a call."""
 
@@ -346,6 +388,10 @@ ResponseEvent = (
     | ReasoningTextDone
     | ReasoningDelta
     | ReasoningDone
+    | ReasoningSummaryPartAdded
+    | ReasoningSummaryPartDone
+    | ReasoningSummaryTextDelta
+    | ReasoningSummaryTextDone
     | FunctionCallArgumentsDelta
     | FunctionCallArgumentsDone
 )

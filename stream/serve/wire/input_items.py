@@ -66,6 +66,10 @@ class _ReasoningText(Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     text: str
 
 
+class _SummaryText(Struct, frozen=True, tag_field="type", tag="summary_text"):
+    text: str
+
+
 class _Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="message"):
     role: Literal["user", "assistant", "system", "developer"]
     content: str | list[_InputText | _OutputText | _Refusal | _InputImage | _InputFile | _InputAudio]
@@ -76,7 +80,7 @@ class _Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"
 
 class _Reasoning(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning"):
     content: list[_ReasoningText] | None = None
-    summary: list[Any] | None = None
+    summary: list[_SummaryText] | None = None
     encrypted_content: None = None  # clients send back the null that stood in the response object
     id: str | None = None
     status: str | None = None
@@ -139,7 +143,7 @@ def conversation_of(
             case _Message():
                 conversation.say(item.role, _content(item.content, f"input[{place}].content"))
             case _Reasoning():
-                conversation.think("".join(part.text for part in item.content or ()))
+                conversation.think("".join(part.text for part in item.content or item.summary or ()))
             case _FunctionCall():
                 conversation.call(item.call_id, item.name, item.arguments)
             case _FunctionCallOutput():

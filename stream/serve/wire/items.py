@@ -79,7 +79,7 @@ def open_item(
         delta: The delta, which is not consumed.
         index: The item's place in the output.
         number: Gives each event its sequence number.
-        reasoning_events: `reasoning_text`, or `reasoning` for the names of Open Responses.
+        reasoning_events: `reasoning_text`, `reasoning` for the names of Open Responses, or `summary`.
         worker: The worker that keeps the response.
 
     """
@@ -89,10 +89,17 @@ def open_item(
     return _OpenText(delta, index, number, reasoning_events, item_id)
 
 
+_THINKING_EVENTS: dict[str, tuple[Callable[..., ev.ResponseEvent], Callable[..., ev.ResponseEvent]]] = {
+    "reasoning_text": (ev.ReasoningTextDelta, ev.ReasoningTextDone),
+    "reasoning": (ev.ReasoningDelta, ev.ReasoningDone),
+    "summary": (ev.ReasoningSummaryTextDelta, ev.ReasoningSummaryTextDone),
+}
+
+
 class _OpenText:
     """A message or a stretch of thinking: one content part."""
 
-    __slots__ = ("_answer", "_delta", "_done", "_id", "_index", "_kind", "_logprobs", "_number", "_pieces")
+    __slots__ = ("_answer", "_delta", "_done", "_id", "_index", "_kind", "_logprobs", "_number", "_pieces", "_summary")
 
     whole = False
 
@@ -104,10 +111,8 @@ class _OpenText:
         reasoning_events: str,
         item_id: str,
     ) -> None:
-        named_by_openai = reasoning_events == "reasoning_text"
-        self._delta, self._done = (
-            (ev.ReasoningTextDelta, ev.ReasoningTextDone) if named_by_openai else (ev.ReasoningDelta, ev.ReasoningDone)
-        )
+        self._delta, self._done = _THINKING_EVENTS[reasoning_events]
+        self._summary = reasoning_events == "summary"
         self._kind = type(delta)
         self._answer = isinstance(delta, TextDelta)
         self._id = item_id
@@ -123,8 +128,13 @@ class _OpenText:
             item, part = ev.MessageItem(self._id, "in_progress", []), ev.OutputText("")
         else:
             item, part = ev.ReasoningItem(self._id, "in_progress", []), ev.ReasoningText("")
+        added = ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item)
+        if self._summary and not self._answer:
+            number, empty = self._number(), ev.SummaryText("")
+            place = {"sequence_number": number, "output_index": self._index}
+            return [added, ev.ReasoningSummaryPartAdded(item_id=self._id, part=empty, **place)]
         return [
-            ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item),
+            added,
             ev.ContentPartAdded(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
         ]
 
@@ -157,9 +167,18 @@ class _OpenText:
                 sequence_number=number, item_id=self._id, output_index=index, text=text, logprobs=logprobs
             )
         else:
+            done = self._done(sequence_number=number, item_id=self._id, output_index=index, text=text)
+            if self._summary:
+                summary = ev.SummaryText(text)
+                item = ev.ReasoningItem(self._id, status, [], [summary])
+                place = {"sequence_number": self._number(), "output_index": index}
+                return item, [
+                    done,
+                    ev.ReasoningSummaryPartDone(item_id=self._id, part=summary, **place),
+                    ev.OutputItemDone(sequence_number=self._number(), output_index=index, item=item),
+                ]
             part = ev.ReasoningText(text)
             item = ev.ReasoningItem(self._id, status, [part])
-            done = self._done(sequence_number=number, item_id=self._id, output_index=index, text=text)
         return item, [
             done,
             ev.ContentPartDone(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),

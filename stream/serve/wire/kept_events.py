@@ -14,16 +14,19 @@ from tokenweir.stream.serve.wire.events import (
     ContentPartDone,
     FunctionCallArgumentsDelta,
     FunctionCallArgumentsDone,
-    FunctionCallItem,
-    Item,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     OutputTextDone,
+    ReasoningSummaryPartAdded,
+    ReasoningSummaryPartDone,
+    ReasoningSummaryTextDelta,
+    ReasoningSummaryTextDone,
     ReasoningTextDelta,
     ReasoningTextDone,
     ResponseEvent,
     WithTokens,
+    text_of,
 )
 
 
@@ -51,7 +54,7 @@ def _joined(pieces: list[Any]) -> ResponseEvent:
     return replace(last, **fields)
 
 
-_DELTAS = (OutputTextDelta, ReasoningTextDelta, FunctionCallArgumentsDelta)
+_DELTAS = (OutputTextDelta, ReasoningTextDelta, ReasoningSummaryTextDelta, FunctionCallArgumentsDelta)
 
 
 def _run_of(event: ResponseEvent) -> str | int:
@@ -66,28 +69,28 @@ EVENT_BYTES = 200
 def event_size(event: ResponseEvent) -> int:
     """Return about how many bytes an event takes on the wire, without encoding it."""
     match event:
-        case OutputTextDelta() | ReasoningTextDelta() | FunctionCallArgumentsDelta():
+        case OutputTextDelta() | ReasoningTextDelta() | ReasoningSummaryTextDelta() | FunctionCallArgumentsDelta():
             size = len(event.delta)
             if isinstance(event, OutputTextDelta):
                 size += _LOGPROB_BYTES * sum(1 + len(row.top_logprobs) for row in event.logprobs)
             if event.token_ids is not UNSET:
                 size += _TOKEN_BYTES * len(event.token_ids)
-        case OutputTextDone() | ReasoningTextDone():
+        case OutputTextDone() | ReasoningTextDone() | ReasoningSummaryTextDone():
             size = len(event.text)
         case FunctionCallArgumentsDone():
             size = len(event.arguments)
-        case ContentPartAdded() | ContentPartDone():
+        case ContentPartAdded() | ContentPartDone() | ReasoningSummaryPartAdded() | ReasoningSummaryPartDone():
             size = len(event.part.text)
         case OutputItemAdded() | OutputItemDone():
-            size = _item_size(event.item)
+            size = len(text_of(event.item))
         case _:
-            size = 1000 + len(event.response.instructions or "") + sum(map(_item_size, event.response.output))
+            size = (
+                1000
+                + len(event.response.instructions or "")
+                + sum(len(text_of(item)) for item in event.response.output)
+            )
     return EVENT_BYTES + size
 
 
 _LOGPROB_BYTES = 80
 _TOKEN_BYTES = 16  # an id and its logprob
-
-
-def _item_size(item: Item) -> int:
-    return len(item.arguments) if isinstance(item, FunctionCallItem) else sum(len(part.text) for part in item.content)

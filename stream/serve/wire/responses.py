@@ -26,7 +26,7 @@ class ResponseStream:
         model: The name under which the engine is served.
         max_output_tokens: The limit that holds, the server's own included.
         reasoning_events: What the events of thinking are called: `reasoning_text`, as OpenAI does and its clients
-            expect, or `reasoning`, as Open Responses does.
+            expect, or `reasoning`, as Open Responses does. A request for a summary gets the thinking as the summary.
         response_id: The response's id; None makes one.
         prompt_ids: Gives what the engine was given, for the last event of a response that is to tell it.
 
@@ -73,7 +73,8 @@ class ResponseStream:
         self._prompt_ids = prompt_ids
         self._next = count().__next__  # a sequence number
         self._item: OpenItem | None = None
-        self._reasoning_events = reasoning_events
+        asks_summary = request.reasoning is not None and request.reasoning.summary is not None
+        self._reasoning_events = "summary" if asks_summary else reasoning_events
         self._logprobs = request.logprobs
         self._top_logprobs = bool(request.top_logprobs)
         self._tokens = _Tokens() if request.return_token_ids else None

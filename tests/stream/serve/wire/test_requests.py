@@ -88,6 +88,12 @@ def test_thinking_that_no_answer_followed_is_kept(after):
     assert messages[2:] == after
 
 
+def test_a_summary_that_comes_back_is_thinking():
+    thinking = {"type": "reasoning", "content": [], "summary": [{"type": "summary_text", "text": "hm"}]}
+    messages = create(input=[{"role": "user", "content": "q"}, thinking]).messages()
+    assert messages[1] == {"role": "assistant", "content": "", "reasoning_content": "hm"}
+
+
 def test_sampling():
     request = create(input="hi", temperature=0, top_p=0.5, top_k=3, seed=7, stop="END", max_output_tokens=9)
     assert request.sampling(max_tokens=9) == Sampling(

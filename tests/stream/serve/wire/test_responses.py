@@ -24,7 +24,7 @@ from tokenweir.stream.events.deltas import (
 )
 from tokenweir.stream.serve.wire.events import ErrorDetail, ErrorEvent, FunctionTool, Heartbeat, NamedFunction, encode
 from tokenweir.stream.serve.wire.kept_events import event_size, merge_events
-from tokenweir.stream.serve.wire.requests import ResponseCreate
+from tokenweir.stream.serve.wire.requests import Reasoning, ResponseCreate
 from tokenweir.stream.serve.wire.responses import ResponseStream
 
 STOP = Finish(FinishReason.STOP, usage=Usage(5, 4, 2))
@@ -88,6 +88,25 @@ def test_the_events_of_an_answer_with_thinking():
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
         "output_tokens_details": {"reasoning_tokens": 2},
     }
+
+
+def test_a_requested_summary_is_the_thinking():
+    """The AI SDK's OpenAI provider and LangChain's streams read the thinking of summaries only."""
+    one = stream(reasoning=Reasoning(summary="auto"))
+    events = play([ReasoningDelta("hm"), ReasoningDelta("m"), TextDelta("Hello"), STOP], one)
+    assert kinds(events)[2:8] == [
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+    ]
+    for event in events:
+        openais_validator()(event)
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    thinking = events[-1]["response"]["output"][0]
+    assert (thinking["content"], thinking["summary"]) == ([], [{"type": "summary_text", "text": "hmm"}])
 
 
 def test_the_request_is_repeated():
