@@ -94,7 +94,7 @@ def text_of(item: Item) -> str:
         case FunctionCallItem():
             return item.arguments
         case ReasoningItem():
-            return "".join(part.text for part in (*item.content, *item.summary))
+            return "".join([part.text for part in item.content] + [part.text for part in item.summary])
         case _:
             return "".join(part.text for part in item.content)
 

@@ -130,9 +130,15 @@ class _OpenText:
             item, part = ev.ReasoningItem(self._id, "in_progress", []), ev.ReasoningText("")
         added = ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item)
         if self._summary and not self._answer:
-            number, empty = self._number(), ev.SummaryText("")
-            place = {"sequence_number": number, "output_index": self._index}
-            return [added, ev.ReasoningSummaryPartAdded(item_id=self._id, part=empty, **place)]
+            return [
+                added,
+                ev.ReasoningSummaryPartAdded(
+                    sequence_number=self._number(),
+                    item_id=self._id,
+                    output_index=self._index,
+                    part=ev.SummaryText(""),
+                ),
+            ]
         return [
             added,
             ev.ContentPartAdded(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
@@ -171,10 +177,11 @@ class _OpenText:
             if self._summary:
                 summary = ev.SummaryText(text)
                 item = ev.ReasoningItem(self._id, status, [], [summary])
-                place = {"sequence_number": self._number(), "output_index": index}
                 return item, [
                     done,
-                    ev.ReasoningSummaryPartDone(item_id=self._id, part=summary, **place),
+                    ev.ReasoningSummaryPartDone(
+                        sequence_number=self._number(), item_id=self._id, output_index=index, part=summary
+                    ),
                     ev.OutputItemDone(sequence_number=self._number(), output_index=index, item=item),
                 ]
             part = ev.ReasoningText(text)
