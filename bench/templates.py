@@ -176,7 +176,7 @@ def jinja_renderer(source: str) -> Callable[[dict[str, Any]], str]:
 
 
 def peer(render: Callable[[dict[str, Any]], str], variables: dict[str, Any], text: str) -> str:
-    """What a peer's cell says beside its time: that it refuses the conversation, or that its text differs."""
+    """Remark in a peer's cell: a refusal of the conversation, or a text that differs."""
     try:
         return "" if render(variables) == text else " (differs)"
     except Exception as error:  # noqa: BLE001 - a peer may raise anything

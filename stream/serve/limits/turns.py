@@ -104,7 +104,7 @@ class Turns:
             turn, size = queue.popleft()
             if queue:
                 self._long[client] = queue  # behind the others
-            if not turn.done():  # else nobody waits for it
+            if not turn.done():  # its client may have left
                 turn.set_result(True)
                 self._begin_later(size * BYTE)
 
