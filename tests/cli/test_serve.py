@@ -178,7 +178,7 @@ def test_limits_names_origins_and_a_public_address():
 STUCK = """
 import asyncio
 import time
-from tokenweir.cli import main, model
+from tokenweir.cli import main, model, serve
 
 class Stuck:
     async def generate(self, prompt_ids, sampling):
@@ -187,7 +187,8 @@ class Stuck:
             {work}
 
 model._toy = lambda kind, argument: Stuck()
-main(["serve", "--port=0", "--engine=replay", "--limit=drain_timeout=0.2"])
+serve.LAST_RESORT = {seconds}
+main(["serve", "--port=0", "--engine=replay", "--limit=drain_timeout=0.2", "--limit=abandon_timeout=0.5"])
 """
 SWALLOW = """
             try:
@@ -197,9 +198,13 @@ SWALLOW = """
 """
 
 
-@pytest.mark.parametrize("work", [SWALLOW, "time.sleep(0.1)"], ids=["swallows its cancellation", "never awaits"])
-def test_sigterm_ends_a_server_whose_engine_does_not_stop(work, monkeypatch):
-    program = STUCK.format(work=work)
+@pytest.mark.parametrize(
+    ("work", "seconds"),
+    [(SWALLOW, 20), ("time.sleep(0.1)", 0.3)],  # an engine that never awaits is left to the last resort
+    ids=["swallows its cancellation", "never awaits"],
+)
+def test_sigterm_ends_a_server_whose_engine_does_not_stop(work, seconds, monkeypatch):
+    program = STUCK.format(work=work, seconds=seconds)
     monkeypatch.setitem(globals(), "SERVE", (sys.executable, "-c", program))
     with server() as (process, address), connect(f"ws://{address}/v1/responses") as websocket:
         ask(websocket)

@@ -9,6 +9,7 @@ import pytest
 from serving import TOK, Endless, Script, eventually, fetch, serving, socket_to
 
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.sockets import websocket as server_websocket
 
 pytestmark = pytest.mark.anyio
 
@@ -162,7 +163,8 @@ async def test_the_end_of_a_stream_that_nobody_reads_is_given_up():
         client.close()
 
 
-async def test_what_a_websocket_does_not_read_counts():
+async def test_what_a_websocket_does_not_read_counts(monkeypatch):
+    monkeypatch.setattr(server_websocket, "CLOSE_TIMEOUT", 0.2)
     limits = Limits(max_output_tokens=10**9, stall_timeout=0.6, drain_timeout=0.2)
     small = socket.socket()
     small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -128,7 +128,9 @@ async def test_a_client_that_sends_its_body_on_still_reads_its_answer():
 @pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n"], ids=["at first", "kept alive"])
 async def test_no_head_keeps_its_socket_by_single_bytes(first, begin):
     limits = Limits(request_timeout=0.4, drain_timeout=0.2)
-    async with serving(Script(), limits=limits) as server, raw_socket(server) as (reader, writer):
+    async with serving(Script(), limits=limits) as server, AsyncExitStack() as stack:
+        server._uvicorn.config.timeout_keep_alive = 0.4  # instead of uvicorn's 5 seconds
+        reader, writer = await stack.enter_async_context(raw_socket(server))
         writer.write(first)
         if first:
             await reader.readuntil(b"}")
