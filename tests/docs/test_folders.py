@@ -74,7 +74,8 @@ def row(name: str, folder: Path) -> str:
     theirs, ours = transformers.AutoTokenizer.from_pretrained(folder), Tokenizer.from_file(folder)
     drawn = adversarial.strings(COUNT, seed=name, special_tokens=list(ours.special_tokens)[:50])
     texts = [*SHORT, *CONTROL, *(text for texts in drawn.values() for text in texts)]
-    differ = [text for text in texts if ours.encode(text) != theirs.encode(text)]
+    pairs = zip(texts, ours.encode_batch(texts), theirs(texts)["input_ids"], strict=True)
+    differ = [text for text, our_ids, their_ids in pairs if our_ids.tolist() != their_ids]
     known = config["tokenizer_class"]
     if not differ:
         return f"| {name} | `{known}` | the same in {len(texts):,} texts | |"
