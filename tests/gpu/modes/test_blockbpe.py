@@ -215,7 +215,7 @@ def test_special_tokens_that_overlap(kernels_on):
     """The leftmost counts, and of those that begin there the longest, as in the CPU's search."""
     pick = random.Random(2)
     fragments = [*ADDED, "s>", "a", "b", ">", "日"[:1], " "]
-    for seed in range(15):
+    for seed in range(share(15)):
         device = kernels_on(seed)
         added = [AddedToken(content, special=pick.random() < 0.5) for content in pick.sample(ADDED, 4)]
         tok, reference = by_merges([(b"a", b"b"), (b"<", b"s"), (b"<s", b">")], added)
@@ -250,7 +250,7 @@ def test_guarded_characters(kernels_on):
     added = [AddedToken(content, special=True) for content in ("<s>", "<s>!", "ab", "日")]
     merges = [(b"a", b"b"), (b"ab", b"ab"), (b"<", b"s"), (b"<s", b">")]
     tok, _ = by_merges(merges, added)
-    for seed in range(15):
+    for seed in range(share(15)):
         device = kernels_on(seed)
         batch = BlockBpeMode(tok, device, block=32)
         texts = ["".join(pick.choices(["<s>", "!", "ab", "日", "x"], k=pick.randint(0, 12))) for _ in range(8)]
