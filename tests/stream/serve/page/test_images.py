@@ -3,6 +3,7 @@
 import base64
 import struct
 import zlib
+from functools import cache
 from os import urandom
 
 import pytest
@@ -48,6 +49,7 @@ class Sighted(Script):
         return super().generate(prompt_ids, sampling)
 
 
+@cache
 def photograph():
     """A picture that compresses badly."""
     width, height = 800, 600

@@ -4,7 +4,7 @@ import random
 
 import pytest
 import pytest_asyncio
-from full_run import FULL
+from full_run import FULL, share
 from page_in_browser import Script, answer, chatting, says, send
 
 from tokenweir.stream.serve.limits.limits import Limits
@@ -124,7 +124,7 @@ def drawn_text(draw):
 
 
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(share(10)))
 async def test_growing_text_ends_as_the_whole_text(page, seed):
     draw = random.Random(seed)
     cases = []
