@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pseudo_terminal import PseudoTerminal
 
@@ -133,7 +133,6 @@ def test_escape_sequences_stay_in_a_pipe(tok):
     assert out("decode", stdin=" ".join(map(str, tok.encode("\x1b[31mred")))) == "\x1b[31mred"
 
 
-@settings(max_examples=50)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_round_trip(text):
     ids = out("encode", "--no-parse-special", stdin=text.encode())

@@ -18,7 +18,7 @@ from tokenweir.templates.chat_template import ChatTemplate
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(900)]
 
-TURNS, MAX_TOKENS = (20, 40) if FULL else (6, 8)
+TURNS, MAX_TOKENS = (20, 40) if FULL else (4, 8)
 QUESTIONS = {
     "English": "Tell me more of rivers, lakes and weirs.",
     "code": "def f{}(x):\n    return x + 1\n\ndef g(x):\n",
