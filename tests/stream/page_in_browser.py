@@ -25,6 +25,7 @@ TIMELESS = """{
         held.push(work);
         return -1;
     };
+    window.held = () => held.length;
     window.letGo = () => held.splice(0).forEach((work) => work());
     window.states = [];
     document.addEventListener("DOMContentLoaded", () => {
@@ -32,7 +33,8 @@ TIMELESS = """{
         if (state) new MutationObserver(() => states.push(state.textContent)).observe(state, { childList: true });
     });
 }"""
-"""A notice stays, and so does what a button tells for a moment, until `letGo()`; `states` keeps what the header told."""
+"""A notice stays, and so does what a button tells for a moment, until `letGo()`; `held()` counts them, and `states` keeps
+what the header told."""
 
 
 class Script:

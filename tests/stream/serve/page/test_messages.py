@@ -4,7 +4,19 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from page_in_browser import PATIENCE, Script, answer, ask, chatting, connected, lose_connections, problems, says, send
+from page_in_browser import (
+    PATIENCE,
+    Script,
+    answer,
+    ask,
+    chatting,
+    connected,
+    lose_connections,
+    problems,
+    says,
+    send,
+    until,
+)
 from playwright.async_api import expect
 
 from tokenweir.templates.chat_template import ChatTemplate
@@ -139,6 +151,7 @@ async def test_a_button_that_is_pressed_twice_gets_its_name_back(browser):
         await copy.click()
         await says(copy, "Copied")
         await copy.click()
+        await until(page, "held() === 2")  # copying is asynchronous
         await page.evaluate("letGo()")
         await says(copy, "Copy")
 
