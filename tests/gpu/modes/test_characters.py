@@ -82,7 +82,7 @@ MODELS = ["llama-2/tokenizer.model", "mistral-7b-v0.3/tokenizer.model", "mistral
 def test_families(mode_of, data, family):
     tok = Tokenizer.from_file(data(f"tokenizers/{family}"))
     special = [token.content for token in tok.added_tokens][:12]
-    documents = [text for group in strings(share(400), seed=family, special_tokens=special).values() for text in group]
+    documents = [text for group in strings(share(1200), seed=family, special_tokens=special).values() for text in group]
     documents += [
         "",
         " ",

@@ -86,7 +86,7 @@ def mode_of(kernels_on):
 def test_families(mode_of, data, family):
     tok = Tokenizer.from_file(data(f"tokenizers/{family}"))
     special = [token.content for token in tok.added_tokens][:12]
-    documents = [text for group in strings(share(400), seed=family, special_tokens=special).values() for text in group]
+    documents = [text for group in strings(share(1200), seed=family, special_tokens=special).values() for text in group]
     documents += ["", " ", "</s>", "a</s>", "<s>a<s> b<s><s>", " \n\n x\r\n ", "the " * 90, "............", "x" * 700]
     documents += ["Ｆｕｌｌ　ｗｉｄｔｈ…", "ｶﾞ", "가각힣", "नमस्ते दुनिया", "👩‍👩‍👧 ❤️ 1️⃣", "e\u0301 a\u200bb", "＜/s＞"]
     batch = mode_of(tok, len(family))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from adversarial import strings
 from exact_batches import check, run
-from full_run import share
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import (
@@ -66,7 +65,7 @@ def test_adversarial_documents(mode_of, data, normalizer):
         added_tokens=tok.spec.added_tokens,
     )
     tok = Tokenizer.from_spec(spec)
-    count = share(600 if normalizer == "uncased" else 200)
+    count = 600 if normalizer == "uncased" else 200
     groups = strings(count, seed=normalizer, special_tokens=[*tok.special_tokens]).values()
     documents = [text for group in groups for text in group] + [""]
     random.Random(1).shuffle(documents)
