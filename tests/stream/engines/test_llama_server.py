@@ -145,7 +145,8 @@ WEATHER = {
 @pytest.mark.anyio
 async def test_a_small_model_is_held_to_a_call(engine, small_tok):
     template = ChatTemplate("{% for m in messages %}{{ m.content }}\n{% endfor %}{{ tools | tojson }}\nCall:")
-    asked = {"engine": engine, "tokenizer": small_tok, "template": template, "sampling": Sampling(max_tokens=60)}
+    asked = {"engine": engine, "tokenizer": small_tok, "template": template}
+    asked["sampling"] = Sampling(max_tokens=60, temperature=0)
     tools = [{"type": "function", "function": WEATHER}, {"type": "function", "function": {"name": "now"}}]
     messages = [{"role": "user", "content": "How is the weather in Bern?"}]
     choice = {"type": "function", "function": {"name": "weather"}}
