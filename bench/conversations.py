@@ -157,6 +157,8 @@ def converse(template: ChatTemplate, tokenizer: Tokenizer, turns: int, source: s
                 found, milliseconds = timed(lambda messages=messages, cached=cached: cached(messages))
             times["body" if which else "turn"].append(milliseconds)
             prompt, render = timed(lambda messages=messages: template.render(messages, tools=TOOLS))
+            if which:  # its calls have arguments as text, which some templates write otherwise
+                prompt = template.render(parse_chat_json(body, max_items=1 << 20).conversation(), tools=TOOLS)
             guarded = prompt.guarded_for(tokenizer)
             expected, encode = timed(
                 lambda text=prompt.text, guarded=guarded: tokenizer.encode_array(
