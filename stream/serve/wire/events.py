@@ -261,9 +261,12 @@ class OutputItemDone(_Event, frozen=True, kw_only=True, tag="response.output_ite
     item: Item
 
 
-class _InItem(WithTokens, frozen=True, kw_only=True):
+class _OfItem(WithTokens, frozen=True, kw_only=True):
     item_id: str
     output_index: int
+
+
+class _InItem(_OfItem, frozen=True, kw_only=True):
     content_index: int = 0
 
 
@@ -313,9 +316,7 @@ class ReasoningDone(ReasoningTextDone, frozen=True, kw_only=True, tag="response.
     """The whole stretch of thinking, likewise."""
 
 
-class _InSummary(WithTokens, frozen=True, kw_only=True):
-    item_id: str
-    output_index: int
+class _InSummary(_OfItem, frozen=True, kw_only=True):
     summary_index: int = 0
 
 
@@ -343,11 +344,9 @@ class ReasoningSummaryTextDone(_InSummary, frozen=True, kw_only=True, tag="respo
     text: str
 
 
-class FunctionCallArgumentsDelta(WithTokens, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"):
+class FunctionCallArgumentsDelta(_OfItem, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"):
     """More of the arguments of a call."""
 
-    item_id: str
-    output_index: int
     delta: str
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable
 from itertools import repeat
-from typing import Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Alignment, ReasoningDelta, TextDelta, TokenLogprob, ToolCallDelta
@@ -89,17 +89,38 @@ def open_item(
     return _OpenText(delta, index, number, reasoning_events, item_id)
 
 
-_THINKING_EVENTS: dict[str, tuple[Callable[..., ev.ResponseEvent], Callable[..., ev.ResponseEvent]]] = {
-    "reasoning_text": (ev.ReasoningTextDelta, ev.ReasoningTextDone),
-    "reasoning": (ev.ReasoningDelta, ev.ReasoningDone),
-    "summary": (ev.ReasoningSummaryTextDelta, ev.ReasoningSummaryTextDone),
+class _PartEvents(NamedTuple):
+    """Makes a content part of a text, and the events of it."""
+
+    part: Callable[[str], Any]
+    added: Callable[..., ev.ResponseEvent]
+    delta: Callable[..., ev.ResponseEvent]
+    done: Callable[..., ev.ResponseEvent]
+    part_done: Callable[..., ev.ResponseEvent]
+
+
+_ANSWER = _PartEvents(ev.OutputText, ev.ContentPartAdded, ev.OutputTextDelta, ev.OutputTextDone, ev.ContentPartDone)
+_THINKING = {
+    "reasoning_text": _PartEvents(
+        ev.ReasoningText, ev.ContentPartAdded, ev.ReasoningTextDelta, ev.ReasoningTextDone, ev.ContentPartDone
+    ),
+    "reasoning": _PartEvents(
+        ev.ReasoningText, ev.ContentPartAdded, ev.ReasoningDelta, ev.ReasoningDone, ev.ContentPartDone
+    ),
+    "summary": _PartEvents(
+        ev.SummaryText,
+        ev.ReasoningSummaryPartAdded,
+        ev.ReasoningSummaryTextDelta,
+        ev.ReasoningSummaryTextDone,
+        ev.ReasoningSummaryPartDone,
+    ),
 }
 
 
 class _OpenText:
     """A message or a stretch of thinking: one content part."""
 
-    __slots__ = ("_answer", "_delta", "_done", "_id", "_index", "_kind", "_logprobs", "_number", "_pieces", "_summary")
+    __slots__ = ("_answer", "_events", "_id", "_index", "_kind", "_logprobs", "_number", "_pieces")
 
     whole = False
 
@@ -111,10 +132,9 @@ class _OpenText:
         reasoning_events: str,
         item_id: str,
     ) -> None:
-        self._delta, self._done = _THINKING_EVENTS[reasoning_events]
-        self._summary = reasoning_events == "summary"
         self._kind = type(delta)
         self._answer = isinstance(delta, TextDelta)
+        self._events = _ANSWER if self._answer else _THINKING[reasoning_events]
         self._id = item_id
         self._index = index
         self._number = number
@@ -122,26 +142,17 @@ class _OpenText:
         self._logprobs: list[ev.Logprob] = []
 
     def open(self) -> list[ev.ResponseEvent]:
-        item: ev.Item
-        part: ev.Part
-        if self._answer:
-            item, part = ev.MessageItem(self._id, "in_progress", []), ev.OutputText("")
-        else:
-            item, part = ev.ReasoningItem(self._id, "in_progress", []), ev.ReasoningText("")
-        added = ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item)
-        if self._summary and not self._answer:
-            return [
-                added,
-                ev.ReasoningSummaryPartAdded(
-                    sequence_number=self._number(),
-                    item_id=self._id,
-                    output_index=self._index,
-                    part=ev.SummaryText(""),
-                ),
-            ]
+        made: Callable[..., ev.Item] = ev.MessageItem if self._answer else ev.ReasoningItem
         return [
-            added,
-            ev.ContentPartAdded(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
+            ev.OutputItemAdded(
+                sequence_number=self._number(), output_index=self._index, item=made(self._id, "in_progress", [])
+            ),
+            self._events.added(
+                sequence_number=self._number(),
+                item_id=self._id,
+                output_index=self._index,
+                part=self._events.part(""),
+            ),
         ]
 
     def more(self, delta: ItemDelta) -> list[ev.ResponseEvent] | None:
@@ -150,11 +161,11 @@ class _OpenText:
         self._pieces.append(delta.text)
         number, item, index = self._number(), self._id, self._index
         if not self._answer:
-            return [self._delta(sequence_number=number, item_id=item, output_index=index, delta=delta.text)]
+            return [self._events.delta(sequence_number=number, item_id=item, output_index=index, delta=delta.text)]
         logprobs = [] if delta.alignment is None else token_logprobs(delta.alignment)
         self._logprobs += logprobs
         return [
-            ev.OutputTextDelta(
+            self._events.delta(
                 sequence_number=number, item_id=item, output_index=index, delta=delta.text, logprobs=logprobs
             )
         ]
@@ -163,33 +174,22 @@ class _OpenText:
         text = "".join(self._pieces)
         number, index = self._number(), self._index
         item: ev.Item
-        part: ev.Part
-        done: ev.ResponseEvent
         if self._answer:
             logprobs = self._logprobs
-            part = ev.OutputText(text, logprobs=logprobs)
+            part: Any = ev.OutputText(text, logprobs=logprobs)
             item = ev.MessageItem(self._id, status, [part])
-            done = ev.OutputTextDone(
+            done = self._events.done(
                 sequence_number=number, item_id=self._id, output_index=index, text=text, logprobs=logprobs
             )
         else:
-            done = self._done(sequence_number=number, item_id=self._id, output_index=index, text=text)
-            if self._summary:
-                summary = ev.SummaryText(text)
-                item = ev.ReasoningItem(self._id, status, [], [summary])
-                return item, [
-                    done,
-                    ev.ReasoningSummaryPartDone(
-                        sequence_number=self._number(), item_id=self._id, output_index=index, part=summary
-                    ),
-                    ev.OutputItemDone(sequence_number=self._number(), output_index=index, item=item),
-                ]
-            part = ev.ReasoningText(text)
-            item = ev.ReasoningItem(self._id, status, [part])
+            part = self._events.part(text)
+            content, summary = ([], [part]) if isinstance(part, ev.SummaryText) else ([part], [])
+            item = ev.ReasoningItem(self._id, status, content, summary)
+            done = self._events.done(sequence_number=number, item_id=self._id, output_index=index, text=text)
         return item, [
             done,
-            ev.ContentPartDone(sequence_number=self._number(), item_id=self._id, output_index=self._index, part=part),
-            ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item),
+            self._events.part_done(sequence_number=self._number(), item_id=self._id, output_index=index, part=part),
+            ev.OutputItemDone(sequence_number=self._number(), output_index=index, item=item),
         ]
 
 
