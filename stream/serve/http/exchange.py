@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.limits.admission import too_many
-from tokenweir.stream.serve.limits.connections import Connection, Disconnected
+from tokenweir.stream.serve.limits.connections import CONNECTION, Connection, Disconnected
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.checking import parse_object
 from tokenweir.stream.serve.wire.errors import RequestError
@@ -67,7 +67,7 @@ async def read_json(request: Request, service: Service) -> bytes:
 
     Its bytes count as arriving until then.
     """
-    connection: Connection | None = request.scope.get("extensions", {}).get("tokenweir.connection")
+    connection = CONNECTION.get()
     try:
         body = await read_body(request, service, connection)
         await service.turns.take(len(body))
