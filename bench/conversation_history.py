@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any, NamedTuple, get_args
 
 import msgspec
-from conversations import PAIRS, TOOLS, timed, turn
-from shared.report import DATA, machine, publish, table
+from conversations import PAIRS, PASSES, TOOLS, lowest, pair, timed, turn
+from shared.report import machine, publish, table
 from templates import code
 
 from tokenweir.encode.tokenizer import Tokenizer
@@ -24,8 +24,6 @@ from tokenweir.stream.prompts.conversation import Conversation
 from tokenweir.stream.prompts.prompt_cache import History, PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
-PASSES = 5
-"""Conversations of which the lowest time of a turn counts: the one that other users of the machine have disturbed least."""
 NOTE = """Milliseconds of CPU time, medians of ten turns, each the lowest of five passes: "turn" is `Conversation.prompt`, "answered" `Conversation.answered`. The
 engine's calls are JSON without spaces, which the template writes otherwise. "kept" are the ids of engines in the last prompt. "bytes" is
 all memory that the cache keeps by byte of the prompt's UTF-8."""
@@ -62,14 +60,10 @@ def converse(template: ChatTemplate, tokenizer: Tokenizer, history: History, tur
 
 def measure(template_name: str, tokenizer_name: str, history: History, turns: int) -> list[str]:
     """A row of the first table."""
-    tokenizer = Tokenizer.from_file(DATA / "tokenizers" / tokenizer_name)
-    template = ChatTemplate(
-        (DATA / f"{template_name}.jinja").read_text("utf-8"), special_tokens={"bos_token": "<s>", "eos_token": "</s>"}
-    )
+    template, tokenizer = pair(template_name, tokenizer_name)
     source = code(400_000)
     passes = [converse(template, tokenizer, history, turns, source) for _ in range(PASSES)]
-    spent = [min(each) for each in zip(*(one.turns for one in passes), strict=True)]
-    answered = [min(each) for each in zip(*(one.answers for one in passes), strict=True)]
+    spent, answered = lowest(one.turns for one in passes), lowest(one.answers for one in passes)
     prompt, cache = passes[-1].prompt, passes[-1].cache
     return [
         Path(template_name).name,

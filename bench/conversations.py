@@ -1,11 +1,10 @@
 """Cost of the next prompt of a conversation, with `PromptCache` and without, and the number of wrong ids.
 
-    python bench/conversations.py [--turns 200] [--passes 5] [--write]
+    python bench/conversations.py [--turns 200] [--write]
 
 An agent's conversations: a system prompt, four tools, and a call with thinking and a result of 4 kB each turn; a user speaks
 every 25 turns. Two conversations are interleaved, so that each turn finds the other's prompt kept as well. Every prompt of every
-turn is compared with `template.render(messages).encode(tokenizer)`. All of it is done several times, each with a new cache, and the
-lowest time of a turn counts: the one that other users of the machine have disturbed least.
+turn is compared with `template.render(messages).encode(tokenizer)`.
 
 The second table is toktier's F2 protocol, for the encoding alone: sessions whose first text has 2K to 256K characters
 and that get 30 texts of 16 to 4,096 characters appended, both log-uniform. gigatoken and toktier are measured where they are installed;
@@ -25,7 +24,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -57,10 +56,12 @@ PAIRS = (
     ("templates-more/MiniMax-M2", "openai/o200k_base.tiktoken"),
     ("templates-more/tencent-Hy3", "qwen3"),
 )
-NOTE = """Milliseconds of CPU time, each the lowest of five passes. "render" and "encode" are those of a whole prompt without a cache at the last turn; "render"
-is also the most that a replay of the rendering could save of a turn. "turn" is `PromptCache.render`, from messages to ids, as the
-median of the ten turns up to the one named; "body" begins with the JSON of a request of Chat Completions. "all turns" is in seconds, of one
-conversation. "bytes" is all memory that the cache keeps by byte of the prompt's UTF-8. "wrong" counts prompts of all turns of
+PASSES = 5
+"""Passes with a new cache each, of which the lowest time of a turn counts: the one that other users of the machine have disturbed least."""
+NOTE = """Milliseconds of CPU time, each the lowest of five passes. "render" and "encode" are those of a whole prompt without a cache
+at the last turn; "render" is also the most that a replay of the rendering could save of a turn. "turn" is `PromptCache.render`, from
+messages to ids, as the median of the ten turns up to the one named; "body" begins with the JSON of a request of Chat Completions.
+"all turns" is in seconds, of one conversation. "bytes" is all memory that the cache keeps by byte of the prompt's UTF-8. "wrong" counts prompts of all turns of
 both conversations whose ids differ from those without a cache."""
 F2_NOTE = """Milliseconds of CPU time of one appended text, encoding alone. "wrong" counts final texts with other ids than `encode`."""
 TOOLS = [
@@ -110,6 +111,23 @@ def request_body(messages: list[dict[str, Any]]) -> bytes:
     return msgspec.json.encode({"model": "demo", "messages": sent})
 
 
+def messages_of(body: bytes) -> Sequence[Any]:
+    """The messages of a request, as the server reads them."""
+    return parse_chat_json(body, max_items=1 << 20).conversation()
+
+
+def lowest(passes: Iterable[Sequence[float]]) -> list[float]:
+    """The lowest time of each turn."""
+    return [min(each) for each in zip(*passes, strict=True)]
+
+
+def pair(template_name: str, tokenizer_name: str) -> tuple[ChatTemplate, Tokenizer]:
+    """Load a pair of `PAIRS`."""
+    special = {"bos_token": "<s>", "eos_token": "</s>"}
+    template = ChatTemplate((DATA / f"{template_name}.jinja").read_text("utf-8"), special_tokens=special)
+    return template, Tokenizer.from_file(DATA / "tokenizers" / tokenizer_name)
+
+
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     """Return a result and the milliseconds of CPU time that it took this thread."""
     start = time.thread_time()
@@ -141,24 +159,24 @@ def converse(template: ChatTemplate, tokenizer: Tokenizer, turns: int, source: s
     conversations = [[{"role": "system", "content": f"{system}{which}"}] for which in "AB"]
     times: dict[str, list[float]] = {"turn": [], "body": []}
     wrong = 0
+
+    def cached(messages: Any) -> CachedPrompt:
+        return cache.render(messages, template=template, tokenizer=tokenizer, tools=TOOLS)
+
     for number in range(turns):
         for which, messages in enumerate(conversations):
             messages += turn(number + 7000 * which, source) if number or not which else turn(0, source)
-            body = request_body(messages)
-
-            def cached(messages: Any) -> CachedPrompt:
-                return cache.render(messages, template=template, tokenizer=tokenizer, tools=TOOLS)
-
-            if which:
-                found, milliseconds = timed(
-                    lambda body=body, cached=cached: cached(parse_chat_json(body, max_items=1 << 20).conversation())
-                )
-            else:
-                found, milliseconds = timed(lambda messages=messages, cached=cached: cached(messages))
-            times["body" if which else "turn"].append(milliseconds)
             prompt, render = timed(lambda messages=messages: template.render(messages, tools=TOOLS))
-            if which:  # its calls have arguments as text, which some templates write otherwise
-                prompt = template.render(parse_chat_json(body, max_items=1 << 20).conversation(), tools=TOOLS)
+            if which:
+                body = request_body(messages)
+                found, milliseconds = timed(lambda body=body: cached(messages_of(body)))
+                times["body"].append(milliseconds)
+                prompt = template.render(
+                    messages_of(body), tools=TOOLS
+                )  # some templates write arguments given as text otherwise
+            else:
+                found, milliseconds = timed(lambda messages=messages: cached(messages))
+                times["turn"].append(milliseconds)
             guarded = prompt.guarded_for(tokenizer)
             expected, encode = timed(
                 lambda text=prompt.text, guarded=guarded: tokenizer.encode_array(
@@ -169,29 +187,24 @@ def converse(template: ChatTemplate, tokenizer: Tokenizer, turns: int, source: s
     return Pass(times | {"render": [render], "encode": [encode]}, found, cache, wrong)
 
 
-def measure(template_name: str, tokenizer_name: str, turns: int, passes: int) -> list[str]:
+def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:
     """A row of the first table."""
-    tokenizer = Tokenizer.from_file(DATA / "tokenizers" / tokenizer_name)
-    template = ChatTemplate(
-        (DATA / f"{template_name}.jinja").read_text("utf-8"), special_tokens={"bos_token": "<s>", "eos_token": "</s>"}
-    )
+    template, tokenizer = pair(template_name, tokenizer_name)
     source = code(400_000)
-    done = [converse(template, tokenizer, turns, source) for _ in range(passes)]
-    lowest = {
-        name: [min(each) for each in zip(*(one.times[name] for one in done), strict=True)] for name in done[0].times
-    }
+    done = [converse(template, tokenizer, turns, source) for _ in range(PASSES)]
+    times = {name: lowest(one.times[name] for one in done) for name in done[0].times}
     last = done[-1]
     size = sum(kept.tape.size for kept in last.cache._store.kept if isinstance(kept, KeptPrompt))
     return [
         Path(template_name).name,
         f"{len(last.prompt.text.encode()) / 1e3:.0f}",
         f"{len(last.prompt.ids) / 1e3:.0f}",
-        f"{lowest['render'][0]:.1f}",
-        f"{lowest['encode'][0]:.1f}",
-        f"{median(lowest['turn'][5:15]):.2f}",
-        f"{median(lowest['turn'][-10:]):.2f}",
-        f"{median(lowest['body'][-10:]):.2f}",
-        f"{sum(lowest['turn']) / 1e3:.2f}",
+        f"{times['render'][0]:.1f}",
+        f"{times['encode'][0]:.1f}",
+        f"{median(times['turn'][5:15]):.2f}",
+        f"{median(times['turn'][-10:]):.2f}",
+        f"{median(times['body'][-10:]):.2f}",
+        f"{sum(times['turn']) / 1e3:.2f}",
         f"{last.cache.held_bytes / size:.2f}",
         str(sum(one.wrong for one in done)),
     ]
@@ -317,13 +330,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     rows = []
     for names in PAIRS:
-        rows.append(measure(*names, options.turns, options.passes))
+        rows.append(measure(*names, options.turns))
         print(rows[-1], file=sys.stderr, flush=True)
     header = [
         "template",
