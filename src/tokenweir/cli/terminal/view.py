@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from typing import Literal, Protocol, TextIO
 
 from tokenweir.cli.terminal.escape_codes import controllable, dim, styled
@@ -17,6 +18,13 @@ from tokenweir.encode.visible_text import visible
 
 _TRAILING = re.compile(r"(?: |\x1b\[[0-9;]*m)+$")
 """Trailing spaces: rich pads lines, and a narrower terminal would wrap them."""
+
+_SETTLING = 0.3
+"""Seconds without a new width until lines are drawn over others.
+
+tmux wraps its rows anew at once, and tells the program the new width up to 0.25 seconds later. Lines drawn in between
+would go over rows above the answer, which are the person's own words.
+"""
 
 
 class View(Protocol):
@@ -87,6 +95,7 @@ class MarkdownView:
         )
         self._text = ""
         self._drawn: tuple[str, int] | None = None  # the text and the width of what is on the screen
+        self._width, self._settled_at = window(out)[0], 0.0
         self._begun = self._dimmed = self._markdown = False
 
     def open(self, label: str | None, *, dimmed: bool = False, markdown: bool = False) -> None:
@@ -108,8 +117,8 @@ class MarkdownView:
                 self._text = self._text[end:]
 
     def draw(self) -> None:
-        width, height = window(self._out)
-        if self._drawn != (self._text, width):
+        width, height, settling = self._window()
+        if not settling and self._drawn != (self._text, width):
             self._lines.draw(self._rendered(self._text, width), width, height)
             self._drawn = (self._text, width)
 
@@ -119,10 +128,21 @@ class MarkdownView:
         self._out.flush()
 
     def _finish(self, text: str) -> None:
-        width, height = window(self._out)
+        width, height, settling = self._window()
+        if settling and self._drawn is not None:
+            time.sleep(settling)
+            width, height, _ = self._window()
         self._lines.draw(self._rendered(text, width), width, height)
         self._lines.end()
         self._drawn = None
+
+    def _window(self) -> tuple[int, int, float]:
+        """Return the columns and rows of the terminal, and the seconds for which lines should not be drawn over."""
+        width, height = window(self._out)
+        now = time.monotonic()
+        if width != self._width:
+            self._width, self._settled_at = width, now + _SETTLING
+        return width, height, max(0.0, self._settled_at - now)
 
     def _rendered(self, text: str, width: int) -> list[str]:
         from rich.styled import Styled
