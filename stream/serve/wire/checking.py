@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, inspect
 
-from tokenweir.stream.events.json_bounds import as_float, has_more_outside_strings
+from tokenweir.stream.events.json_bounds import as_float, has_more_outside_strings, has_more_strings
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.messages import ChatMessage
 
@@ -20,8 +20,10 @@ LONG = 1 << 15
 """Bytes from which on a message is bounded in its values, which cost more time than its bytes."""
 MOST_CONTAINERS = 1 << 16
 """Arrays and objects of a message: the garbage collector follows each."""
-MOST_FLOATS = 1 << 15
+MOST_FLOATS = 1 << 14
 """Numbers with a fraction or an exponent."""
+MOST_STRINGS = 1 << 17
+"""Strings, keys included."""
 _HALF_PAIR = re.compile(
     rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!\\u[dD][89abAB]..\\u[dD]...))", re.DOTALL
 )
@@ -56,15 +58,15 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
     if len(data) >= LONG:
         if has_more_outside_strings(data, b"[{", MOST_CONTAINERS):
             raise _too_many("arrays and objects", MOST_CONTAINERS)
+        if has_more_strings(data, MOST_STRINGS):
+            raise _too_many("strings", MOST_STRINGS)
         decoder = msgspec.json.Decoder(float_hook=_bounded_float())
     try:
         event = decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         if isinstance(error.__cause__, RequestError):
             raise error.__cause__ from None
-        if _HALF_PAIR.search(
-            data.replace(b"\\\\", b"")
-        ):  # msgspec takes no half of a surrogate pair, which JSON can spell
+        if _has_half_pair(data, error):  # msgspec takes none, which JSON can spell
             raise RequestError(
                 "the message has half of a surrogate pair, which is no character", code="invalid_unicode"
             ) from error
@@ -75,6 +77,15 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
 
 
 _decoder = msgspec.json.Decoder(float_hook=as_float)
+
+
+def _has_half_pair(data: bytes, error: Exception) -> bool:
+    """Return whether JSON has half of a surrogate pair where `msgspec` refused it: at the byte that it names, or at the end."""
+    named = re.search(r"\(byte (\d+)\)", str(error))
+    at = int(named[1]) if named else len(data)
+    begin = len(data[: max(0, at - 40)].rstrip(b"\\"))  # two backslashes are one of the text
+    around = data[begin : at + 1].replace(b"\\\\", b"  ")
+    return _HALF_PAIR.search(around, max(0, len(around) - 17)) is not None
 
 
 def _bounded_float() -> Callable[[str], float]:

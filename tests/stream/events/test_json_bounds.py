@@ -5,7 +5,12 @@ import random
 
 import pytest
 
-from tokenweir.stream.events.json_bounds import as_float, count_outside_strings, has_more_outside_strings
+from tokenweir.stream.events.json_bounds import (
+    as_float,
+    count_outside_strings,
+    has_more_outside_strings,
+    has_more_strings,
+)
 
 CHARACTERS = ["[", "]", "{", "}", ",", ":", '"', "\\", "\\\\", '\\"', "a", "é", "\U0001f600", "\n", " "]
 
@@ -34,6 +39,23 @@ def test_counts_are_those_of_the_values(ascii_):
         assert count_outside_strings(data, b",") == commas
         assert not containers or has_more_outside_strings(data, b",[{", containers + commas - 1)
         assert not has_more_outside_strings(data, b",[{", containers + commas)
+
+
+def strings_of(value):
+    """How many strings a value has, keys included."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(strings_of, value.values()))
+    return sum(map(strings_of, value)) if isinstance(value, list) else isinstance(value, str)
+
+
+@pytest.mark.parametrize("ascii_", [True, False])
+def test_strings_are_counted_by_their_quotes(ascii_):
+    rng = random.Random(2)
+    for _ in range(2000):
+        value = drawn(rng)[0]
+        data = json.dumps(value, ensure_ascii=ascii_).encode()
+        assert not has_more_strings(data, strings_of(value))
+        assert not strings_of(value) or has_more_strings(data, strings_of(value) - 1)
 
 
 def test_numbers_are_those_of_python():

@@ -1,14 +1,15 @@
 """Client events: what is understood, and what is refused in which words."""
 
 import json
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.serve.wire.checking import MOST_CONTAINERS, MOST_FLOATS, parse_object
+from tokenweir.stream.serve.wire.checking import MOST_CONTAINERS, MOST_FLOATS, MOST_STRINGS, parse_object
 from tokenweir.stream.serve.wire.requests import (
     RequestError,
     ResponseCancel,
@@ -349,6 +350,36 @@ def test_slow_numbers_are_converted_by_python_and_bounded():
     with pytest.raises(RequestError, match="out of range") as refused:
         parse_object(b'{"a": [%b, 1e400]}' % (b"0," * 40_000 + b"0"))
     assert refused.value.code == "invalid_json"
+
+
+def test_strings_are_counted_before_any_is_made():
+    text = '"' + '\\"' * (3 * MOST_STRINGS) + '"'  # its quotes begin no string
+    empty = ",".join(['""'] * (MOST_STRINGS - 3))
+    assert len(parse_object(f'{{"a": {text}, "b": [{empty}]}}')["b"]) == MOST_STRINGS - 3
+    with pytest.raises(RequestError, match=f"more than {MOST_STRINGS} strings") as refused:
+        parse_object(f'{{"b": [{empty},"","",""], what is not read}}')
+    assert refused.value.code == "too_many_values"
+
+
+pairs = st.lists(
+    st.sampled_from(["\\ud83d", "\\ude00", "\\uD83D\\uDE00", "\\\\", "\\\\ud83d", '\\"', "\\u0041", "ud83d", "a", "é"]),
+    max_size=12,
+)
+
+
+@given(pairs, st.sampled_from(["", '"}', '"']), st.booleans())
+@example(["\\\\"] * 12 + ["\\ud83d"], '"}', True)
+@example(["\\\\"] * 12 + ["ud83d"], "", True)
+def test_half_a_surrogate_pair_is_named_where_the_parser_stopped(parts, end, is_padded):
+    data = '{"a": "' + "b" * 40 * is_padded + "".join(parts) + end
+    halves = re.findall(r"\\u[dD][89a-fA-F]..", re.sub(r"\\u[dD]83[dD]\\u[dD][eE]00", "", data.replace("\\\\", "")))
+    try:
+        parse_object(data)
+    except RequestError as error:
+        assert (error.code == "invalid_unicode") == bool(halves)
+        assert error.code in ("invalid_unicode", "invalid_json")
+    else:
+        assert not halves
 
 
 @pytest.mark.parametrize("container", ["[]", "{}", '{"a":[]}'])
