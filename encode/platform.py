@@ -11,6 +11,7 @@ import signal
 import socket
 import stat
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
@@ -36,6 +37,15 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def lower_thread_priority() -> None:
+    """Let other threads of this process, and other programs, have a busy core before the calling thread.
+
+    Only Linux has a niceness for a thread; elsewhere nothing happens.
+    """
+    if sys.platform.startswith("linux"):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
 def open_unfollowed(path: str | os.PathLike[str]) -> int:

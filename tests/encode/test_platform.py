@@ -2,6 +2,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,6 +17,17 @@ def test_cores_are_those_that_the_process_may_use():
 def test_systems_without_affinity_count_all_cores(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert platform.usable_cores() == os.cpu_count()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness for a thread")
+def test_the_priority_of_one_thread_alone_is_lowered():
+    def niceness():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    before = niceness()
+    with ThreadPoolExecutor(1, initializer=platform.lower_thread_priority) as thread:
+        assert thread.submit(niceness).result() == 10
+    assert niceness() == before
 
 
 def test_a_link_is_not_followed(tmp_path):
