@@ -37,6 +37,7 @@ from templates import code
 
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
+from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt
 from tokenweir.stream.prompts.prompt_cache import PromptCache
@@ -56,6 +57,11 @@ PAIRS = (
     ("templates-more/MiniMax-M2", "openai/o200k_base.tiktoken"),
     ("templates-more/tencent-Hy3", "qwen3"),
 )
+GEMMA_4 = (
+    *("<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>"),
+    *("<|tool_response>", "<tool_response|>", '<|"|>', "<|think|>", "<|image|>", "<|audio|>", "<|video|>"),
+)
+"""Tokens of Gemma 4's template, which the tokenizer of an older Gemma lacks."""
 PASSES = 5
 """Passes with a new cache each, of which the lowest time of a turn counts: the one that other users of the machine have disturbed least."""
 NOTE = """Milliseconds of CPU time, each the lowest of five passes. "render" and "encode" are those of a whole prompt without a cache
@@ -125,7 +131,10 @@ def pair(template_name: str, tokenizer_name: str) -> tuple[ChatTemplate, Tokeniz
     """Load a pair of `PAIRS`."""
     special = {"bos_token": "<s>", "eos_token": "</s>"}
     template = ChatTemplate((DATA / f"{template_name}.jinja").read_text("utf-8"), special_tokens=special)
-    return template, Tokenizer.from_file(DATA / "tokenizers" / tokenizer_name)
+    tokenizer = Tokenizer.from_file(DATA / "tokenizers" / tokenizer_name)
+    if tokenizer_name == "gemma":
+        tokenizer = tokenizer.with_added_tokens([AddedToken(text, special=True) for text in GEMMA_4])
+    return template, tokenizer
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
