@@ -13,7 +13,7 @@ import stat
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO
 
 if sys.platform == "win32":
@@ -42,10 +42,11 @@ def usable_cores() -> int:
 def lower_thread_priority() -> None:
     """Let other threads of this process, and other programs, have a busy core before the calling thread.
 
-    Only Linux has a niceness for a thread; elsewhere nothing happens.
+    Only Linux has a niceness for a thread; elsewhere, and where a sandbox forbids it, nothing happens.
     """
     if sys.platform.startswith("linux"):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
 def open_unfollowed(path: str | os.PathLike[str]) -> int:

@@ -30,6 +30,14 @@ def test_the_priority_of_one_thread_alone_is_lowered():
     assert niceness() == before
 
 
+def test_a_sandbox_may_forbid_to_lower_a_priority(monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refuse, raising=False)
+    platform.lower_thread_priority()
+
+
 def test_a_link_is_not_followed(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "file")
