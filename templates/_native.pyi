@@ -162,6 +162,14 @@ class Messages:
     def text_digests(self) -> tuple[int, ...]:
         """For each message a hash of its texts, without those of calls. Of a long text it has the length and three samples."""
 
+    def text_chain(self, start: int) -> tuple[int, ...]:
+        """Return a hash of each prefix of the conversation, the empty one included, by `text_digests`.
+
+        Args:
+            start: The hash of all that comes before the messages, of 64 bits with a sign.
+
+        """
+
     @property
     def text_size(self) -> int:
         """Bytes of UTF-8 of all strings but keys."""

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+_encode = msgspec.json.Encoder().encode
 
 
 def digest(value: object) -> int:
-    """Return the digest of JSON-like data, the same for equal data in one process."""
-    return hash(_hashable(value))
-
-
-def chain(start: int, digests: Iterable[int]) -> tuple[int, ...]:
-    """Return the digest of each prefix of a conversation, the empty one included.
-
-    Args:
-        start: The digest of all that comes before the messages: template, tools, variables.
-        digests: The digests of the messages, as `Messages.text_digests` has them.
-
-    """
-    return tuple(accumulate(digests, lambda before, one: hash((before, one)), initial=start))
+    """Return the digest of JSON-like data, or of a tuple of such data, the same for equal data in one process."""
+    return hash(tuple(map(_part, value))) if isinstance(value, tuple) else hash(_part(value))
 
 
 def delivered(before: int, fingerprint: bytes) -> int:
@@ -31,6 +23,16 @@ def delivered(before: int, fingerprint: bytes) -> int:
 
     """
     return hash((before, fingerprint))
+
+
+def _part(value: object) -> object:
+    """Return the data, or its JSON, which is hashed faster than objects are walked."""
+    if isinstance(value, str):
+        return value
+    try:
+        return _encode(value)
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):  # it is not JSON
+        return _hashable(value)
 
 
 def _hashable(value: object) -> object:

@@ -22,7 +22,7 @@ from tokenweir.stream.prompts.cached_prompt import CachedPrompt, Difference, Pro
 from tokenweir.stream.prompts.engine_ids import KeptIds
 from tokenweir.stream.prompts.kept_turns import declined_answer, keep_turn
 from tokenweir.stream.prompts.ledger import Ledger
-from tokenweir.stream.prompts.message_digests import chain, digest
+from tokenweir.stream.prompts.message_digests import digest
 from tokenweir.stream.prompts.prompt_index import KeptPrompt
 from tokenweir.stream.prompts.prompt_store import PromptStore
 from tokenweir.stream.prompts.sampled_turns import sampled_turn
@@ -207,7 +207,7 @@ class PromptCache:
         check_texts(tenant=tenant)
         read = _read(messages)
         own = read.text_digests
-        digests = chain(digest(before), own)
+        digests = read.text_chain(digest(before))
         key, last_message = (tenant, tokenizer), own[-1] if own else digests[0]
         shelf, earlier, last = self._store.find(key, digests, own)
         answer, is_delivered = self._store.find_answer(shelf, earlier, digests, read)
@@ -259,8 +259,9 @@ class PromptCache:
 
         Arguments are those of `encode`.
         """
-        own = _read(messages).text_digests
-        _, _, last = self._store.find((tenant, tokenizer), chain(digest(before), own), own)
+        read = _read(messages)
+        digests, own = read.text_chain(digest(before)), read.text_digests
+        _, _, last = self._store.find((tenant, tokenizer), digests, own)
         text = prompt.encoded_text
         size = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else len(text)
         known = 0 if last is None else last.common_bytes(text)

@@ -180,12 +180,23 @@ def test_text_digests_have_the_texts_of_messages_but_of_no_calls():
     assert text_digest("a", tool_calls=[{"x": "b"}]) == text_digest("a", tool_calls=[{"x": "c"}])
 
 
-@pytest.mark.parametrize(("place", "is_seen"), [(0, True), (255, True), (1000, False), (2600, True), (4999, True)])
+@pytest.mark.parametrize(("place", "is_seen"), [(0, True), (63, True), (1000, False), (2563, True), (4999, True)])
 def test_a_text_digest_has_samples_of_a_long_text(place, is_seen):
     text = "a" * 5000
     changed = text[:place] + "b" + text[place + 1 :]
     assert (text_digest(text) != text_digest(changed)) == is_seen
     assert text_digest(text) != text_digest(text + "a")
+
+
+def test_a_chain_has_a_digest_of_each_beginning():
+    messages = Messages(CONVERSATION)
+    whole = messages.text_chain(-5)
+    assert len(set(whole)) == len(CONVERSATION) + 1
+    for size in range(len(CONVERSATION) + 1):
+        assert Messages(CONVERSATION[:size]).text_chain(-5) == whole[: size + 1]
+    assert set(messages.text_chain(5)).isdisjoint(whole), "what comes before the messages counts"
+    assert messages.text_chain(-5) == whole, "a second one has the same digests of messages"
+    assert Messages(CONVERSATION[:2]).text_chain(0)[-1] != Messages(CONVERSATION[1::-1]).text_chain(0)[-1]
 
 
 json_values = st.recursive(

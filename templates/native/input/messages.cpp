@@ -82,7 +82,7 @@ std::string Messages::canonical(uint32_t index) const {
 
 namespace {
 
-constexpr size_t kSample = 256;  // bytes at the beginning, in the middle and at the end of a long text
+constexpr size_t kSample = 64;  // bytes at the beginning, in the middle and at the end of a long text
 
 uint64_t mix(uint64_t digest, uint64_t number) {
   digest = (digest ^ number) * 0x9E3779B97F4A7C15;
@@ -113,14 +113,27 @@ uint64_t mix_texts(uint64_t digest, const Value& value) {
 
 }  // namespace
 
-uint64_t Messages::text_digest(uint32_t index) const {
-  const Value& message = list_->items[index];
+static uint64_t text_digest(const Value& message) {
   uint64_t digest = 0;
   for (uint32_t i = 0; i < message.dict->size; i++) {
     const Entry& entry = message.dict->entries[i];
     if (entry.value.is_text() || entry.symbol->text == "content") digest = mix_texts(digest, entry.value);
   }
   return digest;
+}
+
+std::vector<uint64_t> Messages::text_digests() const {
+  std::vector<uint64_t> digests;
+  digests.reserve(size());
+  for (uint32_t i = 0; i < size(); i++) digests.push_back(text_digest(list_->items[i]));
+  return digests;
+}
+
+std::vector<uint64_t> chain(uint64_t start, const std::vector<uint64_t>& digests) {
+  std::vector<uint64_t> chained{start};
+  chained.reserve(digests.size() + 1);
+  for (const uint64_t digest : digests) chained.push_back(mix(chained.back(), digest));
+  return chained;
 }
 
 namespace {

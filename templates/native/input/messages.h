@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "text/origin.h"
 #include "values/value.h"
@@ -32,8 +33,8 @@ class Messages {
   uint64_t text_size() const;
   // A message as bytes that no other message has: type, length and content of each value, in order.
   std::string canonical(uint32_t index) const;
-  // A hash of a message's own texts, calls left out. Of a long text it has the length and samples.
-  uint64_t text_digest(uint32_t index) const;
+  // For each message a hash of its own texts, calls left out. Of a long text it has the length and samples.
+  std::vector<uint64_t> text_digests() const;
 
   // The messages as values of a render, whose origins must be empty. Texts are shared, so this must live until it has run.
   List* copy_into(Workspace& workspace, Origins& origins) const;
@@ -44,5 +45,8 @@ class Messages {
   Origins origins_;
   const List* list_ = nullptr;
 };
+
+// The digest of each prefix of a conversation, by the digests of its messages. That of the empty one is `start`.
+std::vector<uint64_t> chain(uint64_t start, const std::vector<uint64_t>& digests);
 
 }  // namespace tokenweir::templates

@@ -14,6 +14,7 @@ struct PyMessages {
   std::unique_ptr<PythonInput> input;  // holds strings
   nb::object held;                     // the bytes of JSON
   nb::object digests;                  // once they were asked for
+  std::vector<uint64_t> text_digests{};
 };
 
 void read_objects(PyMessages& self, nb::handle messages) {
@@ -84,10 +85,21 @@ nb::object digests(PyMessages& self) {
   return self.digests = nb::tuple(list);
 }
 
-nb::tuple text_digests(const PyMessages& self) {
+const std::vector<uint64_t>& digests_of_texts(PyMessages& self) {
+  if (self.text_digests.empty()) self.text_digests = self.messages->text_digests();
+  return self.text_digests;
+}
+
+nb::tuple tuple_of(const std::vector<uint64_t>& numbers) {
   nb::list list;
-  for (uint32_t i = 0; i < self.messages->size(); i++) list.append(self.messages->text_digest(i));
+  for (const uint64_t number : numbers) list.append(number);
   return nb::tuple(list);
+}
+
+nb::tuple text_digests(PyMessages& self) { return tuple_of(digests_of_texts(self)); }
+
+nb::tuple text_chain(PyMessages& self, int64_t start) {
+  return tuple_of(chain(static_cast<uint64_t>(start), digests_of_texts(self)));
 }
 
 // The list of tools, checked, as new objects.
@@ -181,6 +193,7 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
       .def("check", &check, nb::arg("roles"))
       .def_prop_ro("digests", &digests)
       .def_prop_ro("text_digests", &text_digests)
+      .def("text_chain", &text_chain, nb::arg("start"))
       .def_prop_ro("text_size", [](const PyMessages& self) { return self.messages->text_size(); });
 
   nb::class_<MessageForm>(m, "MessageForm")
