@@ -90,47 +90,79 @@ ControlTokens::ControlTokens(const std::vector<std::string_view>& sorted, const 
   }
 }
 
-ControlTokens::Beginnings::Beginnings(const std::vector<std::string_view>& tokens) {
+ControlTokens::Bytes::Bytes() {
   // A byte that has another low half is in no place of a table.
-  for (uint8_t half = 0; half < 16; half++) firsts_[0][half] = firsts_[1][half] = half ^ 1;
-  for (const std::string_view token : tokens) {
-    const auto first = static_cast<uint8_t>(token[0]), half = static_cast<uint8_t>(first & 15);
-    if (!begins_[first]) {
-      const bool is_taken = (firsts_[0][half] & 15) == half;
-      are_few_ = are_few_ && !(is_taken && (firsts_[1][half] & 15) == half);
-      firsts_[is_taken][half] = first;
-    }
-    begins_[first] = true;
-    if (token.size() > 1)
-      seconds_[static_cast<uint8_t>(token[1])] = true;
-    else
-      std::fill(std::begin(seconds_), std::end(seconds_), true);
-  }
+  for (uint8_t half = 0; half < 16; half++) by_half[0][half] = by_half[1][half] = half ^ 1;
 }
+
+void ControlTokens::Bytes::add(uint8_t byte) {
+  if (has[byte]) return;
+  has[byte] = true;
+  const uint8_t half = byte & 15;
+  const bool is_taken = (by_half[0][half] & 15) == half;
+  are_few = are_few && !(is_taken && (by_half[1][half] & 15) == half);
+  by_half[is_taken][half] = byte;
+}
+
+ControlTokens::Beginnings::Beginnings(const std::vector<std::string_view>& tokens) {
+  for (const std::string_view token : tokens)
+    for (size_t i = 0; i < std::size(places_); i++) {
+      if (i < token.size())
+        places_[i].add(static_cast<uint8_t>(token[i]));
+      else
+        for (int byte = 0; byte < 256; byte++) places_[i].add(static_cast<uint8_t>(byte));
+    }
+}
+
+bool ControlTokens::Beginnings::may_begin(std::string_view text, size_t at) const {
+  for (size_t i = 0; i < std::size(places_) && at + i < text.size(); i++)
+    if (!places_[i].has[static_cast<uint8_t>(text[at + i])]) return false;
+  return true;
+}
+
+#if defined(__SSSE3__)
+namespace {
+
+// Finds bytes of a set: the one that a table has for the low half of a byte is the byte itself, or another one.
+class ByteSearch {
+ public:
+  explicit ByteSearch(const uint8_t (&by_half)[2][16])
+      : one_(_mm_loadu_si128(reinterpret_cast<const __m128i*>(by_half[0]))),
+        other_(_mm_loadu_si128(reinterpret_cast<const __m128i*>(by_half[1]))) {}
+
+  __m128i find(const char* bytes) const {
+    const __m128i chunk = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+    const __m128i low = _mm_and_si128(chunk, _mm_set1_epi8(15));
+    return _mm_or_si128(_mm_cmpeq_epi8(chunk, _mm_shuffle_epi8(one_, low)),
+                        _mm_cmpeq_epi8(chunk, _mm_shuffle_epi8(other_, low)));
+  }
+
+ private:
+  const __m128i one_, other_;
+};
+
+}  // namespace
+#endif
 
 size_t ControlTokens::Beginnings::find(std::string_view text, size_t at) const {
 #if defined(__SSSE3__)
-  if (are_few_) {
-    // The byte that a table has for the low half of a byte of the text is the byte itself, or another one.
-    const __m128i one = _mm_loadu_si128(reinterpret_cast<const __m128i*>(firsts_[0]));
-    const __m128i other = _mm_loadu_si128(reinterpret_cast<const __m128i*>(firsts_[1]));
-    const __m128i half = _mm_set1_epi8(15);
-    for (; at + 16 < text.size(); at += 16) {
-      const __m128i chunk = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + at));
-      const __m128i low = _mm_and_si128(chunk, half);
-      const __m128i found = _mm_or_si128(_mm_cmpeq_epi8(chunk, _mm_shuffle_epi8(one, low)),
-                                         _mm_cmpeq_epi8(chunk, _mm_shuffle_epi8(other, low)));
-      for (auto places = static_cast<uint32_t>(_mm_movemask_epi8(found)); places; places &= places - 1) {
+  if (places_[0].are_few) {
+    const ByteSearch first(places_[0].by_half), second(places_[1].by_half);
+    const __m128i any_second = _mm_set1_epi8(places_[1].are_few ? 0 : -1);
+    for (; at + 32 < text.size(); at += 32) {
+      const auto found = [&](const char* chunk) {
+        const __m128i seconds = _mm_or_si128(second.find(chunk + 1), any_second);
+        return static_cast<uint32_t>(_mm_movemask_epi8(_mm_and_si128(first.find(chunk), seconds)));
+      };
+      const char* const bytes = text.data() + at;
+      for (uint32_t places = found(bytes) | found(bytes + 16) << 16; places; places &= places - 1) {
         const size_t place = at + static_cast<size_t>(__builtin_ctz(places));
-        if (seconds_[static_cast<uint8_t>(text[place + 1])]) return place;
+        if (may_begin(text, place)) return place;
       }
     }
   }
 #endif
-  for (; at < text.size(); at++)
-    if (begins_[static_cast<uint8_t>(text[at])] &&
-        (at + 1 == text.size() || seconds_[static_cast<uint8_t>(text[at + 1])]))
-      break;
+  while (at < text.size() && !may_begin(text, at)) at++;
   return at;
 }
 

@@ -24,7 +24,17 @@ class ControlTokens {
 
   ControlTokens(const std::vector<std::string_view>& sorted, const std::vector<std::string>& exempt);
 
-  // Places at which a token may begin, by its first two bytes.
+  // The bytes that tokens have at one place.
+  struct Bytes {
+    Bytes();
+    void add(uint8_t byte);
+
+    bool has[256] = {};
+    uint8_t by_half[2][16];  // at most two for each low half of a byte
+    bool are_few = true;     // whether `by_half` has all of them
+  };
+
+  // Places at which a token may begin, by its first three bytes.
   class Beginnings {
    public:
     explicit Beginnings(const std::vector<std::string_view>& tokens);
@@ -32,9 +42,9 @@ class ControlTokens {
     size_t find(std::string_view text, size_t at) const;
 
    private:
-    uint8_t firsts_[2][16];  // bytes that tokens begin with, at most two for each low half of a byte
-    bool are_few_ = true;    // whether `firsts_` has all of them
-    bool begins_[256] = {}, seconds_[256] = {};  // whether a token has this byte first, or second or ends before it
+    bool may_begin(std::string_view text, size_t at) const;
+
+    Bytes places_[3];  // of a token that ends before a place all bytes
   };
   Beginnings beginnings_;
   // A trie. The children of a node are neighbours, in the order of their bytes; the root is 0.
