@@ -123,6 +123,13 @@ class Writer {
     rope_.add("\"");
   }
 
+  // Bytes whose escapes are found together, since each turn of a loop over them may be a branch that is mispredicted.
+  static constexpr size_t kChunks = Chunk::kSize == 16 ? 4 : 1, kBlock = kChunks * Chunk::kSize;
+
+  static void copy_block(const char* from, char* to) {
+    for (size_t i = 0; i < kChunks; i++) Chunk(from + i * Chunk::kSize).store(to + i * Chunk::kSize);
+  }
+
   Text* escaped(Text* leaf) {
     const size_t size = leaf->size;
     const size_t count = count_escaped(leaf->bytes, size);
@@ -130,17 +137,31 @@ class Writer {
     if (!count) return leaf;
     const size_t room = size + 5 * count;
     workspace_.spend_bytes(room);
-    char* const memory = workspace_.arena.array<char>(room + Chunk::kSize);
+    char* const memory = workspace_.arena.array<char>(room + kBlock);
     char* out = memory;
     for (size_t at = 0; at < size;) {
-      while (at + Chunk::kSize <= size) {
-        const Chunk chunk(leaf->bytes + at);
-        chunk.store(out);
-        const uint64_t found = escaped(chunk);
-        const size_t plain = found ? Chunk::index(found) : Chunk::kSize;
-        out += plain;
-        at += plain;
-        if (found) break;
+      uint64_t found = 0;
+      while (!found && at + 2 * kBlock <= size) {  // so that a block can be copied from each of its bytes on
+        const char* const block = leaf->bytes + at;
+        for (size_t i = 0; i < kChunks; i++) found |= escaped(Chunk(block + i * Chunk::kSize)) << i * Chunk::kSize;
+        size_t done = 0;  // bytes of the block
+        for (; found; found &= found - 1) {
+          const size_t plain = Chunk::index(found) - done;
+          copy_block(block + done, out);
+          done += plain;
+          out += plain;
+          const char letter = kLetters[static_cast<uint8_t>(block[done])];
+          if (!letter) break;
+          *out++ = '\\';
+          *out++ = letter;
+          done++;
+        }
+        if (!found) {
+          copy_block(block + done, out);
+          out += kBlock - done;
+          done = kBlock;
+        }
+        at += done;
       }
       while (at < size && !is_escaped(leaf->bytes[at])) *out++ = leaf->bytes[at++];
       if (at < size) out = escape(bytes_of({leaf->bytes, size}), at, out);

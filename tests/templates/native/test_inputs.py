@@ -204,6 +204,7 @@ def test_json_escapes_at_every_place(ascii_only):
                 "x" * size + escaped,
                 escaped + "x" * size,
                 escaped * size,
+                ("x" * size + escaped + '"') * 9,
                 f"{'é' * size}{escaped}{'x' * size}",
             ):
                 result = template.render({"a": text, "ascii_only": ascii_only})
