@@ -639,7 +639,8 @@ def test_what_cannot_be_loaded(tmp_path):
     with pytest.raises(TokenizerFileError, match="Expected `str`, got `int`"):
         ChatTemplate.from_file(tmp_path)
     (tmp_path / "tokenizer.json").write_text('{"x": ' + "[" * 100_000)
-    with pytest.raises(TokenizerFileError, match="recursion depth"):
+    # Python 3.14 takes any depth that fits the stack, and the text has no end.
+    with pytest.raises(TokenizerFileError, match="recursion depth|truncated"):
         ChatTemplate.from_file(tmp_path)
 
 
