@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tokenweir.templates import _native
 from tokenweir.templates._native import Template
 
-TABLES = Path(_native.__file__).parent / "native" / "text" / "character_tables.h"
+TABLES = Path(__file__).resolve().parents[3] / "templates" / "native" / "text" / "character_tables.h"
 CHARACTERS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000 and unicodedata.category(chr(c)) != "Cn"]
 
 
