@@ -42,7 +42,7 @@ def test_counts_are_those_of_the_values(ascii_):
 
 
 def strings_of(value):
-    """How many strings a value has, keys included."""
+    """The number of strings that a value has, keys included."""
     if isinstance(value, dict):
         return len(value) + sum(map(strings_of, value.values()))
     return sum(map(strings_of, value)) if isinstance(value, list) else isinstance(value, str)
