@@ -35,7 +35,7 @@ MOST_MORE = 1024
 """Megabytes by which the server may grow under attack: the sum of its budgets (`max_incoming_bytes`, `max_outgoing_bytes`,
 `max_stored_bytes`, and prompts that wait), and copies of requests at work with up to four bytes a character."""
 MOST_LEFT = 160
-"""Megabytes that may stay when the attackers have gone: 64 of stored conversations, the rest blocks that these keep apart. It is
+"""Megabytes that may stay when the attackers have gone: 64 of stored conversations, the rest probably fragmentation. It is
 no leak as long as more time leaves no more: ten minutes left 138, an hour 136."""
 SETTLE = 45.0
 """Seconds in which the server must be back to its sockets."""
