@@ -180,9 +180,8 @@ def converse(template: ChatTemplate, tokenizer: Tokenizer, turns: int, source: s
                 body = request_body(messages)
                 found, milliseconds = timed(lambda body=body: cached(messages_of(body)))
                 times["body"].append(milliseconds)
-                prompt = template.render(
-                    messages_of(body), tools=TOOLS
-                )  # some templates write arguments given as text otherwise
+                # Some templates write arguments given as text otherwise.
+                prompt = template.render(messages_of(body), tools=TOOLS)
             else:
                 found, milliseconds = timed(lambda messages=messages: cached(messages))
                 times["turn"].append(milliseconds)

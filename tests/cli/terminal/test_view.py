@@ -30,6 +30,15 @@ def clock(monkeypatch):
     return clock
 
 
+def begun(out):
+    """A view that has drawn a part of an answer."""
+    shown = MarkdownView(out)
+    shown.open(None)
+    shown.write("some words")
+    shown.draw()
+    return shown
+
+
 def written(out):
     text = out.getvalue()
     out.seek(0)
@@ -39,10 +48,7 @@ def written(out):
 
 def test_no_line_is_drawn_over_until_the_width_has_settled(clock):
     out = io.StringIO()
-    shown = MarkdownView(out)
-    shown.open(None)
-    shown.write("some words")
-    shown.draw()
+    shown = begun(out)
     assert "some words" in written(out)
     clock.columns = 25
     for _ in range(3):  # a window that is dragged tells a width at a time, each late
@@ -58,10 +64,7 @@ def test_no_line_is_drawn_over_until_the_width_has_settled(clock):
 
 def test_an_answer_that_ends_while_the_width_changes_is_shown_whole(clock):
     out = io.StringIO()
-    shown = MarkdownView(out)
-    shown.open(None)
-    shown.write("some words")
-    shown.draw()
+    shown = begun(out)
     written(out)
     clock.columns, began = 25, clock.now
     shown.write(" and more")
