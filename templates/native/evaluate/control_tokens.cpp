@@ -66,6 +66,7 @@ ControlTokens::ControlTokens(const std::vector<std::string>& tokens, const std::
 
 ControlTokens::ControlTokens(const std::vector<std::string_view>& sorted, const std::vector<std::string>& exempt)
     : beginnings_(sorted) {
+  for (const std::string_view token : sorted) longest_ = std::max(longest_, token.size());
   struct Stretch {  // of the tokens that share the bytes up to a node
     size_t begin, end, shared;
   };
@@ -171,6 +172,7 @@ std::vector<uint64_t> ControlTokens::guarded(const Rendering& rendering, std::st
   if (nodes_.size() == 1) return offsets;
   SpanCursor cursor(rendering, text);
   for (size_t at = 0; (at = beginnings_.find(text, at)) < text.size(); at++) {
+    if (cursor.first_unvouched(at, std::min(at + longest_, text.size()), false) == std::string_view::npos) continue;
     uint32_t node = 0;
     for (size_t end = at; end < text.size();) {
       const uint32_t children = nodes_[node].children, count = nodes_[node].count;

@@ -47,6 +47,7 @@ class ControlTokens {
     Bytes places_[3];  // of a token that ends before a place all bytes
   };
   Beginnings beginnings_;
+  size_t longest_ = 0;  // bytes of the longest token
   // A trie. The children of a node are neighbours, in the order of their bytes; the root is 0.
   struct Node {
     char byte;
