@@ -6,6 +6,9 @@ An agent's conversations: a system prompt, four tools, and a call with thinking 
 every 25 turns. Two conversations are interleaved, so that each turn finds the other's prompt kept as well. Every prompt of every
 turn is compared with `template.render(messages).encode(tokenizer)`.
 
+Beside it stands what a server can have today: minijinja, and fastokens with its segment cache, which encodes anew what lies between
+two added tokens if it has not seen it. Where either refuses a file or writes another text, the column says so.
+
 The second table is toktier's F2 protocol, for the encoding alone: sessions whose first text has 2K to 256K characters
 and that get 30 texts of 16 to 4,096 characters appended, both log-uniform. gigatoken and toktier are measured where they are installed;
 toktier 0.3.0 gives all ids of a session with each text.
@@ -32,8 +35,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from shared.peers import json_file
 from shared.report import DATA, machine, publish, table
-from templates import code
+from templates import SPECIAL, code, minijinja_renderer
 
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
@@ -67,6 +71,7 @@ PASSES = 5
 NOTE = """Milliseconds of CPU time, each the lowest of five passes. "render" and "encode" are those of a whole prompt without a cache
 at the last turn; "render" is also the most that a replay of the rendering could save of a turn. "turn" is `PromptCache.render`, from
 messages to ids, as the median of the ten turns up to the one named; "body" begins with the JSON of a request of Chat Completions.
+"peers" is the last turn by minijinja and fastokens with its segment cache, the lowest of five; "refused" names what gave no prompt, "differs" other text or ids.
 "all turns" is in seconds, of one conversation. "bytes" is all memory that the cache keeps by byte of the prompt's UTF-8. "wrong" counts prompts of all turns of
 both conversations whose ids differ from those without a cache."""
 F2_NOTE = """Milliseconds of CPU time of one appended text, encoding alone. "wrong" counts final texts with other ids than `encode`."""
@@ -129,8 +134,7 @@ def lowest(passes: Iterable[Sequence[float]]) -> list[float]:
 
 def pair(template_name: str, tokenizer_name: str) -> tuple[ChatTemplate, Tokenizer]:
     """Load a pair of `PAIRS`."""
-    special = {"bos_token": "<s>", "eos_token": "</s>"}
-    template = ChatTemplate((DATA / f"{template_name}.jinja").read_text("utf-8"), special_tokens=special)
+    template = ChatTemplate((DATA / f"{template_name}.jinja").read_text("utf-8"), special_tokens=SPECIAL)
     tokenizer = Tokenizer.from_file(DATA / "tokenizers" / tokenizer_name)
     if tokenizer_name == "gemma":
         tokenizer = tokenizer.with_added_tokens([AddedToken(text, special=True) for text in GEMMA_4])
@@ -144,18 +148,51 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return result, (time.thread_time() - start) * 1e3
 
 
+def peers_turn(template_name: str, tokenizer_name: str, messages: list[dict[str, Any]], expected: CachedPrompt) -> str:
+    """Milliseconds of CPU time of a turn by minijinja and fastokens, whose segment cache has the turn before."""
+    file = DATA / "tokenizers" / tokenizer_name
+    try:
+        render = minijinja_renderer((DATA / f"{template_name}.jinja").read_text("utf-8"))
+        encoder = importlib.import_module("fastokens._native").Tokenizer.from_file(
+            str(json_file(file / "tokenizer.json" if file.is_dir() else file))
+        )
+    except Exception as error:  # noqa: BLE001 - a peer may be absent or refuse the file
+        print(f"{template_name}: {type(error).__name__}: {error}", file=sys.stderr)
+        return "refused"
+
+    def prompt(messages: list[dict[str, Any]]) -> tuple[str, Any]:
+        variables = {"messages": messages, "tools": TOOLS, "add_generation_prompt": True, "documents": None, **SPECIAL}
+        text = render(variables)
+        return text, encoder.encode_batch_flat([text], False)[0]  # their bytes
+
+    times = []
+    for _ in range(PASSES):
+        encoder.enable_segment_cache(256 << 20)
+        try:
+            prompt(messages[:-2])
+            (text, ids), milliseconds = timed(lambda: prompt(messages))
+        except Exception as error:  # noqa: BLE001 - a template may need what minijinja lacks
+            print(f"{template_name}: {type(error).__name__}: {error}", file=sys.stderr)
+            return "refused"
+        times.append(milliseconds)
+    differs = text != expected.text or not np.array_equal(np.frombuffer(ids, np.int32), expected.ids)
+    return f"{min(times):.1f}{' (differs)' if differs else ''}"
+
+
 class Pass(NamedTuple):
     """Two interleaved conversations with one cache.
 
     Attributes:
         times: Milliseconds of the last turn's "render" and "encode", and of each "turn" and "body".
-        prompt: The last prompt.
+        messages: All messages of the first conversation.
+        prompt: Its last prompt.
         cache: The cache.
         wrong: Number of prompts with wrong ids.
 
     """
 
     times: dict[str, list[float]]
+    messages: list[dict[str, Any]]
     prompt: CachedPrompt
     cache: PromptCache
     wrong: int
@@ -185,6 +222,7 @@ def converse(template: ChatTemplate, tokenizer: Tokenizer, turns: int, source: s
             else:
                 found, milliseconds = timed(lambda messages=messages: cached(messages))
                 times["turn"].append(milliseconds)
+                last = found
             guarded = prompt.guarded_for(tokenizer)
             expected, encode = timed(
                 lambda text=prompt.text, guarded=guarded: tokenizer.encode_array(
@@ -192,7 +230,7 @@ def converse(template: ChatTemplate, tokenizer: Tokenizer, turns: int, source: s
                 )
             )
             wrong += not np.array_equal(found.ids, expected)
-    return Pass(times | {"render": [render], "encode": [encode]}, found, cache, wrong)
+    return Pass(times | {"render": [render], "encode": [encode]}, conversations[0], last, cache, wrong)
 
 
 def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:
@@ -212,6 +250,7 @@ def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:
         f"{median(times['turn'][5:15]):.2f}",
         f"{median(times['turn'][-10:]):.2f}",
         f"{median(times['body'][-10:]):.2f}",
+        peers_turn(template_name, tokenizer_name, last.messages, last.prompt),
         f"{sum(times['turn']) / 1e3:.2f}",
         f"{last.cache.held_bytes / size:.2f}",
         str(sum(one.wrong for one in done)),
@@ -354,6 +393,7 @@ def main() -> None:
         "turn 10",
         f"turn {options.turns}",
         f"body {options.turns}",
+        "peers",
         "all turns, s",
         "bytes",
         "wrong",
