@@ -52,7 +52,7 @@ OTHERS = {
     "BERT": "bert-base-uncased/tokenizer.json",
 }
 KINDS = ("English", "code", "math", "Chinese", "Japanese")
-PACKAGES = ("gigatoken", "fastokens", "toktok-rs", "splintr-rs", "tokie")
+PACKAGES = ("gigatoken", "fastokens", "toktok-rs", "splintr-rs", "tokie", "snaptokens", "nanotoken")
 DOCUMENT = 20_000  # characters
 TURNS = 15
 SLOW = 100.0  # ms for a short run, where a long one might take minutes

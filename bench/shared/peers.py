@@ -119,6 +119,33 @@ def tokie(path: Path, _threads: int) -> Peer:
     )
 
 
+def snaptokens(path: Path, _threads: int) -> Peer:
+    from snaptokens._native import Tokenizer as Snaptokens
+
+    core = Snaptokens.from_file(str(json_file(path)))
+    flat = core.encode_batch_flat
+    return Peer(
+        lambda text: flat([text], False)[0],
+        lambda text: core.encode(text, False).ids,
+        lambda texts: flat(texts, False),
+        core.decode,
+    )
+
+
+def nanotoken(path: Path, _threads: int) -> Peer:
+    """WordPiece alone; other files are refused."""
+    from nanotoken import Tokenizer as Nanotoken
+
+    core = Nanotoken(str(path))
+    one, many = core.backend.encode, core.backend.encode_batch
+    return Peer(
+        lambda text: one(text, add_special_tokens=False),
+        lambda text: list(one(text, add_special_tokens=False)),
+        lambda texts: many(list(texts), add_special_tokens=False),
+        core.decode,
+    )
+
+
 LIBRARIES: Mapping[str, Callable[[Path, int], Peer | None]] = {
     "tokenweir": tokenweir,
     "gigatoken": gigatoken,
@@ -126,6 +153,8 @@ LIBRARIES: Mapping[str, Callable[[Path, int], Peer | None]] = {
     "toktok": toktok,
     "splintr": splintr,
     "tokie": tokie,
+    "snaptokens": snaptokens,
+    "nanotoken": nanotoken,
 }
 
 
