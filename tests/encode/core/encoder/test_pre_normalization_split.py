@@ -111,3 +111,13 @@ def test_guarded_characters_become_no_control_token(data, file):
         guarded = sorted(rng.sample(range(len(text)), rng.randint(0, len(text))))
         expected = tokenizer.encode_with_offsets(text, guarded=guarded).ids
         assert tokenizer.encode(text, guarded=guarded) == expected, (text, guarded)
+
+
+def test_splits_at_every_place_of_a_block(data):
+    """The text is looked at in blocks of 64 bytes: what joins, parts or drops two characters may stand on either side."""
+    tokenizer = Tokenizer.from_file(data("tokenizers/bert-base-uncased/tokenizer.json"))
+    for before in ("a", " ", "-", "é", "日"):
+        for part in ("b", " ", "  ", "-", "e\u0301", " \u0301", "日本", "\U0002f800", "한국", "\x01", "\r\n", ""):
+            for size in range(58, 68):
+                text = before * size + part + "c"
+                assert tokenizer.encode(text) == tokenizer.encode_with_offsets(text).ids, (before, part, size)
