@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -11,6 +10,7 @@ from random import Random
 from typing import Any
 
 import adversarial
+from common_prefix import common_length
 from references import Ids, Original, Reference, load_reference
 
 from tokenweir.encode.decode import DecodeStream
@@ -71,7 +71,7 @@ class Difference:
         lists = isinstance(self.ours, (str, list)) and isinstance(self.theirs, (str, list))
         if not lists:
             return f"{self.what} of {self.given!r}: ours {self.ours!r}, theirs {self.theirs!r}"
-        same = len(os.path.commonprefix([list(self.ours), list(self.theirs)]))
+        same = common_length([list(self.ours), list(self.theirs)])
         part = slice(max(0, same - 3), same + 20)
         return (
             f"{self.what} of {self.given[:300]!r} (length {len(self.given)}), from position {part.start}:\n"

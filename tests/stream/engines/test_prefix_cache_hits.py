@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from itertools import takewhile
 
 import httpx
 import pytest
+from common_prefix import common_length
 from engine_runs import text_of
 from full_run import FULL
 
@@ -48,11 +48,6 @@ def anyio_backend():
     return "asyncio"
 
 
-def common(one: list[int], other: list[int]) -> int:
-    """The number of equal ids at the start."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-
-
 async def streamed(server, tokenizer, ids, turn):
     """The ids of an answer, the places of those that were inferred, and the number of cached ids of its prompt."""
     sampling = Sampling(max_tokens=MAX_TOKENS, temperature=1, seed=turn, extra={"id_slot": 0})
@@ -85,7 +80,7 @@ async def test_the_server_has_the_beginning_of_each_prompt_in_its_cache(server, 
         ids = prompt.ids.tolist()
         answer, inferred, cached = await generate(server, tokenizer, ids, turn)
         if turn:
-            agreed = common(ids, tape)
+            agreed = common_length((ids, tape))
             assert cached == min(agreed, len(tape) - 1)
             if agreed < len(tape):
                 shortfalls += 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from os.path import commonprefix
 
 import pytest
+from common_prefix import common_length
 from full_run import EXAMPLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -86,8 +86,8 @@ def history(template, arguments, tools):
             except TemplateError:
                 continue
     # Templates that take text as arguments write an object as Python does, or not at all.
-    before, text = next((pair for pair in texts if "look" in pair[1][len(commonprefix(pair)) - 12 :]), texts[0])
-    place = len(commonprefix((before, text)))
+    before, text = next((pair for pair in texts if "look" in pair[1][common_length(pair) - 12 :]), texts[0])
+    place = common_length((before, text))
     tag = text.rfind("<", max(0, place - 12), place)
     place = tag if tag >= 0 and ">" not in text[tag:place] else place
     return text[:place], text[place:]
