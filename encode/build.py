@@ -75,8 +75,6 @@ def build_core(
     """Build the core.
 
     Args:
-        spec: The tokenizer.
-        added: Its added tokens with their real ids.
         own_controls: The model's own pieces that user text must not become (`added_tokens.own_control_texts`).
         kept: The tables of the same tokenizer from the cache, if it has them (`table_cache.py`).
 
@@ -143,11 +141,9 @@ def _spelled(added: Iterable[AddedToken], normalizer: _core.Normalizer, once_nor
 
 
 def _check_spellings(tokens: Iterable[tuple[AddedToken, str]]) -> None:
-    """Refuse two added tokens whose normalized contents are equal: the library finds either, by the order of a hash map.
+    """Raise `UnsupportedTokenizerError` for two added tokens whose normalized contents are equal.
 
-    Raises:
-        UnsupportedTokenizerError: Names both.
-
+    The library finds either, by the order of a hash map.
     """
     owners: dict[str, AddedToken] = {}
     for token, spelled in tokens:

@@ -21,10 +21,6 @@ def store(path: Path, *data: bytes | memoryview) -> None:
     """Write a file atomically from one or more parts: readers see all of it or nothing, even with concurrent writers.
 
     The file is readable by its owner only.
-
-    Raises:
-        OSError: The file cannot be written.
-
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")

@@ -54,60 +54,35 @@ def check_options(
 
 
 def check_flags(**flags: object) -> None:
-    """Check that options are bools.
-
-    Raises:
-        TypeError: One is neither True nor False; the message has its name.
-
-    """
+    """Raise `TypeError`, with the name, for an option that is not a bool."""
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise TypeError(f"{name}={flag!r:.80} is neither True nor False")
 
 
 def refuse_texts(**truths: object) -> None:
-    """Check that truth values are not texts, since "no" and "False" are truthy.
-
-    Raises:
-        TypeError: One is a str; the message has its name.
-
-    """
+    """Raise `TypeError`, with the name, for a truth value that is a text, since "no" and "False" are truthy."""
     for name, truth in truths.items():
         if isinstance(truth, str):
             raise TypeError(f"{name}={truth!r:.80} is neither True nor False")
 
 
 def check_texts(**texts: object) -> None:
-    """Check that options are texts.
-
-    Raises:
-        TypeError: One is not a str; the message has its name.
-
-    """
+    """Raise `TypeError`, with the name, for an option that is not a text."""
     for name, text in texts.items():
         if not isinstance(text, str):
             raise TypeError(f"{name} must be str, not {type(text).__name__}")
 
 
 def check_integers(**numbers: object) -> None:
-    """Check that options are integers, and not bools.
-
-    Raises:
-        TypeError: One is not; the message has its name.
-
-    """
+    """Raise `TypeError`, with the name, for an option that is not an integer, or is a bool."""
     for name, number in numbers.items():
         if not isinstance(number, int) or isinstance(number, bool):
             raise TypeError(f"{name} must be int, not {number!r:.80}")
 
 
 def check_numbers(**numbers: object) -> None:
-    """Check that options are numbers, and not bools.
-
-    Raises:
-        TypeError: One is not; the message has its name.
-
-    """
+    """Raise `TypeError`, with the name, for an option that is not a number, or is a bool."""
     for name, number in numbers.items():
         if not isinstance(number, int | float) or isinstance(number, bool):
             raise TypeError(f"{name} must be int or float, not {number!r:.80}")

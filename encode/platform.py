@@ -66,12 +66,7 @@ def is_own_file(state: os.stat_result) -> bool:
 
 
 def lock_file(file: IO[str]) -> None:
-    """Lock a file until it is closed, and do not wait.
-
-    Raises:
-        OSError: Another process has it locked.
-
-    """
+    """Lock a file until it is closed; raise `OSError` at once if another process has it locked."""
     if sys.platform == "win32":
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:
@@ -79,13 +74,7 @@ def lock_file(file: IO[str]) -> None:
 
 
 def claim_port(listener: socket.socket, *, shared: bool) -> None:
-    """Set the options of a socket that is about to be bound to a port.
-
-    Args:
-        listener: The socket.
-        shared: Whether other sockets of this user may have the same port.
-
-    """
+    """Set the options of a socket that is about to be bound to a port, shared or not."""
     if sys.platform == "win32":  # SO_REUSEADDR would let other programs take the port over
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         return

@@ -32,8 +32,6 @@ def rename(keywords: dict[str, Any], names: dict[str, str], *, stacklevel: int) 
     """Replace deprecated keys of `keywords` in place, each with a warning.
 
     Args:
-        keywords: The arguments of a call.
-        names: Old names to new names.
         stacklevel: As for `warnings.warn`, from the view of this function's caller.
 
     Raises:

@@ -26,7 +26,6 @@ class DeviceDocuments:
 
         Raises:
             ValueError: A text is null, or the offsets do not ascend.
-            DeviceError: The device failed.
 
         """
         self._strings = strings  # whose memory this is

@@ -55,20 +55,12 @@ class Mode(Protocol):
 
 
 class DevicePipeline:
-    """A device, a mode's tables on it, and the staging buffers by which text reaches it. Threads take turns.
-
-    Attributes:
-        device: The device.
-        mode: The tables, with the launches that encode by them.
-
-    """
+    """A device, a mode's tables on it, and the staging buffers by which text reaches it. Threads take turns."""
 
     def __init__(self, device: Device, mode: Mode, max_batch_bytes: int | None, replays: Replays | None) -> None:
         """Take a device and a mode's tables on it.
 
         Args:
-            device: The device.
-            mode: The tables.
             max_batch_bytes: As in `GpuEncoder`.
             replays: Recordings for small batches; None launches kernels one by one.
 

@@ -79,7 +79,6 @@ def compile_source(source: Path, arch: str) -> Compiled:
     """Compile a file by NVRTC, which CuPy finds; no device is needed.
 
     Args:
-        source: A file of kernels.
         arch: The architecture, such as "sm_90".
 
     Raises:

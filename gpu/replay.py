@@ -24,13 +24,7 @@ PADDING = b"\x80" + b" a" * 15 + b"."
 
 
 class Bucket(NamedTuple):
-    """The size of the batches that a recording can replay.
-
-    Attributes:
-        size: The most bytes of text.
-        documents: The most documents.
-
-    """
+    """The size of the batches that a recording can replay."""
 
     size: int
     documents: int

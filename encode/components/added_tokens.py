@@ -102,8 +102,6 @@ def with_more(
     """Return added tokens and more of them; a token with the content of an earlier one replaces it, and keeps its id.
 
     Args:
-        tokens: The added tokens so far.
-        more: The tokens to add.
         first_id: The id of the first new token without one, from which others count; None leaves them without.
 
     Raises:

@@ -85,8 +85,6 @@ def decoding(decoder: Decoder | None, model: Model, *, byte_level: bool) -> Deco
     """Convert a spec's decoder to the core's decoding rules.
 
     Args:
-        decoder: The decoder of the spec.
-        model: The model of the spec.
         byte_level: The model's tokens are spelled in the byte alphabet, so that without a decoder they are bytes.
 
     Raises:

@@ -32,10 +32,7 @@ MAX_STEPS = 32
 
 
 def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:
-    """Build a normalizer.
-
-    Args:
-        normalizer: The normalizer of the spec; None changes nothing.
+    """Build a normalizer; None changes nothing.
 
     Raises:
         UnsupportedTokenizerError: A normalizer, or its pattern, is not reproduced exactly.

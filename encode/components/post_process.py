@@ -53,8 +53,6 @@ class Added(NamedTuple):
     """Ids that a post-processor adds to one sequence, and its changes of the offsets.
 
     Attributes:
-        prefix: The ids before the sequence.
-        suffix: The ids after it.
         trims: The trims of offsets, in order.
 
     """
@@ -100,12 +98,7 @@ class Affixes(NamedTuple):
 
 
 def _wanted(ids: _Ids, token_id: int | None, wanted: bool, option: str) -> _Ids:
-    """Return the id that `ids` lack, if it is wanted.
-
-    Raises:
-        ValueError: If it is wanted and `token_id` is None.
-
-    """
+    """Return the id that `ids` lack, if it is wanted; raise `ValueError` if `token_id` is None then."""
     if not wanted:
         return ()
     if token_id is None:

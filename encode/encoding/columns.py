@@ -235,10 +235,7 @@ def lengths_after_truncation(
     """Return the lengths to which a sequence, and its pair, are truncated to have `max_length` tokens together.
 
     Args:
-        first: The tokens of the first sequence.
         second: The tokens of the second one; None without a pair.
-        max_length: The most tokens of both.
-        strategy: The sequence that is truncated.
 
     Raises:
         ValueError: The sequence that the strategy names is missing, or too short.

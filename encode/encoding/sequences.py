@@ -24,14 +24,7 @@ from tokenweir.encode.spec.post_processors import SinglePostProcessor
 def process(
     post_processor: PostProcessor | None, encodings: Sequence[Encoding], *, add_special_tokens: bool
 ) -> Encoding:
-    """Return the sequences as one encoding, as `tokenizers` 0.23 does. The encodings are changed.
-
-    Args:
-        post_processor: The tokenizer's post-processor.
-        encodings: One sequence, or two.
-        add_special_tokens: Add the tokens of the post-processor.
-
-    """
+    """Return the sequences, one or two, as one encoding, as `tokenizers` 0.23 does. The encodings are changed."""
     made = type(encodings[0])
     if post_processor is None and len(encodings) == 1:
         return encodings[0]
@@ -133,7 +126,6 @@ class Layout(NamedTuple):
         type_ids: The type id of each item.
         special: 1 for each item that was added.
         sequence_ids: The number of each item's sequence; None for those that belong to none.
-        n_sequences: The number of sequences that the result has.
 
     """
 

@@ -118,12 +118,7 @@ def read_bytes(
 
 
 def check_given(pattern: object, special_tokens: object, nfc: object = True) -> None:
-    """Refuse options that are invalid for any file.
-
-    Raises:
-        TypeError: Says what it must be.
-
-    """
+    """Raise `TypeError` for options that are invalid for any file."""
     if not isinstance(pattern, str | None):
         raise TypeError(f"pattern must be str, not {type(pattern).__name__}")
     check_flags(nfc=nfc)
@@ -137,12 +132,7 @@ def check_given(pattern: object, special_tokens: object, nfc: object = True) -> 
 
 
 def _checked(format: Format, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are given.
-
-    Raises:
-        ValueError: The format does not take one of them.
-
-    """
+    """Return the options that are given; raise `ValueError` for one that the format does not take."""
     given = {name: value for name, value in options.items() if value is not (True if name == "nfc" else None)}
     for name in given:
         if name not in FORMATS[format].options:

@@ -28,12 +28,7 @@ class FlaggedToken(Struct, frozen=True):
     """A token with flags; `AddedToken` has their meaning.
 
     Attributes:
-        content: The text.
-        single_word: A flag.
-        lstrip: A flag.
-        rstrip: A flag.
         normalized: A flag; where the file leaves it out, None: a token that is not special is matched in normalized text.
-        special: A flag.
 
     """
 
@@ -89,10 +84,6 @@ def read_declared(
     """Read the tokens that the files declare.
 
     Args:
-        config: The content of tokenizer_config.json.
-        token_map: The content of special_tokens_map.json.
-        more_tokens: The content of added_tokens.json.
-        listed: The added tokens of the tokenizer file.
         padding: The padding of the tokenizer file, whose token plays the role where no file names one.
 
     Raises:
@@ -165,9 +156,7 @@ def _is_own_role(key: str) -> bool:
 def _add_token_map(values: dict[str, Any], token_map: Mapping[str, Any]) -> None:
     """Add the entries of special_tokens_map.json, which come before those of the config.
 
-    Raises:
-        TokenizerFileError: If the token of a role has the wrong type.
-
+    A token of a wrong type raises `TokenizerFileError`.
     """
     for key, value in token_map.items():
         if key in ROLES and not isinstance(value, str | dict | None):

@@ -62,8 +62,6 @@ def read_beside(spec: TokenizerSpec, folder: Path, *, tokenizer_config: bool = T
     """Complete `spec` with the files of its folder that exist.
 
     Args:
-        spec: What the tokenizer file says.
-        folder: The folder.
         tokenizer_config: What tokenizer_config.json says of tokens counts; if not, its chat templates alone do.
 
     Raises:
@@ -153,12 +151,7 @@ def _beside_pieces(spec: TokenizerSpec, model: SentencePiece, declared: Declared
 
 
 def recognise_beside(path: Path, data: bytes) -> Recognised | None:
-    """Tell what a rank file belongs to by its name, the files of its folder and its content; code there is not read.
-
-    Raises:
-        TokenizerFileError: If a configuration is not a JSON object.
-
-    """
+    """Tell what a rank file belongs to by its name, the files of its folder and its content; code there is not read."""
     code = [file.name for file in path.parent.glob("tokenization_*.py")]
     by_name = recognise(path.name, _json(path.parent / CONFIG), _json(path.parent / "config.json"), code)
     return by_name or recognise_content(data)
@@ -186,10 +179,6 @@ def read_chat_templates(folder: Path, config: dict[str, Any] | None = None) -> d
     chat_template.jinja comes before tokenizer_config.json's `chat_template`, which is a string or a list of
     `{name, template}`; additional_chat_templates/NAME.jinja add named ones. Without any of them, a program that writes the
     prompts may have a template in `programs`.
-
-    Args:
-        folder: The folder.
-        config: The content of its tokenizer_config.json, if it has been read already.
 
     Raises:
         TokenizerFileError: If a file is unreadable or an entry has the wrong type.

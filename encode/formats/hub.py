@@ -31,7 +31,6 @@ def find_snapshot(name: str, revision: str = "main") -> Path:
     """Return the folder of a model's files in the cache.
 
     Args:
-        name: The model's name on the hub.
         revision: A branch or tag that was fetched, or a commit's hash.
 
     Raises:

@@ -201,7 +201,6 @@ class Recognised(NamedTuple):
     """A rank file that is known.
 
     Attributes:
-        known: What goes with it.
         by: What told it, for people.
         named: Ids that tokenizer_config.json gives a token.
 
@@ -218,15 +217,7 @@ def recognise(
     config: Mapping[str, Any] = {},
     code: Collection[str] = (),
 ) -> Recognised | None:
-    """Tell what a rank file belongs to; None if nothing says it.
-
-    Args:
-        name: The file's name.
-        tokenizer_config: The tokenizer_config.json beside it.
-        config: The config.json beside it.
-        code: The names of the Python files beside it.
-
-    """
+    """Tell what a rank file belongs to; None if nothing says it."""
     for known, by in _candidates(name, tokenizer_config, config, code):
         if known is not None:
             named = tokenizer_config.get("added_tokens_decoder")

@@ -29,7 +29,6 @@ class Field(NamedTuple):
     """One field of a message.
 
     Attributes:
-        number: Its number.
         wire: Its wire type.
         at: Where its tag stands in the file.
         value: The number of a varint; of anything else (start, end) in the file.
@@ -46,9 +45,6 @@ def fields(data: bytes, start: int, end: int, path: str) -> Iterator[Field]:
     """Yield the fields of the message in `data[start:end]`.
 
     Args:
-        data: The file.
-        start: Where the message begins.
-        end: Where it ends.
         path: What errors call it.
 
     Raises:
@@ -87,9 +83,6 @@ def read_into(message: MutableMapping[str, Any], schema: Schema, data: bytes, sp
 
     Args:
         message: Name to value; what is there already is replaced.
-        schema: The known fields.
-        data: The file.
-        span: Where the message stands.
         path: What errors call it.
 
     Raises:

@@ -27,7 +27,6 @@ def read(
     """Read a rank file.
 
     Args:
-        data: Its content.
         name: Its file name, for errors.
         recognised: What it belongs to; None if nothing says it.
         pattern: The pre-tokenizer's pattern, as fancy-regex reads it, instead of the known one.

@@ -138,12 +138,7 @@ class Automaton:
         return pieces
 
     def in_core(self) -> _core.CompiledPattern:
-        """Return the automaton as an object of the core.
-
-        Raises:
-            UnsupportedTokenizerError: Its walks would not be linear.
-
-        """
+        """Return the automaton as an object of the core; raise `UnsupportedTokenizerError` for non-linear walks."""
         context = self.context
         try:
             return _core.CompiledPattern(

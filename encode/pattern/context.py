@@ -83,12 +83,7 @@ class Context:
 
 
 def build_context(program: Program, alphabet: Alphabet, shown: str) -> tuple[Context, Symbols]:
-    """Build the pass that decides a program's conditions, and its symbols, which are not merged yet.
-
-    Raises:
-        UnsupportedTokenizerError: The conditions need too many states or symbols.
-
-    """
+    """Build the pass that decides a program's conditions, and its symbols, which are not merged yet."""
     n_classes = alphabet.members.shape[1]
     members = [[*row, False] for row in alphabet.members.tolist()]
     rows, behind = _rows(program, members, n_classes)

@@ -51,13 +51,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Behind:
-    """A lookbehind at the character before.
-
-    Attributes:
-        members: The characters after which it holds.
-        at_start: Whether it also holds at the start of the text.
-
-    """
+    """A lookbehind at the character before; `at_start` if it also holds at the start of the text."""
 
     members: CodePoints
     at_start: bool
@@ -68,7 +62,6 @@ class Ahead:
     """A lookahead that reads further than the next character.
 
     Attributes:
-        body: The pattern to match ahead.
         wanted: True for a positive lookahead, False for a negative one.
 
     """
@@ -192,10 +185,6 @@ def as_symbol(node: Node) -> Symbol | None:
 
 def parse(pattern: str, dialect: Dialect) -> Node:
     """Parse a pattern.
-
-    Args:
-        pattern: A regular expression.
-        dialect: The regex dialect.
 
     Raises:
         UnsupportedTokenizerError: A construct is outside the subset; the message names it and its place.

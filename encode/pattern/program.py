@@ -177,11 +177,7 @@ def compile_program(node: Node, shown: str) -> Program:
     """Compile a pattern, with a gap (any one character) as the alternative of lowest priority.
 
     Args:
-        node: The pattern's tree.
         shown: The pattern as quoted in error messages.
-
-    Raises:
-        UnsupportedTokenizerError: The program would be too large.
 
     """
     if (size := _size(node)) > MAX_INSTRUCTIONS:

@@ -54,10 +54,9 @@ def fold(source: Source, members: CodePoints, at: int) -> CodePoints:
 
 
 def escape(source: Source, ignore_case: bool, bracketed: bool = False) -> int | CodePoints:
-    r"""Parse an escape.
+    r"""Parse an escape from behind its backslash.
 
     Args:
-        source: The pattern, positioned after the backslash.
         ignore_case: Whether the escape is inside `(?i:)`.
         bracketed: Whether it is inside a bracket expression, where Oniguruma's `\w` lacks six characters of Latin-1.
 
@@ -122,10 +121,11 @@ def _hexadecimal(source: Source, letter: str, at: int) -> int:
 
 
 def bracket(source: Source, ignore_case: bool, depth: int = 1) -> CodePoints:
-    """Parse a bracket expression with ranges, nested brackets and `&&`, which has the lowest precedence.
+    """Parse a bracket expression from behind its opening bracket.
+
+    It may have ranges, nested brackets, and `&&`, which has the lowest precedence.
 
     Args:
-        source: The pattern, positioned after the opening bracket.
         ignore_case: Whether the expression is inside `(?i:)`.
         depth: The number of open brackets, including this one.
 

@@ -22,14 +22,7 @@ def shown(pattern: str) -> str:
 
 
 class Source:
-    """A cursor over a pattern.
-
-    Attributes:
-        pattern: The whole pattern.
-        dialect: The regex dialect.
-        at: The index of the next character.
-
-    """
+    """A cursor over a pattern; `at` is the index of the next character."""
 
     def __init__(self, pattern: str, dialect: Dialect) -> None:
         self.pattern = pattern

@@ -50,10 +50,7 @@ class Batch:
         """Take a batch, and allocate its bit maps and scratch arrays.
 
         Args:
-            device: The device on which it lies.
             text: The documents and `SLACK` zero bytes, at an address that is a multiple of 8.
-            offsets: See the attribute.
-            max_bytes: See the attribute.
             bit_maps: The number of bit maps, including `taken` and `tokens`.
             scratch: The sizes of the scratch arrays, in words.
 

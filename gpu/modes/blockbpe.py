@@ -91,12 +91,8 @@ class BlockBpeMode:
         """Copy the tables to the device.
 
         Args:
-            tokenizer: A byte-level BPE tokenizer without a normalizer.
-            device: The device on which the kernels run.
             block: The number of threads in a block, a multiple of 32 up to 1024; the paper has 256, 512 and 1024. Long
                 documents want large blocks; many documents want small ones.
-            max_bytes: See the attribute.
-            literal: See the attribute. It is a baseline, since it takes a pass for each merge.
 
         Raises:
             UnsupportedTokenizerError: For another tokenizer.
@@ -122,8 +118,7 @@ class BlockBpeMode:
 
         Args:
             text: The documents one after the other, and `SLACK` zero bytes; uint8 on the device, at an address that is
-            a
-                multiple of 8. They need not be UTF-8.
+                a multiple of 8. They need not be UTF-8.
             offsets: The byte at which each document begins and the last one ends; int64 on the device.
             parse_special: Whether to match added tokens; if not, text never becomes a control token.
             guards: Sorted offsets in `text` of characters that no added token may cover.

@@ -61,11 +61,6 @@ class ExactMode(ABC):
     def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES) -> None:
         """Copy the tables to the device.
 
-        Args:
-            tokenizer: A tokenizer with the kind of model that the class is for.
-            device: Where the kernels run.
-            max_bytes: See the attribute.
-
         Raises:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.
             ValueError: `max_bytes` is out of range.
@@ -90,8 +85,7 @@ class ExactMode(ABC):
 
         Args:
             text: The documents one after the other, and `SLACK` zero bytes; uint8 on the device, at an address that is
-            a
-                multiple of 8.
+                a multiple of 8.
             offsets: The byte at which each document begins and the last one ends; int64 on the device.
             parse_special: Whether to match added tokens; if not, text never becomes a control token.
             guards: Sorted offsets in `text` of characters that no added token may cover.

@@ -34,12 +34,7 @@ class Spaced(NamedTuple):
 
 
 def check_added(prefix: int, contents: Collection[bytes]) -> None:
-    """Raise for an added token that leaves no room for a space, or would match it.
-
-    Raises:
-        UnsupportedTokenizerError: There is such a token.
-
-    """
+    """Raise `UnsupportedTokenizerError` for an added token that leaves no room for a space, or would match it."""
     if prefix == EACH and min(map(len, contents), default=2) < 2:
         raise UnsupportedTokenizerError("exact mode: an added token of one byte, where a space follows it")
     if prefix != NOWHERE and any(content.startswith(b" ") for content in contents):

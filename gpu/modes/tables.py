@@ -76,8 +76,6 @@ class ModelTables(SearchTables):
         """Copy what the kernels need to a device.
 
         Args:
-            tokenizer: A tokenizer with byte-level BPE, of a merge list or by ranks.
-            device: Where the kernels run.
             mode: The mode's name, with which error messages begin.
             any_bytes: Whether the kernels also encode bytes that are not UTF-8, so that every byte needs a token.
 
@@ -139,10 +137,6 @@ class ExactTables(ModelTables):
 
     def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
         """Copy what the kernels need to a device.
-
-        Args:
-            tokenizer: A tokenizer with byte-level BPE, of a merge list or by ranks.
-            device: Where the kernels run.
 
         Raises:
             UnsupportedTokenizerError: For what the kernels cannot do exactly.

@@ -73,12 +73,7 @@ class WordPieceMode(ExactMode):
 
 
 class _Tables(SearchTables):
-    """The tables of added tokens, of characters, and of the model.
-
-    Attributes:
-        words: `WordPieceTables`.
-
-    """
+    """The tables of added tokens, of characters, and of the model (`WordPieceTables`)."""
 
     def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
         model, spec = core_of(tokenizer).model, tokenizer.spec.model

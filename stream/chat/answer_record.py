@@ -27,7 +27,6 @@ class AnswerRecord:
     A cancelled or failed answer is not kept, nor one with a call that is malformed or cut short.
 
     Args:
-        decoder: Decodes the answer.
         keep: Called once, before the last delta is given out.
 
     """

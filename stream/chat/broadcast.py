@@ -370,12 +370,7 @@ class Subscription(Generic[T]):
 
 
 class _Signal:
-    """A condition without a lock: wakes the tasks that wait now, and costs nothing while none do.
-
-    Attributes:
-        event: The event that tasks wait for, or None.
-
-    """
+    """A condition without a lock: wakes the tasks that wait now, and costs nothing while none do."""
 
     __slots__ = ("event",)
 

@@ -25,15 +25,11 @@ class Cancellable(AsyncIterator[Any]):
     """A source that can be cancelled: it is closed at once, and yields its last items in place of the rest.
 
     A cancellation interrupts the reader only while it waits for the source, so a stage may `yield` the items. A source
-    that never waits still lets other tasks run every `YIELD_INTERVAL`.
+    that never waits still lets other tasks run every `YIELD_INTERVAL`. The source is owned and closed here.
 
     Args:
-        source: The source. It is owned and closed here.
         last: The items to yield after a cancellation.
         runs_ahead: Whether the source makes items while it is not read; see `Engine`.
-
-    Attributes:
-        runs_ahead: As given.
 
     """
 

@@ -141,12 +141,7 @@ async def chat(
 
 
 def check_template(template: object) -> None:
-    """Raise for a template that is neither a `ChatTemplate` nor None.
-
-    Raises:
-        TypeError: It is neither.
-
-    """
+    """Raise `TypeError` for a template that is neither a `ChatTemplate` nor None."""
     if not isinstance(template, ChatTemplate | None):
         raise TypeError(
             f"template is a {type(template).__name__}, not a ChatTemplate such as ChatTemplate.from_file() gives"
@@ -199,10 +194,7 @@ async def answer(
     """Run an engine on a prompt's ids and decode its answer: the second half of `chat()`, with its errors.
 
     Args:
-        prompt_ids: The prompt.
         options: Options of each answer's decoder, except the prompt's ids, `max_tokens` and `index`.
-        engine: As for `chat()`.
-        tokenizer: As for `chat()`.
         sampling: As `AnswerPlan.fit` returns it.
         media: The prompt's media, as `prompt_media` returns them.
         keep: Keeps each answer that was delivered as a whole.

@@ -65,8 +65,6 @@ def read_media(
 
     Args:
         messages: The conversation, with OpenAI's parts.
-        template: The chat template, which knows media under names of its own.
-        limits: Bounds.
 
     Returns:
         The messages for the template, unchanged where there are no media, and the media in their order. A part for the
@@ -113,12 +111,7 @@ def media_size(messages: Any) -> int:
 
 
 def check_media(media: Sequence[Media], template: ChatTemplate, engine: object) -> None:
-    """Refuse media that the template or the engine cannot take.
-
-    Raises:
-        MediaError: Names the first part, its kind, and who takes none.
-
-    """
+    """Raise `MediaError` for the first media part that the template or the engine cannot take."""
     takes = getattr(engine, "media", ())
     for each in media:
         if not any(_mentions(template, name) for name in _TEMPLATE_TYPES[each.kind]):
@@ -129,11 +122,6 @@ def check_media(media: Sequence[Media], template: ChatTemplate, engine: object) 
 
 def place_media(prompt: Prompt, media: Sequence[Media], tokenizer: Tokenizer) -> MediaPrompt:
     """Return the prompt with its media, for an engine.
-
-    Args:
-        prompt: The rendered messages.
-        media: Their media.
-        tokenizer: The model's tokenizer.
 
     Raises:
         MediaError: The template has written no placeholder for a part, or placeholders for others.

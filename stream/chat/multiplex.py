@@ -30,9 +30,7 @@ MAX_AHEAD = 1 << 18
 async def multiplex(answers: Sequence[AsyncIterable[Delta]]) -> AsyncIterator[AsyncGenerator[Delta, None]]:
     """Read several streams at once, each in its own task; leaving the context closes all of them.
 
-    Args:
-        answers: The streams, whose deltas have different indexes. They are owned and closed here.
-
+    The answers, whose deltas have different indexes, are owned and closed here.
     """
     broadcast = Broadcast.of_deltas(max_ahead=MAX_AHEAD)
     async with background_tasks() as tasks:
@@ -92,12 +90,9 @@ def first_of(failures: Mapping[int, Exception]) -> Exception | None:
 
 
 def decode_answers(source: Any, answers: Sequence[Transform[Delta]]) -> AsyncGenerator[Delta, None]:
-    """Decode several answers of one engine.
+    """Decode several answers of one engine, each by its decoder.
 
-    Args:
-        source: Ids, and `EngineStep`s with the index of their answer. It is owned and closed here.
-        answers: The decoder of each answer.
-
+    The source yields ids, and `EngineStep`s with the index of their answer. It is owned and closed here.
     """
     part = _DecodeAnswers(answers)
     deltas = Owned(drive(source, part, engine_error))

@@ -126,11 +126,9 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         )
 
     def check_prompt(self, tokenizer: Tokenizer, prompt_ids: Sequence[int]) -> None:
-        """Refuse a prompt that opens thinking if the answer is a list of calls as JSON, whose schema forbids thinking.
+        """Raise `TemplateError` for a prompt that opens thinking before a list of calls as JSON.
 
-        Raises:
-            TemplateError: The prompt does.
-
+        The schema of the list forbids thinking.
         """
         if not self.calls_as_json:
             return
@@ -184,12 +182,8 @@ def plan_answer(
     """Resolve a request.
 
     Args:
-        request: The request.
-        template: The model's chat template.
         engine: The engine; only its attributes `supports` and `media` are read.
         history_thinking: As for `ChatTemplate.render`. It is no part of a request, whose writer may have forged a history.
-
-        media_limits: Bounds on the media of the messages.
 
     Raises:
         MediaError: A media part is malformed or too large, or template or engine take none.

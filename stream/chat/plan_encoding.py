@@ -28,7 +28,6 @@ class EncodedPlan(NamedTuple):
     """The prompt of a plan.
 
     Attributes:
-        ids: Its ids.
         cached: The prompt as the cache has it; None without a cache.
         prompt: The rendered prompt; None for a plan of a text or of ids.
 
@@ -53,13 +52,8 @@ async def encode_plan(
     time than a thread does, which gets its turn after milliseconds on a busy event loop.
 
     Args:
-        plan: The plan, of messages.
-        tokenizer: The tokenizer of the engine's model.
         encoder: Encodes in the tokenizer's place, as for `chat()`. With `prompts`, it gets the prompts that have
             more new text than they have in common with an earlier one, or more than `ENCODER_BYTES`.
-        prompts: Earlier prompts, as for `chat()`.
-        tenant: As for `chat()`.
-        history: As for `chat()`.
 
     Raises:
         TemplateError: As `AnswerPlan.render`.
@@ -87,12 +81,7 @@ async def encode_plan(
 
 
 async def prompt_media(plan: AnswerPlan, prompt: Prompt | None, tokenizer: Tokenizer) -> MediaPrompt | None:
-    """Return the media of a plan with their placeholders in its `EncodedPlan.prompt`; None without media.
-
-    Raises:
-        MediaError: As `place_media`.
-
-    """
+    """Return the media of a plan with their placeholders in its `EncodedPlan.prompt`; None without media."""
     if prompt is None or not plan.media:
         return None
     return await run_in_thread(lambda: place_media(prompt, plan.media, tokenizer))

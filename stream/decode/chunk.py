@@ -101,12 +101,7 @@ def id_list(item: IdOrIds | EngineStep) -> list[int]:
 
 
 def to_id(token_id: Any) -> int:
-    """Convert an item of a list of ids into an int.
-
-    Raises:
-        TypeError: The item is not an integer.
-
-    """
+    """Convert an item of a list of ids into an int; raise `TypeError` if it is not an integer."""
     if token_id is True or token_id is False:
         raise TypeError("a bool is not a token id")
     return index(token_id)

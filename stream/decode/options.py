@@ -214,37 +214,21 @@ def current_options(options: DecoderOptions) -> DecoderOptions:
 
 
 def stop_channels(scope: str) -> frozenset[Channel]:
-    """Return the channels of a scope of stop strings.
-
-    Raises:
-        ValueError: The scope is unknown.
-
-    """
+    """Return the channels of a scope of stop strings; raise `ValueError` for an unknown scope."""
     if not isinstance(scope, str) or scope not in SCOPES:
         raise ValueError(f"stop_scope must be one of {', '.join(SCOPES)}, not {scope!r}")
     return SCOPES[scope]
 
 
 def finish_reason(reason: str) -> FinishReason:
-    """Return the `FinishReason` of a name.
-
-    Raises:
-        ValueError: The reason is unknown.
-
-    """
+    """Return the `FinishReason` of a name; raise `ValueError` for an unknown one."""
     if reason not in list(FinishReason):
         raise ValueError(f"unknown finish reason {reason!r}; known are {', '.join(FinishReason)}")
     return FinishReason(reason)
 
 
 def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: int | None, index: int) -> None:
-    """Raise unless the numeric options are valid.
-
-    Raises:
-        TypeError: An option has the wrong type.
-        ValueError: An option is out of range, or `min_tokens` is above `max_tokens`.
-
-    """
+    """Raise `TypeError` or `ValueError` unless the numeric options are valid."""
     for name, number, least in (
         ("min_tokens", min_tokens, 0),
         ("max_tokens", max_tokens, 0),
@@ -266,12 +250,7 @@ def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: in
 def end_ids(
     tokenizer: Tokenizer, eos_ids: Iterable[int] | None, stop_token_ids: Iterable[int], ignore_eos: bool
 ) -> dict[int, int | None]:
-    """Return the ids that end an answer, each with its `stop_reason`.
-
-    Raises:
-        TokenIdError: An id is outside the vocabulary.
-
-    """
+    """Return the ids that end an answer, each with its `stop_reason`; raise `TokenIdError` for an unknown id."""
     ends: dict[int, int | None] = {}
     if not ignore_eos:
         ends |= dict.fromkeys(_checked_ids(tokenizer, "eos_ids", tokenizer.eos_ids if eos_ids is None else eos_ids))
@@ -281,12 +260,7 @@ def end_ids(
 def thinking_style(
     reasoning: str | ReasoningStyle | None,
 ) -> tuple[bool, ReasoningStyle | Literal["auto"] | None]:
-    """Return whether thinking is dropped, and the requested style of thinking.
-
-    Raises:
-        ValueError: No style has the name.
-
-    """
+    """Return whether thinking is dropped, and the requested style; raise `ValueError` for an unknown name."""
     if reasoning is None or reasoning == "off":
         return False, None
     if reasoning in ("auto", "strip"):
@@ -296,12 +270,7 @@ def thinking_style(
 
 
 def calls_style(style: str | ToolStyle | None) -> ToolStyle | Literal["auto"] | None:
-    """Return the requested style of tool calls.
-
-    Raises:
-        ValueError: No style has the name.
-
-    """
+    """Return the requested style of tool calls; raise `ValueError` for an unknown name."""
     return None if style is None else "auto" if style == "auto" else tool_style_of(style)
 
 

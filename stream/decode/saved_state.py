@@ -22,11 +22,6 @@ class DecoderState(Struct, frozen=True, array_like=True):
 
     Attributes:
         styles: The names of the detected styles of thinking and of tool calls.
-        core: The core's state.
-        splitter: The splitter's state.
-        router: The router's state.
-        limits: The state of the limits.
-        aligner: The aligner's state, if there is an aligner.
         prompt_tokens: Number of ids of the prompt.
         finished: Whether the answer has ended.
         ignored: Number of ids after the end.

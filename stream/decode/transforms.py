@@ -45,7 +45,6 @@ class StageRunner(Generic[T]):
     """Runner of a transform that flushes held items when the source or the transform fails.
 
     Args:
-        transform: The transform.
         translate: Converts an error of the source or the transform into the error to raise.
 
     Attributes:

@@ -176,12 +176,7 @@ class CTranslate2Engine:
 
 
 def read_vocabulary(folder: Path) -> list[str]:
-    """Read the names of a model's tokens in the order of their ids.
-
-    Raises:
-        EngineError: There is no vocabulary, it is not a list of strings, or two ids have one name.
-
-    """
+    """Read the names of a model's tokens in the order of their ids; raise `EngineError` without a valid file."""
     path = folder / "vocabulary.json"
     try:
         tokens = json.loads(path.read_text("utf-8"))
@@ -197,12 +192,7 @@ def read_vocabulary(folder: Path) -> list[str]:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read a model's `config.json`.
-
-    Raises:
-        EngineError: The file is missing or not a JSON object, or its context size is not a number of ids.
-
-    """
+    """Read a model's `config.json`; raise `EngineError` without a valid file."""
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text("utf-8"))

@@ -60,12 +60,7 @@ class Event(Struct):
 
 
 class ServerError(EngineError):
-    """Error response of a server.
-
-    Attributes:
-        status: The HTTP status.
-
-    """
+    """Error response of a server, with its HTTP status."""
 
     def __init__(self, message: str, *, kind: EngineFailure, status: int) -> None:
         super().__init__(message, kind=kind)
@@ -89,13 +84,12 @@ class EngineServer:
         Args:
             name: The engine's name, for messages.
             url: The server's address, such as `http://127.0.0.1:8000`; a path is kept.
-            api_key: Sent as `Authorization: Bearer KEY`.
             connect_timeout: Seconds until the connection is established.
             read_timeout: Seconds without a byte, including the prefill of a long prompt.
 
         Raises:
-            EngineError: httpx is not installed, the address is not an HTTP address, or the key is not valid in a
-            header. TypeError: An argument is of the wrong type.
+            EngineError: httpx is not installed, the address is not an HTTP address, or a header cannot have the key.
+            TypeError: An argument is of the wrong type.
 
         """
         httpx = _httpx()
@@ -120,12 +114,7 @@ class EngineServer:
         self._ssl_context = httpx.create_ssl_context() if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     async def get(self, path: str, kind: type[E]) -> E:
-        """Return the JSON object at a path.
-
-        Raises:
-            EngineError: As for `events`.
-
-        """
+        """Return the JSON object at a path; raise `EngineError` as `events` does."""
         async with self._answer("GET", path, None) as response:
             return self._decoded(await self._body(response), kind)
 
@@ -291,8 +280,6 @@ def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], ex
     """Return the set fields of a sampling under a server's own names, and those of its `extra`; without logprobs.
 
     Args:
-        engine: Its name, for messages.
-        sampling: The requested sampling.
         names: The server's names of the supported fields.
         extra: The names that `Sampling.extra` may have.
 

@@ -27,7 +27,6 @@ class GrammarMask:
         """Compile the grammar of a sampling.
 
         Args:
-            tokenizer: An `llguidance.LLTokenizer`.
             sampling: The sampling, with a `json_schema` or a `grammar` in llguidance's form of Lark.
 
         Raises:

@@ -180,9 +180,7 @@ class LlamaServerEngine:
 def completion_body(prompt_ids: Sequence[int], sampling: Sampling) -> dict[str, Any]:
     """Return the body of a request to `/completion` for a stream with ids.
 
-    Raises:
-        EngineError: llama.cpp cannot honour a field.
-
+    A field that llama.cpp cannot honour raises `EngineError`.
     """
     refuse_several(NAME, sampling)
     if sampling.min_tokens and not sampling.ignore_eos:
@@ -235,28 +233,16 @@ def media_prompt(prompt: MediaPrompt, props: _Props) -> dict[str, Any]:
 
 
 class CompletionSteps:
-    """Steps of an engine out of llama.cpp's events, with the ids that these omit.
-
-    Args:
-        tokenizer: The tokenizer of the model.
-
-    """
+    """Steps of an engine out of llama.cpp's events, with the ids that these omit."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._lost = LostIds(tokenizer)
 
     def step(self, event: CompletionEvent, given: int, top_logprobs: int = 0) -> EngineStep:
-        """Return the step of an event.
+        """Return the step of an event after `given` ids; raise `EngineError` for an event that contradicts itself.
 
-        Args:
-            event: The event.
-            given: The number of ids before it.
-            top_logprobs: The number of candidates for each id; inferred ids have none.
-
-        Raises:
-            EngineError: The event contradicts itself.
-
+        Inferred ids have no candidates.
         """
         ids, inferred, reason = event.tokens, list[int](), None
         lost = 0 if event.tokens_predicted is None else event.tokens_predicted - given - len(ids)
@@ -297,11 +283,6 @@ def llama_server(url: str, **options: Any) -> EngineServer:
 
 
 async def served(server: EngineServer) -> ServedModel:
-    """Request the description of a llama-server's model.
-
-    Raises:
-        EngineError: The server does not answer.
-
-    """
+    """Request the description of a llama-server's model; raise `EngineError` if the server does not answer."""
     props = await server.get("/props", _Props)
     return ServedModel(props.model_path, props.chat_template, props.default_generation_settings.n_ctx)

@@ -43,8 +43,6 @@ def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str
     """Raise for fields that an engine cannot honour, before it generates.
 
     Args:
-        engine: Its name, for the message.
-        sampling: The requested sampling.
         supports: The fields that it honours, besides `ENFORCED_BY_DECODER`; `extra` includes all of its keys.
 
     Raises:
@@ -57,23 +55,13 @@ def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str
 
 
 def refuse_several(engine: str, sampling: Sampling) -> None:
-    """Raise for parallel answers, for an engine without `parallel`.
-
-    Raises:
-        EngineError: `sampling.n` is not 1.
-
-    """
+    """Raise `EngineError` for parallel answers, for an engine without `parallel`."""
     if sampling.n != 1:
         raise EngineError(f"{engine} gives one answer a call; n={sampling.n} cannot be honoured")
 
 
 def check_ranges(sampling: Sampling) -> None:
-    """Raise for numbers out of range, for an engine with its own sampler.
-
-    Raises:
-        EngineError: Names the field and its value.
-
-    """
+    """Raise `EngineError` for numbers out of range, for an engine with its own sampler."""
     max_tokens, temperature, top_p, top_k = sampling.max_tokens, sampling.temperature, sampling.top_p, sampling.top_k
     if max_tokens is not None and max_tokens < 0:
         raise EngineError(f"max_tokens={max_tokens} is below 0")

@@ -148,12 +148,7 @@ class ReplayEngine:
 
 
 def _checked(recordings: object) -> tuple[Recording, ...]:
-    """Return the given recordings as a tuple.
-
-    Raises:
-        TypeError: An item is not a recording, or there is no sequence.
-
-    """
+    """Return the given recordings as a tuple; raise `TypeError` for anything that is not a sequence of recordings."""
     if not isinstance(recordings, Iterable):
         raise TypeError(f"recordings must be several recordings, not one {type(recordings).__name__}")
     listed = tuple(recordings)

@@ -33,12 +33,7 @@ class ServedModel(Struct, frozen=True):
 
 
 class ModelCardEngine:
-    """Base class of vLLM and SGLang engines: the first entry of `/v1/models` describes the model.
-
-    Attributes:
-        context_size: Most ids of prompt and answer together, known after a call of `served`.
-
-    """
+    """Base class of vLLM and SGLang engines: the first entry of `/v1/models` describes the model."""
 
     context_size: int | None = None
 
@@ -46,12 +41,7 @@ class ModelCardEngine:
         self._server = server
 
     async def served(self) -> ServedModel:
-        """Request the description of the model; it is empty if the server has no such endpoint.
-
-        Raises:
-            EngineError: The server does not answer.
-
-        """
+        """Request the description of the model; it is empty if the server has no such endpoint."""
         try:
             cards = (await self._server.get("/v1/models", _Cards)).data
         except ServerError as error:

@@ -236,12 +236,7 @@ class _Steps:
 
 
 def load_model(folder: Path) -> Any:
-    """Load the model of a folder; nothing is downloaded.
-
-    Raises:
-        EngineError: transformers or PyTorch is not installed, or the folder does not hold a usable model.
-
-    """
+    """Load the model of a folder; nothing is downloaded."""
     try:
         import torch  # noqa: F401
         from transformers import AutoModelForCausalLM

@@ -225,9 +225,7 @@ def content_parts(media: MediaPrompt) -> list[dict[str, str]]:
 def sampling_fields(sampling: Sampling) -> dict[str, Any]:
     """Return vLLM's fields of a sampling: without stop strings, with all fields of `extra`.
 
-    Raises:
-        EngineError: `extra` has a field that is unknown to vLLM.
-
+    A field of `extra` that is unknown to vLLM raises `EngineError`.
     """
     fields = request_fields("vLLM", sampling, NAMES, REQUEST_EXTRA | SAMPLING_EXTRA)
     for name, theirs in (("json_schema", "json"), ("grammar", "grammar")):

@@ -9,14 +9,7 @@ FORMATS = "PNG, JPEG, WebP or GIF"
 
 
 class ImageHeader(NamedTuple):
-    """Format and size of an image.
-
-    Attributes:
-        media_type: Its media type, by the bytes.
-        width: Pixels of a row.
-        height: Rows.
-
-    """
+    """Format and size of an image, in pixels."""
 
     media_type: str
     width: int

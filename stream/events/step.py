@@ -32,12 +32,9 @@ class EngineStep(Struct, frozen=True):
 
 
 def likeliest(candidates: Iterable[tuple[int, float | None]], most: int) -> list[tuple[int, float]]:
-    """Return the likeliest candidates of an id, each once, the likeliest first.
+    """Return the likeliest candidates of an id, at most `most`, each once, the likeliest first.
 
-    Args:
-        candidates: Ids with their logprobs, perhaps with the id that was generated among them.
-        most: The most to return.
-
+    The id that was generated may be among the candidates again.
     """
     found = {token_id: logprob for token_id, logprob in candidates if logprob is not None}
     return sorted(found.items(), key=lambda candidate: -candidate[1])[:most]

@@ -41,23 +41,13 @@ _MODELS = {
 
 
 def is_gguf(path: Path) -> bool:
-    """Return whether a file is a GGUF file, by its first bytes or its name.
-
-    Raises:
-        OSError: If it cannot be read.
-
-    """
+    """Return whether a file is a GGUF file, by its first bytes or its name; raise `OSError` if it cannot be read."""
     with path.open("rb") as file:
         return file.read(4) == b"GGUF" or path.suffix == ".gguf"
 
 
 def read_file(path: Path, *, pattern: str | None = None, nfc: bool = True) -> TokenizerSpec:
     """Read a file without its tensors.
-
-    Args:
-        path: The file.
-        pattern: See `read`.
-        nfc: See `read`.
 
     Raises:
         TokenizerFileError: If it cannot be read, is cut short or contradicts itself; says the key and the byte.
@@ -76,7 +66,6 @@ def read(metadata: Metadata, *, pattern: str | None = None, nfc: bool = True) ->
     """Read the tokenizer from the metadata of a file.
 
     Args:
-        metadata: The metadata.
         pattern: The pattern by which text is split, as HuggingFace's library reads it: for byte-level BPE whose
             `tokenizer.ggml.pre` is missing or says too little.
         nfc: Compose text as the original does; if not, leave it as it is, like llama.cpp.
@@ -122,12 +111,7 @@ def _without_nfc(normalizer: Normalizer | None) -> Normalizer | None:
 
 
 def chat_templates(metadata: Metadata) -> dict[str, str]:
-    """Return the chat templates by name; the plain one is `default`.
-
-    Raises:
-        TokenizerFileError: If one is not text, or one that is listed is missing.
-
-    """
+    """Return the chat templates by name; the plain one is `default`."""
     templates = {}
     for key in metadata:
         if key == _TEMPLATE or key.startswith(_TEMPLATE + "."):

@@ -41,13 +41,8 @@ def with_affixes(
     """Return the spec with the post-processor that the file's flags describe.
 
     Args:
-        spec: The tokenizer so far.
-        metadata: The file's keys, with the flags.
-        vocabulary: The file's tokens and their roles.
         add_bos: Add the beginning-of-text token where no flag decides and the token exists; `add_eos` and `add_sep`
             likewise.
-        add_eos: As `add_bos`, for the end token.
-        add_sep: As `add_bos`, for the separator.
 
     Raises:
         TokenizerFileError: A flag asks for a token that the file does not name.

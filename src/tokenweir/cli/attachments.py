@@ -15,9 +15,7 @@ class Attachment(NamedTuple):
     """A file of a message.
 
     Attributes:
-        name: The file's name.
         kind: "text", or the kind of media.
-        part: The part of the message's content.
 
     """
 
@@ -31,7 +29,6 @@ def read_attachment(path: str, engine: object) -> Attachment:
 
     Args:
         path: The file; `~` is the home folder.
-        engine: The engine that is to take it.
 
     Raises:
         MediaError: The engine takes no files of its kind, or it is neither media nor UTF-8.

@@ -165,13 +165,7 @@ class _Bar:
 
 
 def describe(progress: Progress, seconds: float) -> str:
-    """Return a line about the progress of a run.
-
-    Args:
-        progress: What the run reports.
-        seconds: Since it began.
-
-    """
+    """Return a line about the progress of a run that began `seconds` ago."""
     share = progress.done / progress.total if progress.total else 1.0
     line = f"{share:4.0%}  {progress.done / 1e6:,.0f} of {progress.total / 1e6:,.0f} MB  {progress.tokens:,} tokens"
     rate = (progress.done - progress.resumed) / seconds if seconds > 0 else 0.0

@@ -46,12 +46,7 @@ TOY = "An n-gram toy answers: it strings together words that often follow each o
 
 @dataclass(frozen=True)
 class Model:
-    """An engine with tokenizer and template.
-
-    Attributes:
-        about: One line about the answers, for users.
-
-    """
+    """An engine with tokenizer and template, and one line about its answers for users."""
 
     engine: Engine
     tokenizer: Tokenizer

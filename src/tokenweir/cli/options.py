@@ -91,7 +91,6 @@ def load_gpu_encoder(tokenizer: Tokenizer, device: str) -> GpuEncoder | None:
     """Make the encoder on a GPU, as `--device` asks for it; None where the tokenizer is to encode.
 
     Args:
-        tokenizer: The tokenizer.
         device: "gpu", "cpu", or "auto": on a GPU if that can be.
 
     Raises:
@@ -162,12 +161,7 @@ def file_name(file: BinaryIO) -> str:
 
 
 def decode_utf8(data: bytes, file: BinaryIO, offset: int = 0) -> str:
-    """Decode `data`, which stands at `offset` in `file`.
-
-    Raises:
-        TextError: It is not UTF-8; says which byte, and where.
-
-    """
+    """Decode `data`, which stands at `offset` in `file`; raise `TextError` with the place of an invalid byte."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

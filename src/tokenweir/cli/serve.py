@@ -288,12 +288,7 @@ def _end() -> None:
 
 
 def _limits(given: tuple[str, ...]) -> Limits:
-    """Read `--limit`.
-
-    Raises:
-        click.UsageError: There is no such limit, or its value is invalid.
-
-    """
+    """Read `--limit`; raise `click.UsageError` for an unknown limit or an invalid value."""
     from tokenweir.stream.serve.limits.limits import Limits
 
     kinds = {field.name: float if isinstance(field.default, float) else int for field in fields(Limits)}

@@ -55,7 +55,6 @@ class Work:
         """Report to the parent that the server answers.
 
         Args:
-            about: The description of the server.
             end: Ends the server; called in a thread on the parent's message or exit.
 
         """
@@ -83,9 +82,7 @@ def run(arguments: Sequence[str], *, host: str, port: int, count: int) -> int:
 
     Args:
         arguments: The command's arguments, for the workers.
-        host: The address to listen on.
         port: The TCP port; 0 lets the system choose one.
-        count: Number of workers.
 
     Returns:
         The exit code: 0 if all of them ended well.
@@ -111,8 +108,6 @@ class _Worker:
     """A worker process.
 
     Attributes:
-        name: Its name.
-        process: The process.
         about: Its description of the server; None if it ended before it answered.
         ended: Future that is done when the process has ended.
 

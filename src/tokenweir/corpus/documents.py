@@ -25,7 +25,6 @@ class DocumentBatch(NamedTuple):
     """A batch of documents.
 
     Attributes:
-        ids: Their ids.
         mask: uint8, 1 for every id that a model learns to generate; None if not requested.
         skipped: Number of rows that were left out because they are missing or null.
 
@@ -41,9 +40,7 @@ class DocumentEncoder:
     """Encoder of the parts of a corpus; pickled once for every process.
 
     Attributes:
-        tokenizer: The tokenizer.
         column: The column with texts, or with lists of messages.
-        options: Options of `Tokenizer.encode_batch`.
         template: Renders the messages; None if there are texts.
         loss_mask: Also return the loss mask.
         skip_null: Leave out rows that are missing or null, instead of raising.
@@ -58,12 +55,7 @@ class DocumentEncoder:
     skip_null: bool = False
 
     def encode(self, part: InputPart) -> Iterator[DocumentBatch]:
-        """Encode a part, batch by batch.
-
-        Raises:
-            CorpusError: A document is missing or cannot be encoded; gives the position.
-
-        """
+        """Encode a part, batch by batch; raise `CorpusError` with the position of a document that cannot be encoded."""
         columns = [self.column] if self.template is None else [self.column, "tools"]
         for values, numbers in read_columns(part, columns):
             rows = len(numbers)

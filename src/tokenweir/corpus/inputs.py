@@ -34,12 +34,7 @@ KINDS = {
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Context manager that adds a file or folder to errors.
-
-    Raises:
-        CorpusError: An error was raised inside.
-
-    """
+    """Context manager that turns errors into a `CorpusError` that names a file or folder."""
     try:
         yield
     except CorpusError:  # it names a file already
@@ -49,14 +44,7 @@ def naming(path: str | Path) -> Iterator[None]:
 
 
 class Input(msgspec.Struct, frozen=True):
-    """A file as it was when the run began.
-
-    Attributes:
-        path: The file, absolute.
-        size: In bytes.
-        mtime_ns: Time of the last change.
-
-    """
+    """A file as it was when the run began; its path is absolute."""
 
     path: str
     size: int
@@ -64,12 +52,7 @@ class Input(msgspec.Struct, frozen=True):
 
     @classmethod
     def at(cls, path: Path) -> Input:
-        """Return the current state of a file.
-
-        Raises:
-            OSError: The file is not accessible, or as for `of`.
-
-        """
+        """Return the current state of a file; raise `OSError` if it is not accessible, or as for `of`."""
         return cls.of(path, path.stat())
 
     @classmethod
@@ -85,12 +68,7 @@ class Input(msgspec.Struct, frozen=True):
         return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
-        """Raise if the file has changed.
-
-        Raises:
-            CorpusError: It has changed, or is gone.
-
-        """
+        """Raise `CorpusError` if the file has changed, or is gone."""
         with naming(self.path):
             now = Input.at(Path(self.path))
         if now != self:
@@ -122,12 +100,7 @@ class InputPart(msgspec.Struct, frozen=True):
 
 
 def kind_of(path: Path) -> str:
-    """Return the kind of a file: one of the values of `KINDS`.
-
-    Raises:
-        CorpusError: The file extension is unknown.
-
-    """
+    """Return the kind of a file, one of the values of `KINDS`; raise `CorpusError` for an unknown extension."""
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
         raise CorpusError(f"{path}: the name of an input ends with one of {' '.join(KINDS)}")
@@ -135,12 +108,7 @@ def kind_of(path: Path) -> str:
 
 
 def check_path(path: Path) -> None:
-    """Raise for a path that is not UTF-8, which the manifest and Arrow require.
-
-    Raises:
-        CorpusError: The path is not UTF-8.
-
-    """
+    """Raise `CorpusError` for a path that is not UTF-8, which the manifest and Arrow require."""
     try:
         os.path.abspath(path).encode()
     except UnicodeEncodeError as error:

@@ -58,12 +58,7 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 class Manifest:
-    """The manifest of a folder that this process writes into.
-
-    Attributes:
-        shards: The complete shards, by the number of their part.
-
-    """
+    """The manifest of a folder that this process writes into; `shards` has the complete ones by their part's number."""
 
     def __init__(self, folder: Path, header: RunHeader) -> None:
         """Start in a new folder, or resume a run with the same header.

@@ -24,7 +24,6 @@ def read_columns(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapp
     """Yield the values of columns in batches.
 
     Args:
-        part: The part.
         columns: The first must be there; of a JSONL or text file with others only what is there.
 
     Yields:
@@ -79,9 +78,7 @@ def _arrow(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[st
 def _check(batch: pyarrow.RecordBatch) -> None:
     """Validate an array of a possibly damaged file, because pyarrow would read out of bounds.
 
-    Raises:
-        ValueError: Offsets, codes or lengths are out of bounds.
-
+    Invalid offsets, codes or lengths raise `ValueError`.
     """
     import pyarrow
 

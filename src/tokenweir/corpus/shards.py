@@ -29,22 +29,13 @@ def id_type(vocab_size: int) -> np.dtype[Any]:
 
 
 class ShardWriter(ABC):
-    """Writer of one shard: files have temporary names until it is complete, and are removed on failure.
-
-    Attributes:
-        documents: Number of written documents.
-        tokens: Number of their ids.
-        skipped: Number of rows that were left out.
-
-    """
+    """Writer of one shard: files have temporary names until it is complete, and are removed on failure."""
 
     def __init__(self, folder: Path, name: str, vocab_size: int, *, masks: bool) -> None:
         """Start a shard.
 
         Args:
-            folder: The shard's folder.
             name: The stem of its file names.
-            vocab_size: Number of ids.
             masks: Every batch has a loss mask.
 
         """

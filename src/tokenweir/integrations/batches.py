@@ -135,12 +135,7 @@ def _type_ids(layout: Layout, ids: Sequence[Ids]) -> list[int] | int:
 
 
 def limit_of(layout: Layout, truncation: Truncation | None) -> int | None:
-    """Return the most tokens of an encoding besides those that are added.
-
-    Raises:
-        Fallback: Fewer tokens are allowed than are added.
-
-    """
+    """Return the most tokens of an encoding besides those that are added; raise `Fallback` if that is below 0."""
     if truncation is None:
         return None
     limit: int = truncation["max_length"] - layout.n_added

@@ -11,11 +11,8 @@ from tokenweir.integrations.backend import Backend, Original, original_of
 class _FaceType(type):
     """The type of `TokenizerFace`: its instances are backends and original tokenizers.
 
-    Modules that are imported under the patch keep the class. So without the patch it makes original tokenizers.
-
-    Attributes:
-        in_force: Whether the patch is.
-
+    Modules that are imported under the patch keep the class. Without the patch, so when `in_force` is false, it makes
+    original tokenizers.
     """
 
     in_force = False

@@ -52,8 +52,6 @@ def decode_batch(original: Callable[..., list[str]], manager: Any, batch: Any) -
 
     Args:
         original: The detokenizer's own method, for tokenizers that tokenweir does not reproduce.
-        manager: The `DetokenizerManager`.
-        batch: A `BatchTokenIDOutput`.
 
     """
     tokenizer = _tokenizer_of(manager.tokenizer)

@@ -129,12 +129,7 @@ def _replace_all(with_templates: bool) -> None:
 
 
 def _module(name: str) -> Any:
-    """Import a module of transformers or tokenizers.
-
-    Raises:
-        ImportError: It is missing; the message says what to install.
-
-    """
+    """Import a module of transformers or tokenizers; raise `ImportError` with what to install."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

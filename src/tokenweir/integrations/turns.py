@@ -21,7 +21,6 @@ class Turns(NamedTuple):
     """The ids of a prompt, each with its message.
 
     Attributes:
-        ids: The ids.
         messages: For each id the number of the message whose turn it is in, its markup included; -1 outside of all turns.
         content: For each id whether it is a message's own text, or all that a model generates as an assistant.
         sampled: For each id whether a model generates it as an assistant, the end token included.
@@ -38,8 +37,6 @@ def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> 
     """Return the ids of a prompt with their messages.
 
     Args:
-        prompt: The prompt.
-        tokenizer: The tokenizer.
         opening: The ids of the generation prompt. What follows them in an assistant's turn is sampled, markup included. In a turn that
             begins otherwise only what lies between its own texts is.
 
@@ -128,11 +125,8 @@ def continuation(
     """Return the ids that new messages add behind an answer, or the reason why the template writes no such ids.
 
     Args:
-        template: The template.
-        tokenizer: The tokenizer.
         messages: A conversation that ends with the answer.
         new: The messages that follow.
-        tools: The tools of the request.
         keep_thinking: Continue the answer although the template drops its thinking once the new messages are there.
         **template_kwargs: Further arguments of `ChatTemplate.render`.
 

@@ -232,12 +232,7 @@ class Saved:
         self.check()
 
     def check(self) -> None:
-        """Check the invariants of a restored state that later steps rely on.
-
-        Raises:
-            ValueError: No text leads to such a state.
-
-        """
+        """Check the invariants of a restored state that later steps rely on; raise `ValueError` if one is violated."""
 
     def copy(self) -> Self:
         """Return an independent copy."""
@@ -255,23 +250,13 @@ def in_parts(text: str) -> Iterator[str]:
 
 
 def check_restored(holds: bool, what: str) -> None:
-    """Raise for a restored state unless `holds`; `what` names the invariant.
-
-    Raises:
-        ValueError: The invariant is violated.
-
-    """
+    """Raise `ValueError` for a restored state unless `holds`; `what` names the invariant."""
     if not holds:
         raise ValueError(f"no text leads to such a state: {what}")
 
 
 def check_channel(channel: Channel) -> None:
-    """Raise for a state that puts text outside of calls on the calls' channel.
-
-    Raises:
-        ValueError: The channel is that of calls.
-
-    """
+    """Raise `ValueError` for a state that puts text outside of calls on the calls' channel."""
     check_restored(channel is not TOOL_CALL, "text of a tool call where there is none")
 
 

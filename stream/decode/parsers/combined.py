@@ -30,7 +30,6 @@ class ThinkingAndTools:
     """Splitter of text into thinking, answer and tool calls, made of two splitters that it owns.
 
     Attributes:
-        channel: The channel of the next text.
         skippable: Text that both parsers allow to skip; in a block, where tags are text, the parser of calls alone.
 
     """

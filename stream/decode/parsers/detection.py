@@ -61,11 +61,6 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
     earlier turn nor a user's text opens the thinking. Without control tokens, turns cannot be separated, and only an
     opener at the end of the prompt counts.
 
-    Args:
-        tok: The model's tokenizer.
-        prompt_ids: The prompt.
-        style: The style, if known.
-
     Raises:
         TokenIdError: An id of the last turn is outside the vocabulary.
 
@@ -106,12 +101,9 @@ def find_splitter(
     """Make the splitter of the text that follows a prompt.
 
     Args:
-        tok: The model's tokenizer.
-        prompt_ids: The prompt.
         reasoning: The style of thinking; "auto" detects it by `read_prompt`; None leaves thinking in the answer.
         tool_style: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None
             leaves calls in the answer. A message format covers both: detected as either, it splits thinking and calls.
-        tools: The request's tools.
 
     Returns:
         The splitter, or None where nothing is split; and its styles.
@@ -142,8 +134,6 @@ def make_splitter(
     """Make the splitter for known styles; None where nothing is split.
 
     Args:
-        styles: The styles.
-        tools: The request's tools.
         inside: The prompt has opened the thinking.
         opener: The opening text of a block of calls that the prompt has begun, if any.
 
@@ -185,12 +175,7 @@ def found_again(
     reasoning: ReasoningStyle | Literal["auto"] | None,
     tool_style: ToolStyle | Literal["auto"] | None,
 ) -> Styles:
-    """Return styles by name that `find_splitter` detected earlier with the same options.
-
-    Raises:
-        ValueError: A name is unknown.
-
-    """
+    """Return styles by name that `find_splitter` detected earlier; raise `ValueError` for an unknown name."""
     known, (thinking, calls) = {style.name: style for style in _candidates(tok)}, names
     found_thinking, found_calls = reasoning == "auto", tool_style is None or tool_style == "auto"
     if (found_thinking and thinking is not None and thinking not in known) or (

@@ -24,14 +24,7 @@ class LastTurn:
     """
 
     def __init__(self, tok: Tokenizer, prompt_ids: Sequence[int], ends: _core.IdSet) -> None:
-        """Find the turn.
-
-        Args:
-            tok: The tokenizer whose ids these are.
-            prompt_ids: The prompt.
-            ends: The control tokens that end a turn.
-
-        """
+        """Find the turn: what follows the last of the control tokens `ends`."""
         place = ends.last_in(prompt_ids)
         self.begins = place is not None
         self._tok = tok
@@ -39,12 +32,7 @@ class LastTurn:
         self._start = 0 if place is None else place + 1
 
     def texts(self) -> Iterator[str]:
-        """Decode the turn, a long one in parts.
-
-        Raises:
-            TokenIdError: An id of the turn is outside the vocabulary.
-
-        """
+        """Decode the turn, a long one in parts; raise `TokenIdError` for an id outside the vocabulary."""
         if len(self._ids) - self._start <= PART:
             yield self._decode(self._start)
             return

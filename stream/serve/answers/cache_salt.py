@@ -41,8 +41,6 @@ def rendered_salt(engine: Engine, client: str, secret: bytes, asked: str | None)
 
     Args:
         engine: The server's own engine. Its `cache_salt` is None if clients are to share an engine's prefix cache.
-        client: The client.
-        secret: The server's secret.
         asked: The salt that the client asked for. It divides the client's own prompts, and is never passed on.
 
     """

@@ -56,7 +56,6 @@ class Conversations:
     `previous_response_not_found` and sends the conversation again.
 
     Args:
-        ledger: Counts their bytes.
         max_bytes: Most bytes of one conversation as JSON; a longer one is not kept.
 
     """
@@ -80,8 +79,6 @@ class Conversations:
         """Keep the conversation up to and including a response; replaces one of the same id.
 
         Args:
-            client: The client.
-            response_id: The response.
             data: The messages as JSON.
             private: Only the connection of the response sees it.
             digest: The digest by which the cache of prompts knows the prompt.

@@ -58,9 +58,6 @@ class Engines:
     """Engines by their names, all of which take the ids of one tokenizer.
 
     Args:
-        engines: The engines.
-        tokenizer: Prompts to ids, and ids to text.
-        template: Messages to prompt.
         history_thinking: Meaning of thinking tags in an assistant's content, as for `chat()`.
         encoder: Encoder of prompts in place of the tokenizer.
         prompts: Cache of prompts, or None.
@@ -154,12 +151,7 @@ class Engines:
 
     @contextmanager
     def _held(self, media: MediaPrompt | None) -> Iterator[None]:
-        """Count the bytes of an answer's media.
-
-        Raises:
-            RequestError: The answers in progress have too many already.
-
-        """
+        """Count the bytes of an answer's media; raise `RequestError` if the answers in progress have too many."""
         size = 0 if media is None else sum(len(each.url) for each in media.media)
         if size and self._media_bytes + size > (most := self._limits.max_held_media_bytes):
             raise RequestError(
@@ -175,12 +167,7 @@ class Engines:
             self._media_bytes -= size
 
     async def prompt_media(self, plan: AnswerPlan, prompt: Prompt | None) -> MediaPrompt | None:
-        """Return the media of a plan with their placeholders in its prompt, as `encoded` has it; None without media.
-
-        Raises:
-            RequestError: The template has written no placeholder for a part.
-
-        """
+        """Return the media of a plan with their placeholders in its prompt, as `encoded` has it; None without media."""
         try:
             return await prompt_media(plan, prompt, self.tokenizer)
         except MediaError as error:

@@ -39,16 +39,12 @@ class Generation(Generic[T]):
         answer: Async context manager that yields the deltas, like `chat()`; leaving it stops the engine.
         replay: Buffer of items that have been read.
         make: Makes items for readers from the waiting deltas.
-        limits: Bounds on its cost.
-        pacer: Pacing of the frames.
         ending: Makes the last items of an answer without `Finish` from the failure, or from None if it was cancelled.
             Without it the failure is raised in the readers.
         on_end: Called once, with the generation, when the engine is stopped or abandoned.
         grace: Grace period in seconds without a reader.
-        meter: Counter of its tokens.
 
     Attributes:
-        id: As given.
         started: Future that is done once the prompt is accepted, or has the error.
         ended: Event that is set once the engine is stopped or abandoned.
         usage: Usage of a failed answer.

@@ -20,14 +20,7 @@ VARIABLE_COST = 4
 def render_cost(
     messages: Sequence[ChatMessage], tools: Sequence[Any] | None = None, variables: Mapping[str, Any] | None = None
 ) -> int:
-    """Return the cost of rendering a conversation.
-
-    Args:
-        messages: The messages.
-        tools: The tools that are offered.
-        variables: Other variables of the template.
-
-    """
+    """Return the cost of rendering a conversation with tools and other variables of the template."""
     cost = VARIABLE_COST * sum(len(msgspec.json.encode(given)) for given in (tools, variables) if given)
     if isinstance(messages, Messages):
         return cost + MESSAGE_COST * len(messages) + messages.text_size

@@ -31,10 +31,7 @@ class ResponseTask:
 
     Attributes:
         stream: The response as events.
-        model: The model's name.
         background: Whether it outlives its connection.
-        client: The client that asked for it.
-        generation: The engine and the readers.
 
     """
 
@@ -140,12 +137,7 @@ class ResponseTask:
 
 
 class Responses:
-    """The responses of a server.
-
-    Args:
-        service: The service that answers them.
-
-    """
+    """The responses of a server."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -169,14 +161,9 @@ class Responses:
         """Start a response; it ends by itself after its readers have left.
 
         Args:
-            request: The request.
-            client: The client.
             last: The id of the connection's last response.
             lasting: The connection may continue the response even if it is not stored.
             caches: The prompt may be kept in the cache of prompts, and be encoded from kept ones.
-
-        Raises:
-            RequestError: It cannot be answered; gives the reason.
 
         """
         service = self.service
@@ -232,12 +219,7 @@ class Responses:
         return found
 
     def find(self, response_id: str, client: str) -> ResponseTask:
-        """Return the client's background response of this id.
-
-        Raises:
-            RequestError: There is no such response.
-
-        """
+        """Return the client's background response of this id; raise `RequestError` for an unknown id."""
         self._forget()
         task = self._background.get(response_id)
         if task is None or task.client != client:
@@ -251,12 +233,7 @@ class Responses:
         return task
 
     async def delete(self, response_id: str, client: str) -> None:
-        """Delete a stored response of a client, here or in another worker; see `drop`.
-
-        Raises:
-            RequestError: There is no such response.
-
-        """
+        """Delete a response, here or in another worker, as `drop` does; raise `RequestError` for an unknown id."""
         if self.drop(response_id, client):
             return
         if (peers := self.service.peers) is not None and await peers.delete(response_id, client):
@@ -269,12 +246,7 @@ class Responses:
         )
 
     def drop(self, response_id: str, client: str) -> bool:
-        """Drop a stored or background response of this worker, and the cached prompts of its conversation.
-
-        Returns:
-            Whether there was one.
-
-        """
+        """Drop a stored or background response of this worker, and its cached prompts; return whether there was one."""
         service = self.service
         task = self._background.get(response_id)
         if task is not None and task.client != client:

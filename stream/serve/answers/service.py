@@ -67,22 +67,15 @@ class Service:
 
     Args:
         answer: Callable that answers jobs.
-        models: The names of the models; the first is the default.
-        limits: Bounds on what clients cost.
-        ledger: Counts the memory that clients hold; by default a new one of `max_stored_bytes`.
         prompts: Cache of prompts, for its counts; None without one.
         reasoning_events: `reasoning_text` names the events of thinking as OpenAI does, `reasoning` as Open Responses.
 
     Attributes:
         worker: The name of this process among the workers of a server; empty if it is the only one.
         peers: The other workers; None without workers.
-        ledger: Counts the memory that clients hold between their requests.
         conversations: The conversations that `previous_response_id` can continue.
         draining: Whether the server takes no more requests.
         sockets: The sockets, with the bytes that arrive and those that wait for slow readers.
-        rates: Requests and tokens a minute.
-        pacer: Pacing of events.
-        turns: Order of clients' input.
 
     """
 
@@ -134,12 +127,7 @@ class Service:
         return self.metrics.counts()
 
     def model(self, name: str | None) -> str:
-        """Return the model that a request selects.
-
-        Raises:
-            RequestError: The name is unknown; lists the models.
-
-        """
+        """Return the model that a request selects; raise `RequestError` with the list of models for an unknown name."""
         if name is None or (name == DEFAULT and name not in self.models):
             return self.models[0]
         if name not in self.models:

@@ -35,12 +35,6 @@ class Guard:
     """ASGI middleware that admits or refuses connections.
 
     It puts `tokenweir.client` into the scope: the index of the key, or else the address.
-
-    Args:
-        app: The guarded application.
-        gate: The check of keys, hosts and origins.
-        service: Counters of refusals and connections.
-
     """
 
     def __init__(self, app: App, gate: Gate, service: Service) -> None:

@@ -28,12 +28,7 @@ ARENAS = 2
 
 
 def prepare_memory(loop: asyncio.AbstractEventLoop) -> None:
-    """Set the garbage collector and the allocator, once everything is loaded.
-
-    Args:
-        loop: The event loop of the server, which collects young objects every `COLLECT_EVERY` seconds.
-
-    """
+    """Set the garbage collector and the allocator, once everything is loaded; collect young objects on `loop`."""
     gc.collect()
     gc.freeze()  # excludes loaded objects from collections
     gc.set_threshold(*COLLECT_AFTER)

@@ -107,7 +107,6 @@ def resolve_options(
     """Check the options of a server and resolve their defaults.
 
     Args:
-        options: The options.
         own_name: A name under which the server answers besides `hosts`.
         secret: As for `make_secret`.
 

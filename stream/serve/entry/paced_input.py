@@ -24,10 +24,7 @@ class PacedInput:
     """Bytes that were read and not parsed yet.
 
     Args:
-        turns: Order of clients' input.
-        transport: The socket.
         reader: Has uvicorn's own wish to read.
-        parse: Parses a piece.
 
     Attributes:
         held: Whether the socket is not read, because some input waits for its turn.

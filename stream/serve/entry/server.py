@@ -83,7 +83,6 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
     """Return a listening socket.
 
     Args:
-        host: The address, or a name of it.
         port: The TCP port; 0 lets the system choose one.
         shared: Whether other sockets may listen there too; the system spreads the connections over them.
 
@@ -111,13 +110,7 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 def check_address(host: str, port: int) -> None:
-    """Raise for an invalid address.
-
-    Raises:
-        TypeError: The host is not a str, or the port is not an int.
-        ValueError: The port or the host is invalid.
-
-    """
+    """Raise `TypeError` or `ValueError` for an invalid address."""
     check_texts(host=host)
     check_integers(port=port)
     if not 0 <= port < 1 << 16:  # the system would take the port modulo 65536

@@ -194,9 +194,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def send_now(self, data: bytes) -> Awaitable[None] | None:
         """Send a text frame at once: without a coroutine, an ASGI message and an object for the frame.
 
-        Returns:
-            An awaitable to await before the next frame if the buffer is full, or None.
-
+        If the buffer is full, return an awaitable to await before the next frame.
         """
         if self.close_sent or self._over:
             return None

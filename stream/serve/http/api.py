@@ -36,12 +36,7 @@ T = TypeVar("T")
 
 
 class Api:
-    """Endpoints of requests for text.
-
-    Args:
-        responses: The service and the responses in flight.
-
-    """
+    """Endpoints of requests for text."""
 
     def __init__(self, responses: Responses) -> None:
         self._responses = responses

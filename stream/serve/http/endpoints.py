@@ -51,13 +51,7 @@ class Detokenize(Struct, frozen=True, kw_only=True):
 
 
 class Endpoints:
-    """Endpoints of plain requests.
-
-    Args:
-        service: The models and the counters.
-        engines: The tokenizer and the engines.
-
-    """
+    """Endpoints of plain requests."""
 
     def __init__(self, service: Service, engines: Engines) -> None:
         self._service = service

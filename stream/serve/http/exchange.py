@@ -83,12 +83,7 @@ async def read_object(request: Request, service: Service) -> dict[str, Any]:
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine; a disconnect of the client cancels it.
-
-    Raises:
-        Disconnected: The client has disconnected.
-
-    """
+    """Run a coroutine; a disconnect of the client cancels it and raises `Disconnected`."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_gone(request.receive))
     try:
@@ -118,7 +113,6 @@ class EventStream(Response):
     Args:
         events: The framed events; closed at a disconnect.
         leave: Called at a disconnect.
-        limits: The timeouts.
         stalled: Called after the stall timeout.
 
     """

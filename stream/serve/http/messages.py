@@ -28,14 +28,7 @@ SECRET_BYTES = 32
 
 
 class Messages:
-    """Endpoints of messages.
-
-    Args:
-        service: The models and the limits.
-        engines: The tokenizer and the template.
-        api: Makes answers of generations.
-
-    """
+    """Endpoints of messages."""
 
     def __init__(self, service: Service, engines: Engines, api: Api) -> None:
         self._service = service

@@ -27,12 +27,7 @@ def reply(content: Any, status: int = 200) -> Response:
 
 
 def encoded(content: Any, limits: Limits) -> bytes:
-    """Encode an answer as JSON.
-
-    Raises:
-        RequestError: It is too long.
-
-    """
+    """Encode an answer as JSON; raise `RequestError` if it is too long."""
     data = msgspec.json.encode(content)
     if len(data) > limits.max_answer_bytes:
         raise _too_large(f"{len(data)} bytes", limits)
@@ -40,12 +35,7 @@ def encoded(content: Any, limits: Limits) -> bytes:
 
 
 async def reply_with(make: Callable[[], bytes], tokens: int, limits: Limits) -> Response:
-    """Return a JSON answer, made in a thread if it has many tokens.
-
-    Raises:
-        RequestError: It is too long.
-
-    """
+    """Return a JSON answer, made in a thread if it has many tokens."""
     data = make() if tokens <= MANY else await run_in_thread(make)
     if len(data) > limits.max_answer_bytes:
         raise _too_large(f"{len(data)} bytes", limits)
@@ -53,12 +43,7 @@ async def reply_with(make: Callable[[], bytes], tokens: int, limits: Limits) -> 
 
 
 def check_described(count: int, limits: Limits, param: str) -> None:
-    """Raise for more individually described tokens than an answer may have.
-
-    Raises:
-        RequestError: There are more.
-
-    """
+    """Raise `RequestError` for more individually described tokens than an answer may have."""
     if count > limits.max_returned_tokens:
         raise RequestError(
             f"{count} tokens are to be described one by one; this server does so for {limits.max_returned_tokens}",
@@ -68,12 +53,7 @@ def check_described(count: int, limits: Limits, param: str) -> None:
 
 
 def check_text(tokenizer: Tokenizer, texts: Iterable[Iterable[int]], limits: Limits) -> None:
-    """Raise, before decoding, for ids whose text is longer than an answer may be.
-
-    Raises:
-        RequestError: It is longer.
-
-    """
+    """Raise `RequestError`, before decoding, for ids whose text is longer than an answer may be."""
     valid = tokenizer.vocab_size
     counts = Counter(chain.from_iterable(texts))
     size = sum(
@@ -84,12 +64,7 @@ def check_text(tokenizer: Tokenizer, texts: Iterable[Iterable[int]], limits: Lim
 
 
 def check_copies(ids: int, copies: int, limits: Limits) -> None:
-    """Raise for an answer that repeats its prompts' ids, once per choice, beyond the bound.
-
-    Raises:
-        RequestError: It would be longer.
-
-    """
+    """Raise `RequestError` for an answer that repeats its prompts' ids, once per choice, beyond the bound."""
     if (size := ids * copies * ID_BYTES) > limits.max_answer_bytes:
         raise _too_large(f"about {size} bytes", limits)
 

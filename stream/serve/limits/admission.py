@@ -12,9 +12,6 @@ from tokenweir.stream.serve.wire.errors import RequestError
 class Admission:
     """Counters of open connections and answers, with their bounds.
 
-    Args:
-        limits: The bounds.
-
     Attributes:
         generations: Number of running answers.
 

@@ -25,9 +25,6 @@ class ByteBudget:
         total: Most bytes of all clients.
         reason: The reason for which connections are reset.
 
-    Attributes:
-        held: Bytes of all connections.
-
     """
 
     def __init__(self, per_client: int, total: int, reason: str) -> None:

@@ -27,8 +27,6 @@ class Connections:
     """The sockets of a server.
 
     Args:
-        limits: The bounds.
-        admission: The places of clients.
         aborted: Called with the reason for each socket that is reset.
 
     Attributes:
@@ -49,12 +47,7 @@ class Connections:
         self._idle: dict[str, dict[Connection, None]] = {}  # by address, the oldest first
 
     def accept(self, transport: asyncio.Transport, address: str) -> Connection | None:
-        """Count a new socket; if there are too many, reset it or another one.
-
-        Returns:
-            The connection; None if the socket was reset.
-
-        """
+        """Count a new socket; if there are too many, reset it or another one. Return None if it was reset."""
         limits, own = self.limits, len(self._idle.get(address, ()))
         if own >= (limits.max_connections_per_address or limits.max_connections_per_client):
             self._reset(transport, "address_limit")
@@ -134,9 +127,6 @@ class Connection:
         Returns:
             A function that gives the place back as soon as everything written is flushed.
 
-        Raises:
-            RequestError: As for `Connections.connect`.
-
         """
         free = self._all.connect(client)
         if self._open:
@@ -173,12 +163,7 @@ class Connection:
         return self._all.incoming.has_room(self.client, size)
 
     async def until(self, turn: asyncio.Future[bool]) -> None:
-        """Wait for a turn, whose result is then true.
-
-        Raises:
-            Disconnected: The socket is closed.
-
-        """
+        """Wait for a turn, whose result is then true; raise `Disconnected` if the socket is closed."""
         self._turn = turn
         if not self._open:
             self._drop_turn()

@@ -15,13 +15,7 @@ MOST_CLIENTS = 1 << 16
 
 
 class Bucket:
-    """The allowance of each client: a minute's worth at most, refilled evenly.
-
-    Args:
-        per_minute: The rate; 0 stands for no limit.
-        clock: The time in seconds.
-
-    """
+    """The allowance of each client: a minute's worth at most, refilled evenly. With a rate of 0 it is unlimited."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = monotonic) -> None:
         self._per_minute = per_minute
@@ -57,8 +51,6 @@ class Rates:
     is refused until the debt is paid.
 
     Args:
-        limits: The rates.
-        clock: The time in seconds.
         refused: Called with "requests" or "tokens" for each request that is refused.
 
     """
@@ -76,12 +68,7 @@ class Rates:
         self._tokens = Bucket(limits.max_tokens_per_minute, clock)
 
     def request(self, client: str) -> None:
-        """Count a request.
-
-        Raises:
-            RequestError: The client has made too many, or used too many tokens; says when to come back.
-
-        """
+        """Count a request; raise `RequestError` for a client over its limits, with the time to come back."""
         limits = self._limits
         if seconds := self._requests.wait(client, 1):
             raise self._too_fast("requests", limits.max_requests_per_minute, seconds)

@@ -31,15 +31,7 @@ Work = Callable[[], bool | None]
 
 
 class Turns:
-    """Order of clients' input. It belongs to one event loop.
-
-    Args:
-        clock: Seconds of CPU time of this thread.
-
-    Attributes:
-        total: Seconds that were spent so far.
-
-    """
+    """Order of clients' input, by the CPU time that it takes. It belongs to one event loop."""
 
     def __init__(self, clock: Callable[[], float] = thread_time) -> None:
         self.total = 0.0

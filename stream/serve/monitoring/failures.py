@@ -29,11 +29,6 @@ def explain(failure: BaseException, answer_id: str) -> RequestError:
 
     Errors of the request are reported in full. Engine messages are not, because they may contain paths, addresses and
     other clients' data. They go to the log, under the id that the client gets.
-
-    Args:
-        failure: The exception.
-        answer_id: The id of the answer that failed.
-
     """
     match failure:
         case RequestError():

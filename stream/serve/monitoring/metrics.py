@@ -260,12 +260,7 @@ def _join(counts: dict[str, int], others: dict[str, int]) -> None:
 
 
 class Meter:
-    """Meter of one request.
-
-    Attributes:
-        tokens: Tokens of its answers that were given out.
-
-    """
+    """Meter of one request."""
 
     __slots__ = (
         "_begun",

@@ -23,12 +23,7 @@ else:
 
 @contextmanager
 def request_context(headers: Any) -> Iterator[None]:
-    """Attach the spans of a request to the trace in its headers, unless a span is already open.
-
-    Args:
-        headers: The headers of its ASGI scope.
-
-    """
+    """Attach the spans of a request to the trace in its headers, unless a span is already open."""
     if not INSTALLED or trace.get_current_span().get_span_context().is_valid:
         yield
         return

@@ -23,9 +23,6 @@ logger = logging.getLogger("tokenweir.serve")
 class Outbox:
     """Ordered queue of messages to one client.
 
-    Args:
-        send: Sends a message, like `Transport.send`.
-
     Attributes:
         full: Whether the transport applies backpressure.
         stuck_since: Start of the backpressure by `time.monotonic`; infinite without.
@@ -84,8 +81,6 @@ class Sender:
     """Forwarder of one response's events to an outbox.
 
     Args:
-        subscription: The source of the events.
-        outbox: The destination.
         on_last: Called before the last event is sent.
         on_end: Called once, when everything is sent, or with the error that prevents it.
 

@@ -46,7 +46,6 @@ class Session:
     """One connection: `run()` until the client disconnects.
 
     Args:
-        transport: The connection.
         responses: The server's responses, which this connection may resume.
         client: The client's name; only the same client may resume a response.
         heartbeat: Whether to send heartbeats.

@@ -13,12 +13,8 @@ CLOSE_TIMEOUT = 5.0
 class SocketTransport:
     """A websocket that has been accepted.
 
-    Args:
-        scope: The connection's ASGI scope. Its extensions `tokenweir.send`, which sends a text frame at once, and
-            `tokenweir.abort`, which cuts it off, are used where the server has them.
-        receive: ASGI's.
-        send: ASGI's.
-
+    If the scope has the extensions `tokenweir.send`, which sends a text frame at once, and `tokenweir.abort`, which
+    cuts the socket off, they are used.
     """
 
     def __init__(self, scope: Any, receive: Any, send: Any) -> None:

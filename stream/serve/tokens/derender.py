@@ -70,14 +70,7 @@ class DerenderCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class DecodeRequest(Struct, frozen=True):
-    """Options for decoding an answer.
-
-    Attributes:
-        model: The model's name.
-        options: The decoder's options.
-        token_ids: Whether ids are returned with the text.
-
-    """
+    """Options for decoding an answer."""
 
     model: str
     options: dict[str, Any]
@@ -88,12 +81,9 @@ class Derenderer:
     """Converter of ids to completions.
 
     Args:
-        service: The models and the limits.
-        engines: The tokenizer and the template.
         renderer: Makes the prompt of a request that comes without its ids.
 
     Attributes:
-        tokenizer: The tokenizer.
         parses: Whether the model's answers may have thinking or calls.
 
     """
@@ -107,12 +97,7 @@ class Derenderer:
         self.parses = template.reasoning is not None or template.tool_style is not None
 
     async def chat(self, body: dict[str, Any]) -> bytes:
-        """Return the completion of a whole answer, as JSON.
-
-        Raises:
-            RequestError: A field is wrong; names it.
-
-        """
+        """Return the completion of a whole answer, as JSON; raise `RequestError` for a wrong field."""
         given = convert(body, DerenderChat)
         asked = self.chat_asked(given.chat_request, given.model)
         response = given.generate_response
@@ -135,12 +120,7 @@ class Derenderer:
         return await self.run(partial(self._completions, given, asked), responses, given.prompt_token_ids or ())
 
     def chat_asked(self, request: dict[str, Any] | None, model: str | None) -> DecodeRequest:
-        """Return the decoding options of a chat request; its messages may be omitted.
-
-        Raises:
-            RequestError: A field is wrong; names it.
-
-        """
+        """Return the decoding options of a chat request; its messages may be omitted."""
         served = self._service.model(model)
         if request is None:
             if self.parses:
@@ -195,8 +175,6 @@ class Derenderer:
 
         Args:
             work: Makes the value.
-            responses: The answers.
-            prompts: Their prompts.
             carried: A stream's state, whose length is the client's choice.
 
         Raises:
@@ -295,12 +273,7 @@ class Derenderer:
 def decode(
     tokenizer: Tokenizer, choice: Choice, field: str, prompt_ids: Sequence[int], options: dict[str, Any]
 ) -> tuple[list[Delta], Finish]:
-    """Return the deltas of a complete answer.
-
-    Raises:
-        RequestError: Ids are missing or outside the vocabulary, or an option is invalid.
-
-    """
+    """Return the deltas of a complete answer; raise `RequestError` for missing or unknown ids, or an invalid option."""
     if choice.token_ids is None:
         raise RequestError(f"{field} has no token_ids", param=f"{field}.token_ids")
     decoder = begin(tokenizer, prompt_ids, options | {"index": choice.index})
@@ -313,12 +286,7 @@ def decode(
 
 
 def begin(tokenizer: Tokenizer, prompt_ids: Sequence[int], options: dict[str, Any]) -> ChatDecoder:
-    """Return a decoder for an answer to a prompt.
-
-    Raises:
-        RequestError: An id is outside the vocabulary, or an option is invalid.
-
-    """
+    """Return a decoder for an answer to a prompt; raise `RequestError` for an unknown id or an invalid option."""
     try:
         return ChatDecoder(tokenizer, prompt_ids=list(prompt_ids), **options)
     except TokenIdError as error:
@@ -329,12 +297,7 @@ def begin(tokenizer: Tokenizer, prompt_ids: Sequence[int], options: dict[str, An
 
 
 def feed(decoder: ChatDecoder, ids: list[int], field: str) -> list[Delta]:
-    """Decode ids.
-
-    Raises:
-        RequestError: One is outside the vocabulary.
-
-    """
+    """Decode ids; raise `RequestError` for one outside the vocabulary."""
     try:
         return decoder.feed(ids)
     except TokenIdError as error:

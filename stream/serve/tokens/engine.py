@@ -71,12 +71,7 @@ class CompletionEngineFields(EngineFields, frozen=True, kw_only=True):
 
 
 def split(body: dict[str, Any], struct: type[F]) -> tuple[F, dict[str, Any]]:
-    """Return the validated engine fields, and the others.
-
-    Raises:
-        RequestError: Names the field at fault.
-
-    """
+    """Return the validated engine fields, and the others; raise `RequestError` for an invalid field."""
     names = struct.__struct_fields__
     fields = convert({name: body[name] for name in names if body.get(name) is not None}, struct)
     return fields, {name: value for name, value in body.items() if name not in names}

@@ -149,12 +149,7 @@ class Generated(Struct, frozen=True):
 
 
 def check_mode(generated: Generated, field: str) -> None:
-    """Refuse what an engine has decoded itself: stop strings are gone from it.
-
-    Raises:
-        RequestError: Names the field.
-
-    """
+    """Raise `RequestError` for text that an engine has decoded itself: stop strings are gone from it."""
     if generated.output_mode not in (None, "tokens"):
         raise RequestError(
             f"{field}.output_mode is {generated.output_mode!r}; only answers in tokens can be decoded",

@@ -34,8 +34,6 @@ def rows_of(tokenizer: Tokenizer, choice: Choice, count: int, field: str) -> lis
     """Return the rows of an answer's first ids; None if the engine gave no probabilities.
 
     Args:
-        tokenizer: Knows the tokens.
-        choice: The answer.
         count: How many of its ids there are to be rows of.
         field: Where the answer stands in the request, for errors.
 

@@ -30,13 +30,7 @@ _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
 
 
 class Renderer:
-    """Makes requests for ids.
-
-    Args:
-        service: The models and the limits.
-        engines: The tokenizer and the template.
-
-    """
+    """Maker of requests for ids."""
 
     def __init__(self, service: Service, engines: Engines) -> None:
         self._service = service
@@ -49,7 +43,6 @@ class Renderer:
         """The request of `POST /v1/chat/completions`, for an engine.
 
         Args:
-            body: The request's body.
             messages: Replaces those of the body, as in `parse_chat`.
             client: Whose request it is; the engine's prefix cache keeps clients apart.
 

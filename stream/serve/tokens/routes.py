@@ -31,13 +31,7 @@ Rendering = Callable[..., Awaitable[GenerateRequest | list[GenerateRequest]]]
 
 
 class TokenRoutes:
-    """Answers requests around an engine that somebody else asks.
-
-    Args:
-        service: The models and the limits.
-        engines: The tokenizer and the template.
-
-    """
+    """Endpoints around an engine that somebody else asks."""
 
     def __init__(self, service: Service, engines: Engines) -> None:
         self._service = service

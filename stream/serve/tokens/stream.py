@@ -89,16 +89,7 @@ class ChatChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknow
 
 
 class Step(Struct, frozen=True):
-    """Result of decoding a chunk of ids.
-
-    Attributes:
-        choice: The chunk's only choice.
-        deltas: Its deltas.
-        rows: The probabilities of its ids.
-        chars: Characters of text before it.
-        first: Whether nothing came before it.
-
-    """
+    """Result of decoding a chunk of ids: its only choice, with `chars` characters of text before it."""
 
     choice: Choice
     deltas: list[Delta]
@@ -108,24 +99,14 @@ class Step(Struct, frozen=True):
 
 
 class StreamDerenderer:
-    """Converter of chunks of ids to chunks of completions.
-
-    Args:
-        derenderer: Knows what was asked.
-
-    """
+    """Converter of chunks of ids to chunks of completions."""
 
     def __init__(self, derenderer: Derenderer) -> None:
         self._derenderer = derenderer
         self._tokenizer = derenderer.tokenizer
 
     async def chat(self, body: dict[str, Any]) -> bytes:
-        """Return the chunk of a chat completion, and the state for the next one, as JSON.
-
-        Raises:
-            RequestError: A field is wrong, the state included; names it.
-
-        """
+        """Return the chunk of a chat completion, and the state for the next one, as JSON."""
         given = convert(body, ChatChunkRequest)
         asked = self._derenderer.chat_asked(given.chat_request, given.model)
         head = {"object": "chat.completion.chunk", "model": asked.model}
@@ -225,12 +206,7 @@ class StreamDerenderer:
 
 
 def read_state(text: str) -> StreamState:
-    """Read the state that a client carried.
-
-    Raises:
-        RequestError: It is not what it was given.
-
-    """
+    """Read the state that a client carried; raise `RequestError` if it is not what it was given."""
     try:
         return _states.decode(b64decode(text, validate=True))
     except (ValueError, msgspec.MsgspecError) as error:

@@ -76,12 +76,7 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     user: str | None = None
 
     def common_sampling(self, max_tokens: int | None, schema: dict[str, Any] | None = None) -> Sampling:
-        """Return the engine's parameters.
-
-        Raises:
-            RequestError: A key of `logit_bias` is no id.
-
-        """
+        """Return the engine's parameters; raise `RequestError` for a key of `logit_bias` that is not an id."""
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
         bad = next((key for key in self.logit_bias if not _ID.fullmatch(key)), None)
         if bad is not None:
@@ -235,24 +230,14 @@ IGNORED = frozenset(
 
 
 def parse_body(body: dict[str, Any], struct: type[Any], *, max_items: int, counted: Iterable[str]) -> Any:
-    """Return a request's body as the struct, checked.
-
-    Raises:
-        RequestError: Names the field at fault, and its value.
-
-    """
+    """Return a request's body as the struct; raise `RequestError` for an invalid field, with its name and value."""
     count_items(body, counted, max_items)
     kept = offered_fields(body, struct, ignored=IGNORED, neutral=NEUTRAL)
     return convert(kept, struct)
 
 
 def parse_chat_json(data: bytes, *, max_items: int = 2048) -> ChatRequest:
-    """Return the body of `POST /v1/chat/completions`, checked.
-
-    Raises:
-        RequestError: As `parse_object` and `parse_body`.
-
-    """
+    """Return the body of `POST /v1/chat/completions`, checked like `parse_object` and `parse_body` do."""
     body, messages = read_chat_json(data, max_items=max_items)
     return parse_chat(body, messages, max_items=max_items)
 
@@ -261,10 +246,6 @@ def read_chat_json(data: bytes, *, max_items: int = 2048) -> tuple[dict[str, Any
     """Return a body, and the messages of a long one, for `parse_chat`.
 
     Messages of a long body are read without a Python object for each value, if they are plain: text, calls and results.
-
-    Raises:
-        RequestError: As `parse_object`.
-
     """
     if len(data) < LONG or (read := _read_messages(data, max_items)) is None:
         return parse_object(data), None

@@ -137,14 +137,9 @@ class ChatAnswer:
     """One request's answers: as chunks while their deltas come, or as one completion after them.
 
     Args:
-        model: The model's name.
-        choices: How many answers there will be.
         logprobs: Whether chunks have the tokens' logarithms.
         top_logprobs: Whether they have the likeliest tokens in each place as well.
         token_ids: Whether the prompt's ids and those of the answers go out.
-
-    Attributes:
-        id: The completion's id.
 
     """
 
@@ -172,12 +167,7 @@ class ChatAnswer:
         return [self._chunk(ChunkChoice(index, role), UNSET if index else ids) for index in range(len(self._choices))]
 
     def chunks(self, deltas: Iterable[Delta]) -> list[bytes]:
-        """Return the chunks of deltas.
-
-        Raises:
-            RequestError: Logprobs were asked for, and the engine gives none.
-
-        """
+        """Return the chunks of deltas; raise `RequestError` if logprobs were asked for and the engine gives none."""
         return [self._chunk(choice) for delta in deltas if (choice := self._step(delta)) is not None]
 
     def usage_chunk(self) -> bytes:
@@ -261,9 +251,7 @@ def chat_delta(delta: ItemDelta, thinking: Thinking = "reasoning_content") -> Ch
 def checked_logprobs(alignment: Alignment | None, *, tops: bool = False) -> list[Logprob]:
     """Return a delta's tokens with their logprobs, and with `tops` the likeliest tokens in their places.
 
-    Raises:
-        RequestError: The engine gives none.
-
+    Raise `RequestError` if the engine gives none.
     """
     if alignment is not None and None in alignment.logprobs:
         raise RequestError(
@@ -279,12 +267,7 @@ def checked_logprobs(alignment: Alignment | None, *, tops: bool = False) -> list
 
 
 class JoinedDeltas:
-    """Pieces of an answer, joined.
-
-    Args:
-        thinking: What thinking is called.
-
-    """
+    """Pieces of an answer, joined; `thinking` is the field's name of thinking."""
 
     def __init__(self, thinking: Thinking = "reasoning_content") -> None:
         self._thinking = thinking

@@ -90,15 +90,7 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
-    """Return the messages for a chat template.
-
-    Args:
-        messages: As they came.
-
-    Raises:
-        RequestError: Names the message and the field at fault.
-
-    """
+    """Return the messages for a chat template; raise `RequestError` with the message and the field at fault."""
     given = [
         {key: value for key, value in message.items() if value is not None} if isinstance(message, dict) else message
         for message in messages

@@ -31,12 +31,7 @@ _HALF_PAIR = re.compile(
 
 
 def refuse_template(template_kwargs: Mapping[str, object]) -> None:
-    """Refuse a template among the template's variables: one that a request brings is a program of its writer.
-
-    Raises:
-        RequestError: There is one.
-
-    """
+    """Raise `RequestError` for a template among the template's variables: it would be a program of a client."""
     if "chat_template" in template_kwargs:
         raise RequestError(
             "chat_template_kwargs.chat_template: a template is never taken from a request",
@@ -46,12 +41,7 @@ def refuse_template(template_kwargs: Mapping[str, object]) -> None:
 
 
 def parse_object(data: str | bytes) -> dict[str, Any]:
-    """Return a JSON object.
-
-    Raises:
-        RequestError: It is not one, or has too many values.
-
-    """
+    """Return a JSON object; raise `RequestError` if it is not one, or has too many values."""
     if isinstance(data, str):
         data = data.encode()
     decoder = _decoder
@@ -107,12 +97,7 @@ def _too_many(what: str, most: int) -> RequestError:
 
 
 def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) -> None:
-    """Refuse more items, content parts and tool calls than a template should go through.
-
-    Raises:
-        RequestError: Says how many there are, and may be.
-
-    """
+    """Raise `RequestError` for more items, content parts and tool calls than a template should go through."""
     for field in fields:
         items = event.get(field)
         if isinstance(items, list):
@@ -131,13 +116,9 @@ def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) ->
 
 
 def check_length(messages: Sequence[ChatMessage], max_items: int) -> None:
-    """Refuse a conversation that is too long with the earlier messages that it continues or has unpacked.
+    """Raise `RequestError` for a conversation that is too long with the messages that it continues or has unpacked.
 
     A message counts once, or once a call if it has several: no more than the items that it was made of.
-
-    Raises:
-        RequestError: Says how long the conversation is, and may be.
-
     """
     total = sum(max(1, len(message.get("tool_calls", ()))) for message in messages)
     if total > max_items:
@@ -164,8 +145,6 @@ def offered_fields(
     """The fields of a body that `struct` has.
 
     Args:
-        body: The fields of the request; those that are None are unset.
-        struct: What this server offers.
         ignored: Fields that change no output.
         neutral: Values of fields that are not offered, which ask for nothing.
 
@@ -188,12 +167,7 @@ def offered_fields(
 
 
 def convert(body: dict[str, Any], struct: type[T]) -> T:
-    """A request's body as a struct.
-
-    Raises:
-        RequestError: Names the field at fault, and its value.
-
-    """
+    """Return a request's body as a struct; raise `RequestError` for an invalid field, with its name and value."""
     try:
         return msgspec.convert(body, struct)
     except msgspec.ValidationError as error:
@@ -201,15 +175,10 @@ def convert(body: dict[str, Any], struct: type[T]) -> T:
 
 
 def located(error: msgspec.ValidationError, event: dict[str, Any], kind: Any) -> RequestError:
-    """The error with the path as `param`, the value that stands there and, of a few, those that may.
+    """Return the error with the path as `param`, the value that stands there and, of a few, those that may.
 
-    `msgspec` gives the path as `$.a[0].b`, and says of a wrong choice only that it is wrong.
-
-    Args:
-        error: What was raised.
-        event: What was converted.
-        kind: The type that it was converted to.
-
+    `msgspec` gives the path as `$.a[0].b`, and says of a wrong choice only that it is wrong. `kind` is the type to
+    which `event` was converted.
     """
     text = str(error)
     message, found, path = text.rpartition(" - at `$")  # the last one: the message may quote the client before it

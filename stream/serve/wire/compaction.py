@@ -66,12 +66,7 @@ def question(conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> CompactedResponse:
-    """The conversation made shorter by the answer to `question`.
-
-    Raises:
-        RequestError: The answer has no text.
-
-    """
+    """Return the conversation, shortened by the answer to `question`; raise `RequestError` if that has no text."""
     summary, usage = "", Usage()
     for delta in deltas:
         if isinstance(delta, TextDelta):
@@ -101,7 +96,6 @@ def unpack(content: str, *, before: int = 0, max_items: int = 2048) -> list[Said
     """Return the messages of an item. They are counted before any is made.
 
     Args:
-        content: What `pack` gave.
         before: Number of messages that were unpacked before.
         max_items: Most messages, those before included.
 

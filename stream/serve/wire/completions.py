@@ -29,12 +29,7 @@ class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknow
     logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
 
     def prompts(self) -> list[str | list[int]]:
-        """Return the prompts: texts, or lists of ids.
-
-        Raises:
-            RequestError: It is neither.
-
-        """
+        """Return the prompts: texts, or lists of ids; raise `RequestError` for anything else."""
         prompt = self.prompt
         if isinstance(prompt, str):
             return [prompt]
@@ -75,17 +70,7 @@ def parse_completion(body: dict[str, Any], *, max_items: int = 2048) -> Completi
 
 
 class CompletionAnswer:
-    """One request's answers: as chunks while their deltas come, or as one completion after them.
-
-    Args:
-        request: What was asked.
-        model: The model's name.
-        choices: How many answers there will be.
-
-    Attributes:
-        id: The completion's id.
-
-    """
+    """One request's answers: as chunks while their deltas come, or as one completion after them."""
 
     def __init__(self, request: CompletionRequest, model: str, choices: int) -> None:
         self.id = new_id("cmpl")

@@ -45,12 +45,7 @@ class InputFile(Struct, frozen=True):
 
 
 def image_part(url: str | None, where: str) -> dict[str, Any]:
-    """Return the part of an image.
-
-    Raises:
-        RequestError: There is no address, only the id of an uploaded file.
-
-    """
+    """Return the part of an image; raise `RequestError` if there is no address, only the id of an uploaded file."""
     if url is None:
         raise unsupported(f"{where} has no image: this server stores no files, and takes images as data URLs", where)
     return {"type": "image_url", "image_url": {"url": url}}

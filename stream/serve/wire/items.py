@@ -73,14 +73,11 @@ class OpenItem(Protocol):
 def open_item(
     delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str, worker: str | None = None
 ) -> OpenItem:
-    """Return the item that begins with a delta.
+    """Return the item that begins with a delta, which is not consumed.
 
     Args:
-        delta: The delta, which is not consumed.
         index: The item's place in the output.
-        number: Gives each event its sequence number.
         reasoning_events: `reasoning_text`, `reasoning` for the names of Open Responses, or `summary`.
-        worker: The worker that keeps the response.
 
     """
     if isinstance(delta, ToolCallDelta):

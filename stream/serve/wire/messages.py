@@ -25,9 +25,6 @@ class Conversation:
     What an assistant thought, said and called becomes one message, as templates want it, where the items follow each
     other in this order.
 
-    Args:
-        messages: What was said before.
-
     Attributes:
         messages: The messages; complete once `end` was called.
 
@@ -62,12 +59,7 @@ class Conversation:
         self._names.setdefault(call_id, name)
 
     def answer(self, call_id: str, output: Content) -> None:
-        """Add the result of the call of this id.
-
-        Raises:
-            LookupError: There was no such call.
-
-        """
+        """Add the result of the call of this id; raise `LookupError` if there was no such call."""
         self.end()
         name = self._names.get(call_id)
         if name is None:

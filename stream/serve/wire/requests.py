@@ -105,7 +105,6 @@ class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """The messages before and the input, as messages for a chat template, without `instructions`.
 
         Args:
-            after: The messages before.
             max_items: Most messages and calls, those before included.
             find: Returns the item of a stored answer by its id.
 
@@ -256,7 +255,6 @@ class ResponseResume(Struct, frozen=True, forbid_unknown_fields=True):
     """The event `response.resume`: send on a response that was created in the background, on this or another connection.
 
     Attributes:
-        response_id: The response.
         starting_after: The number of the last event that has arrived; None is for all of them.
 
     """

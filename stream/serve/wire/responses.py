@@ -31,10 +31,8 @@ class ResponseStream:
         prompt_ids: Gives what the engine was given, for the last event of a response that is to tell it.
 
     Attributes:
-        id: The response's id.
         previous_id: The id of the response that it continues.
         status: `in_progress` until the last event has been made.
-        finished: Whether it has been.
         output: The items that are done.
 
     """

@@ -110,13 +110,7 @@ _questions = msgspec.json.Decoder(Converse | Conversation | Items | Delete | Cou
 
 
 class Link:
-    """A connection between two workers, which can carry a session.
-
-    Args:
-        reader: The receiving half.
-        writer: The sending half.
-
-    """
+    """A connection between two workers, which can carry a session."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -160,8 +154,6 @@ class Peers:
     """Client and server of requests between workers.
 
     Args:
-        place: This worker's.
-        responses: Its responses.
         retire: Called when another worker takes its place.
 
     """

@@ -19,7 +19,6 @@ class ShownAnswer:
         """Start an answer and the clock of `summary`.
 
         Args:
-            view: The view that shows it.
             think: "show" thinking, "dim" or "hide" it.
             labelled: Name thinking and answer; without it, dimness is to tell them apart.
 

@@ -74,12 +74,7 @@ class TokenView:
 
 
 def console_of(**options: Any) -> Console:
-    """Make a console of rich's.
-
-    Raises:
-        TokenweirError: rich is not installed.
-
-    """
+    """Make a console of rich's; raise `TokenweirError` if rich is not installed."""
     try:
         from rich.console import Console
     except ImportError as error:

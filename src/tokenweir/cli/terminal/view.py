@@ -173,9 +173,7 @@ def window(out: TextIO) -> tuple[int, int]:
 def view_of(out: TextIO) -> View:
     """Return the view for a stream: light Markdown on a terminal with cursor control, else plain text.
 
-    Raises:
-        ImportError: A person watches, and rich is not installed.
-
+    For a person who watches, rich must be installed (`ImportError`).
     """
     if controllable(out):
         return MarkdownView(out)

@@ -70,12 +70,7 @@ class ClientEngine:
 
 
 def _parameters(sampling: Sampling) -> tuple[Any, dict[str, Any]]:
-    """Return vLLM's parameters, and the options of the call.
-
-    Raises:
-        EngineError: A field cannot be honoured.
-
-    """
+    """Return vLLM's parameters, and the options of the call; raise `EngineError` for an unsupported field."""
     refuse_unsupported("vLLM", sampling, ClientEngine.supports)
     for name in REFUSED & set(sampling.extra):
         raise EngineError(f"vLLM's engine cannot honour extra[{name!r}]", kind="unsupported", option="extra")

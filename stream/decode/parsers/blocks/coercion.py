@@ -65,13 +65,7 @@ def types_of(schema: Any, root: Mapping[str, Any]) -> Types:
 
 
 def json_of(text: str, types: Types) -> str:
-    """Return a value as JSON of one of the allowed types.
-
-    Args:
-        text: The model's text.
-        types: The declared types; see `Types`.
-
-    """
+    """Return a model's text as JSON of one of the declared types; see `Types`."""
     stripped = text.strip()
     if not types:
         found = _parsed(stripped)

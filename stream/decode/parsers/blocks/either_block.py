@@ -31,12 +31,7 @@ from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
 
 
 class EitherBlock(Saved):
-    """`Block` that delegates each block of calls to one of two others.
-
-    Attributes:
-        call: The number of the call whose name was emitted last.
-
-    """
+    """`Block` that delegates each block of calls to one of two others."""
 
     __slots__ = ("_ahead", "_block", "_call_opens", "_chosen", "_json", "_left", "_opener", "_openers", "_own", "call")
 

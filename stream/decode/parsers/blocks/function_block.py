@@ -122,12 +122,7 @@ class FunctionBlock(SteppedBlock):
 
 
 def _several(found: object) -> Iterable[object]:
-    """Return what a function gave, if it can be several calls.
-
-    Raises:
-        TypeError: It is not iterable, or a mapping or text.
-
-    """
+    """Return what a function gave, if it can be several calls; raise `TypeError` for anything else."""
     if not isinstance(found, Iterable) or isinstance(found, Mapping | str | bytes):
         raise TypeError(f"a grammar's function gave {type(found).__name__}, not several calls")
     return found

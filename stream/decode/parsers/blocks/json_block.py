@@ -74,14 +74,7 @@ class JsonBlock(SteppedBlock):
     GIVEN = frozenset({"arguments", "text", "rest", "broken"})
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Configure the block for a style.
-
-        Args:
-            style: The style of calls.
-            schemas: The request's tools. An ambiguous object is a call only if it names one of them. Empty if the tools
-                are unknown.
-
-        """
+        """Configure the block for a style. If there are schemas, an ambiguous object is a call only if it names one."""
         self._early = HeldText()  # arguments that came before the name
         self._object = CallObject(style.name_keys, style.argument_keys)
         self._value = JsonValue()

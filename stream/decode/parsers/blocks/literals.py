@@ -49,8 +49,6 @@ def json_of_argument(text: str, types: Types, *, tagged: bool = False) -> str:
     """Return a value as JSON of an allowed type, like `json_of`, but accept objects and lists in Python's syntax too.
 
     Args:
-        text: The model's text.
-        types: The types that the schema declares.
         tagged: The value's own tag calls it JSON.
 
     """
@@ -109,8 +107,6 @@ def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: boo
     """Decide by lookahead whether a quote ends a string, because models forget to escape quotes.
 
     Args:
-        text: The text so far.
-        place: The place behind the quote.
         stack: The brackets that are open, the arguments' own as `a`.
         is_key: The string is a key.
         in_list: The call stands in a list.

@@ -41,8 +41,6 @@ def nested_json(text: str, schema: Mapping[str, Any], root: Mapping[str, Any], m
     """Return a value as JSON.
 
     Args:
-        text: The model's text.
-        schema: The value's schema.
         root: The function's schema, which references resolve against.
         mark: The mark before each tag.
 

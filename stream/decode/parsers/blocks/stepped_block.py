@@ -36,12 +36,7 @@ Step = Callable[[Any, str, int, list[Piece]], int]
 
 
 class SteppedBlock(Saved):
-    """Base class of `Block` state machines.
-
-    Attributes:
-        call: The number of the call whose name was emitted last.
-
-    """
+    """Base class of `Block` state machines."""
 
     __slots__ = ("_ahead", "_before_end", "_called", "_reason", "_schemas", "_state", "_style", "_undecided", "call")
 
@@ -62,13 +57,7 @@ class SteppedBlock(Saved):
     """The mutable attributes that all these blocks share."""
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Configure the block for a style.
-
-        Args:
-            style: The style of calls.
-            schemas: The request's tools; empty if they are unknown.
-
-        """
+        """Configure the block for a style. Without schemas the tools are unknown."""
         self._style = style
         self._schemas = schemas
         self._before_end = _before_end(style)

@@ -6,12 +6,7 @@ import msgspec
 
 
 class HeldText:
-    """Text in a list of parts, so that appending takes constant time.
-
-    Attributes:
-        length: Number of characters.
-
-    """
+    """Text in a list of parts, so that appending takes constant time."""
 
     __slots__ = ("_parts", "length")
 

@@ -6,13 +6,7 @@ from tokenweir.templates.styles.grammars import ParameterStyle
 
 
 def value_end(style: ParameterStyle, closer: str, text: str, place: int) -> tuple[int, str]:
-    """Find the end, or a possible end, of a value.
-
-    Args:
-        style: The tags.
-        closer: The closing tag of this value.
-        text: The text so far.
-        place: Where to begin.
+    """Find the end, or a possible end, of a value from a place on; `closer` is the closing tag of this value.
 
     Returns:
         The place, and the text that ends the value, or an empty text if that has not come.

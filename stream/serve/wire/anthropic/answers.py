@@ -134,15 +134,11 @@ class MessageAnswer:
     """One answer: as events while its deltas come, or as one message after them.
 
     Args:
-        model: The model's name.
         secret: Key of the signatures of thinking.
         max_tokens: The limit on the answer; one that ended by its length before had no room left in the context.
         omit_thinking: Send the signatures of thinking only.
         left_out: Paths of the parts of the request that the prompt omits.
         edits: Whether the client asked for edits of the context.
-
-    Attributes:
-        id: The message's id.
 
     """
 
@@ -268,12 +264,7 @@ def _empty_block(delta: TextDelta | ReasoningDelta | ToolCallDelta) -> dict[str,
 
 
 class _WholeMessage:
-    """Events, put together.
-
-    Attributes:
-        end: The event with the end of the message.
-
-    """
+    """One message, built from its events."""
 
     def __init__(self) -> None:
         self.end: MessageDelta | None = None

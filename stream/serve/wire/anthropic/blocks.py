@@ -60,12 +60,7 @@ class ImageBlock(Struct, frozen=True, tag_field="type", tag="image"):
     source: Source
 
     def part(self, where: str) -> dict[str, Any]:
-        """Return the part for a template.
-
-        Raises:
-            RequestError: The image is not here.
-
-        """
+        """Return the part for a template; raise `RequestError` if the image is not here."""
         if self.source.type == "url":
             return image_part(self.source.url, where)
         if self.source.type != "base64":
@@ -115,12 +110,7 @@ class ToolResultBlock(Struct, frozen=True, tag_field="type", tag="tool_result"):
 
 
 def block_part(block: TextBlock | ToolReferenceBlock | ImageBlock | DocumentBlock, where: str) -> dict[str, Any]:
-    """Return the part for a template.
-
-    Raises:
-        RequestError: An image or a document cannot be shown to the model.
-
-    """
+    """Return the part for a template; raise `RequestError` for an image or a document that cannot be shown."""
     match block:
         case TextBlock():
             return text_part(block.text)
@@ -162,12 +152,7 @@ _RESULT_BLOCKS = ("text", "image", "document", "tool_reference")
 
 
 def check_blocks(body: Mapping[str, Any]) -> None:
-    """Refuse blocks that are not taken where they stand.
-
-    Raises:
-        RequestError: Names the block and its type.
-
-    """
+    """Raise `RequestError` for a block that is not taken where it stands."""
     for where, given, taken in _block_lists(body):
         for place, block in enumerate(given):
             kind = block.get("type") if isinstance(block, dict) else None

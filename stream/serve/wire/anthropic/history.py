@@ -34,13 +34,7 @@ BILLING_HEADER = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
 
 
 class MessageHistory(Struct, frozen=True):
-    """Messages for a template.
-
-    Attributes:
-        messages: The messages.
-        left_out: Paths of what the client sent and the model is not shown.
-
-    """
+    """Messages for a template, and the paths of what the client sent and the model is not shown."""
 
     messages: list[ChatMessage]
     left_out: list[str]
@@ -63,7 +57,6 @@ def read_history(
 
     Args:
         system: What stands before them.
-        messages: The messages.
         later_system: Whether the template can write a system message after others.
         keep_billing_header: Show Claude Code's billing header to the model.
 

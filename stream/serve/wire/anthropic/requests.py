@@ -173,12 +173,7 @@ _IGNORED = frozenset(
 
 
 def check_version(version: str | None) -> None:
-    """Refuse another version of the protocol.
-
-    Raises:
-        RequestError: Names the version.
-
-    """
+    """Raise `RequestError` for another version of the protocol."""
     if version is not None and version not in VERSIONS:
         raise RequestError(
             f"anthropic-version is {version[:80]!r}; this server speaks {' and '.join(VERSIONS)}",
@@ -188,12 +183,7 @@ def check_version(version: str | None) -> None:
 
 
 def parse_message(body: dict[str, Any], *, max_items: int = 2048) -> MessageCreate:
-    """The body of `POST /v1/messages`, checked.
-
-    Raises:
-        RequestError: Names the field at fault, and its value.
-
-    """
+    """Return the body of `POST /v1/messages`, checked; raise `RequestError` for an invalid field."""
     return _parsed(body, MessageCreate, max_items)
 
 
