@@ -47,14 +47,12 @@ class Aligner:
         self._sent: dict[Channel, _Sent] = {}  # by channel
 
     def copy(self) -> Aligner:
-        """Return an independent copy."""
         other = Aligner(self._tok)
         other._logprobs, other._sent = self._logprobs.copy(), self._sent.copy()
         other._tops = None if self._tops is None else self._tops.copy()
         return other
 
     def state(self) -> Any:
-        """Return the state as plain data."""
         return [list(self._logprobs), dict(self._sent), None if self._tops is None else list(self._tops)]
 
     def restore(self, state: Any) -> None:

@@ -90,7 +90,6 @@ class Router(Saved):
         return other
 
     def restore(self, state: Any) -> None:
-        """Restore a state from `state`."""
         super().restore(state)
         self.enter(self.channel, self._call)
 

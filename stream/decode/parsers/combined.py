@@ -68,7 +68,6 @@ class ThinkingAndTools:
             self._look_at_thinking()
 
     def feed(self, text: str) -> list[Piece]:
-        """Process more text and return the final pieces. Their joined sources are the text itself."""
         if len(text) > MAX_AT_ONCE:
             return [piece for part in in_parts(text) for piece in self.feed(part)]
         out: list[Piece] = []
@@ -90,7 +89,6 @@ class ThinkingAndTools:
         return out
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer."""
         out: list[Piece] = []
         self._answer(self._reasoning.finish(), out)
         out += self._tools.finish()
@@ -98,15 +96,12 @@ class ThinkingAndTools:
         return out
 
     def copy(self) -> Self:
-        """Return an independent splitter in the same state."""
         return type(self)(self._reasoning.copy(), self._tools.copy())
 
     def state(self) -> Any:
-        """Return the state as plain data."""
         return [self._reasoning.state(), self._tools.state()]
 
     def restore(self, state: Any) -> None:
-        """Restore a state from `state`."""
         thinking, calls = msgspec.convert(state, tuple[Any, Any])
         self._reasoning.restore(thinking)
         self._tools.restore(calls)

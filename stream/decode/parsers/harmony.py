@@ -103,7 +103,6 @@ class Harmony(MessageParser):
 
     @property
     def channel(self) -> Channel:
-        """The channel of the next text."""
         return TOOL_CALL if self._state in ("call", "arguments", "called", "rest") else self._channel
 
     @property

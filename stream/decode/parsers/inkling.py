@@ -80,7 +80,6 @@ class Inkling(CallingMessages):
         self._begin_behind(before)
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         super().check()
         named = not self._held or self._state == "header" or bool(self._tools.held)
         check_restored(named, "a function's name is held, and no call")

@@ -52,7 +52,6 @@ class MessageParser(Saved, ABC):
         self._held = ""  # the prompt's text is not part of the answer
 
     def feed(self, text: str) -> list[Piece]:
-        """Process more text and return the final pieces. Their joined sources are the text itself."""
         out: list[Piece] = []
         parts, self._ahead = parts_by_marks(self._ahead + text, self.MARKS)
         for part, is_mark in parts:
@@ -63,7 +62,6 @@ class MessageParser(Saved, ABC):
         return out
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer."""
         out: list[Piece] = []
         if self._ahead:
             ahead, self._ahead = self._ahead, ""
@@ -72,7 +70,6 @@ class MessageParser(Saved, ABC):
         return out
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         check_channel(self._channel)
         may_be_mark = any(mark.startswith(self._ahead) for mark in self.MARKS)
         check_restored(may_be_mark, "text is held that begins no mark")
@@ -108,11 +105,9 @@ class CallingMessages(MessageParser):
 
     @property
     def channel(self) -> Channel:
-        """The channel of the next text."""
         return self._tools.channel if self._state == "call" else self._channel
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         super().check()
         check_restored(self._state == "call" or not self._tools.held, "a call goes on outside of its message")
 

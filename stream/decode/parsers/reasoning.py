@@ -277,7 +277,6 @@ class ReasoningParser(Saved):
             self._bare_line = True
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         check_channel(self.channel)
         check_restored(self._trim in ("", *self._trimmed.values()), "other characters than the style's are cut out")
         check_restored(self._label in ("", *self._labels.values()), "another label than the style's is cut out")

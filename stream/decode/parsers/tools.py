@@ -151,7 +151,6 @@ class ToolParser(Saved):
 
     @property
     def channel(self) -> Channel:
-        """The channel of the next text."""
         return TOOL_CALL if self.in_block and not self._block.broken else ANSWER
 
     @property
@@ -184,7 +183,6 @@ class ToolParser(Saved):
             self._begin(tag)
 
     def feed(self, text: str) -> list[Piece]:
-        """Process more text and return the final pieces. Their joined sources are the text itself."""
         if len(text) > MAX_AT_ONCE:
             return [piece for part in in_parts(text) for piece in self.feed(part)]
         out: list[Piece] = []
@@ -214,11 +212,9 @@ class ToolParser(Saved):
         return other
 
     def state(self) -> Any:
-        """Return the state as plain data."""
         return [super().state(), self._block.state() if self.in_block else None]
 
     def restore(self, state: Any) -> None:
-        """Restore a state from `state`."""
         own, block = msgspec.convert(state, tuple[Any, Any])
         super().restore(own)
         self.in_block = block is not None

@@ -91,7 +91,6 @@ class CallObject(Saved):
         self._value = JsonValue()
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         if self._expect in (":", "value"):
             check_restored(isinstance(json.loads(self._kept), str), "a key is no text")
         elif self._expect == "inside" and self._kind in ("key", "name") and self.error is None:

@@ -54,7 +54,6 @@ class EitherBlock(Saved):
         self.begin("", -1)
 
     def begin(self, opener: str, call: int) -> None:
-        """Start a block."""
         self.call = call
         self._opener = opener
         self._left = False  # the opening text is dropped
@@ -63,22 +62,18 @@ class EitherBlock(Saved):
         self._chosen = False  # the delegate is the JSON block
 
     def leave_opener(self) -> None:
-        """Drop the opening text, which is part of the prompt and not of the answer."""
         self._left = True
 
     @property
     def done(self) -> bool:
-        """Whether the block has ended."""
         return self._block is not None and self._block.done
 
     @property
     def broken(self) -> bool:
-        """Whether the rest of the block is emitted as answer."""
         return self._block is not None and self._block.broken
 
     @property
     def held(self) -> str:
-        """The text that no piece contains yet."""
         return self._block.held if self._block else (self._opener * (not self._left)) + self._ahead
 
     @property
@@ -87,7 +82,6 @@ class EitherBlock(Saved):
         return self._block.skippable if self._block else None
 
     def feed(self, text: str, out: list[Piece]) -> str:
-        """Process more text, add the final pieces to `out`, and return the text after the block."""
         block = self._block
         if block is None:
             self._ahead += text
@@ -112,7 +106,6 @@ class EitherBlock(Saved):
         return block.finish()
 
     def copy(self) -> Self:
-        """Return an independent copy."""
         other = super().copy()
         other._own, other._json = self._own.copy(), self._json.copy()
         if self._block is not None:
@@ -120,11 +113,9 @@ class EitherBlock(Saved):
         return other
 
     def state(self) -> Any:
-        """Return the state as plain data."""
         return [super().state(), self._block.state() if self._block else None]
 
     def restore(self, state: Any) -> None:
-        """Restore a state from `state`."""
         own, block = msgspec.convert(state, tuple[Any, Any])
         super().restore(own)
         self._block = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
@@ -34,7 +34,7 @@ class FunctionBlock(SteppedBlock):
     __slots__ = ("_opener", "_read")
 
     SAVED: ClassVar[dict[str, Any]] = SteppedBlock.HELD | {
-        "_state": Literal["opened", "broken", "done"],
+        "_state": ShortText,
         "_opener": ShortText,
     }
 
@@ -55,16 +55,13 @@ class FunctionBlock(SteppedBlock):
         self._read = read
 
     def begin(self, opener: str, call: int) -> None:
-        """Start a block."""
         super().begin("", call)
         self._opener = opener  # held, but no part of the text that is read
 
     def leave_opener(self) -> None:
-        """Drop the opening text, which is part of the prompt and not of the answer."""
         self._opener = ""
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         super().check()
         check_restored(self._undecided.length <= MAX_BLOCK, f"more than {MAX_BLOCK} characters are held")
         check_restored(self._opener in ("", *self._style.opens), "this text opens no block")
@@ -72,7 +69,6 @@ class FunctionBlock(SteppedBlock):
 
     @property
     def held(self) -> str:
-        """The text that no piece contains yet."""
         return self._opener + super().held
 
     def finish(self) -> list[Piece]:

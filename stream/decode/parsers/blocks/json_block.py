@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 
@@ -15,6 +15,7 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Count,
     Piece,
+    ShortText,
     SkippableText,
     check_restored,
     first_match,
@@ -61,7 +62,7 @@ class JsonBlock(SteppedBlock):
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
-        "_state": Literal["opened", "header", "arguments", "object", "between", "text", "rest", "broken", "done"],
+        "_state": ShortText,
         "_tagged": bool,
         "_head": Count,
         "_early": HeldText,
@@ -138,13 +139,11 @@ class JsonBlock(SteppedBlock):
         return [Piece(held, ANSWER, held, malformed=self._blame(CUT_SHORT))]
 
     def copy(self) -> Self:
-        """Return an independent copy."""
         other = super().copy()
         other._object = self._object.copy()
         return other
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         super().check()
         held = self._undecided.length
         check_restored(max(held, self._early.length) <= MAX_HELD, f"more than {MAX_HELD} characters are held")
@@ -154,11 +153,9 @@ class JsonBlock(SteppedBlock):
         check_restored(not (begun and held), "text of a call is held whose name has gone out")
 
     def state(self) -> Any:
-        """Return the state as plain data."""
         return [super().state(), self._object.state()]
 
     def restore(self, state: Any) -> None:
-        """Restore a state from `state`."""
         own, call = msgspec.convert(state, tuple[Any, Any])
         super().restore(own)
         self._object.restore(call)

@@ -12,7 +12,7 @@ Models forget to escape quotes, so a quote ends a Python string only if a string
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
@@ -67,22 +67,7 @@ class LiteralBlock(SteppedBlock):
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
-        "_state": Literal[
-            "opened",
-            "name",
-            "first",
-            "key",
-            "assigns",
-            "value",
-            "text",
-            "word",
-            "after",
-            "comma",
-            "between",
-            "rest",
-            "broken",
-            "done",
-        ],
+        "_state": ShortText,
         "_bare": bool,
         "_in_list": bool,
         "_name": ShortText,
@@ -111,7 +96,6 @@ class LiteralBlock(SteppedBlock):
         super().__init__(style, schemas)
 
     def begin(self, opener: str, call: int) -> None:
-        """Start a block."""
         super().begin(opener, call)
         self._bare = not opener
         self._in_list = False
@@ -122,7 +106,6 @@ class LiteralBlock(SteppedBlock):
         self._word = ""
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         super().check()
         stack, state = self._stack, self._state
         check_restored(

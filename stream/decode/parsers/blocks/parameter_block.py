@@ -55,26 +55,7 @@ class ParameterBlock(TaggedCalls):
 
     SAVED: ClassVar[dict[str, Any]] = {
         **TaggedCalls.HELD,
-        "_state": Literal[
-            "opened",
-            "name",
-            "tail",
-            "first",
-            "parameters",
-            "key",
-            "unvalued",
-            "type",
-            "value begins",
-            "text",
-            "value",
-            "json",
-            "json ends",
-            "object",
-            "between",
-            "rest",
-            "broken",
-            "done",
-        ],
+        "_state": ShortText,
         "_key": ShortText,
         "_closer": ShortText,
         "_opener": ShortText,
@@ -88,7 +69,6 @@ class ParameterBlock(TaggedCalls):
     GIVEN = frozenset({"value begins", "text", "json", "object", "rest", "broken"})
 
     def begin(self, opener: str, call: int) -> None:
-        """Start a block."""
         super().begin(opener, call)
         self._key = ""  # of the current parameter
         self._closer = ""  # the text that ends the value
@@ -100,7 +80,6 @@ class ParameterBlock(TaggedCalls):
         self._json = JsonValue()  # all arguments, if they are an object rather than tags; or a long value
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         super().check()
         style, state = self._style, self._state
         tags = {"key": style.key_closes, "unvalued": style.value_opens, "type": style.type_tags}

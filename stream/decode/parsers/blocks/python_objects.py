@@ -18,6 +18,7 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Count,
     Piece,
+    ShortText,
     check_restored,
     first_match,
     mark_at,
@@ -43,7 +44,7 @@ class PythonObjectBlock(SteppedBlock):
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.HELD,
-        "_state": Literal["opened", "object", "between", "broken", "done"],
+        "_state": ShortText,
         "_bare": bool,
         "_in_list": bool,
         "_head": Count,
@@ -52,7 +53,6 @@ class PythonObjectBlock(SteppedBlock):
     }
 
     def begin(self, opener: str, call: int) -> None:
-        """Start a block."""
         super().begin(opener, call)
         self._bare = not opener
         self._in_list = False
@@ -61,7 +61,6 @@ class PythonObjectBlock(SteppedBlock):
         self._quote = ""  # of the open string
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         super().check()
         held = self._undecided.length
         check_restored(held <= MAX_HELD, f"more than {MAX_HELD} characters are held")
@@ -74,7 +73,6 @@ class PythonObjectBlock(SteppedBlock):
         return None
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer."""
         if not (held := self.held):
             return []
         if self._called and not self._bare:

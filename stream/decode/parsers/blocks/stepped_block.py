@@ -79,7 +79,7 @@ class SteppedBlock(Saved):
 
     def check(self) -> None:
         """Check a restored state; see `Saved.check`."""
-        check_restored(not self.done, "a block goes on that has ended")
+        check_restored(self._state in self.STEPS, "a block goes on that has ended, or is in an unknown state")
         check_restored(self._state not in self.GIVEN or not self._undecided.length, "text is held that has been given")
         check_restored(self._state != "rest" or self._called, "the rest of a call comes before its name")
 

@@ -64,7 +64,6 @@ class TaggedCalls(SteppedBlock):
         self._empty = True  # the call has no arguments so far
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
         super().check()
         check_restored(self._state != "tail" or bool(self._style.name_tail), "the style has no 'tail'")
 

@@ -43,5 +43,4 @@ class HeldText:
         self.replace(msgspec.convert(state, str))
 
     def copy(self) -> HeldText:
-        """Return an independent copy."""
         return HeldText(str(self))

@@ -11,7 +11,7 @@ quotes: a key or a value in them is a string if it closes, and a member or an en
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from tokenweir.stream.decode.parsers.base import (
     MAX_HEADER,
@@ -42,16 +42,11 @@ class TypedLiteralBlock(LiteralBlock):
 
     __slots__ = ("_key",)
 
-    SAVED: ClassVar[dict[str, Any]] = {
-        **LiteralBlock.SAVED,
-        "_state": LiteralBlock.SAVED["_state"] | Literal["quoted"],
-        "_key": ShortText,
-    }
+    SAVED: ClassVar[dict[str, Any]] = {**LiteralBlock.SAVED, "_key": ShortText}
 
     OTHER_QUOTES = _QUOTES
 
     def begin(self, opener: str, call: int) -> None:
-        """Start a block."""
         super().begin(opener, call)
         self._key = ""  # of the current argument
 
