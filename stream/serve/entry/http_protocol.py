@@ -55,8 +55,19 @@ class TrailerError(Exception):
     """Trailer fields in a chunked body, which are unused and unbounded."""
 
 
-class HttpProtocol(HttpToolsProtocol):
-    """HTTP connection, until it is upgraded."""
+class TimedInput:
+    """The timer of input that is incomplete."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class HttpProtocol(HttpToolsProtocol, TimedInput):
+    """HTTP connection, until it is upgraded. Its `_timer` runs while the head of a request is awaited."""
 
     limits: Limits
     sockets: Connections
@@ -64,8 +75,6 @@ class HttpProtocol(HttpToolsProtocol):
 
     _input: PacedInput
     _connection: Connection | None = None
-    _timer: asyncio.TimerHandle | None = None
-    """Timer while the head of a request is awaited."""
     _lingering: asyncio.TimerHandle | None = None
     """Timer while remaining input is read and dropped."""
     _closes = _upgraded = False
@@ -247,8 +256,3 @@ class HttpProtocol(HttpToolsProtocol):
     def _expect_request(self) -> None:
         assert self._connection is not None
         self._timer = self.loop.call_later(self.limits.request_timeout, self._connection.abort, "request_timeout")
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None

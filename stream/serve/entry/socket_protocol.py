@@ -15,7 +15,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import CloseCode
 
 from tokenweir.stream.serve.answers.service import Service
-from tokenweir.stream.serve.entry.http_protocol import HttpProtocol, drop_bound_methods
+from tokenweir.stream.serve.entry.http_protocol import HttpProtocol, TimedInput, drop_bound_methods
 from tokenweir.stream.serve.entry.paced_input import PacedInput
 from tokenweir.stream.serve.limits.connections import Connection
 from tokenweir.stream.serve.limits.limits import Limits
@@ -29,8 +29,8 @@ MOST_FRAMES = 1 << 12
 UNREADABLE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
-class SocketProtocol(WebSocketsSansIOProtocol):
-    """Websocket connection."""
+class SocketProtocol(WebSocketsSansIOProtocol, TimedInput):
+    """Websocket connection. Its `_timer` runs while a message is incomplete."""
 
     limits: Limits
     turns: Turns
@@ -40,8 +40,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, connection: Connection, **options: Any) -> None:
         super().__init__(*args, **options)
         self._connection = connection
-        self._timer: asyncio.TimerHandle | None = None  # while a message is incomplete
-        self._arrived = 0  # bytes of it
+        self._arrived = 0  # bytes of an incomplete message
         self._application = self.app
         self.app = self._answer
         self.conn.debug = False  # at level DEBUG it would log frames, including their text
@@ -112,11 +111,6 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def _forget_message(self) -> None:
         self._stop_timer()
         self._forget_bytes()
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _forget_bytes(self) -> None:
         self._arrived = 0

@@ -152,11 +152,20 @@ class Parser(DelegatingParser):  # type: ignore[misc]
         return delta_message(deltas, self._make_tool_call_id)
 
 
-class Reasoning(ReasoningParser):  # type: ignore[misc]
-    """Parser of an answer's thinking, for use beside a tool parser of vLLM's own."""
+class _Streaming:
+    """The stream of a parser of one half."""
 
     engine_based_streaming = True
     style: ClassVar[str] = "auto"
+    _decoder: ChatDecoder | None = None
+
+    def finish_streaming(self) -> Any:
+        """Return what the stream still holds."""
+        return None if self._decoder is None else delta_message(self._decoder.finish())
+
+
+class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
+    """Parser of an answer's thinking, for use beside a tool parser of vLLM's own."""
 
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(tokenizer, *args, **kwargs)
@@ -164,7 +173,6 @@ class Reasoning(ReasoningParser):  # type: ignore[misc]
         known = None if self.style == "auto" else style_of(self.style)
         self._style = read_prompt(self._tokenizer, (), known).style
         self._prompt_ids: Sequence[int] = ()
-        self._decoder: ChatDecoder | None = None
         self._thought = self._answered = False
 
     @property
@@ -246,10 +254,6 @@ class Reasoning(ReasoningParser):  # type: ignore[misc]
         channel = Channel.REASONING if self._decoder is None else self._decoder.channel
         return self._answered or (self._thought and channel is not Channel.REASONING)
 
-    def finish_streaming(self) -> Any:
-        """Return what the stream still holds."""
-        return None if self._decoder is None else delta_message(self._decoder.finish())
-
     def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
         """Return the number of ids of thinking, tags included."""
         return reasoning_tokens(self._tokenizer, self._prompt_ids, token_ids, self.style)
@@ -264,22 +268,19 @@ class Reasoning(ReasoningParser):  # type: ignore[misc]
         return ChatDecoder(self._tokenizer, prompt_ids=self._prompt_ids, reasoning=self.style, ignore_eos=True)
 
 
-class Tools(ToolParser):  # type: ignore[misc]
+class Tools(_Streaming, ToolParser):  # type: ignore[misc]
     """Parser of an answer's tool calls, for use beside a reasoning parser of vLLM's own.
 
     vLLM constrains a required or named call by its grammar of the style, if `STRUCTURAL_TAGS` has one. `auto` has none, since a vocabulary
     alone does not tell Qwen3's calls from Qwen3-Coder's.
     """
 
-    engine_based_streaming = True
     supports_required_and_named = False
-    style: ClassVar[str] = "auto"
 
     def __init__(self, tokenizer: Any, tools: Any = None) -> None:
         super().__init__(tokenizer, tools)
         self._tokenizer = tokenizer_of(tokenizer)
         self._plain = plain_tools(tools)
-        self._decoder: ChatDecoder | None = None
 
     def adjust_request(self, request: Any) -> Any:
         """Let vLLM keep special tokens in its text, which `extract_tool_calls` reads."""
@@ -310,10 +311,6 @@ class Tools(ToolParser):  # type: ignore[misc]
             options |= {"reasoning": None, "tool_style": self.style, "tools": self._plain}
             self._decoder = ChatDecoder(self._tokenizer, **options)
         return delta_message(self._decoder.feed(list(delta_token_ids)))
-
-    def finish_streaming(self) -> Any:
-        """Return what the stream still holds."""
-        return None if self._decoder is None else delta_message(self._decoder.finish())
 
 
 def register_all() -> None:
