@@ -38,10 +38,7 @@ def scored_pieces(json: memoryview) -> tuple[tuple[str, float], ...] | None:
     """Parse a tokenizer.json's list of [piece, score]; return None if it contains anything else."""
 
 def json_numbers(literals: list[bytes]) -> NDArray[np.float64]:
-    """Parse the scores of a Unigram model as HuggingFace's library does, which does not round to the nearest float.
-
-    Args:
-        literals: The numbers as written in the JSON file.
+    """Parse numbers of a JSON file, as written, the way HuggingFace's library does: it does not round to the nearest.
 
     Raises:
         TokenizerFileError: A literal is not a JSON number, or is too large for a double.
@@ -482,12 +479,7 @@ class DecodeStream:
         """Return the state, for `restore`."""
 
     def restore(self, state: bytes) -> None:
-        """Restore the state of a stream with the same tokens and options.
-
-        Raises:
-            ValueError: The state is damaged.
-
-        """
+        """Restore the state of a stream with the same tokens and options; `ValueError` for a damaged one."""
 
 class DecodeBatch:
     """Many incremental decodes, one per slot; see `tokenweir.encode.decode.batch.DecodeBatch`."""
@@ -710,8 +702,6 @@ class Detokenizer:
         """Start behind a prompt.
 
         Args:
-            tokens: The bytes of the ids.
-            prompt_ids: The ids of the prompt.
             skip_special: Control tokens decode to nothing.
             whole_runs: As for `TokenBytes.decode`.
             stops: The stop strings; this object is left as it is.
@@ -825,14 +815,7 @@ def ids_before(encoder: Encoder, tape: Tape, byte: int) -> int | None:
 def tape_of_ids(text: str | ReadableBuffer, guarded: Sequence[int], ids: NDArray[np.int32]) -> Tape:
     """Return the tape of a text that was encoded elsewhere; a later text is encoded from its beginning.
 
-    Args:
-        text: As for `tape`.
-        guarded: As for `tape`.
-        ids: The ids of the text.
-
-    Raises:
-        TextError: The text has a lone surrogate.
-
+    The text and `guarded` are as for `tape`, with its errors.
     """
 
 def tape(encoder: Encoder, text: str | ReadableBuffer, guarded: Sequence[int], earlier: Tape | None) -> Tape:
@@ -841,7 +824,6 @@ def tape(encoder: Encoder, text: str | ReadableBuffer, guarded: Sequence[int], e
     The ids are those of `Encoder.encode` for every text, guards and earlier tape. The GIL is released for long texts.
 
     Args:
-        encoder: The encoder.
         text: The text, or its valid UTF-8, which the tape refers to and does not copy.
         guarded: As for `Tokenizer.encode`.
         earlier: The tape of another text by the same encoder; returned itself if text and guards are equal.
@@ -869,13 +851,9 @@ class Encoder:
         """Take the parts, and three sets of added tokens.
 
         Args:
-            normalizer: The first step.
-            pre_tokenizer: The second step.
-            model: The third step.
             raw: Tokens that are searched for in the original text.
             normalized: Tokens that are searched for in the normalized text.
             own: Control tokens that the model itself makes of text, except where they would cover a guarded character.
-            tokens: The content of every id.
             by_characters: Each single character decides whether the pre-tokenizer cuts beside it.
             guarded: The model yields no control token.
 
@@ -925,12 +903,8 @@ class Encoder:
 
         Args:
             texts: As for `Documents`.
-            parse_special: As in `encode`.
             guarded: Empty, or an entry per text.
             threads: 0 lets the core choose.
-            prefix: Ids before those of each text.
-            suffix: Ids after them.
-            offsets: Whether to return the offsets of all ids.
 
         """
 
@@ -1006,12 +980,7 @@ class DeviceContents:
     """The contents of all ids in the layout of kernels (core/gpu_tables/device_content.h); every array is a copy."""
 
     def __init__(self, tokens: TokenBytes, skip_special: bool) -> None:
-        """Take the contents of ids.
-
-        Raises:
-            UnsupportedTokenizerError: The decoder does more than concatenate contents.
-
-        """
+        """Take the contents of ids; `UnsupportedTokenizerError` if the decoder does more than concatenate."""
 
     @property
     def bytes(self) -> NDArray[np.uint8]: ...
@@ -1045,13 +1014,8 @@ def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:
 def device_characters(charsmap: bytes, huggingface: bool) -> NDArray[np.uint32]:
     """Return the entries of a character map by code point (core/gpu_tables/device_characters.h).
 
-    Args:
-        charsmap: The map; empty for one that changes nothing.
-        huggingface: Apply the map as HuggingFace does.
-
-    Raises:
-        UnsupportedTokenizerError: A rule ends inside a character.
-
+    A map whose rule ends inside a character raises `UnsupportedTokenizerError`. With `huggingface` it is applied as
+    HuggingFace does.
     """
 
 def device_unigram(
@@ -1144,29 +1108,20 @@ class DeviceStrings:
     @property
     def bytes(self) -> int: ...
     def __init__(self, array: Any) -> None:
-        """Take an array that has `__arrow_c_device_array__`.
-
-        Raises:
-            ValueError: It is not an array of strings, or of a layout that only the host can read.
-
-        """
+        """Take an array that has `__arrow_c_device_array__`; `ValueError` unless it has strings in a device's layout."""
 
     def __len__(self) -> int: ...
 
 def ragged_to_arrow(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[object, object]:
     """Return lists of ids as capsules of an Arrow schema and array, which keep the arrays alive.
 
-    Raises:
-        ValueError: The offsets exceed the ids, or do not ascend.
-
+    `ValueError` for offsets that exceed the ids or do not ascend.
     """
 
 def ragged_from_arrow(array: object) -> list[tuple[NDArray[np.int32], NDArray[np.int32] | NDArray[np.int64]]]:
     """Return the ids and offsets of each array of an Arrow array or stream, without copying.
 
-    Raises:
-        ValueError: It has other values than lists of int32, or a null.
-
+    `ValueError` for a null, or other values than lists of int32.
     """
 
 class TableBlock:
@@ -1184,12 +1139,7 @@ class KeptTables:
     """
 
     def __init__(self, block: TableBlock, start: int) -> None:
-        """Take the tables at `start`, a multiple of 64.
-
-        Raises:
-            TokenizerFileError: They are inconsistent.
-
-        """
+        """Take the tables at `start`, a multiple of 64; `TokenizerFileError` if they are inconsistent."""
 
     @property
     def ids(self) -> TokenIds | RankIds: ...

@@ -202,17 +202,14 @@ class CupyDevice:
         self._side_stream: Any = None
 
     def to_device(self, host: NDArray[Any]) -> Any:
-        """See `Device`."""
         array = self._cupy.empty(host.size, host.dtype)
         array.set(np.ascontiguousarray(host).ravel(), stream=self._cupy.cuda.get_current_stream())
         return array
 
     def empty(self, n: int, dtype: DTypeLike) -> Any:
-        """See `Device`."""
         return self._cupy.empty(n, dtype)
 
     def zeros(self, n: int, dtype: DTypeLike) -> Any:
-        """See `Device`."""
         return self._cupy.zeros(n, dtype)
 
     def words(self, sizes: Sequence[int], *, zero: bool = False) -> list[Any]:
@@ -233,13 +230,11 @@ class CupyDevice:
         return host
 
     def copied(self, array: Any) -> Any:
-        """See `Device`."""
         copy = array.copy()  # which CuPy makes on the current device, wherever the array is
         self.synchronize()
         return copy
 
     def holds(self, array: Any) -> bool:
-        """See `Device`."""
         return bool(array.device.id == self._number)
 
     def reads(self, kind: int, number: int) -> bool:
@@ -247,21 +242,17 @@ class CupyDevice:
         return kind == _ARROW_CUDA_MANAGED or (kind, number) == (_ARROW_CUDA, self._number)
 
     def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> Any:
-        """See `Device`."""
         cuda = self._cupy.cuda
         memory = cuda.UnownedMemory(address, n * np.dtype(dtype).itemsize, owner, self._number)
         return self._cupy.ndarray((n,), dtype, cuda.MemoryPointer(memory, 0))
 
     def wait_for(self, event: int) -> None:
-        """See `Device`."""
         self._cupy.cuda.runtime.streamWaitEvent(self._cupy.cuda.get_current_stream().ptr, event)
 
     def address(self, array: Any) -> int:
-        """See `Device`."""
         return int(array.data.ptr)
 
     def launch(self, kernel: str, grid: int, block: int, *args: Any) -> None:
-        """See `Device`."""
         if not (0 < grid < 1 << 31 and 0 < block <= MAX_THREADS):  # CuPy makes 1 of a grid of 0, and launches
             raise DeviceError(f"{self.name}: {kernel} cannot run in {grid} blocks of {block} threads")
         self._kernels[kernel]((grid,), (block,), args)
@@ -272,11 +263,9 @@ class CupyDevice:
         return CudaGraph(self._cupy, host, work)
 
     def synchronize(self) -> None:
-        """See `Device`."""
         self._cupy.cuda.get_current_stream().synchronize()
 
     def pinned(self, n: int) -> NDArray[np.uint8]:
-        """See `Device`."""
         from cupyx import empty_pinned
 
         memory: NDArray[np.uint8] = empty_pinned(n, np.uint8)
@@ -289,7 +278,6 @@ class CupyDevice:
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """See `Device`."""
         if os.getpid() != self._process:
             raise DeviceError(f"{self.name} was taken before this process was forked: make an encoder in each process")
         try:
@@ -300,7 +288,6 @@ class CupyDevice:
 
     @contextmanager
     def side_stream(self) -> Iterator[None]:
-        """See `Device`."""
         with self.use():
             if self._side_stream is None:  # kept: CuPy's pool holds memory for every stream that ever existed
                 self._side_stream = self._cupy.cuda.Stream(non_blocking=True)

@@ -47,7 +47,6 @@ class CharacterMode(MergingMode):
         self._tables = _Tables(self.tokenizer, self._device)
 
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
-        """See `ExactMode`."""
         tables, searches = self._tables, self._tables.added if parse_special else []
         text, offsets, guards = with_spaces(self._device, tables.prefix, text, offsets, guards)
         bit_maps = 5 + len(searches[1:]) + len(tables.user_defined)

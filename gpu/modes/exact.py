@@ -136,7 +136,6 @@ class ByteLevelMode(MergingMode):
         self._tables = ExactTables(self.tokenizer, self._device)
 
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
-        """See `ExactMode`."""
         tables, searches = self._tables, self._tables.added if parse_special else []
         bit_maps = 4 + len(searches[1:]) + len(tables.cuts)
         batch = PieceBatch(self._device, text, offsets, self.max_bytes, bit_maps)

@@ -38,7 +38,6 @@ class UnigramMode(ExactMode):
         self._tables = _Tables(self.tokenizer, self._device)
 
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
-        """See `ExactMode`."""
         tables, searches = self._tables, self._tables.added if parse_special else []
         prefix = tables.form.prefix
         text, offsets, guards = with_spaces(self._device, prefix, text, offsets, guards)

@@ -48,7 +48,6 @@ class WordPieceMode(ExactMode):
         self._tables = _Tables(self.tokenizer, self._device)
 
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
-        """See `ExactMode`."""
         searches = self._tables.added if parse_special else []
         batch = Batch(self._device, text, offsets, self.max_bytes, bit_maps=3)
         begins = batch.mark()

@@ -44,7 +44,7 @@ def test_inference_loop_over_steps():
     pytest.importorskip("ctranslate2")
     result = run("inference_loop.py", "steps")
     _, prompt, *_, last = result.stdout.splitlines()
-    assert re.fullmatch(r"prompt: \d+ ids, 1 of them <\|im_end\|>", prompt)  # the user's text is none
+    assert re.fullmatch(r"prompt: \d+ ids, 1 of them <\|im_end\|>", prompt)  # the user's text has no control token
     assert re.fullmatch(r"ended by (stop|length) \(.+\) after \d+ of the engine's ids", last)
     assert result.stderr == ""
 

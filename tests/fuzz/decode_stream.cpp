@@ -30,7 +30,7 @@ TextSteps some_steps(Choices& choices, bool tokens, size_t last_when) {
 }
 
 // Any decoder that the core takes, which are more than encode/components/decoders.py makes. It refuses steps that ask for the last
-// token where a token may be bytes; decoders.py makes none of these.
+// token where a token may be bytes; decoders.py never makes these.
 Decoding some_decoding(Choices& choices) {
   const auto spelling = static_cast<Spelling>(choices.number(3));
   const bool by_the_end = spelling == Spelling::kText && choices.coin();

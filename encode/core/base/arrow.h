@@ -44,7 +44,7 @@ struct ArrowDeviceArray {
   ArrowArray array;
   int64_t device_id;
   int32_t device_type;
-  void* sync_event;  // points to the event to wait for before the memory is read; null if there is none
+  void* sync_event;  // points to the event to wait for before the memory is read; or null
   int64_t reserved[3];
 
   static constexpr int32_t kCpu = 1, kCudaHost = 3;  // device types in host memory

@@ -100,7 +100,7 @@ class Model {
   // The length of the longest piece that is worth caching, in bytes.
   virtual size_t max_cached_bytes() const { return 127; }
 
-  // The places where a piece may be cut without changing its ids; null if none are known.
+  // The places where a piece may be cut without changing its ids; null if unknown.
   virtual const SplitPoints* split_points() const { return nullptr; }
 };
 

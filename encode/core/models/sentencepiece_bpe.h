@@ -334,8 +334,8 @@ class SentencePieceBpe : public Model {
     user_defined_ = Trie(keys);
   }
 
-  // Builds the split points. There are none if a piece of type UNUSED has several splits, because the text elsewhere
-  // decides between them. A cut beside an unknown character is safe only with byte fallback; without it, adjacent
+  // Builds the split points, unless a piece of type UNUSED has several splits, because the text elsewhere decides
+  // between them. A cut beside an unknown character is safe only with byte fallback; without it, adjacent
   // unknown characters become one piece.
   void find_split_points(const std::vector<std::string>& pieces) {
     if (whole_text_) return;

@@ -149,7 +149,7 @@ class Grid {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<unsigned> runnable_;
   std::vector<unsigned> late_;  // can run, but only when no other fiber can
-  unsigned late_warp_ = 0;      // whose lanes are late; there may be none
+  unsigned late_warp_ = 0;      // whose lanes may be late
   Fiber* self_ = nullptr;
   jmp_buf scheduler_;
   std::string error_;
@@ -276,7 +276,7 @@ inline void Grid::live() {
 
 }  // namespace shim
 
-// The linker's names for the section that `__shared__` variables lie in; absent if there are none.
+// The linker's names for the section that `__shared__` variables lie in; absent without such variables.
 extern "C" char __start_shim_shared[] __attribute__((weak));
 extern "C" char __stop_shim_shared[] __attribute__((weak));
 
