@@ -35,13 +35,9 @@ def store(path: Path, *data: bytes | memoryview) -> None:
 
 
 def open_own(path: Path) -> FileIO:
-    """Open a file that `store` may have written: a regular file that this user owns and others cannot write.
+    """Open a file that `store` may have written; raise `OSError` unless this user owns it and others cannot write it.
 
     A folder that others can write to may hold their links, their pipes, and files that pass every checksum.
-
-    Raises:
-        OSError: There is no such file, or it is not to be trusted.
-
     """
     descriptor = open_unfollowed(path)
     try:

@@ -126,12 +126,7 @@ class Entry:
     def __init__(
         self, path: Path, pattern: str | None, special_tokens: Mapping[str, int] | None, nfc: bool = True
     ) -> None:
-        """Find the files.
-
-        Raises:
-            TokenizerFileError: A folder has no tokenizer file, or several.
-
-        """
+        """Find the files; raise `TokenizerFileError` for a folder with no tokenizer file, or several."""
         path = Path(os.path.abspath(path))
         file = find_in_folder(path) if os.path.isdir(path) else path  # `Path.is_dir` fails for names that are too long
         self.sources = tuple(map(Source.at, [file, *beside(file)]))
@@ -144,9 +139,7 @@ class Entry:
     def find(self, *, verify: bool = False) -> Kept | None:
         """Load the tokenizer from the cache; return None without a valid cache file.
 
-        Args:
-            verify: Also read the source files and compare their hash, instead of trusting their times.
-
+        With `verify`, also compare the hash of the source files, instead of trusting their times.
         """
         try:
             block = _read_block(self._path)

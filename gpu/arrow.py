@@ -22,12 +22,7 @@ class DeviceDocuments:
     """
 
     def __init__(self, strings: DeviceStrings, device: Device) -> None:
-        """Check the offsets and nulls, after the event that the array's producer set.
-
-        Raises:
-            ValueError: A text is null, or the offsets do not ascend.
-
-        """
+        """Wait for the event that the array's producer set; raise `ValueError` for a null or unordered offsets."""
         self._strings = strings  # whose memory this is
         self.device = device
         self.offsets: NDArray[np.int64] = np.zeros(len(strings) + 1, np.int64)

@@ -102,9 +102,7 @@ def compile_source(source: Path, arch: str) -> Compiled:
 def cached_cubin(source: Path, arch: str) -> bytes:
     """Return a file's compiled code from the cache on disk, or compile it if it is missing there or damaged.
 
-    Raises:
-        DeviceError: The file does not compile; the message has NVRTC's log.
-
+    Raise `DeviceError`, with NVRTC's log, if it does not compile.
     """
     path = cache_folder() / f"{_key(source, arch)}.cubin"
     with suppress(OSError):

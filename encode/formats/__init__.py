@@ -144,9 +144,7 @@ def _checked(format: Format, options: Mapping[str, Any]) -> dict[str, Any]:
 def find_in_folder(folder: Path) -> Path:
     """Return the tokenizer file of a model folder: the first name in `FORMATS` that it has, in the order of `_SEARCHED`.
 
-    Raises:
-        TokenizerFileError: The folder has no such file, or several of one kind.
-
+    Raise `TokenizerFileError` if there is no such file, or several of one kind.
     """
     for pattern in (name for format in _SEARCHED for name in FORMATS[format].names):
         found = sorted(folder.glob(pattern))

@@ -172,12 +172,7 @@ class Automaton:
 
     @staticmethod
     def from_bytes(data: bytes) -> Automaton:
-        """Read what `to_bytes` wrote.
-
-        Raises:
-            TokenizerFileError: The data is not an automaton, of another version, damaged, or has indices out of range.
-
-        """
+        """Read what `to_bytes` wrote; raise `TokenizerFileError` for damaged data or another version."""
         body = data[len(_MAGIC) + 32 :]
         if not data.startswith(_MAGIC):
             raise TokenizerFileError("not a compiled pattern: the file begins with other bytes")

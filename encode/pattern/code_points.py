@@ -17,9 +17,7 @@ N_CODE_POINTS = 0x110000
 class CodePoints:
     """A set of code points. All operations work on the bounds of ranges, not on single code points.
 
-    Attributes:
-        flips: The sorted code points at which membership changes: [a, b, c, d] is the set a..b-1 and c..d-1.
-
+    `flips` are the sorted code points at which membership changes: [a, b, c, d] is the set a..b-1 and c..d-1.
     """
 
     flips: NDArray[np.int32]

@@ -59,12 +59,7 @@ class Behind:
 
 @dataclass(frozen=True)
 class Ahead:
-    """A lookahead that reads further than the next character.
-
-    Attributes:
-        wanted: True for a positive lookahead, False for a negative one.
-
-    """
+    """A lookahead that reads further than the next character; `wanted` is false for a negative one."""
 
     body: Node
     wanted: bool

@@ -174,12 +174,7 @@ def _size(node: Node) -> int:
 
 
 def compile_program(node: Node, shown: str) -> Program:
-    """Compile a pattern, with a gap (any one character) as the alternative of lowest priority.
-
-    Args:
-        shown: The pattern as quoted in error messages.
-
-    """
+    """Compile a pattern, with a gap (any one character) as the alternative of lowest priority."""
     if (size := _size(node)) > MAX_INSTRUCTIONS:
         raise UnsupportedTokenizerError(
             f"pattern {shown}: it needs {size:,} instructions, repeats written out, more than {MAX_INSTRUCTIONS:,}"

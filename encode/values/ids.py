@@ -41,12 +41,7 @@ _READ_IN_PLACE = frozenset(np.dtype(name) for name in ("int32", "uint32", "int64
 
 
 def in_place(ids: Ids) -> Ids:
-    """Convert ids like `as_sequence`, but pass arrays through that the core reads in place, without an object per id.
-
-    Raises:
-        TypeError: As in `as_sequence`.
-
-    """
+    """Convert ids like `as_sequence`, but pass arrays through that the core reads in place, without objects for ids."""
     if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype in _READ_IN_PLACE and ids.flags.c_contiguous:
         return ids
     return as_sequence(ids)

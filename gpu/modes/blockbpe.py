@@ -44,9 +44,7 @@ REASONS = {
 def unsplit(tokenizer: Tokenizer) -> Tokenizer:
     """Return the tokenizer whose ids are BlockBPE's: the text between added tokens is one piece.
 
-    Raises:
-        UnsupportedTokenizerError: It is not byte-level BPE, or has a normalizer.
-
+    Raise `UnsupportedTokenizerError` unless it is byte-level BPE without a normalizer.
     """
     spec = tokenizer.spec
     if not isinstance(spec.model, BPE | RankBPE):

@@ -136,9 +136,7 @@ def _device_tables(tokenizer: Tokenizer, spaces: bool) -> _core.DeviceTables:
 def spacing(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None) -> tuple[int, bool]:
     """Return which texts get a space before them (`Prefix`), and whether spaces stand for U+2581.
 
-    Raises:
-        UnsupportedTokenizerError: The components do anything else.
-
+    Raise `UnsupportedTokenizerError` for components that do anything else.
     """
     match list(parts(normalizer)), list(parts(pre_tokenizer)):
         case [], []:

@@ -136,12 +136,7 @@ class ExactTables(ModelTables):
     """
 
     def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
-        """Copy what the kernels need to a device.
-
-        Raises:
-            UnsupportedTokenizerError: For what the kernels cannot do exactly.
-
-        """
+        """Copy what the kernels need to a device; raise `UnsupportedTokenizerError` for what they cannot do exactly."""
         super().__init__(tokenizer, device, "exact mode", any_bytes=False)
         nfc = _needs_nfc(tokenizer.spec.normalizer)
         stages = core_of(tokenizer).pre_tokenizer

@@ -110,12 +110,7 @@ class Form(NamedTuple):
 
 
 def form_of(tokenizer: Tokenizer) -> Form:
-    """Derive the normal form from a tokenizer's components.
-
-    Raises:
-        UnsupportedTokenizerError: The components do anything else.
-
-    """
+    """Derive the normal form from a tokenizer's components; raise `UnsupportedTokenizerError` for unknown ones."""
     spec, words = tokenizer.spec, _NORMAL["kCollapses"] | _NORMAL["kWords"]
     match list(parts(spec.normalizer)), list(parts(spec.pre_tokenizer)):
         case [SentencePieceNormalizer(escape_whitespaces=True, suffix=False) as text], [] if (

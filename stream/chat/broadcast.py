@@ -172,9 +172,7 @@ class Broadcast(Generic[T]):
     def _take_from(self, position: int) -> list[T]:
         """Return the items from a number on, with all waiting ones, for a reader that has then got everything.
 
-        Raises:
-            DeliveryError: The item has been dropped.
-
+        Raise `DeliveryError` if the item has been dropped.
         """
         replay = self._replay
         if position != replay.next or replay.keeps or len(self._subscriptions) > 1:

@@ -121,12 +121,7 @@ def check_media(media: Sequence[Media], template: ChatTemplate, engine: object) 
 
 
 def place_media(prompt: Prompt, media: Sequence[Media], tokenizer: Tokenizer) -> MediaPrompt:
-    """Return the prompt with its media, for an engine.
-
-    Raises:
-        MediaError: The template has written no placeholder for a part, or placeholders for others.
-
-    """
+    """Return the prompt with its media, for an engine; raise `MediaError` unless each has a placeholder of its own."""
     text = prompt.text
     by_part = {(each.message, each.part): each for each in media}
     written: dict[tuple[int, int], MediaPlace] = {}

@@ -56,12 +56,7 @@ class Aligner:
         return [list(self._logprobs), dict(self._sent), None if self._tops is None else list(self._tops)]
 
     def restore(self, state: Any) -> None:
-        """Restore a state from `state`.
-
-        Raises:
-            ValueError: The state is invalid.
-
-        """
+        """Restore a state from `state`; raise `ValueError` for an invalid one."""
         logprobs, self._sent, tops = msgspec.convert(state, _State)
         size = self._tok.vocab_size
         check_restored(tops is None or len(tops) == len(logprobs), "other candidates wait than ids")

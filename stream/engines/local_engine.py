@@ -42,12 +42,7 @@ class LocalEngine:
     def generate(
         self, prompt_ids: Sequence[int], sampling: Sampling
     ) -> AsyncGenerator[Sequence[int] | EngineStep, None]:
-        """Generate from `prompt_ids`.
-
-        Raises:
-            EngineError: As the engine that answers does.
-
-        """
+        """Generate from `prompt_ids`, by the engine that honours the sampling; errors are those of this engine."""
         if sampling.temperature is None and sampling.top_p is None and sampling.top_k is None:
             sampling = replace(sampling, **DEFAULTS)
         if self._constrained is not None and not self._is_plain(sampling):

@@ -27,9 +27,7 @@ class LostIds:
     def before(self, ids: Sequence[int], text: str, count: int) -> tuple[list[int], list[int]]:
         """Infer the `count` ids before `ids`; all of them together decode to `text`.
 
-        Returns:
-            The inferred ids, and the ids that follow them: `ids`, or an empty list if their bytes are not in the text.
-
+        Return the inferred ids, and the ids that follow them: `ids`, or an empty list if the text lacks their bytes.
         """
         chosen = self._encoded(text)
         if len(chosen) == count + len(ids) and chosen[count:] == list(ids):

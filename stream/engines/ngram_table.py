@@ -82,12 +82,7 @@ class NgramTable:
 
     @classmethod
     def from_file(cls, path: str | Path | Traversable) -> NgramTable:
-        """Read a table that scripts/train_ngram has written (npz).
-
-        Raises:
-            EngineError: The file cannot be read or is not a table.
-
-        """
+        """Read a table that scripts/train_ngram has written (npz); raise `EngineError` for anything else."""
         try:
             content = (Path(path) if isinstance(path, str) else path).read_bytes()
             with np.load(BytesIO(content)) as arrays:

@@ -37,12 +37,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     waits_ms: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Validate the recording.
-
-        Raises:
-            ValueError: `waits_ms` and `ids` differ in length, or a time is negative.
-
-        """
+        """Raise `ValueError` if `waits_ms` and `ids` differ in length, or a time is negative."""
         if len(self.ids) != len(self.waits_ms):
             raise ValueError(f"recording {self.name!r} has {len(self.ids)} ids and {len(self.waits_ms)} waits_ms")
         for position, wait in enumerate(self.waits_ms):

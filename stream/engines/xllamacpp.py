@@ -128,9 +128,7 @@ class XllamacppEngine:
     ) -> AsyncGenerator[Sequence[int] | EngineStep, None]:
         """Generate from `prompt_ids`; the end token is the last id.
 
-        Raises:
-            EngineError: A field or a schema cannot be honoured, the prompt is too long, or the model fails.
-
+        Raise `EngineError` for an unsupported field or schema or too long a prompt, and if the model fails.
         """
         return self._engine.generate(prompt_ids, sampling)
 

@@ -73,12 +73,7 @@ class Metadata:
 
     @classmethod
     def from_file(cls, path: Path) -> Metadata:
-        """Map a file.
-
-        Raises:
-            TokenizerFileError: Also if the file cannot be read.
-
-        """
+        """Map a file; raise `TokenizerFileError` also if it cannot be read."""
         try:
             with path.open("rb") as file:
                 data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

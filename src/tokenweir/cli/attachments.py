@@ -12,12 +12,7 @@ from tokenweir.encode.options import check_texts
 
 
 class Attachment(NamedTuple):
-    """A file of a message.
-
-    Attributes:
-        kind: "text", or the kind of media.
-
-    """
+    """A file of a message; its kind is "text", or the kind of media."""
 
     name: str
     kind: str

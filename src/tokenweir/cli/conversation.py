@@ -342,9 +342,7 @@ def settings() -> list[str]:
 def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
     """Return the sampling with a field set to typed JSON or a word; empty means the default.
 
-    Raises:
-        msgspec.ValidationError: The field cannot have this value.
-
+    Raise `msgspec.ValidationError` for a value that the field cannot have.
     """
     from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 

@@ -52,12 +52,7 @@ class Work:
     parent: Connection
 
     def begin(self, about: str, end: Callable[[], object]) -> None:
-        """Report to the parent that the server answers.
-
-        Args:
-            end: Ends the server; called in a thread on the parent's message or exit.
-
-        """
+        """Report to the parent that the server answers; `end` is called in a thread on the parent's message or exit."""
         self.parent.send(about)
 
         def wait() -> None:

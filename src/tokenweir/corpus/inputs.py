@@ -57,12 +57,7 @@ class Input(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, path: Path, found: os.stat_result) -> Input:
-        """Return the state of a file from its `stat`.
-
-        Raises:
-            OSError: It is not a regular file, for example a pipe, which can be read only once.
-
-        """
+        """Return the state of a file from its `stat`; raise `OSError` for a pipe or device, which is read only once."""
         if not stat.S_ISREG(found.st_mode):
             raise OSError("is no file on a disk, which can be read in parts")
         return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns)

@@ -63,9 +63,7 @@ class Manifest:
     def __init__(self, folder: Path, header: RunHeader) -> None:
         """Start in a new folder, or resume a run with the same header.
 
-        Raises:
-            CorpusError: Another process writes into the folder, or it has the shards of another run.
-
+        Raise `CorpusError` if another process writes into the folder, or it has the shards of another run.
         """
         self._folder = folder
         self._path = folder / NAME

@@ -277,11 +277,9 @@ def first_match(search: Callable[[str, int], re.Match[str] | None], text: str, p
 
 
 def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:
-    """Return the mark at `place`; a mark that is a prefix of another must be listed after it.
+    """Return the mark at `place`, or an empty text; and whether `text` ends too early to decide.
 
-    Returns:
-        The mark, or an empty text; and whether `text` ends too early to decide.
-
+    A mark that is a prefix of another must be listed after it.
     """
     partial = False
     for mark in marks:

@@ -18,9 +18,7 @@ PART = 4096  # ids of a long turn that are decoded at a time
 class LastTurn:
     """Text after the last of some control tokens of a prompt.
 
-    Attributes:
-        begins: Whether there is such a token. If not, the prompt is one turn, or several that cannot be separated.
-
+    If no such token `begins` it, the prompt is one turn, or several that cannot be separated.
     """
 
     def __init__(self, tok: Tokenizer, prompt_ids: Sequence[int], ends: _core.IdSet) -> None:

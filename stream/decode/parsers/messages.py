@@ -127,9 +127,7 @@ def refused_header(header: str, beginning: re.Pattern[str]) -> str | None:
 def parts_by_marks(text: str, marks: tuple[str, ...]) -> tuple[list[tuple[str, bool]], str]:
     """Divide a text at marks, none a prefix of another.
 
-    Returns:
-        The parts, each with a flag that is true for marks; and the rest at the end that may become a mark.
-
+    Return the parts, each with a flag that is true for marks; and the rest at the end that may become a mark.
     """
     parts: list[tuple[str, bool]] = []
     search, place = first_of(marks), 0

@@ -17,9 +17,7 @@ MAX_NESTING = 16
 def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
     """Return the schemas of a request's tools by function name; such a mapping is returned unchanged.
 
-    Raises:
-        TypeError: The tools are not a list, or a tool is not a mapping with a name; the message names it.
-
+    Raise `TypeError`, with its name, for a tool that is not a mapping with a name, or if there is no list.
     """
     if isinstance(tools, Mapping):
         return tools

@@ -79,12 +79,7 @@ class MarkdownView:
     """Blocks of Markdown, whose words stay whole at any width of the window."""
 
     def __init__(self, out: TextIO) -> None:
-        """Begin below the cursor.
-
-        Raises:
-            ImportError: rich is not installed.
-
-        """
+        """Begin below the cursor; raise `ImportError` if rich is not installed."""
         from rich.console import Console
 
         self._out = out

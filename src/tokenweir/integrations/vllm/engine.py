@@ -47,9 +47,7 @@ class ClientEngine:
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
         """Generate from `prompt_ids`; closing the generator aborts the request.
 
-        Raises:
-            EngineError: A field cannot be honoured, or vLLM ended an answer by an abort or an error.
-
+        Raise `EngineError` for a field that cannot be honoured, and if vLLM ended an answer by an abort or an error.
         """
         parameters, called = _parameters(sampling)
         if sampling.max_tokens == 0:

@@ -61,9 +61,7 @@ _backends: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 def tokenizer_of(tokenizer: Any) -> Tokenizer:
     """Return tokenweir's tokenizer of one of vLLM's, which keeps it for the next call.
 
-    Raises:
-        UnsupportedTokenizerError: It is not a fast tokenizer of transformers, or is not reproduced exactly.
-
+    Raise `UnsupportedTokenizerError` unless it is a fast tokenizer of transformers that is reproduced exactly.
     """
     if tokenizer not in _backends:
         _backends[tokenizer] = Backend.of(getattr(tokenizer, "_tokenizer", None))

@@ -101,11 +101,8 @@ class CallObject(Saved):
     def feed(self, text: str, start: int) -> tuple[int, bool]:
         """Process text from `start` on, either inside the arguments or outside of them, not both.
 
-        It stops at the end of a name and at the start of the arguments, possibly without consuming text.
-
-        Returns:
-            The place after the consumed text, and whether that text belongs to the arguments.
-
+        It stops at the end of a name and at the start of the arguments, possibly without consuming text. Return the
+        place after the consumed text, and whether that text belongs to the arguments.
         """
         place, length = start, len(text)
         while place < length and not self.done and self.error is None:

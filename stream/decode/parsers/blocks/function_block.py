@@ -41,12 +41,7 @@ class FunctionBlock(SteppedBlock):
     skippable = None
 
     def __init__(self, read: CallReader, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Configure the block for a style, whose calls `read` finds.
-
-        Raises:
-            ValueError: The style has no text that closes a block.
-
-        """
+        """Configure the block for a style, whose calls `read` finds; raise `ValueError` without closing text."""
         if not style.closes:
             raise ValueError(
                 f"tool style {style.name!r}: a block of the grammar {style.grammar!r} needs a closing text"

@@ -85,12 +85,7 @@ class LiteralBlock(SteppedBlock):
     _style: LiteralStyle
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Configure the block for a style.
-
-        Raises:
-            TypeError: The style is not a `LiteralStyle`.
-
-        """
+        """Configure the block for a style; raise `TypeError` unless it is a `LiteralStyle`."""
         if not isinstance(style, LiteralStyle):
             raise TypeError(f"tool style {style.name!r} is no LiteralStyle")
         super().__init__(style, schemas)

@@ -48,9 +48,7 @@ def json_of_word(word: str) -> str | None:
 def json_of_argument(text: str, types: Types, *, tagged: bool = False) -> str:
     """Return a value as JSON of an allowed type, like `json_of`, but accept objects and lists in Python's syntax too.
 
-    Args:
-        tagged: The value's own tag calls it JSON.
-
+    It is `tagged` if the value's own tag calls it JSON.
     """
     value = (json_as_written if tagged else json_of)(text, types)
     return (json_of_container(text, types) if value.startswith('"') else None) or value
@@ -151,9 +149,7 @@ def begins_set(text: str, place: int) -> bool | None:
 def find_escape(text: str, place: int) -> tuple[str, bool]:
     """Find the escape sequence at `place`, which is a backslash.
 
-    Returns:
-        The escape, or an empty text; and whether more text could complete or change it.
-
+    Return the escape, or an empty text; and whether more text could complete or change it.
     """
     found = _ESCAPE.match(text, place)
     escape = found[0] if found else ""

@@ -44,12 +44,7 @@ class TaggedCalls(SteppedBlock):
     _style: ParameterStyle
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Configure the block for a style.
-
-        Raises:
-            TypeError: The style is not a `ParameterStyle`.
-
-        """
+        """Configure the block for a style; raise `TypeError` unless it is a `ParameterStyle`."""
         if not isinstance(style, ParameterStyle):
             raise TypeError(f"tool style {style.name!r} is no ParameterStyle")
         super().__init__(style, schemas)

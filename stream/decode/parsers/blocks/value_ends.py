@@ -8,9 +8,7 @@ from tokenweir.templates.styles.grammars import ParameterStyle
 def value_end(style: ParameterStyle, closer: str, text: str, place: int) -> tuple[int, str]:
     """Find the end, or a possible end, of a value from a place on; `closer` is the closing tag of this value.
 
-    Returns:
-        The place, and the text that ends the value, or an empty text if that has not come.
-
+    Return the place, and the text that ends the value, or an empty text if that has not come.
     """
     found = text.find(closer, place)
     before = len(text) if found < 0 else found
