@@ -26,7 +26,7 @@ from tokenweir.stream.decode.chunk import IdOrIds, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
 from tokenweir.stream.decode.options import SCOPES, DecoderOptions, current_options, finish_reason, settings_of
-from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, Splitter, check_restored, plain
+from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, Splitter, plain
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
     find_splitter,
@@ -35,7 +35,7 @@ from tokenweir.stream.decode.parsers.detection import (
     shown_texts,
 )
 from tokenweir.stream.decode.router import Router
-from tokenweir.stream.decode.saved_state import DecoderState, read_state, write_state
+from tokenweir.stream.decode.saved_state import DecoderState, check_consistent, read_state, write_state
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.events.deltas import Channel, Delta, Finish, FinishReason, Usage
 from tokenweir.stream.events.merge import merge
@@ -203,30 +203,15 @@ class ChatDecoder:
         if self._aligner is not None:
             self._aligner.restore(said.aligner)
         self._prompt_tokens, self.finished, self.ignored = said.prompt_tokens, said.finished, said.ignored
-        self._check()
-        self._link()
-
-    def _check(self) -> None:
-        """Check that the parts of a restored state are consistent.
-
-        Raises:
-            ValueError: No answer leads to such a state.
-
-        """
-        answer, router, splitter, vocab_size = self._answer, self._router, self._splitter, self._tokenizer.vocab_size
-        if not self.finished:
-            held = "" if splitter is None else splitter.held
-            check_restored(len(held.encode()) == answer.awaited, "other text is held than what was given")
-            skippable = None if splitter is None else splitter.skippable
-            check_restored(skippable is None or skippable.held or not held, "text passes before what is held")
-            check_restored(not router.stopped and answer.matched is None, "the answer goes on behind its end")
-        ids = [token_id for delta in router.out for token_id in delta.token_ids]
-        check_restored(
-            all(0 <= token_id < vocab_size for token_id in ids), "a delta has an id outside of the vocabulary"
+        check_consistent(
+            self._answer,
+            self._router,
+            self._splitter,
+            self._aligner,
+            finished=self.finished,
+            vocab_size=self._tokenizer.vocab_size,
         )
-        check_restored(not any(isinstance(delta, Finish) for delta in router.out), "the end of an answer waits")
-        kept = answer.kept + len(ids)
-        check_restored(self._aligner is None or self._aligner.waiting == kept, "other logprobs wait than ids")
+        self._link()
 
     @property
     def channel(self) -> Channel:

@@ -1,4 +1,4 @@
-"""Serialised decoder states: a version, a digest of tokenizer and options, a checksum, and the state."""
+"""Serialised decoder states: a version, a digest of tokenizer and options, a checksum, and the state; and its checks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tokenweir.encode._core import AnswerText
 from tokenweir.encode.errors import StateError
-from tokenweir.stream.decode.parsers.base import Count
+from tokenweir.stream.decode.alignment import Aligner
+from tokenweir.stream.decode.parsers.base import Count, Splitter, check_restored
+from tokenweir.stream.decode.router import Router
+from tokenweir.stream.events.deltas import Finish
 
 VERSION = 2
 """Raised with every change to the shape of a state. 1 is that of tokenweir 0.2.0's first builds."""
@@ -48,9 +52,7 @@ def write_state(state: DecoderState, belongs: bytes) -> bytes:
 def read_state(data: bytes, belongs: bytes) -> DecoderState:
     """Deserialise a state from `write_state`.
 
-    Raises:
-        StateError: The state is damaged, or has another version, tokenizer or other options.
-
+    Raise `StateError` for a damaged state, or one of another version, tokenizer or other options.
     """
     if not isinstance(data, bytes) or data[: len(MAGIC)] != MAGIC or len(data) < len(MAGIC) + 1 + 2 * DIGEST:
         raise StateError("this is no state of a decoder, or it is cut off")
@@ -68,6 +70,29 @@ def read_state(data: bytes, belongs: bytes) -> DecoderState:
         return msgspec.msgpack.decode(data[start + DIGEST :], type=DecoderState)
     except msgspec.MsgspecError as error:
         raise StateError(f"the state is damaged: {error}") from error
+
+
+def check_consistent(
+    answer: AnswerText,
+    router: Router,
+    splitter: Splitter | None,
+    aligner: Aligner | None,
+    *,
+    finished: bool,
+    vocab_size: int,
+) -> None:
+    """Check the restored parts of a decoder against each other; raise `ValueError` if no answer leads to such a state."""
+    if not finished:
+        held = "" if splitter is None else splitter.held
+        check_restored(len(held.encode()) == answer.awaited, "other text is held than what was given")
+        skippable = None if splitter is None else splitter.skippable
+        check_restored(skippable is None or skippable.held or not held, "text passes before what is held")
+        check_restored(not router.stopped and answer.matched is None, "the answer goes on behind its end")
+    ids = [token_id for delta in router.out for token_id in delta.token_ids]
+    check_restored(all(0 <= token_id < vocab_size for token_id in ids), "a delta has an id outside of the vocabulary")
+    check_restored(not any(isinstance(delta, Finish) for delta in router.out), "the end of an answer waits")
+    kept = answer.kept + len(ids)
+    check_restored(aligner is None or aligner.waiting == kept, "other logprobs wait than ids")
 
 
 def _check(data: bytes) -> bytes:
