@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tokenweir.stream.prompts.ledger import Entry, Ledger
-from tokenweir.stream.serve.wire.events import Item, MessageItem, OutputText, text_of
 from tokenweir.stream.serve.wire.messages import ChatMessage
+from tokenweir.stream.serve.wire.response_object import Item, MessageItem, OutputText, text_of
 
 EMPTY = b"[]"
 ITEM_SIZE = 500

@@ -16,11 +16,12 @@ from tokenweir.stream.serve.answers.conversations import EMPTY, decoded, encoded
 from tokenweir.stream.serve.answers.job import response_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.events import Item, ResponseEvent, text_of
+from tokenweir.stream.serve.wire.events import ResponseEvent
 from tokenweir.stream.serve.wire.items import new_response_id
 from tokenweir.stream.serve.wire.kept_events import event_size, merge_events
 from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation
 from tokenweir.stream.serve.wire.requests import InputFields, ResponseCreate
+from tokenweir.stream.serve.wire.response_object import Item, text_of
 from tokenweir.stream.serve.wire.responses import ResponseStream
 
 logger = logging.getLogger("tokenweir.serve")
@@ -207,9 +208,7 @@ class Responses:
     async def _items(self, item_ids: list[str], client: str) -> dict[str, Item]:
         """Return the items of stored answers, this worker's and others'.
 
-        Raises:
-            RequestError: They are too long together: a short request may name a long item again and again.
-
+        Raise `RequestError` if they are too long together: a short request may name a long item again and again.
         """
         service, once = self.service, dict.fromkeys(item_ids)
         found = {each: item for each in once if (item := service.conversations.item(client, each)) is not None}

@@ -27,7 +27,7 @@ from tokenweir.stream.serve.limits.turns import Turns
 from tokenweir.stream.serve.monitoring.metrics import Counts, Metrics
 from tokenweir.stream.serve.monitoring.tracing import INSTALLED, AnswerSpan
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.events import Item
+from tokenweir.stream.serve.wire.response_object import Item
 from tokenweir.stream.serve.wire.transport import Transport
 
 T = TypeVar("T")
@@ -171,9 +171,7 @@ class Service:
     ) -> Generation[T]:
         """Return a new answer, not started; arguments as for `Generation`.
 
-        Raises:
-            RequestError: No place is free, or the server is closing.
-
+        Raise `RequestError` if no place is free, or the server is closing.
         """
         self.check_open()
         free = self.admission.generate(client)

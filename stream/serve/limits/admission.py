@@ -10,12 +10,7 @@ from tokenweir.stream.serve.wire.errors import RequestError
 
 
 class Admission:
-    """Counters of open connections and answers, with their bounds.
-
-    Attributes:
-        generations: Number of running answers.
-
-    """
+    """Counters of open connections and answers, with their bounds."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -27,9 +22,7 @@ class Admission:
     def connect(self, client: str) -> Callable[[], None]:
         """Take a place for a socket or a request and return the function that frees it.
 
-        Raises:
-            RequestError: No place is free: status 429 for the client's bound, 503 for the server's.
-
+        Raise `RequestError` if no place is free: status 429 for the client's bound, 503 for the server's.
         """
         limits = self._limits
         if self._connections[client] >= limits.max_connections_per_client:

@@ -122,12 +122,7 @@ class Connection:
         connections.wait(self)
 
     def take(self, client: str) -> Callable[[], None]:
-        """Take a place for a request on it.
-
-        Returns:
-            A function that gives the place back as soon as everything written is flushed.
-
-        """
+        """Take a place for a request; return a function that gives it back as soon as everything written is flushed."""
         free = self._all.connect(client)
         if self._open:
             if not self._places:

@@ -12,8 +12,8 @@ from msgspec import UNSET, Struct, UnsetType
 from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Alignment, Delta, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.events import Logprob
 from tokenweir.stream.serve.wire.items import ItemDelta, lacks_candidates, new_id, token_logprobs
+from tokenweir.stream.serve.wire.response_object import Logprob
 
 Thinking = Literal["reasoning_content", "reasoning"]
 """Field names of thinking: that of llama.cpp, SGLang and this server, and vLLM's."""

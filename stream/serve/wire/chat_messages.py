@@ -36,12 +36,7 @@ class ContentPart(Struct, frozen=True, forbid_unknown_fields=True):
     file: InputFile | None = None
 
     def part(self, where: str) -> dict[str, Any]:
-        """Return the part for a template.
-
-        Raises:
-            RequestError: The field of its type is missing, or a file cannot be shown to the model.
-
-        """
+        """Return the part for a template; raise `RequestError` if its field is missing, or a file cannot be shown."""
         if self.type in ("text", "input_text", "refusal"):
             return text_part(self.refusal if self.type == "refusal" else self.text)
         given = getattr(self, self.type)

@@ -59,9 +59,7 @@ def audio_part(audio: InputAudio) -> dict[str, Any]:
 def file_part(file: InputFile, where: str) -> dict[str, Any]:
     """Return the part of a file: a text with its name, an image or a sound.
 
-    Raises:
-        RequestError: It has no data URL, is not UTF-8, or is of a type that no engine here takes.
-
+    Raise `RequestError` without a data URL, for text that is not UTF-8, and for a type that no engine here takes.
     """
     url = file.file_data
     if url is None:

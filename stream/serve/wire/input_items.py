@@ -19,8 +19,8 @@ from tokenweir.stream.serve.wire.contents import (
     text_part,
 )
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.events import Item
 from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation, FunctionName
+from tokenweir.stream.serve.wire.response_object import Item
 
 
 class _InputText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_text"):

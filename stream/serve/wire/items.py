@@ -10,6 +10,18 @@ from typing import Any, Literal, NamedTuple, Protocol
 from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Alignment, ReasoningDelta, TextDelta, TokenLogprob, ToolCallDelta
 from tokenweir.stream.serve.wire import events as ev
+from tokenweir.stream.serve.wire.response_object import (
+    FunctionCallItem,
+    Item,
+    ItemStatus,
+    Logprob,
+    MessageItem,
+    OutputText,
+    ReasoningItem,
+    ReasoningText,
+    SummaryText,
+    TopLogprob,
+)
 
 ItemDelta = TextDelta | ReasoningDelta | ToolCallDelta
 End = Literal["completed", "incomplete"]
@@ -65,7 +77,7 @@ class OpenItem(Protocol):
         """Return the events of a delta; None if the delta does not belong to this item."""
         ...
 
-    def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
+    def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
         """Return the finished item, and the events that report it."""
         ...
 
@@ -96,16 +108,16 @@ class _PartEvents(NamedTuple):
     part_done: Callable[..., ev.ResponseEvent]
 
 
-_ANSWER = _PartEvents(ev.OutputText, ev.ContentPartAdded, ev.OutputTextDelta, ev.OutputTextDone, ev.ContentPartDone)
+_ANSWER = _PartEvents(OutputText, ev.ContentPartAdded, ev.OutputTextDelta, ev.OutputTextDone, ev.ContentPartDone)
 _THINKING = {
     "reasoning_text": _PartEvents(
-        ev.ReasoningText, ev.ContentPartAdded, ev.ReasoningTextDelta, ev.ReasoningTextDone, ev.ContentPartDone
+        ReasoningText, ev.ContentPartAdded, ev.ReasoningTextDelta, ev.ReasoningTextDone, ev.ContentPartDone
     ),
     "reasoning": _PartEvents(
-        ev.ReasoningText, ev.ContentPartAdded, ev.ReasoningDelta, ev.ReasoningDone, ev.ContentPartDone
+        ReasoningText, ev.ContentPartAdded, ev.ReasoningDelta, ev.ReasoningDone, ev.ContentPartDone
     ),
     "summary": _PartEvents(
-        ev.SummaryText,
+        SummaryText,
         ev.ReasoningSummaryPartAdded,
         ev.ReasoningSummaryTextDelta,
         ev.ReasoningSummaryTextDone,
@@ -136,10 +148,10 @@ class _OpenText:
         self._index = index
         self._number = number
         self._pieces: list[str] = []
-        self._logprobs: list[ev.Logprob] = []
+        self._logprobs: list[Logprob] = []
 
     def open(self) -> list[ev.ResponseEvent]:
-        made: Callable[..., ev.Item] = ev.MessageItem if self._answer else ev.ReasoningItem
+        made: Callable[..., Item] = MessageItem if self._answer else ReasoningItem
         return [
             ev.OutputItemAdded(
                 sequence_number=self._number(), output_index=self._index, item=made(self._id, "in_progress", [])
@@ -167,21 +179,21 @@ class _OpenText:
             )
         ]
 
-    def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
+    def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
         text = "".join(self._pieces)
         number, index = self._number(), self._index
-        item: ev.Item
+        item: Item
         if self._answer:
             logprobs = self._logprobs
-            part: Any = ev.OutputText(text, logprobs=logprobs)
-            item = ev.MessageItem(self._id, status, [part])
+            part: Any = OutputText(text, logprobs=logprobs)
+            item = MessageItem(self._id, status, [part])
             done = self._events.done(
                 sequence_number=number, item_id=self._id, output_index=index, text=text, logprobs=logprobs
             )
         else:
             part = self._events.part(text)
-            content, summary = ([], [part]) if isinstance(part, ev.SummaryText) else ([part], [])
-            item = ev.ReasoningItem(self._id, status, content, summary)
+            content, summary = ([], [part]) if isinstance(part, SummaryText) else ([part], [])
+            item = ReasoningItem(self._id, status, content, summary)
             done = self._events.done(sequence_number=number, item_id=self._id, output_index=index, text=text)
         return item, [
             done,
@@ -222,7 +234,7 @@ class _OpenCall:
             )
         ]
 
-    def close(self, status: End) -> tuple[ev.Item, list[ev.ResponseEvent]]:
+    def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
         text = "".join(self._pieces)
         item = self._item(status if self._complete else "incomplete", text)
         return item, [
@@ -232,17 +244,17 @@ class _OpenCall:
             ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item),
         ]
 
-    def _item(self, status: ev.ItemStatus, arguments: str) -> ev.FunctionCallItem:
-        return ev.FunctionCallItem(self._id, status, self._call_id, self._name, arguments)
+    def _item(self, status: ItemStatus, arguments: str) -> FunctionCallItem:
+        return FunctionCallItem(self._id, status, self._call_id, self._name, arguments)
 
 
-def token_logprobs(alignment: Alignment | None) -> list[ev.Logprob]:
+def token_logprobs(alignment: Alignment | None) -> list[Logprob]:
     """Return the delta's tokens with their logprobs, where the request includes them."""
     if alignment is None:
         return []
     tops: Iterable[Iterable[TokenLogprob]] = alignment.top_logprobs or repeat(())
     return [
-        ev.Logprob(_text(token), finite(logprob), list(token), [_top(each) for each in top])
+        Logprob(_text(token), finite(logprob), list(token), [_top(each) for each in top])
         for token, logprob, top in zip(alignment.token_bytes, alignment.logprobs, tops, strict=False)
         if logprob is not None
     ]
@@ -253,9 +265,9 @@ def lacks_candidates(alignment: Alignment | None) -> bool:
     return alignment is not None and bool(alignment.logprobs) and not all(alignment.top_logprobs or [()])
 
 
-def _top(candidate: TokenLogprob) -> ev.TopLogprob:
+def _top(candidate: TokenLogprob) -> TopLogprob:
     token = candidate.token_bytes
-    return ev.TopLogprob(_text(token), finite(candidate.logprob), list(token))
+    return TopLogprob(_text(token), finite(candidate.logprob), list(token))
 
 
 def _text(token: bytes) -> str:

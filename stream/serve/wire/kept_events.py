@@ -26,8 +26,8 @@ from tokenweir.stream.serve.wire.events import (
     ReasoningTextDone,
     ResponseEvent,
     WithTokens,
-    text_of,
 )
+from tokenweir.stream.serve.wire.response_object import text_of
 
 
 def merge_events(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from tokenweir.stream.serve.wire.contents import Content
-from tokenweir.stream.serve.wire.events import FunctionCallItem, Item, MessageItem, ReasoningItem, text_of
+from tokenweir.stream.serve.wire.response_object import FunctionCallItem, Item, MessageItem, ReasoningItem, text_of
 
 ChatMessage = dict[str, Any]
 """A message for a chat template: `role` and `content`, a text or parts; for the assistant perhaps `reasoning_content` and `tool_calls`, for

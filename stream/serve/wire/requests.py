@@ -27,9 +27,9 @@ from tokenweir.stream.serve.wire.checking import (
     show,
 )
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.events import FunctionTool, Item, NamedFunction, TextConfig
 from tokenweir.stream.serve.wire.input_items import InputItem, ItemReference, conversation_of
 from tokenweir.stream.serve.wire.messages import ChatMessage
+from tokenweir.stream.serve.wire.response_object import FunctionTool, Item, NamedFunction, TextConfig
 
 Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
 """A stop string; looking for it takes some 300 bytes of memory a character."""
@@ -254,9 +254,7 @@ class ResponseCancel(Struct, frozen=True, forbid_unknown_fields=True):
 class ResponseResume(Struct, frozen=True, forbid_unknown_fields=True):
     """The event `response.resume`: send on a response that was created in the background, on this or another connection.
 
-    Attributes:
-        starting_after: The number of the last event that has arrived; None is for all of them.
-
+    The events follow the number `starting_after`, or are all of them.
     """
 
     type: Literal["response.resume"]

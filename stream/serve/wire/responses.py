@@ -14,6 +14,15 @@ from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelt
 from tokenweir.stream.serve.wire import events as ev
 from tokenweir.stream.serve.wire.items import OpenItem, finite, lacks_candidates, new_response_id, open_item, worker_of
 from tokenweir.stream.serve.wire.requests import ResponseCreate
+from tokenweir.stream.serve.wire.response_object import (
+    IncompleteDetails,
+    Item,
+    Response,
+    ResponseError,
+    ResponseStatus,
+    ResponseUsage,
+    TextConfig,
+)
 
 
 class ResponseStream:
@@ -65,8 +74,8 @@ class ResponseStream:
     ) -> None:
         self.id = response_id or new_response_id()
         self.previous_id = request.previous_response_id
-        self.status: ev.ResponseStatus = "in_progress"
-        self.output: list[ev.Item] = []
+        self.status: ResponseStatus = "in_progress"
+        self.output: list[Item] = []
         self.finished = False
         self._prompt_ids = prompt_ids
         self._next = count().__next__  # a sequence number
@@ -88,7 +97,7 @@ class ResponseStream:
             )
             if (value := getattr(request, name)) is not None
         }
-        self._response = ev.Response(
+        self._response = Response(
             id=self.id,
             created_at=int(time.time()),
             model=model,
@@ -107,7 +116,7 @@ class ResponseStream:
             prompt_cache_key=request.prompt_cache_key,
             safety_identifier=request.safety_identifier,
             store=request.store is not False,
-            text=ev.TextConfig() if request.text is None else request.text.echo(),
+            text=TextConfig() if request.text is None else request.text.echo(),
             tool_choice=request.tool_choice or ("auto" if request.functions else "none"),
             tools=[replace(tool, strict=False) if tool.strict else tool for tool in request.functions],
             **penalties,
@@ -163,12 +172,12 @@ class ResponseStream:
         """Return the events that end a response which an error cut off; `message` may hold any characters."""
         message = message.encode("utf-8", "replace").decode("utf-8")
         closing = self._close("incomplete")
-        return [*closing, self._end("failed", usage, error=ev.ResponseError(code, message))]
+        return [*closing, self._end("failed", usage, error=ResponseError(code, message))]
 
     def cancel(self, usage: Usage | None = None) -> list[ev.ResponseEvent]:
         """Return the last events of a response that the client stopped; without `usage` if it is unknown."""
         closing = self._close("incomplete")
-        return [*closing, self._end("cancelled", usage, incomplete_details=ev.IncompleteDetails("cancelled"))]
+        return [*closing, self._end("cancelled", usage, incomplete_details=IncompleteDetails("cancelled"))]
 
     def _close(self, status: Literal["completed", "incomplete"]) -> list[ev.ResponseEvent]:
         """Return the events that end the open item, if one is open."""
@@ -183,7 +192,7 @@ class ResponseStream:
         match finish.reason:
             case FinishReason.LENGTH:
                 closing = self._close("incomplete")
-                details = ev.IncompleteDetails("max_output_tokens")
+                details = IncompleteDetails("max_output_tokens")
                 return [*closing, self._end("incomplete", finish.usage, incomplete_details=details)]
             case FinishReason.CANCELLED:
                 return self.cancel(finish.usage)
@@ -195,19 +204,19 @@ class ResponseStream:
 
     def _end(
         self,
-        status: ev.ResponseStatus,
+        status: ResponseStatus,
         usage: Usage | None,
         *,
         completed_at: int | None = None,
-        error: ev.ResponseError | None = None,
-        incomplete_details: ev.IncompleteDetails | None = None,
+        error: ResponseError | None = None,
+        incomplete_details: IncompleteDetails | None = None,
     ) -> ev.ResponseEvent:
         self.status, self.finished = status, True
         response = replace(
             self._response,
             status=status,
             output=self.output,
-            usage=None if usage is None else ev.ResponseUsage.of(usage),
+            usage=None if usage is None else ResponseUsage.of(usage),
             completed_at=completed_at,
             error=error,
             incomplete_details=incomplete_details,

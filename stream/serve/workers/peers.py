@@ -26,8 +26,8 @@ from msgspec import Struct
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.monitoring.metrics import Counts
 from tokenweir.stream.serve.sockets.session import Session
-from tokenweir.stream.serve.wire.events import Item
 from tokenweir.stream.serve.wire.items import ITEMS, worker_of
+from tokenweir.stream.serve.wire.response_object import Item
 
 logger = logging.getLogger("tokenweir.serve")
 
@@ -151,12 +151,7 @@ class Link:
 
 
 class Peers:
-    """Client and server of requests between workers.
-
-    Args:
-        retire: Called when another worker takes its place.
-
-    """
+    """Client and server of requests between workers; `retire` is called when another worker takes this one's place."""
 
     def __init__(self, place: Place, responses: Responses, retire: Callable[[], object]) -> None:
         self._place = place

@@ -1,0 +1,201 @@
+"""The response object of the OpenAI Responses protocol, with its output items and usage, as `msgspec` structs.
+
+Names, fields and order are those of `openai` 3.52 (`openai.types.responses`); what the protocol requires and this
+server has no use for carries its neutral value. The status `cancelled` of a response that the client's `response.cancel`
+ended is an extension.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from tokenweir.stream.events.deltas import Usage
+
+ItemStatus = Literal["in_progress", "completed", "incomplete"]
+ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
+
+
+class TopLogprob(Struct, frozen=True):
+    """A token and the natural logarithm of its probability; `token` has U+FFFD for part of a character."""
+
+    token: str
+    logprob: float
+    bytes: list[int]
+
+
+class Logprob(TopLogprob, frozen=True):
+    """A token of the answer, and the likeliest tokens in its place."""
+
+    top_logprobs: list[TopLogprob] = []
+
+
+class OutputText(Struct, frozen=True, tag_field="type", tag="output_text"):
+    """A piece of content: the answer's text, and its tokens if the request includes them."""
+
+    text: str
+    annotations: list[str] = []
+    logprobs: list[Logprob] = []
+
+
+class ReasoningText(Struct, frozen=True, tag_field="type", tag="reasoning_text"):
+    """A piece of content: the thinking's text."""
+
+    text: str
+
+
+class SummaryText(Struct, frozen=True, tag_field="type", tag="summary_text"):
+    """A piece of a summary: the whole thinking, which is its own summary here."""
+
+    text: str
+
+
+class MessageItem(Struct, frozen=True, tag_field="type", tag="message"):
+    """An output item: a message of the assistant."""
+
+    id: str
+    status: ItemStatus
+    content: list[OutputText]
+    role: Literal["assistant"] = "assistant"
+
+
+class ReasoningItem(Struct, frozen=True, tag_field="type", tag="reasoning"):
+    """An output item: the thinking of the model."""
+
+    id: str
+    status: ItemStatus
+    content: list[ReasoningText]
+    summary: list[SummaryText] = []
+
+
+class FunctionCallItem(Struct, frozen=True, tag_field="type", tag="function_call"):
+    """An output item: a function that the model wants called; `arguments` is JSON if the item is completed."""
+
+    id: str
+    status: ItemStatus
+    call_id: str
+    name: str
+    arguments: str
+
+
+Part = OutputText | ReasoningText
+Item = MessageItem | ReasoningItem | FunctionCallItem
+
+
+def text_of(item: Item) -> str:
+    """Return what an item says, thinks, or calls a function with."""
+    match item:
+        case FunctionCallItem():
+            return item.arguments
+        case ReasoningItem():
+            return "".join([part.text for part in item.content] + [part.text for part in item.summary])
+        case _:
+            return "".join(part.text for part in item.content)
+
+
+class FunctionTool(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
+    """A function that the model may call; `parameters` is a JSON schema."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class NamedFunction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
+    """The one function that is to be called."""
+
+    name: str
+
+
+class TextConfig(Struct, frozen=True):
+    """Format of an answer: `{"type": "text"}`, or a JSON schema if the engine can enforce one."""
+
+    format: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "text"})
+    verbosity: str | UnsetType = UNSET
+
+
+class InputTokensDetails(Struct, frozen=True):
+    """The protocol's cache counters; engines do not tell what they write, so that is 0."""
+
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class OutputTokensDetails(Struct, frozen=True):
+    """Number of output tokens of thinking."""
+
+    reasoning_tokens: int
+
+
+class ResponseUsage(Struct, frozen=True):
+    """Token counts in the protocol's words."""
+
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    output_tokens_details: OutputTokensDetails
+    input_tokens_details: InputTokensDetails = InputTokensDetails()
+
+    @classmethod
+    def of(cls, usage: Usage) -> ResponseUsage:
+        """Return the counts of an answer."""
+        return cls(
+            input_tokens=usage.prompt_tokens,
+            output_tokens=usage.completion_tokens,
+            total_tokens=usage.prompt_tokens + usage.completion_tokens,
+            output_tokens_details=OutputTokensDetails(usage.reasoning_tokens),
+            input_tokens_details=InputTokensDetails(usage.cached_tokens),
+        )
+
+
+class ResponseError(Struct, frozen=True):
+    """Why a response failed: `server_error`, `invalid_prompt`, `context_length_exceeded` and others."""
+
+    code: str
+    message: str
+
+
+class IncompleteDetails(Struct, frozen=True):
+    """Why a response is not complete; `cancelled` is an extension."""
+
+    reason: Literal["max_output_tokens", "cancelled"]
+
+
+class Response(Struct, frozen=True, kw_only=True):
+    """The response object that the lifecycle events carry."""
+
+    id: str
+    created_at: int
+    model: str
+    status: ResponseStatus
+    object: Literal["response"] = "response"
+    output: list[Item] = []
+    completed_at: int | None = None
+    error: ResponseError | None = None
+    incomplete_details: IncompleteDetails | None = None
+    instructions: str | None = None
+    max_output_tokens: int | None = None
+    metadata: dict[str, str] = {}
+    previous_response_id: str | None = None
+    reasoning: dict[str, str | None] | None = None
+    temperature: float = 1.0
+    top_p: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    top_logprobs: int = 0
+    max_tool_calls: int | None = None
+    usage: ResponseUsage | None = None
+    user: str | None = None
+    background: bool = False
+    parallel_tool_calls: bool = False
+    prompt_cache_key: str | None = None
+    safety_identifier: str | None = None
+    service_tier: str = "default"
+    store: bool = False
+    text: TextConfig = TextConfig()
+    tool_choice: str | NamedFunction = "none"
+    tools: list[FunctionTool] = []
+    truncation: str = "disabled"
