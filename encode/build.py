@@ -31,13 +31,9 @@ class Core(NamedTuple):
     """The compiled objects of one tokenizer.
 
     Attributes:
-        encoder: Text to ids.
-        model: Pieces to ids.
         tokens: The content of every id.
-        pre_tokenizer: Text to pieces.
         raw: The added tokens that are searched for in original text.
         normalized: Those that are searched for in normalized text.
-        normalizer: Text to normalized text.
         own: The model's own control tokens.
         added: The added tokens, each with its normalized spelling.
 

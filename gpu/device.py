@@ -108,8 +108,6 @@ class Device(Protocol):
 
         Args:
             kernel: Its name; names are unique among all kernels.
-            grid: The number of blocks.
-            block: The number of threads in each block.
             args: Device arrays, passed as pointers, and numpy scalars, passed by value.
 
         Raises:

@@ -18,14 +18,7 @@ _TILE = constants("insert.cu")["kTile"]  # ids a block
 
 
 class AddedIds(NamedTuple):
-    """The ids that are added around documents.
-
-    Attributes:
-        prefix: The ids before each document.
-        suffix: The ids after each document.
-        bare: The numbers of the documents that get neither.
-
-    """
+    """The ids that are added around documents, except around those with the numbers `bare`."""
 
     prefix: Sequence[int]
     suffix: Sequence[int]

@@ -220,8 +220,6 @@ def trim_offsets(
     Args:
         edges: The `blank_edges` of the tokens: as the vocabulary spells them; for matched added tokens and unknown ones of
             a Unigram model, of the text that they took.
-        spans: Their (start, end) characters.
-        first: Whether a token is the first one of its encoding.
         keep_prefix_space: A single leading blank of the first token, which `add_prefix_space` may have put there,
             counts for nothing.
 

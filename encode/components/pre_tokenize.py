@@ -49,8 +49,6 @@ class PreTokenization(NamedTuple):
     """The stages of a pre-tokenizer, and the form of its pieces.
 
     Attributes:
-        core: The compiled pre-tokenizer.
-        automata: Its patterns, in order.
         alphabet: `bytes`: pieces are bytes, and a byte-level model applies GPT-2's byte alphabet itself (pieces may then
             begin and end inside a character). `letters`: pieces are spelled in the alphabet. `text`: without `ByteLevel`.
         by_characters: Each single character decides whether there is a cut beside it: white space and, for BERT,

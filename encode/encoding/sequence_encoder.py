@@ -101,11 +101,8 @@ class SequenceEncoder:
         """Return the offsets of single texts as the post-processor trims them.
 
         Args:
-            ids: The ids of one text or several.
-            spans: Their (start, end) characters.
             called: The index and name of ids that are named by their text.
             firsts: The index of each text's first id.
-            add_special_tokens: Whether the post-processor adds tokens.
 
         """
         if not self._trims or not len(spans):

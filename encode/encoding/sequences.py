@@ -155,8 +155,6 @@ class Layout(NamedTuple):
 
         Args:
             before: The number of tokens before it. Those that the post-processor does not add have the sequence's type id.
-            n: The number of its tokens.
-            after: The number of tokens after it.
 
         """
         start = self.n_before

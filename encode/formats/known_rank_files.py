@@ -54,9 +54,7 @@ class KnownRankFile(NamedTuple):
     """Pattern and special tokens of a known rank file, which the file itself lacks.
 
     Attributes:
-        name: The name in messages.
         pattern: The pre-tokenizer's pattern, as fancy-regex reads it.
-        special_tokens: Text to id.
         following: Special tokens with the next ids after the ranks, in this order.
         reserved: The number of ids after the ranks that are special tokens: `<|reserved_token_ID|>` unless
             tokenizer_config.json names them.

@@ -105,9 +105,6 @@ class Automaton:
     def split(self, text: str) -> list[tuple[int, int, bool]]:
         """Split a text: the slow reference implementation against which the core is tested.
 
-        Args:
-            text: A text without lone surrogates.
-
         Returns:
             (start, end, is_gap) of every piece, in characters; the pieces cover the text. Adjacent characters that the
             pattern does not match are one gap, as in HuggingFace's `Split` with behavior `isolated`.

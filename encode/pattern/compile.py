@@ -37,7 +37,6 @@ def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
     the result.
 
     Args:
-        pattern: A regular expression of the subset in the package's docstring.
         dialect: The regex dialect: "oniguruma" for HuggingFace's engine (tokenizer.json), "fancy-regex" for tiktoken's.
 
     Raises:

@@ -163,8 +163,6 @@ def _alive(
     Args:
         program: The program of a lookahead.
         members: Set membership, by set and symbol.
-        symbol: The symbol at the place.
-        at_end: Whether that is the end of the text.
         holds: The values of the earlier conditions.
         later: The instructions from which a thread can match one place later.
 

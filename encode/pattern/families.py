@@ -43,7 +43,6 @@ class Family(NamedTuple):
     """The arguments of a scanner.
 
     Attributes:
-        name: The name of its rules.
         kinds: The kind of each class beyond ASCII.
 
     """

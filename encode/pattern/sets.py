@@ -127,7 +127,6 @@ def bracket(source: Source, ignore_case: bool, depth: int = 1) -> CodePoints:
 
     Args:
         ignore_case: Whether the expression is inside `(?i:)`.
-        depth: The number of open brackets, including this one.
 
     """
     at = source.at - 1

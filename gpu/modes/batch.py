@@ -31,9 +31,7 @@ class Batch:
 
     Attributes:
         text: The documents, one after the other; uint8.
-        n: The number of their bytes.
         offsets: The byte at which each document begins and the last one ends; int64.
-        n_documents: The number of documents.
         max_bytes: The most bytes that one thread or block walks; a document that needs more is refused.
         taken: A bit map of the bytes of added tokens.
         tokens: A bit map of the places that have an id.

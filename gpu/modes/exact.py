@@ -112,9 +112,6 @@ class MergingMode(ExactMode):
         """Copy the tables to the device.
 
         Args:
-            tokenizer: A tokenizer with the kind of model that the class is for.
-            device: Where the kernels run.
-            max_bytes: See the attribute.
             workers: The number of blocks that share the pieces queued for merging.
 
         Raises:

@@ -41,9 +41,6 @@ class MediaLimits(Struct, frozen=True, kw_only=True):
     """Bounds on the media of one conversation.
 
     Attributes:
-        items: Most images, sounds and videos.
-        bytes: Most bytes of all of them, decoded.
-        image_pixels: Most pixels of an image.
         remote: Pass web addresses on to the engine, which then fetches what clients name. Their digest is that of the address.
 
     """

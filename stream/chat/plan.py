@@ -45,7 +45,6 @@ class AnswerRequest(Struct, frozen=True, kw_only=True):
     Attributes:
         messages: The conversation. Only the template reads it, except media parts, which `read_media` takes out.
         prompt: A text or its ids to continue, in place of messages; thinking and calls stay in the answer's text.
-        sampling: How to generate.
         tools: Functions that the model may call, as JSON schemas.
         tool_choice: Which of them it is to call, as `resolve_tool_choice` takes it.
         parallel_tool_calls: Whether the answer may have several calls; None leaves it to the model.
@@ -70,10 +69,8 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
     Attributes:
         template: Messages to prompt.
         messages: As in `AnswerRequest`, without the bytes of media.
-        media: The media of the messages.
         prompt: As in `AnswerRequest`.
         tools: The tools to show to the model.
-        template_kwargs: Variables for the template.
         history_thinking: What thinking tags in an assistant's content are.
         sampling: What the engine is asked for, a schema for a choice of tools included.
         decoder_options: Options of the decoder, except the prompt's ids, `max_tokens` and `index`.
@@ -143,7 +140,6 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         """Return the sampling with a `max_tokens` that fits the engine's context.
 
         Args:
-            prompt_tokens: The number of the prompt's ids.
             context_size: Most ids of prompt and answer together, or None where the engine does not tell.
             most: Most ids of an answer whose sampling has no `max_tokens`.
 

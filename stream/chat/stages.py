@@ -268,7 +268,6 @@ def drive(
 
     Args:
         source: The source. It is closed when it or the transform has finished, or the reader leaves.
-        transform: Turns items of the source into items of the stage.
         translate: Returns the error to raise for an error of the source or the transform.
 
     """

@@ -107,7 +107,6 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     Attributes:
         ends: The ids that end an answer, each with its `stop_reason`.
-        stop: The stop strings.
         strip: Drop the thinking.
         reasoning: The style of thinking; None leaves thinking in the answer.
         tool_style: The style of tool calls; None leaves calls in the answer.

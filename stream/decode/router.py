@@ -61,9 +61,6 @@ class Router(Saved):
         Args:
             answer: Text with its ids. All text that was added to it must pass through this router.
             scope: The channels on which stops count; empty without stops.
-            strip: Drop thinking.
-            index: The index of the deltas.
-            channel: The answer's first channel.
             one_call: The first complete call ends the answer.
             call_ids: Makes the id of each call; without it calls have none.
 

@@ -23,12 +23,9 @@ class LocalEngine:
     A request without `temperature`, `top_p` and `top_k` gets `DEFAULTS`.
 
     Args:
-        plain: Answers where it can.
         constrained: Answers with JSON schemas, grammars, penalties and seeds; None refuses these.
 
     Attributes:
-        plain: As given.
-        supports: The fields that either honours.
         context_size: Most ids of prompt and answer together.
 
     """

@@ -40,14 +40,10 @@ def check_engine(engine: object, name: str = "engine") -> None:
 
 
 def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str]) -> None:
-    """Raise for fields that an engine cannot honour, before it generates.
+    """Raise `EngineError` for fields that an engine cannot honour, before it generates.
 
-    Args:
-        supports: The fields that it honours, besides `ENFORCED_BY_DECODER`; `extra` includes all of its keys.
-
-    Raises:
-        EngineError: Names the field and its value; its `kind` is "unsupported" and its `option` the field.
-
+    It honours `supports` besides `ENFORCED_BY_DECODER`; `extra` includes all of its keys. The error's `kind` is
+    "unsupported" and its `option` the field.
     """
     for name, value in sampling.given().items():
         if name not in ENFORCED_BY_DECODER and name not in supports and NEUTRAL.get(name) != value:

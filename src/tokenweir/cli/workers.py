@@ -73,18 +73,9 @@ def work(arguments: Sequence[str], given: Work) -> None:
 
 
 def run(arguments: Sequence[str], *, host: str, port: int, count: int) -> int:
-    """Keep workers running until a signal ends them.
+    """Keep workers running until a signal ends them; return 0 if all of them ended well.
 
-    Args:
-        arguments: The command's arguments, for the workers.
-        port: The TCP port; 0 lets the system choose one.
-
-    Returns:
-        The exit code: 0 if all of them ended well.
-
-    Raises:
-        OSError: The port is not available.
-
+    Port 0 lets the system choose one. Raise `OSError` if the port is not available.
     """
     listeners = [listener_at(host, port, shared=True)]
     if SPREADS_CONNECTIONS:

@@ -74,8 +74,6 @@ class InputPart(msgspec.Struct, frozen=True):
     """A range of an input file, encoded as a whole.
 
     Attributes:
-        number: Its number among the parts of all inputs.
-        input: The file.
         start: The first row group, record batch or byte.
         stop: One past the last one.
         size: Approximate bytes; the parts of a file sum up to its size.

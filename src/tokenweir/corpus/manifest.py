@@ -44,8 +44,6 @@ class Shard(msgspec.Struct, frozen=True):
     Attributes:
         part: The number of its part.
         files: Names and sizes.
-        documents: Number of documents.
-        tokens: Number of ids.
         skipped: Number of rows that were left out because they are missing or null.
 
     """

@@ -40,9 +40,6 @@ class Progress(NamedTuple):
         done: Bytes of the inputs in complete shards.
         total: Bytes of all inputs.
         resumed: Bytes in shards of an earlier run.
-        documents: Number of documents in shards.
-        tokens: Number of their ids.
-        shards: Number of complete shards.
         skipped: Number of rows that were left out because they are missing or null.
 
     """
@@ -74,8 +71,6 @@ def encode_files(
     Args:
         paths: Parquet, Arrow, JSONL or text files.
         folder: Where shards go, one a part, and the manifest.
-        encoder: The encoder of documents.
-        format: The format of the shards.
         part_bytes: Approximate size of a part of an input.
         workers: Processes; None: as many as there are cores to run on. With one, this process does the work.
         report: Called at the beginning and after each shard.

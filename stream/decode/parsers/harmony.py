@@ -61,7 +61,6 @@ class Harmony(MessageParser):
     The states: "header"; "spaced", before a body where a space is markup; "body", with its channel; "call" before its
     arguments, "arguments", and "called" after them; "after", between two messages; "rest", text of a malformed call, and
     "broken", text that is emitted as answer with a reason, both up to the next markup.
-
     """
 
     __slots__ = (
@@ -119,10 +118,6 @@ class Harmony(MessageParser):
             return SkippableText("<", self._value)
         return _BODY if self._state == "body" else None
 
-    def take_tag(self, tag: str) -> None:
-        """Raise, because the skippable text of this splitter names no tags."""
-        raise ValueError(f"no skippable text names {tag!r}")
-
     def finish(self) -> list[Piece]:
         """Flush the held text at the end of the answer; behind a call, the beginning of a mark is markup."""
         if self._state != "called" or not self._ahead:
@@ -131,7 +126,6 @@ class Harmony(MessageParser):
         return [markup(ahead)]
 
     def _end(self, out: list[Piece]) -> None:
-        """Flush the held text at the end of the answer."""
         if self._state == "call":
             self._announce(out)
             self._state = "rest"
@@ -141,7 +135,6 @@ class Harmony(MessageParser):
     # -- input by state ------------------------------------------------------------------------------------------------
 
     def _text(self, text: str, out: list[Piece]) -> None:
-        """Process text without markup."""
         if self._state == "spaced":
             self._state = "body"
             if text[0] == " ":
@@ -193,7 +186,6 @@ class Harmony(MessageParser):
             out.append(Piece(text, channel, text, call=number, malformed=self._reason))
 
     def _mark(self, mark: str, out: list[Piece]) -> None:
-        """Process one piece of markup."""
         if self._state == "header" and mark in (CONSTRAIN, CHANNEL) and mark not in self._header:
             self._header += mark
             self._held += mark

@@ -46,7 +46,6 @@ class Inkling(CallingMessages):
     """Splitter of text into thinking, answer and tool calls.
 
     The states: "header", between a message's beginning and its kind; "body", text on a channel; and "call".
-
     """
 
     __slots__ = ("_thinking",)
@@ -89,16 +88,10 @@ class Inkling(CallingMessages):
         """Skippable text: a message, up to the character that all markup begins with."""
         return _BODY if self._state == "body" and not self._ahead else None
 
-    def take_tag(self, tag: str) -> None:
-        """Raise, because the skippable text of this splitter names no tags."""
-        raise ValueError(f"no skippable text names {tag!r}")
-
     def _end(self, out: list[Piece]) -> None:
-        """Flush the held text at the end of the answer."""
         self._end_message(out)
 
     def _text(self, text: str, out: list[Piece]) -> None:
-        """Process text without markup."""
         if self._state == "call":
             self._give(self._tools.feed(text), out)
         elif self._state == "body":
@@ -109,7 +102,6 @@ class Inkling(CallingMessages):
                 self._end_message(out)
 
     def _mark(self, mark: str, out: list[Piece]) -> None:
-        """Process one piece of markup."""
         if mark not in (START, *ENDS) and self._held.isspace():
             out.append(markup(self._held))
             self._held = ""

@@ -51,6 +51,10 @@ class MessageParser(Saved, ABC):
             self.feed(text)
         self._held = ""  # the prompt's text is not part of the answer
 
+    def take_tag(self, tag: str) -> None:
+        """Raise, unless a subclass has skippable text that names tags."""
+        raise ValueError(f"no skippable text names {tag!r}")
+
     def feed(self, text: str) -> list[Piece]:
         out: list[Piece] = []
         parts, self._ahead = parts_by_marks(self._ahead + text, self.MARKS)

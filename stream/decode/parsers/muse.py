@@ -50,7 +50,6 @@ class Muse(CallingMessages):
 
     The states: "header"; "body", with its channel; "call", a message to a tool; "after", between two messages; and
     "broken", text that is emitted as answer with a reason, up to the next markup.
-
     """
 
     __slots__ = ("_bodies", "_header")
@@ -100,11 +99,9 @@ class Muse(CallingMessages):
         self._tools.take_tag(tag)
 
     def _end(self, out: list[Piece]) -> None:
-        """Flush the held text at the end of the answer."""
         self._end_message("the end", out)
 
     def _text(self, text: str, out: list[Piece]) -> None:
-        """Process text without markup."""
         if self._state == "body":
             out.append(plain(text, self._channel))
         elif self._state == "call":
@@ -124,7 +121,6 @@ class Muse(CallingMessages):
                 out.append(Piece(text[space:], ANSWER, text[space:], malformed=self._reason))
 
     def _mark(self, mark: str, out: list[Piece]) -> None:
-        """Process one piece of markup."""
         if mark == MESSAGE and self._state == "header":
             self._held += mark
             self._begin_message(out)

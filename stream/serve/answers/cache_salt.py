@@ -39,10 +39,8 @@ def salted(sampling: Sampling, engine: Engine, client: str, secret: bytes) -> Sa
 def rendered_salt(engine: Engine, client: str, secret: bytes, asked: str | None) -> str | None:
     """Return the salt of a request that somebody else sends to an engine.
 
-    Args:
-        engine: The server's own engine. Its `cache_salt` is None if clients are to share an engine's prefix cache.
-        asked: The salt that the client asked for. It divides the client's own prompts, and is never passed on.
-
+    It is None without a salt that the client `asked` for, if the engine's `cache_salt` is None: clients then share a prefix
+    cache. An asked one divides the client's own prompts, and is never passed on.
     """
     if asked is None and getattr(engine, "cache_salt", "") is None:
         return None

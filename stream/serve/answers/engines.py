@@ -217,13 +217,7 @@ class Engines:
             raise _refused_choice(error) from error
 
     def fit(self, job: Job, plan: AnswerPlan, prompt_tokens: int) -> Sampling:
-        """Return a plan's sampling within the limits of the server and the engine.
-
-        Raises:
-            ContextLengthError: Prompt and answer are longer than the engine's context.
-            RequestError: `min_tokens` is above `max_tokens`, or an id is outside the vocabulary.
-
-        """
+        """Return a plan's sampling within the limits of the server and the engine."""
         limit, own = self._limits.max_output_tokens, job.most_tokens
         most = limit if own is None else min(limit, own)
         sampling = plan.fit(prompt_tokens, self.context_size(job.model), most=most)

@@ -111,7 +111,6 @@ class EventStream(Response):
     """Stream of server-sent events, with comments as keep-alive; ends at a disconnect.
 
     Args:
-        events: The framed events; closed at a disconnect.
         leave: Called at a disconnect.
         stalled: Called after the stall timeout.
 

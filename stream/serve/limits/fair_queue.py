@@ -66,14 +66,9 @@ class FairQueue:
 
     @asynccontextmanager
     async def place(self, cost: int) -> AsyncIterator[None]:
-        """Wait for a place, and keep it as long as the context lasts.
+        """Wait for a place, and keep it as long as the context lasts; `cost` is in about the time of a byte of text.
 
-        Args:
-            cost: What the work takes, in about the time that a byte of text takes.
-
-        Raises:
-            RequestError: Too much waits already, or this waited for too long; status 503.
-
+        Raise `RequestError` with status 503 if too much waits already, or this waited for too long.
         """
         client = CLIENT.get()
         large = cost >= LARGE

@@ -24,7 +24,6 @@ class Features(Struct, frozen=True):
 
     Attributes:
         mm_hashes: The SHA-256 of their bytes, in hexadecimal.
-        mm_placeholders: Their placeholders.
 
     """
 
@@ -36,11 +35,9 @@ class PromptOrigin(Struct, frozen=True, omit_defaults=True):
     """A stretch of a prompt that one origin wrote, as `OriginSpan` has it, by the prompt's ids.
 
     Attributes:
-        start: Its first id. It may have text of the origin before as well.
         end: The id behind its last one.
         origin: `"template"`, `"engine"`, or a path into the template's variables.
         changed: The text is not that of the origin.
-        role: The role of the message, if the origin is in one.
 
     """
 
@@ -55,7 +52,6 @@ class PromptOrigins(Struct, frozen=True):
     """The origins of a prompt's text.
 
     Attributes:
-        spans: Its stretches, in their order.
         left_out: Paths of texts that the template wrote nothing of; see `Prompt.left_out`.
 
     """

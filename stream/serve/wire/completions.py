@@ -164,14 +164,7 @@ class TokenRow(Protocol):
 def completion_rows(
     rows: Sequence[TokenRow], start: int, tops: Sequence[dict[str, float] | None]
 ) -> dict[str, Sequence[Any]]:
-    """Tokens as completions have them, a list a field.
-
-    Args:
-        rows: The tokens.
-        start: How long the text before them is.
-        tops: For each, the likeliest tokens with their logarithms.
-
-    """
+    """Return tokens as completions have them, a list a field, behind a text of `start` characters."""
     offsets = []
     for row in rows:
         offsets.append(start)

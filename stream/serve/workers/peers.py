@@ -44,7 +44,6 @@ class Place:
     Attributes:
         listener: The socket, which listens already.
         folder: The folder of the workers' sockets, accessible to the owner only.
-        name: This worker's name: letters and digits.
         replaces: The name of the worker whose place it takes.
         secret: A secret of all workers; see `make_secret`.
 
