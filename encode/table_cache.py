@@ -189,7 +189,7 @@ class Entry:
         return None if digest is None else Origin(*self._given, digest)
 
     def digest(self) -> str | None:
-        """Return the SHA-256 of the names and contents of the existing files; None if they have changed.
+        """Return the SHA-256 of the names and contents of the existing files; None if one has changed meanwhile.
 
         Raises:
             OSError: A file cannot be read.

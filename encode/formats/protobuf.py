@@ -26,7 +26,7 @@ thousand.
 
 
 class Field(NamedTuple):
-    """One field of a message.
+    """One field of a protobuf message.
 
     Attributes:
         wire: Its wire type.

@@ -12,7 +12,7 @@ _TEMPLATES = {"encoding_dsv32.py": "deepseek-v3.2.jinja"}
 
 
 def prompt_programs(folder: Path) -> list[Path]:
-    """Return the programs in a folder that write the model's prompts."""
+    """Return the programs in a folder that write the model's prompts, as their file names tell."""
     return [program for pattern in _PATTERNS for program in sorted(folder.glob(pattern))]
 
 

@@ -145,7 +145,7 @@ def _text(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
 
 
 def _flags(tokenizer: Tokenizer) -> list[tuple[str, bool | None]]:
-    """Return the flags of the files by their names there."""
+    """Return whether the files ask for a begin-of-text and an end token, each under the flag's name in the files."""
     return [("add_bos_token", tokenizer.spec.add_bos), ("add_eos_token", tokenizer.spec.add_eos)]
 
 

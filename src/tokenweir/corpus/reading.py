@@ -142,7 +142,7 @@ def _why(line: bytes, error: Exception) -> str:
 
 
 def _line_batches(part: InputPart) -> Iterator[tuple[list[bytes], range]]:
-    """Yield the lines that begin in a part, without their line feeds, with their numbers."""
+    """Yield the lines that begin in a part, without their line feeds, with their numbers, from 0 in the part."""
     with open(part.input.path, "rb") as file:
         _first_line(file, part)
         first = 0

@@ -56,7 +56,7 @@ _T = TypeVar("_T")
 
 
 class Backend:
-    """See the module."""
+    """A `tokenizers.Tokenizer` whose encoding and decoding tokenweir does where it can; see the module."""
 
     _original: Any
     _name: str

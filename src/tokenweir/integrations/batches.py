@@ -26,7 +26,7 @@ Ids = list[int] | NDArray[np.int32]
 
 
 class BatchEncoder(NamedTuple):
-    """tokenweir's tokenizer of an original in one state, with its encoder of pairs and columns."""
+    """Encoder of batches by tokenweir's tokenizer of a `tokenizers.Tokenizer`, as that is at the moment."""
 
     tokenizer: Tokenizer
     sequences: SequenceEncoder

@@ -192,7 +192,7 @@ class Responses:
         return task
 
     async def conversation(self, request: InputFields, client: str) -> list[ChatMessage]:
-        """Return the request's messages behind those it continues; raises as `create`."""
+        """Return the request's messages behind those it continues; raise `RequestError` for unknown or invalid ones."""
         return (await self._asked(request, client, None))[0]
 
     async def _asked(self, request: InputFields, client: str, last: str | None) -> tuple[list[ChatMessage], int, bytes]:

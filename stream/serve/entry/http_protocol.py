@@ -48,7 +48,7 @@ def drop_bound_methods(transport: asyncio.BaseTransport) -> None:
 
 
 def _nothing() -> None:
-    """End a request without an answer. The method of the protocol in its place would form a reference cycle."""
+    """No-op in place of uvicorn's callback behind an answer, whose bound method would form a reference cycle."""
 
 
 class TrailerError(Exception):

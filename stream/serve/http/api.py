@@ -244,7 +244,7 @@ class Face(Protocol):
 
 
 class _ChatFace:
-    """Chat Completions: one generation, whose answers have indexes of their own."""
+    """`Face` of Chat Completions: one generation, whose answers have indexes of their own."""
 
     def __init__(self, answer: ChatAnswer, generation: Generation[Delta]) -> None:
         self._answer = answer
@@ -264,7 +264,7 @@ class _ChatFace:
 
 
 class _CompletionFace:
-    """Completions: a generation for each prompt, with `choices` answers each."""
+    """`Face` of Completions: a generation for each prompt, with `choices` answers each."""
 
     def __init__(self, answer: CompletionAnswer, generations: Sequence[Generation[Delta]], choices: int) -> None:
         self._answer = answer

@@ -92,7 +92,7 @@ class Messages:
 
 
 class _MessageFace:
-    """A message: one generation with one answer."""
+    """`Face` of Anthropic's Messages: one generation with one answer."""
 
     def __init__(self, answer: MessageAnswer, generation: Generation[Delta]) -> None:
         self._answer = answer

@@ -12,7 +12,7 @@ class Holder(Protocol):
     client: str
 
     def abort(self, reason: str) -> None:
-        """Reset it, which gives its bytes back at once."""
+        """Reset the connection, which gives its bytes back at once."""
         ...
 
 

@@ -119,7 +119,7 @@ class FairQueue:
             last.future.set_exception(_overloaded(reason))
 
     def _begin_next(self) -> None:
-        """Let in what has the lowest tags and finds a place."""
+        """Give each free place to the waiting work with the lowest tag that may have it."""
         while self._free:
             fitting = [
                 waiter

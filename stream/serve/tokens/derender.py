@@ -120,7 +120,7 @@ class Derenderer:
         return await self.run(partial(self._completions, given, asked), responses, given.prompt_token_ids or ())
 
     def chat_asked(self, request: dict[str, Any] | None, model: str | None) -> DecodeRequest:
-        """Return the decoding options of a chat request; its messages may be omitted."""
+        """Return the decoding options of a chat request without its messages; raise `RequestError` for a wrong field."""
         served = self._service.model(model)
         if request is None:
             if self.parses:

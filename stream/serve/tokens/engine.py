@@ -47,7 +47,7 @@ class EngineFields(Struct, frozen=True, kw_only=True):
 
 
 class ChatEngineFields(EngineFields, frozen=True, kw_only=True):
-    """Fields of a chat request."""
+    """Fields of a chat request besides OpenAI's."""
 
     top_logprobs: Candidates | None = None
     include_reasoning: bool = True
@@ -65,7 +65,7 @@ class ChatEngineFields(EngineFields, frozen=True, kw_only=True):
 
 
 class CompletionEngineFields(EngineFields, frozen=True, kw_only=True):
-    """Fields of a completion request."""
+    """Fields of a completion request besides OpenAI's."""
 
     logprobs: Candidates | None = None
 

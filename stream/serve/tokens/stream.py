@@ -106,7 +106,10 @@ class StreamDerenderer:
         self._tokenizer = derenderer.tokenizer
 
     async def chat(self, body: dict[str, Any]) -> bytes:
-        """Return the chunk of a chat completion, and the state for the next one, as JSON."""
+        """Return the chunk of a chat completion, and the state for the next one, as JSON.
+
+        Raise `RequestError` for a wrong field, the state included.
+        """
         given = convert(body, ChatChunkRequest)
         asked = self._derenderer.chat_asked(given.chat_request, given.model)
         head = {"object": "chat.completion.chunk", "model": asked.model}

@@ -120,7 +120,7 @@ def text_of(content: Content) -> str:
 
 
 def text_size(content: Content) -> int:
-    """Return the characters of a content's text."""
+    """Return the number of characters of a content's text."""
     return len(content) if isinstance(content, str) else sum(len(part.get("text", "")) for part in content)
 
 

@@ -34,7 +34,7 @@ NO_PROBABILITY = -9999.0
 
 
 def finite(logprob: float) -> float:
-    """Return a logprob in the protocol's form."""
+    """Return a logprob as a number that JSON has."""
     return max(NO_PROBABILITY, float(logprob))
 
 

@@ -191,7 +191,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def functions(self) -> list[FunctionTool]:
-        """The tools that the model may call."""
+        """The request's tools of type function; those that a server is to run are left out."""
         return [tool for tool in self.tools or () if isinstance(tool, FunctionTool)]
 
     def definitions(self) -> list[dict[str, Any]] | None:

@@ -76,7 +76,7 @@ class PlainView:
 
 
 class MarkdownView:
-    """Blocks of Markdown, whose words stay whole at any width of the window."""
+    """`View` that draws an answer as blocks of Markdown; their words stay whole at any width of the window."""
 
     def __init__(self, out: TextIO) -> None:
         """Begin below the cursor; raise `ImportError` if rich is not installed."""

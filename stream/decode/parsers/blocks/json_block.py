@@ -38,7 +38,7 @@ _SECOND_WORD = re.compile(r"(?<![ \t\r\n])[ \t\r\n]+(?:[^ \t\r\n<`{]|\Z)").searc
 
 
 class JsonBlock(SteppedBlock):
-    """`Block` of this module's grammar.
+    """`Block` of calls whose arguments are JSON.
 
     The states: "opened", before a call or a list of calls; "header" and "arguments", or "object", inside a call;
     "between", after a call; "text", JSON that is not a call; "rest", in the rest of a malformed call; "broken", in the

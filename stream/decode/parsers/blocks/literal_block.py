@@ -56,7 +56,7 @@ _STACK = re.compile(rf"(?:a[{{\[({SET}]*)?")
 
 
 class LiteralBlock(SteppedBlock):
-    """`Block` of this module's grammar.
+    """`Block` of calls in the syntax of a programming language.
 
     The states: "opened", before a call or a list of calls; "name"; "first", before the first argument or the end of the
     arguments, when the name has not been emitted; "key", "assigns", "value", "text" (a string), "word"

@@ -84,7 +84,7 @@ def json_of_container(text: str, types: Types) -> str | None:
 
 
 def _json_of_text(text: str) -> str:
-    """Convert the inside of a string to the inside of a JSON string."""
+    """Convert the inside of a Python or JSON string literal, escapes included, to the inside of a JSON string."""
     out: list[str] = []
     place = 0
     for escape in _ESCAPE.finditer(text):

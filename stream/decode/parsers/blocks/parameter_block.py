@@ -43,7 +43,7 @@ _ESCAPED = '"\\' + "".join(map(chr, range(0x20)))  # characters that a JSON stri
 
 
 class ParameterBlock(TaggedCalls):
-    """`Block` of this module's grammar.
+    """`Block` of calls with a tagged element for each argument, as in XML.
 
     The states, besides those of `TaggedCalls`: "parameters", before a key or the end of the call; "key"; "unvalued",
     between a key and its value, and "type", a tag there; "value begins", at an optional mark before the value's text;

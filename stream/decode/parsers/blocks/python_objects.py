@@ -35,7 +35,7 @@ _NEXT = {quote: re.compile(rf"[{quote}\\]").search for quote in "'\""} | {"": re
 
 
 class PythonObjectBlock(SteppedBlock):
-    """`Block` of this module's grammar.
+    """`Block` of calls that are objects in Python's syntax.
 
     The states: "opened", before an object or a list; "object"; "between", after a call; "broken"; and "done".
     """

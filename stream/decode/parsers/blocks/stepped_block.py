@@ -185,7 +185,7 @@ class SteppedBlock(Saved):
         self._state = "between"
 
     def _close(self, out: list[Piece]) -> None:
-        """Remove the closing markup of a block."""
+        """End the block; the held text is its closing markup."""
         out.append(markup(self._undecided.take()))
         self._state = "done"
 
