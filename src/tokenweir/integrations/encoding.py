@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tokenizers
@@ -14,6 +14,7 @@ from tokenweir.encode.encoding.columns import Encoding as Columns
 from tokenweir.encode.values.encoded import Side
 
 Span = tuple[int, int]
+T = TypeVar("T")
 
 
 class Encoding:
@@ -201,15 +202,13 @@ class Encoding:
 
     def token_to_chars(self, token_index: int) -> Span | None:
         """Return the characters of a token in its sequence."""
-        found: Span | None = self._of_token(self.columns.offsets, token_index)
-        return found
+        return self._of_token(self.columns.offsets, token_index)
 
     def token_to_word(self, token_index: int) -> int | None:
         """Return the number of a token's word in its sequence."""
-        found: int | None = self._of_token(self.columns.word_ids, token_index)
-        return found
+        return self._of_token(self.columns.word_ids, token_index)
 
-    def _of_token(self, column: Sequence[Any], token_index: int) -> Any:
+    def _of_token(self, column: Sequence[T], token_index: int) -> T | None:
         if self.token_to_sequence(token_index) is None or not 0 <= token_index < len(column):
             return None
         return column[token_index]

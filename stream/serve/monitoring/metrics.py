@@ -59,17 +59,6 @@ class _Model(Struct):
     whole: _Histogram = msgspec.field(default_factory=_Histogram)
     queue: _Histogram = msgspec.field(default_factory=_Histogram)
 
-    def join(self, other: _Model) -> None:
-        for name in self.__struct_fields__:
-            own, others = getattr(self, name), getattr(other, name)
-            match own:
-                case int():
-                    setattr(self, name, own + others)
-                case _Histogram():
-                    own.join(others)
-                case _:
-                    _join(own, others)
-
 
 class Counts(Struct):
     """Counters of one worker, as sent to another."""
@@ -98,7 +87,7 @@ class Metrics:
         self.connections = self.idle_connections = self.incoming_bytes = self.outgoing_bytes = 0
         self.stored_bytes = self.evicted = self.abandoned_engines = 0
         self.prompts = CacheCounts()
-        self._models = {name: _Model() for name in models}
+        self.models = {name: _Model() for name in models}
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -106,15 +95,15 @@ class Metrics:
         self, model: str, span: AnswerSpan | None = None, charge: Callable[[int], object] = lambda _: None
     ) -> Meter:
         """Count a request that begins now, tell its span, and charge its tokens at its end."""
-        return Meter(self._models[model], span, charge)
+        return Meter(self.models[model], span, charge)
 
     def cut_off(self, model: str) -> None:
         """Count a reader that was too slow."""
-        self._models[model].cut_off += 1
+        self.models[model].cut_off += 1
 
     def hold_back(self, pending: Mapping[str, int]) -> None:
         """Set the bytes that wait for readers, by model."""
-        for name, model in self._models.items():
+        for name, model in self.models.items():
             model.pending_bytes = pending.get(name, 0)
 
     def refuse(self, code: str) -> None:
@@ -135,42 +124,17 @@ class Metrics:
 
     def counts(self) -> Counts:
         """Return all counters, for `add`."""
-        return Counts(
-            self._models,
-            self.refused,
-            self.connections,
-            self.idle_connections,
-            self.incoming_bytes,
-            self.outgoing_bytes,
-            self.aborted,
-            self.slowed_down,
-            self.stored_bytes,
-            self.evicted,
-            self.abandoned_engines,
-            self.prompts,
-        )
+        return Counts(**{name: getattr(self, name) for name in Counts.__struct_fields__})
 
     def add(self, counts: Counts) -> None:
         """Add the counters of another worker, which has the same models."""
-        for name, model in counts.models.items():
-            self._models[name].join(model)
-        _join(self.refused, counts.refused)
-        _join(self.aborted, counts.aborted)
-        _join(self.slowed_down, counts.slowed_down)
-        self.connections += counts.connections
-        self.idle_connections += counts.idle_connections
-        self.incoming_bytes += counts.incoming_bytes
-        self.outgoing_bytes += counts.outgoing_bytes
-        self.stored_bytes += counts.stored_bytes
-        self.evicted += counts.evicted
-        self.abandoned_engines += counts.abandoned_engines
-        self.prompts += counts.prompts
+        _join(self, counts)
 
     def text(self, others: Sequence[Counts] = ()) -> bytes:
         """Return the metrics in text format, summed over all workers if the others' counters are given."""
         if not others:
             return generate_latest(self._registry)
-        together = Metrics(self._models)
+        together = Metrics(self.models)
         for counts in (self.counts(), *others):
             together.add(counts)
         return together.text()
@@ -185,7 +149,7 @@ class Metrics:
         }
         for key, (text, attribute) in by_model.items():
             gauge = GaugeMetricFamily(name + key, text, labels=["model_name"])
-            for model, counted in self._models.items():
+            for model, counted in self.models.items():
                 gauge.add_metric([model], getattr(counted, attribute))
             yield gauge
         counters = {
@@ -196,13 +160,13 @@ class Metrics:
         }
         for key, (text, attribute) in counters.items():
             counter = CounterMetricFamily(name + key, text, labels=["model_name"])
-            for model, counted in self._models.items():
+            for model, counted in self.models.items():
                 counter.add_metric([model], getattr(counted, attribute))
             yield counter
         success = CounterMetricFamily(
             name + "request_success", "Answers, by why they ended.", labels=["model_name", "finished_reason"]
         )
-        for model, counted in self._models.items():
+        for model, counted in self.models.items():
             for reason, number in counted.ended.items():
                 success.add_metric([model, reason], number)
         yield success
@@ -214,7 +178,7 @@ class Metrics:
         }
         for key, (text, attribute) in histograms.items():
             histogram = HistogramMetricFamily(name + key, text, labels=["model_name"])
-            for model, counted in self._models.items():
+            for model, counted in self.models.items():
                 measured: _Histogram = getattr(counted, attribute)
                 histogram.add_metric([model], measured.buckets(), measured.sum)
             yield histogram
@@ -254,9 +218,21 @@ class Metrics:
             yield counter
 
 
-def _join(counts: dict[str, int], others: dict[str, int]) -> None:
-    for name, number in others.items():
-        counts[name] = counts.get(name, 0) + number
+def _join(own: Any, other: Struct) -> None:
+    """Add the counts of `other` to the fields of `own` with the same names."""
+    for name in other.__struct_fields__:
+        mine, more = getattr(own, name), getattr(other, name)
+        match mine:
+            case _Histogram():
+                mine.join(more)
+            case dict():
+                for key, counted in more.items():
+                    if isinstance(counted, _Model):
+                        _join(mine[key], counted)
+                    else:
+                        mine[key] = mine.get(key, 0) + counted
+            case _:
+                setattr(own, name, mine + more)
 
 
 class Meter:
