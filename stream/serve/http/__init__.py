@@ -1,1 +1,5 @@
-"""HTTP interfaces: api.py for generation, endpoints.py for the others, exchange.py for bodies and streams."""
+"""HTTP interfaces. A new one that generates is an endpoint, its route, and a `Face` of its answers, as in messages.py.
+
+api.py has OpenAI's interfaces and `Face`, messages.py Anthropic's, endpoints.py those without generation. exchange.py
+reads bodies and sends streams; replies.py makes whole answers.
+"""

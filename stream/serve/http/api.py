@@ -236,7 +236,7 @@ class Api:
 
 
 class Face(Protocol):
-    """Format of deltas in an interface; `place` is the index of their generation."""
+    """Format of an interface's answers, as a stream or as a whole; `place` is the index of the deltas' generation."""
 
     def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]: ...
     def add(self, deltas: Iterable[Delta], place: int) -> None: ...
