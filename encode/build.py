@@ -66,7 +66,7 @@ def build_core(
     spec: TokenizerSpec,
     added: tuple[AddedToken, ...],
     own_controls: tuple[str, ...],
-    kept: _core.KeptTables | None = None,
+    kept: _core.KeptTables | None,
 ) -> Core:
     """Build the core.
 

@@ -117,7 +117,7 @@ def read_bytes(
     return FORMATS[format].read(data, **given)
 
 
-def check_given(pattern: object, special_tokens: object, nfc: object = True) -> None:
+def check_given(pattern: object, special_tokens: object, nfc: object) -> None:
     """Raise `TypeError` for options that are invalid for any file."""
     if not isinstance(pattern, str | None):
         raise TypeError(f"pattern must be str, not {type(pattern).__name__}")

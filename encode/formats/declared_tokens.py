@@ -78,8 +78,8 @@ def read_declared(
     config: Mapping[str, Any],
     token_map: Mapping[str, Any],
     more_tokens: Mapping[str, Any],
-    listed: Sequence[AddedToken] = (),
-    padding: Mapping[str, object] | None = None,
+    listed: Sequence[AddedToken],
+    padding: Mapping[str, object] | None,
 ) -> Declared:
     """Read the tokens that the files declare.
 

@@ -41,10 +41,10 @@ class EncodedPlan(NamedTuple):
 async def encode_plan(
     plan: AnswerPlan,
     tokenizer: Tokenizer,
-    encoder: Encoder | None = None,
-    prompts: PromptCache | None = None,
-    tenant: str = "",
-    history: History = "canonical",
+    encoder: Encoder | None,
+    prompts: PromptCache | None,
+    tenant: str,
+    history: History,
 ) -> EncodedPlan:
     """Render the messages of a plan and encode them.
 

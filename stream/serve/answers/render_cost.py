@@ -18,7 +18,7 @@ VARIABLE_COST = 4
 
 
 def render_cost(
-    messages: Sequence[ChatMessage], tools: Sequence[Any] | None = None, variables: Mapping[str, Any] | None = None
+    messages: Sequence[ChatMessage], tools: Sequence[Any] | None, variables: Mapping[str, Any] | None
 ) -> int:
     """Return the cost of rendering a conversation with tools and other variables of the template."""
     cost = VARIABLE_COST * sum(len(msgspec.json.encode(given)) for given in (tools, variables) if given)

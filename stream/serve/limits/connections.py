@@ -37,7 +37,7 @@ class Connections:
 
     """
 
-    def __init__(self, limits: Limits, admission: Admission, aborted: Callable[[str], object] = lambda _: None) -> None:
+    def __init__(self, limits: Limits, admission: Admission, aborted: Callable[[str], object]) -> None:
         self.limits = limits
         self.aborted = aborted
         self.count = self.idle = 0

@@ -252,9 +252,7 @@ class Meter:
         "tokens",
     )
 
-    def __init__(
-        self, model: _Model, span: AnswerSpan | None = None, charge: Callable[[int], object] = lambda _: None
-    ) -> None:
+    def __init__(self, model: _Model, span: AnswerSpan | None, charge: Callable[[int], object]) -> None:
         self.tokens = self._prompt_tokens = self._cached = 0
         self._model = model
         self._charge = charge

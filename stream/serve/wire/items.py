@@ -83,7 +83,7 @@ class OpenItem(Protocol):
 
 
 def open_item(
-    delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str, worker: str | None = None
+    delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str, worker: str | None
 ) -> OpenItem:
     """Return the item that begins with a delta, which is not consumed.
 

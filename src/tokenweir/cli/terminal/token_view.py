@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 GROUNDS = ("#cfe8ff", "#ffe3c4", "#d8f3d0", "#f6d4e6", "#e5dcff", "#fff3b0")
 """Light grounds, on which black text has a contrast of at least 15 to 1."""
+SVG_WIDTH = 84
+"""Characters of a drawn line."""
 
 
 def shown(data: bytes) -> str:
@@ -40,12 +42,12 @@ class TokenView:
         """Print the text and its ids, in colours where `out` is a terminal that has them."""
         self._print(console_of(file=out, color_system="auto" if styled(out) else None))
 
-    def svg(self, width: int = 84) -> str:
-        """Draw what `print` would show as SVG, `width` characters wide; it needs only a monospaced font."""
+    def svg(self) -> str:
+        """Draw what `print` would show as SVG; it needs only a monospaced font."""
         import io
         import re
 
-        console = console_of(width=width, record=True, file=io.StringIO(), force_terminal=True)
+        console = console_of(width=SVG_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
         from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
         self._print(console)
