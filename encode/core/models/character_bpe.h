@@ -318,8 +318,8 @@ class CharacterBpe : public Model {
     return true;
   }
 
-  // Builds the split points, except with a prefix or suffix, because a character's symbol then depends on its place, and
-  // except with `ignore_merges`, because a whole piece may be one token.
+  // Builds the split points, except with a prefix or suffix, because a character's symbol then depends on its place,
+  // and except with `ignore_merges`, because a whole piece may be one token.
   void find_split_points() {
     if (has_prefix_ || has_suffix_ || ignore_merges_) return;
     split_points_ = std::make_unique<SplitPoints>(merged_.size(), unknown_stay_apart());
