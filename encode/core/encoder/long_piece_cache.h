@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <utility>
-#include <vector>
 
 #include "memory/id_buffer.h"
 #include "memory/table_memory.h"
@@ -58,21 +56,8 @@ class LongPieceCache {
     words_.advance(size);
   }
 
-  // Returns whether a piece with this hash was seen recently, and marks it as seen. For pieces that are cached at their
-  // second occurrence only, because caching all of them would touch fresh pages all the time.
-  bool test_and_mark_seen(uint64_t hash) {
-    if (sightings_.empty()) sightings_.resize(kSightings);
-    constexpr uint32_t kOnes = 0x01010101;
-    const uint32_t tag = static_cast<uint32_t>(hash >> 56 | 1);
-    uint32_t& tags = sightings_[hash >> 36 & (kSightings - 1)];
-    const uint32_t others = tags ^ tag * kOnes;
-    tags = tags << 8 | tag;
-    return (others - kOnes) & ~others & kOnes << 7;
-  }
-
  private:
-  static constexpr size_t kMaxIds = 4095, kWords = 1 << 20, kWays = 4, kFirstSets = 128, kMaxSets = 1 << 15,
-                          kSightings = 1 << 15;
+  static constexpr size_t kMaxIds = 4095, kWords = 1 << 20, kWays = 4, kFirstSets = 128, kMaxSets = 1 << 15;
 
   struct Slot {
     uint64_t hash;
@@ -114,7 +99,6 @@ class LongPieceCache {
 
   TableMemory<Set> sets_;
   IdBuffer words_;
-  std::vector<uint32_t> sightings_;  // by some bits of the hash: eight others of each of the last four that were met
   size_t inserted_ = 0;
 };
 

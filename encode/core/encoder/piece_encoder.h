@@ -253,13 +253,12 @@ class PieceEncoder {
       complete = byte_cut_parts_.encode(piece.p, piece.n, piece.readable);
     else
       model_.encode(piece.p, piece.n, guarded_, scratch_, ids_, nullptr);
-    const bool keep = cacheable && (is_short || !cut || caches_.long_pieces.test_and_mark_seen(hashes_[i]));
     if (!complete) return;  // cached when it comes again
     const size_t count = ids_.size() - first;
     const int32_t* ids = ids_.data() + first;
     if (is_short && count > 0 && count <= WordCache::kMaxIds)
       caches_.words.insert(key, hash, ids, count);
-    else if (keep)
+    else if (cacheable)
       caches_.long_pieces.insert(piece.p, piece.n, hashes_[i], ids, count);
   }
 
