@@ -1,9 +1,9 @@
 """Smoothness of the chat page with a long answer: the times between its frames, in headless Chromium.
 
-    scripts/bench page [--tokens 50000] [--rate 2500] [--write]
+    scripts/bench page [--tokens 50000] [--rate 2500] [--slower 4] [--write]
 
 Needs Playwright and a Chromium, found on the PATH or named by CHROME. Prints a table; --write puts it into
-bench/serving/RESULTS.md.
+bench/serving/RESULTS.md. With --slower the browser has a part of the core only, as on a telephone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tokenweir.stream.serve.limits.limits import Limits
 INTRODUCTION = """Times between two frames of a page that shows an answer of {tokens} tokens, {rate} tokens a second: Markdown (lists,
 tables, code, a paragraph of 200 words), one block of code, one paragraph. A display shows 60 frames a second, 16.7 ms
 apart. The peer is how pages do that parse their whole text at each change: the same parser, and the nodes made anew in
-each frame, without a server."""
+each frame, without a server.{slower}"""
 
 PROSE = " ".join(["A low dam holds a river back, just long enough that it flows over clean."] * 14) + "\n\n"
 
@@ -119,7 +119,7 @@ def row(name: str, times: list[float]) -> list[str]:
     return [name, str(len(times)), *(f"{time:.1f}" for time in [*quantiles, ordered[-1]]), str(late)]
 
 
-async def measure(browser: Browser, tokens: int, rate: float) -> str:
+async def measure(browser: Browser, tokens: int, rate: float, slower: float) -> str:
     """The table."""
     tokenizer = Tokenizer.default()
     answers = {
@@ -136,6 +136,9 @@ async def measure(browser: Browser, tokens: int, rate: float) -> str:
             page.set_default_timeout((seconds + 500) * 1000)
             await page.goto(f"http://127.0.0.1:{server.port}/")
             await page.locator("#state.open").wait_for()
+            if slower > 1:
+                tools = await page.context.new_cdp_session(page)
+                await tools.send("Emulation.setCPUThrottlingRate", {"rate": slower})
             whole = tokenizer.decode(ids)
             times = await (the_page(page, seconds) if shown == "the page" else anew(page, whole, seconds))
             rows.append(row(f"{kind}, {shown}", times))
@@ -143,17 +146,20 @@ async def measure(browser: Browser, tokens: int, rate: float) -> str:
     return table(["", "frames", "median, ms", "95 %", "99 %", "worst", "later than 50 ms"], rows)
 
 
-async def run(tokens: int, rate: float) -> str:
+async def run(tokens: int, rate: float, slower: float) -> str:
     """Return the table and the sentences that explain it."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=os.environ.get("CHROME") or shutil.which("chromium"),
+            executable_path=os.environ.get("CHROME")
+            or shutil.which("chromium")
+            or shutil.which("chromium-headless-shell"),
             args=["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"],
         )
         version = browser.version
-        found = await measure(browser, tokens, rate)
+        found = await measure(browser, tokens, rate, slower)
         await browser.close()
-    introduction = INTRODUCTION.format(tokens=f"{tokens:,}", rate=f"{rate:,.0f}")
+    note = f" DevTools slows the page's process down {slower:g} times." if slower > 1 else ""
+    introduction = INTRODUCTION.format(tokens=f"{tokens:,}", rate=f"{rate:,.0f}", slower=note)
     return f"{machine()}, Chromium {version} without a GPU\n\n{introduction}\n\n{found}"
 
 
@@ -162,9 +168,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokens", type=int, default=50_000)
     parser.add_argument("--rate", type=float, default=2500)
+    parser.add_argument("--slower", type=float, default=1)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    text = asyncio.run(run(arguments.tokens, arguments.rate))
+    text = asyncio.run(run(arguments.tokens, arguments.rate, arguments.slower))
     publish("page", text, arguments.write)
 
 

@@ -4,7 +4,7 @@
 server: other pages may import both. `settings.js` has what requests ask for, `shortcuts.js` the keys, `follow.js` keeps the end in
 sight, and `dom.js` makes elements and icons. The styles are the frame (`page.css`), the dialogs, and one file in each room.
 
-    answer/        an answer (`answer.js`), Markdown that grows (`growing.js`), Markdown to nodes, formulas, colours of code
+    answer/        an answer (`answer.js`), Markdown and text that grow (`growing.js`, `growing-text.js`), Markdown to nodes, formulas, colours of code
     composer/      the box for messages, and their images
     conversation/  what can be done with a conversation (`chat.js`), its branches and edits; one as data (`conversation.js`), the list
                    of them, and the database that keeps them (`store.js`)

@@ -39,40 +39,6 @@ export function signButton(className, drawing, text, does) {
 /** Text without half of a surrogate pair, which is no character and no JSON. */
 export const wellFormed = (text) => text.toWellFormed?.() ?? text;
 
-const CHUNK_LINES = 100;
-
-/** Text that grows, in blocks of some lines, so that the browser lays out the last one only. */
-export class GrowingText {
-  #parent;
-  #node = null;
-  #lines = 0;
-
-  constructor(parent) {
-    this.#parent = parent;
-  }
-
-  append(text) {
-    for (let start = 0; start < text.length; ) {
-      if (this.#node === null || this.#lines === CHUNK_LINES) this.#begin();
-      let end = start;
-      while (end < text.length && this.#lines < CHUNK_LINES) {
-        const found = text.indexOf("\n", end);
-        end = found < 0 ? text.length : found + 1;
-        if (found >= 0) this.#lines += 1;
-      }
-      this.#node.appendData(text.slice(start, end));
-      start = end;
-    }
-  }
-
-  #begin() {
-    this.#node = document.createTextNode("");
-    this.#lines = 0;
-    const chunk = element("span", "chunk", this.#node);
-    this.#parent.append(chunk);
-  }
-}
-
 /** Put text on the clipboard, or throw; browsers offer the clipboard's own interface to secure origins only. */
 export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);

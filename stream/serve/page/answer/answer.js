@@ -5,7 +5,8 @@
 // `{type: "call", call_id, name, arguments, complete}`. `tokens` has what `return_token_ids` brings: `ids`, `logprobs` and
 // the ids of the `prompt`. Times are in seconds.
 
-import { GrowingText, element } from "../dom.js";
+import { element } from "../dom.js";
+import { GrowingText } from "./growing-text.js";
 import { GrowingMarkdown } from "./growing.js";
 
 const SHARE = 5; // rendering takes about one part in so many of the time,
@@ -170,6 +171,7 @@ class Thought {
 
   end() {
     this.render();
+    this.#text.end();
     const { part } = this;
     part.seconds ??= (performance.now() - this.#since) / 1000;
     const count = part.tokens ? ` · ${part.tokens} ${part.tokens === 1 ? "token" : "tokens"}` : "";
@@ -206,6 +208,7 @@ class Called {
 
   end() {
     this.render();
+    this.#text.end();
   }
 }
 

@@ -1,7 +1,8 @@
 // Markdown that grows. What can no longer change becomes nodes once; only the open block, which is the last one, is made
 // anew, and of a list or a table only the last item or row. Text inside of a fence is appended as it comes.
 
-import { GrowingText, element } from "../dom.js";
+import { element } from "../dom.js";
+import { GrowingText } from "./growing-text.js";
 import { highlight } from "./highlight.js";
 import { blocks, codeBlock, languageOf, nodesOf, plain } from "./markdown.js";
 

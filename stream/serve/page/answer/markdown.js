@@ -2,8 +2,9 @@
 // other server is asked: a picture becomes a link to it.
 
 import MarkdownIt from "../vendor/markdown-it.js";
-import { GrowingText, button, element } from "../dom.js";
+import { button, element } from "../dom.js";
 import { formula } from "./formulas.js";
+import { GrowingText } from "./growing-text.js";
 import { highlight } from "./highlight.js";
 import { math } from "./math.js";
 
