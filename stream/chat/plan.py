@@ -184,7 +184,7 @@ def plan_answer(
     Raises:
         MediaError: A media part is malformed or too large, or template or engine take none.
         TemplateError: The choice of tools cannot be honoured by engine or template, names no tool, or asks for an answer
-            of another form than `json_schema` or `grammar` do.
+            of another form than `grammar` does.
 
     """
     choice = resolve_tool_choice(
@@ -196,9 +196,9 @@ def plan_answer(
     )
     sampling = request.sampling
     if choice.json_schema is not None:
-        if sampling.json_schema is not None or sampling.grammar is not None:
-            raise TemplateError("tool_choice asks for calls, and json_schema or grammar for an answer of another form")
-        sampling = replace(sampling, json_schema=choice.json_schema)
+        if sampling.grammar is not None:
+            raise TemplateError("tool_choice asks for calls, and grammar for an answer of another form")
+        sampling = replace(sampling, json_schema=choice.json_schema)  # the request's was for text, and there is none
     messages, media = read_media(request.messages, template, media_limits)
     check_media(media, template, engine)
     return AnswerPlan(

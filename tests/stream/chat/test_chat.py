@@ -316,7 +316,7 @@ async def test_an_engine_is_held_to_calls_whatever_markup_the_model_has(make_tok
         ("weather", "{}", True),
     ]
     assert engine.sampling.json_schema["minItems"] == 1
-    with pytest.raises(TemplateError, match="^tool_choice asks for calls, and json_schema or grammar"):
+    with pytest.raises(TemplateError, match="^tool_choice asks for calls, and grammar"):
         await answer(engine, tok, tools=[TOOL], tool_choice="required", sampling=Sampling(grammar="root ::= x"))
 
 

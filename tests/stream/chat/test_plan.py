@@ -111,9 +111,9 @@ def test_an_engine_that_honours_schemas_is_held_to_calls():
                 "tools": [TOOL],
                 "tool_choice": "required",
                 "engine": Constrained(),
-                "sampling": Sampling(json_schema={"type": "object"}),
+                "sampling": Sampling(grammar="root ::= x"),
             },
-            "^tool_choice asks for calls, and json_schema or grammar for an answer of another form$",
+            "^tool_choice asks for calls, and grammar for an answer of another form$",
         ),
     ],
 )

@@ -341,11 +341,10 @@ async def test_an_engine_is_held_to_a_choice_of_tools():
         )
         assert [item.name for item in response.output] == ["weather"]
         assert response.tool_choice.name == "weather"
-        with pytest.raises(openai.BadRequestError, match="tool_choice asks for calls, and json_schema") as caught:
-            await client.chat.completions.create(
-                **asked, tool_choice="required", response_format={"type": "json_object"}
-            )
-        assert caught.value.param == "tool_choice"
+        of_text = {"type": "json_schema", "json_schema": {"name": "form", "schema": {"type": "integer"}}}
+        formed = await client.chat.completions.create(**asked, tool_choice="required", response_format=of_text)
+        assert formed.choices[0].finish_reason == "tool_calls"  # there is no text for the format
+        assert engine.sampling.json_schema["type"] == "array"
 
 
 @pytest.mark.asyncio
