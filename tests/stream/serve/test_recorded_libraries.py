@@ -5,6 +5,7 @@ recordings say where they come from; ids that the server had given have names.
 """
 
 import json
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -18,7 +19,7 @@ from pydantic import TypeAdapter
 from serving import TOK, serving
 
 RECORDED = Path(__file__).parent / "recorded"
-CLIENTS = "aider ai_sdk instructor langchain litellm pydantic_ai".split()
+CLIENTS = ["aider", "ai_sdk", "instructor", "langchain", "litellm", "pydantic_ai"]
 CASES = {
     f"{client}, {name}": steps
     for client in CLIENTS
@@ -104,13 +105,10 @@ def whole_message(events):
             case "content_block_start":
                 blocks.append({"input_json": ""} | event.content_block.model_dump())
             case "content_block_delta":
-                field = {"input_json_delta": "partial_json"}.get(
-                    event.delta.type, event.delta.type.removesuffix("_delta")
-                )
-                name = "input_json" if field == "partial_json" else field
-                blocks[event.index][name] += getattr(event.delta, field)
+                field = event.delta.type.removesuffix("_delta")
+                blocks[event.index][field] += getattr(event.delta, "partial_json" if field == "input_json" else field)
             case "message_delta":
-                whole |= {"stop_reason": event.delta.stop_reason}
+                whole["stop_reason"] = event.delta.stop_reason
     assert events[-1].type == "message_stop"
     content = [block | ({"input": json.loads(block["input_json"])} if block["input_json"] else {}) for block in blocks]
     return whole | {"content": content}
@@ -163,7 +161,7 @@ async def test_a_library_gets_what_it_asks_for(name):
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
     ):
         for step in CASES[name]:
-            body = json.loads(json.dumps(step["body"]), object_hook=lambda found: named(found, given))
+            body = json.loads(json.dumps(step["body"]), object_hook=partial(named, given))
             text, calls = READERS[step["path"]](await answered(client, step["path"], body))
             form, arguments = expected(body)
             assert (text or None) == form
@@ -175,8 +173,8 @@ async def test_a_library_gets_what_it_asks_for(name):
             assert engine.sampling.temperature == body.get("temperature")
 
 
-def named(found, given):
-    """An object of a recording, with the ids of calls that the server gave this time."""
+def named(given, found):
+    """Return an object of a recording with the ids of calls that the server gave this time."""
     return {key: given.get(value, value) if isinstance(value, str) else value for key, value in found.items()}
 
 

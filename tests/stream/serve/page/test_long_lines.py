@@ -1,4 +1,4 @@
-"""A long line that grows is laid out in parts, which nobody sees."""
+"""A long line that grows: it is laid out in parts that look as one."""
 
 import pytest
 import pytest_asyncio
@@ -42,7 +42,7 @@ LOOKS = """() => [kept.place, kept.whole].map((root) => {
     }
     return found;
 })"""
-"""Where every seventh character stands, in both."""
+"""Places of every seventh character, in both."""
 
 BLOCKS = "() => [kept.place, kept.whole].map((root) => [...root.childNodes].map((node) => node.textContent.length))"
 WORDS = "weir 🙂 dam "
