@@ -42,7 +42,10 @@ export function followEnd(view, content, changed = () => {}) {
     // While content grows the browser moves the view as well: it shrinks for a moment, or what comes into sight gets its
     // real size. At other times a search in the page or a screen reader moves it.
     if (view.scrollTop >= last && seen > known - NEAR) toEnd();
-    else if (following && !byReader) toEnd();
+    else if (following && !byReader) {
+      toEnd();
+      requestAnimationFrame(() => { if (following) toEnd(); }); // what is drawn now may give the content its size again
+    }
     else if (view.scrollTop < last) follow(seen > Math.min(end, view.scrollHeight) - NEAR);
     last = view.scrollTop;
   });

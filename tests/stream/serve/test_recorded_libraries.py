@@ -53,7 +53,7 @@ class Model:
             yield [token_id]
 
     def form(self, schema):
-        """What fits the schema: an object, or a list of calls."""
+        """Return an object or a list of calls that fits the schema."""
         if schema.get("type") != "array":
             return WEATHER
         name = schema["items"]["properties"]["name"]["enum"][0]

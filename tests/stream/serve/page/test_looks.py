@@ -410,6 +410,36 @@ async def test_the_end_stays_in_sight_if_text_shrinks_before_it_grows(browser):
         assert max(await page.evaluate(SHRINK_AND_GROW, 5)) < 5
 
 
+SHRINK_UNSEEN = """async () => {
+    const { followEnd } = await import("./page/follow.js");
+    const view = document.createElement("div"), content = document.createElement("div");
+    view.append(content);
+    document.body.append(view);
+    view.style.cssText = "position: fixed; inset: 0 auto auto 0; width: 100px; height: 200px; overflow: auto";
+    const frame = () => new Promise(requestAnimationFrame);
+    const size = (pixels) => { content.style.height = `${pixels}px`; };
+    size(1000);
+    followEnd(view, content)();
+    await frame(); await frame();
+    await new Promise((done) => { setTimeout(done); });
+    requestAnimationFrame(() => size(1000));  // as an answer that takes the place of its cursor
+    size(700);
+    view.scrollTop;  // a layout between two frames moves the view
+    await frame(); await frame();
+    const distance = view.scrollHeight - view.scrollTop - view.clientHeight;
+    view.remove();
+    return distance;
+}"""
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_end_stays_in_sight_if_text_shrinks_and_grows_between_two_frames(browser):
+    """Such text has its size again before anybody is told that it changed."""
+    async with chatting(browser, Script("<|im_end|>")) as page:
+        await connected(page)
+        assert await page.evaluate(SHRINK_UNSEEN) < 5
+
+
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_end_stays_in_sight_if_the_view_gets_smaller(browser):
     end = asyncio.Event()
