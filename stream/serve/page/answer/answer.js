@@ -5,7 +5,7 @@
 // `{type: "call", call_id, name, arguments, complete}`. `tokens` has what `return_token_ids` brings: `ids`, `logprobs` and
 // the ids of the `prompt`. Times are in seconds.
 
-import { element } from "../dom.js";
+import { element, icon } from "../dom.js";
 import { GrowingText } from "./growing-text.js";
 import { GrowingMarkdown } from "./growing.js";
 
@@ -109,14 +109,16 @@ export function showAnswer(root, record) {
 
 function endNodes(record) {
   const line = figures(record);
-  return [...(record.error ? [element("div", "error", record.error)] : []), ...(line ? [element("div", "stats", line)] : [])];
+  const failure = record.error ? [element("div", "error", icon("alert"), element("p", "", record.error))] : [];
+  return [...failure, ...(line ? [element("div", "stats", line)] : [])];
 }
 
 function figures({ usage, first, seconds, note }) {
   const parts = [];
   if (usage) parts.push(`${usage.input_tokens} tokens in`, `${usage.output_tokens} out`);
   if (first) parts.push(`first token ${first.toFixed(2)} s`);
-  if (usage?.output_tokens > 1 && seconds) parts.push(`${((usage.output_tokens - 1) / seconds).toFixed(1)} tok/s`);
+  const rate = (usage?.output_tokens - 1) / seconds;
+  if (rate > 0 && seconds) parts.push(`${rate.toFixed(rate < 100 ? 1 : 0)} tok/s`);
   if (note) parts.push(note);
   return parts.join(" · ");
 }

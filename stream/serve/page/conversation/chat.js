@@ -13,6 +13,8 @@ import { showTokens } from "../tokens/tokens.js";
 
 const TOO_LONG = 1009; // the code with which a socket is closed after a message that is too long
 const REFUSED = "unsupported_content"; // the code with which a server refuses a part of a message
+const TOO_MANY = new Set(["context_length_exceeded", "conversation_too_long"]); // codes of what is too long for model or server
+const WAY_OUT = "Shorten the message, or begin a new chat.";
 const NO_IMAGES = "This model takes no images: delete the message that has them, and write it without.";
 const SAVE_EVERY = 2000; // milliseconds, while an answer arrives: a page that is left may save nothing more
 
@@ -90,7 +92,8 @@ export class Chat {
   /** The answer was lost with the connection, which was closed with a code. */
   lost(code) {
     const what = this.#hasImages ? "conversation with its images" : "conversation";
-    if (this.busy) this.#end({ error: code === TOO_LONG ? `the ${what} is too long for this server` : "the connection was lost" });
+    if (!this.busy) return;
+    this.#end({ error: code === TOO_LONG ? `the ${what} is too long for this server. ${WAY_OUT}` : "the connection was lost" });
   }
 
   receive(event) {
@@ -109,7 +112,8 @@ export class Chat {
   }
 
   #explained({ code, message }) {
-    return code === REFUSED && this.#hasImages && !this.on.takesImages() ? NO_IMAGES : message;
+    if (code === REFUSED && this.#hasImages && !this.on.takesImages()) return NO_IMAGES;
+    return TOO_MANY.has(code) ? `${message}. ${WAY_OUT}` : message;
   }
 
   /** Give the conversation a name. */
@@ -183,7 +187,8 @@ export class Chat {
     const bar = element("div", "actions");
     bar.append(does("copy", "Copy", ({ currentTarget }) => copyFrom(currentTarget, textOf(message)), "always"));
     if (message.role === "assistant") {
-      bar.append(does("again", "Regenerate", () => this.#again(message)));
+      const again = message.error ? ["Try again", "named"] : ["Regenerate"];
+      bar.append(does("again", again[0], () => this.#again(message), again[1]));
       if (message.tokens.ids.length) bar.append(does("tokens", "Tokens", () => this.#showTokens(message), "always"));
     } else if (message.role === "user") {
       bar.append(does("edit", "Edit", () => this.#edit(message)));

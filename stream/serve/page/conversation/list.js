@@ -44,6 +44,23 @@ export class List {
     const wide = matchMedia("(min-width: 1000px)");
     wide.addEventListener("change", () => this.toggle(wide.matches));
     this.toggle(wide.matches);
+    document.addEventListener("click", (event) => {
+      if (!this.#covers || event.target.closest("#conversations, #chats, #notice, dialog")) return;
+      event.preventDefault(); // the click is meant for the cover, not for what is below
+      event.stopPropagation();
+      this.toggle(false);
+    }, true);
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !this.#covers || $("dialog[open]")) return;
+      event.stopImmediatePropagation(); // it does not stop an answer as well
+      this.toggle(false);
+      $("#chats").focus();
+    });
+  }
+
+  /** Whether the list covers the conversation. */
+  get #covers() {
+    return PHONE.matches && !$("#conversations").hidden;
   }
 
   async show() {
@@ -56,7 +73,8 @@ export class List {
     const entries = summaries.filter(({ id }) => !found || found.has(id));
     $("#export").disabled = !messages.length;
     $("#export-all").disabled = !summaries.length;
-    $("#found").textContent = found && !entries.length ? "Nothing found" : "";
+    const none = found ? "Nothing found" : "Your conversations will be listed here. They stay in this browser.";
+    $("#found").textContent = entries.length ? "" : none;
     const shown = JSON.stringify([current, entries.map(({ id, title }) => [id, title])]);
     if (shown === this.#shown || list.querySelector("form")) return; // whoever is on a button of it stays there
     this.#shown = shown;

@@ -152,7 +152,10 @@ async def test_an_answer_that_is_gone_is_shown_and_the_chat_goes_on(browser):
 async def test_a_conversation_that_is_too_long_for_the_server_is_told_and_can_be_edited(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), max_message_bytes=20_000) as page:
         await send(page, "a word " * 3500)
-        await says(answer(page).locator(".error"), "the conversation is too long for this server")
+        await says(
+            answer(page).locator(".error"),
+            "the conversation is too long for this server. Shorten the message, or begin a new chat.",
+        )
         await connected(page)
         await page.keyboard.press("ArrowUp")
         await page.get_by_label("Edited message").fill("a word")

@@ -167,4 +167,7 @@ async def test_a_conversation_with_too_many_images_is_told(browser):
         await page.evaluate(BRING, ["paste", [file(photograph())]])
         await expect(thumbnails(page)).to_have_count(1)
         await page.get_by_role("button", name="Send").click()
-        await says(answer(page).locator(".error"), "the conversation with its images is too long for this server")
+        await says(
+            answer(page).locator(".error"),
+            "the conversation with its images is too long for this server. Shorten the message, or begin a new chat.",
+        )
