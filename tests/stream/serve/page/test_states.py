@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from page_in_browser import Script, answer, ask, chatting, connected, says, send
+from page_in_browser import Script, answer, ask, chatting, connected, cut_connections, says, send
 from playwright.async_api import expect
 
 TOPS = "(all) => all.map((one) => Math.round(one.getBoundingClientRect().top))"
@@ -85,7 +85,7 @@ async def test_a_list_that_covers_the_conversation_is_left(browser, way):
             await page.mouse.click(box["x"] + 10, box["y"] + 10)  # a button that is covered
         await expect(page.locator("#conversations")).to_be_hidden()
         await expect(page.locator("#settings")).to_be_hidden()
-        await expect(page.get_by_role("button", name="Stop")).to_be_visible()  # the answer goes on
+        await expect(page.get_by_role("button", name="Stop")).to_be_visible()
         await page.get_by_role("button", name="Settings").click()
         await expect(page.locator("#settings")).to_be_visible()
 
@@ -113,3 +113,40 @@ async def test_hidden_actions_leave_no_gap(browser):
         quote = await page.locator("blockquote").bounding_box()
         text = await page.locator("blockquote p").bounding_box()
         assert quote["height"] == text["height"]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_telephone_tells_a_lost_connection_in_full(browser):
+    engines = {"a river": Script(), "a model with a name that is much longer than its header": Script()}
+    async with chatting(browser, engines) as page:
+        await page.set_viewport_size(PHONE)
+        await connected(page)
+        header = await page.locator("header").bounding_box()
+        name = await page.locator("#model").bounding_box()
+        settings = await page.locator("#set").bounding_box()
+        assert name["width"] < header["width"] / 2  # as wide as its own name
+        await page.route("**/v1/models", lambda route: route.abort())
+        cut_connections(page)
+        await page.locator("#state.closed").wait_for()
+        assert await page.locator("#state").evaluate("(state) => state.scrollWidth <= state.clientWidth")
+        assert await page.locator("header").bounding_box() == header
+        assert await page.locator("#model").bounding_box() == name
+        assert await page.locator("#set").bounding_box() == settings
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_notice_is_seen_above_the_list_on_a_telephone(browser):
+    async with chatting(browser, Script("a river", "<|im_end|>")) as page:
+        await page.set_viewport_size(PHONE)
+        await ask(page, "hi")
+        await page.get_by_role("button", name="Chats", exact=True).click()
+        await page.locator("nav").get_by_role("button", name="Delete hi").click()
+        await page.get_by_role("button", name="Undo").click()  # which Playwright refuses if something covers it
+        await expect(page.locator("nav li")).to_have_count(1)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_no_models_show_no_choice_of_them(browser):
+    async with chatting(browser, Script(), api_key="a key") as page:
+        await page.locator("#key").wait_for()
+        await expect(page.locator("#model")).to_be_hidden()
