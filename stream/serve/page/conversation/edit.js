@@ -10,11 +10,13 @@ export function editForm(node, text, send) {
   box.value = text;
   box.setAttribute("aria-label", "Edited message");
   const submit = element("button", "main", "Send");
+  const before = document.activeElement;
   const close = () => {
     form.remove();
     node.classList.remove("edited");
     bubble.hidden = hidden;
     actions.hidden = false;
+    before.focus();
   };
   const form = element("form", "edit", box, element("div", "actions", button("act", "Cancel", close), submit));
   form.addEventListener("submit", (event) => {

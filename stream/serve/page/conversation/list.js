@@ -10,6 +10,7 @@ const LATER = 150; // milliseconds after the last key, before all conversations 
 export class List {
   #shown = ""; // what the list has
   #turn = 0; // counts searches, so that a slow one does not come after the next
+  #renamed = null; // the conversation whose button gets the focus back
   #waiting;
 
   /**
@@ -76,9 +77,13 @@ export class List {
     const none = found ? "Nothing found" : "Your conversations will be listed here. They stay in this browser.";
     $("#found").textContent = entries.length ? "" : none;
     const shown = JSON.stringify([current, entries.map(({ id, title }) => [id, title])]);
-    if (shown === this.#shown || list.querySelector("form")) return; // whoever is on a button of it stays there
+    if (shown === this.#shown || list.querySelector("form")) return;
     this.#shown = shown;
+    const focused = document.activeElement, item = focused.closest("#conversations li");
+    const [id, place] = this.#renamed ? [this.#renamed, 1] : item ? [item.dataset.id, [...item.children].indexOf(focused)] : [];
+    this.#renamed = null;
     list.replaceChildren(...entries.map((entry) => this.#entry(entry, entry.id === current)));
+    [...list.children].find(({ dataset }) => dataset.id === id)?.children[place].focus();
   }
 
   /** Show or hide the list. */
@@ -99,6 +104,7 @@ export class List {
     const item = element("li", "", open,
       signButton("sign", "edit", `Rename ${title}`, () => this.#rename(id, title, item)),
       signButton("sign", "delete", `Delete ${title}`, () => this.#delete(id)));
+    item.dataset.id = id;
     return item;
   }
 
@@ -114,23 +120,24 @@ export class List {
     box.setAttribute("aria-label", "New name");
     const form = element("form", "", box);
     let done = false;
-    const end = async (name) => {
+    const end = async (name, byKey = false) => {
       if (done) return; // removing the box takes the focus from it
       done = true;
       form.remove();
       this.#shown = "";
+      if (byKey) this.#renamed = id;
       if (name && name !== title) await this.#name(id, name);
       await this.show();
     };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      end(wellFormed(box.value).trim());
+      end(wellFormed(box.value).trim(), true);
     });
     box.addEventListener("blur", () => end(""));
     box.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
-      end("");
+      end("", true);
     });
     item.replaceChildren(form);
     box.select();

@@ -61,11 +61,13 @@ async def test_a_conversation_gets_a_name_and_keeps_it(browser):
             await box.fill(new)
             await box.press("Enter")
             await expect(listed(page).filter(has_text=new)).to_have_count(1)
+            await expect(page.get_by_role("button", name=f"Rename {new}")).to_be_focused()
         await ask(page, "more")
         await page.get_by_role("button", name="Rename second").click()
         await page.get_by_label("New name").fill("lost")
         await page.keyboard.press("Escape")
         await expect(listed(page)).to_have_text(["second", "first"])
+        await expect(page.get_by_role("button", name="Rename second")).to_be_focused()
         await page.reload()
         await expect(listed(page)).to_have_text(["second", "first"])
         assert page.problems == []

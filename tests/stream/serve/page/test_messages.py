@@ -92,6 +92,12 @@ async def test_arrow_up_edits_the_last_message(browser):
     async with chatting(browser, engine) as page:
         await ask(page, "one")
         await page.keyboard.press("ArrowUp")
+        await page.keyboard.press("Escape")
+        await expect(page.get_by_label("Message", exact=True)).to_be_focused()
+        await act(page.locator(".mine"), "Edit").press("Enter")
+        await page.keyboard.press("Escape")
+        await expect(act(page.locator(".mine"), "Edit")).to_be_focused()
+        await page.get_by_label("Message", exact=True).press("ArrowUp")
         await page.keyboard.press("Control+A")
         await page.keyboard.type("other")
         await page.keyboard.press("Enter")
