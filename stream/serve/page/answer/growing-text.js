@@ -6,7 +6,7 @@
 import { element } from "../dom.js";
 
 const LINES = 100;
-const LONG = 2_000; // characters of a line after which it may be cut
+const LONG = 1_000; // characters of a line after which it may be cut
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u; // their order needs the line
 
 export class GrowingText {

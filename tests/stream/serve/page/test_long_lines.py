@@ -64,7 +64,7 @@ async def page(browser):
 @pytest.mark.parametrize("name", TEXTS)
 async def test_a_long_line_is_laid_out_in_parts_that_look_as_one(page, name):
     longest = await page.evaluate(GROW, [TEXTS[name], ""])
-    assert longest <= 4000 + 240
+    assert longest <= 2000 + 240
     parts, whole = await page.evaluate(BLOCKS)
     assert len(parts) > len(whole) and sum(parts) == sum(whole)
     places, expected = await page.evaluate(LOOKS)
