@@ -198,7 +198,8 @@ def plan_answer(
     if choice.json_schema is not None:
         if sampling.grammar is not None:
             raise TemplateError("tool_choice asks for calls, and grammar for an answer of another form")
-        sampling = replace(sampling, json_schema=choice.json_schema)  # in place of the form of text, which a call has not
+        # A call leaves no text, so the calls' schema takes the place of the text's.
+        sampling = replace(sampling, json_schema=choice.json_schema)
     messages, media = read_media(request.messages, template, media_limits)
     check_media(media, template, engine)
     return AnswerPlan(
