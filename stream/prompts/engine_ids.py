@@ -47,12 +47,12 @@ class EngineIds(NamedTuple):
         return self.own.nbytes + self.flags.nbytes + STRETCH_BYTES * len(self.kept)
 
     def over(self, canonical: NDArray[np.int32], *more: NDArray[np.int32], first: int = 0) -> NDArray[np.int32]:
-        """Return the ids of a prompt from the `first` on, with further ones behind them.
+        """Return the ids of a prompt: the tape's, with the engine's in place of those of each stretch.
 
         Args:
             canonical: The ids of the tape.
-            more: The further ids.
-            first: The number of ids to leave out.
+            more: Ids to append.
+            first: The number of ids to leave out at the beginning.
 
         """
         number = bisect_right(self.kept, first, key=lambda kept: kept.end)  # stretches that are left out

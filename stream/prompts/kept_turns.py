@@ -182,7 +182,11 @@ class _Reading:
         return ends + (self._turn.size - int(ends[-1]))
 
     def whole_turn(self) -> tuple[int, int, str] | None:
-        """Return the same for the whole last answer: what follows is what the template writes from its end on."""
+        """Return what `common` returns, for keeping all ids of the last answer as the engine gave them.
+
+        What follows is the text that the template writes from the end of that message on. None: the prompt has another text
+        before the answer, or the end cannot be found.
+        """
         turn, tokenizer = self._turn, self._tokenizer
         if self._most < turn.total or self._common < turn.text_size:
             return None
