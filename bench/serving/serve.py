@@ -1,6 +1,7 @@
 """One worker under load: many streams of 50 tokens a second, beside bare websockets and a Starlette server of SSE.
 
-    scripts/bench serve [--streams 10 100 400 1000] [--short 100 200] [--seconds 6] [--servers NAME ...] [--write]
+    scripts/bench serve [--streams 10 100 400 1000] [--short 100 200] [--seconds 6] [--servers NAME ...] [--share 0.5]
+        [--write]
 
 Every server runs in a process of its own, and the clients in this one; on two cores or more each gets its own. All
 servers are fed by one step engine, whose one timer wakes every stream 50 times a second, each in a phase of its own, and
@@ -11,7 +12,8 @@ A second table has streams that end after a hundred tokens, each followed by ano
 the garbage collector, do to the others. A third has what one connection costs: the Python functions that are called from
 the moment in which the engine gives an id until the transport writes its frame; a request of one token, from the first byte
 sent to the last received; and the memory of a connection that is open and asks for nothing. Prints them; --write puts them
-into bench/serving/RESULTS.md.
+into bench/serving/RESULTS.md. With --share the servers get that part of a core, as on a slower machine, and there is the
+first table alone.
 """
 
 from __future__ import annotations
@@ -25,11 +27,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from serving import servers
 from serving.clients import Client, Load, idle_connection, one_token_requests
+from serving.core_share import core_share
 from serving.servers import RATE, SERVERS
 from shared.report import machine, publish, table
 
@@ -76,11 +79,14 @@ def iterations(process: subprocess.Popen[str]) -> int:
     return number_from(process)
 
 
-async def measure(name: str, streams: int, seconds: float) -> list[str]:
+async def measure(name: str, streams: int, seconds: float, share: float) -> list[str]:
     """One row of the table of streams."""
     opening = streams / 200
     tokens = round((5 * opening + WARM_UP + seconds + 2) * RATE)
-    with running(name, streams, tokens) as process:
+    with ExitStack() as stack:
+        process = stack.enter_context(running(name, streams, tokens))
+        if share < 1:
+            stack.enter_context(core_share(process.pid, share))
         if name == "engine":
             await asyncio.sleep(1 + WARM_UP)
             turns, cpu, start = iterations(process), cpu_seconds(process.pid), time.monotonic()
@@ -242,14 +248,20 @@ async def main() -> None:
     parser.add_argument("--short", type=int, nargs="*", default=[100, 200], help="streams that end and begin again")
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS))
+    parser.add_argument("--share", type=float, default=1.0, help="the part of a core that a server gets")
     parser.add_argument("--write", action="store_true", help="put the table into bench/serving/RESULTS.md")
     options = parser.parse_args()
     rows = []
     for streams in options.streams:
         for name in options.servers:
-            row = await measure(name, streams, options.seconds)
+            row = await measure(name, streams, options.seconds, options.share)
             print("  ".join(row), flush=True)
             rows.append(row)
+    load = f"load average {os.getloadavg()[0]:.1f}"
+    text = f"{machine()}, {load}.\n\n{table(HEADER, rows)}\n\n"
+    if options.share < 1:
+        publish("serve-share", f"{options.share:.0%} of a core. {text.rstrip()}", options.write)
+        return
     short = []
     for streams in options.short:
         for name in options.servers:
@@ -261,8 +273,6 @@ async def main() -> None:
         if name != "engine":
             ones.append(await measure_one(name, options.seconds / 2))
             print("  ".join(ones[-1]), flush=True)
-    load = f"load average {os.getloadavg()[0]:.1f}"
-    text = f"{machine()}, {load}.\n\n{table(HEADER, rows)}\n\n"
     text += f"Streams of {SHORT} tokens, each followed by another:\n\n{table(TURNOVER_HEADER, short)}\n\n"
     text += f"One connection:\n\n{table(ONE_HEADER, ones)}"
     publish("serve", text, options.write)
