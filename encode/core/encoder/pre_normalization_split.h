@@ -75,7 +75,7 @@ class PreNormalizationSplit {
     kSpace,   // dropped
   };
 
-  // What is known of 64 bytes: bit i is that of byte i.
+  // Masks of 64 bytes: bit i is that of byte i.
   struct Split {
     uint64_t inner = 0, space = 0, sure = 0;  // by kind; `sure` has all kinds but kUnsure
     uint64_t places = 0;                      // the text may be split before these bytes
