@@ -24,7 +24,8 @@ import pytest
 HERE = Path(__file__).parent
 PEERS = os.environ.get("TOKENWEIR_PEERS")
 TIMEOUT = 1800
-DRIVER = "transformers_suite.py"
+DRIVERS = ("transformers_suite.py", "golden_suite.py")
+"""Test modules of this folder that run a project's tests for the tokenizers at hand."""
 
 
 class Suite(NamedTuple):
@@ -75,9 +76,10 @@ SUITES = {
     "tokenizers": Suite(
         "tokenizers",
         "bindings/python",
-        ("tests", "--ignore-glob=*benchmarks*", "--ignore-glob=*freethreaded*"),
+        ("tests", "--ignore-glob=*benchmarks*", "--ignore-glob=*freethreaded*", "--ignore-glob=*golden*"),
     ),
-    "transformers": Suite("transformers", ".", (DRIVER,)),
+    "golden": Suite("tokenizers/bindings/python/tests/golden", ".", (DRIVERS[1],)),
+    "transformers": Suite("transformers", ".", (DRIVERS[0],)),
     "renderers": Suite(
         "renderers",
         ".",
@@ -132,8 +134,9 @@ def outcomes(suite: Suite, root: Path, tmp: Path, data: Path, *, patched: bool) 
         "-n0",
         "--continue-on-collection-errors",
     ]
-    driver = shutil.copy(HERE / "transformers_suite.py", tmp)  # beside no conftest.py
-    files = [str(driver) if name == DRIVER else name for name in suite.files]
+    files = [
+        shutil.copy(HERE / name, tmp) if name in DRIVERS else name for name in suite.files
+    ]  # beside no conftest.py
     command += [f"--junitxml={found}", *files]
     run = subprocess.run(
         command, check=False, cwd=root / suite.run_in, env=environment, capture_output=True, text=True, timeout=TIMEOUT
