@@ -10,6 +10,7 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import stand_ins
 
@@ -36,6 +37,28 @@ def folder(name: str) -> str:
     if (tokenizer := stand_ins.FOLDERS.get(name)) is not None:
         return str(stand_ins.with_tokens(tokenizer, name, [], eos_token=ENDS[tokenizer]))
     return str(stand_ins.with_tokens("qwen3", "qwen3-with-tags", tags(), eos_token=ENDS["qwen3"]))
+
+
+def pytest_sessionstart(session: Any) -> None:
+    """Load each tokenizer once: most tests of parsers load one of their own, which takes far longer than the test."""
+    import transformers
+
+    from_pretrained = transformers.AutoTokenizer.from_pretrained
+    loaded: dict[str, Any] = {}
+
+    def cached(name: Any, *args: Any, **options: Any) -> Any:
+        key = repr((str(name), args, sorted(options.items())))
+        if key not in loaded:
+            loaded[key] = from_pretrained(name, *args, **options)
+        return loaded[key]
+
+    transformers.AutoTokenizer.from_pretrained = cached
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Skip the suite's collection of garbage after each test, which is for GPUs and takes longer than the tests."""
+    for item in items:
+        item.add_marker("skip_global_cleanup")
 
 
 stand_ins.folder = folder
