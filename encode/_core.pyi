@@ -890,6 +890,7 @@ class Encoder:
         prefix: Sequence[int],
         suffix: Sequence[int],
         offsets: bool = False,
+        limit: int = 0,
     ) -> tuple[
         NDArray[np.int32],
         NDArray[np.int64],
@@ -905,6 +906,7 @@ class Encoder:
             texts: As for `Documents`.
             guarded: Empty, or an entry per text.
             threads: 0 lets the core choose.
+            limit: The number of each text's first ids that are needed; it may have more. 0 means all, as with `offsets`.
 
         """
 

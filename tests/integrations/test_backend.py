@@ -308,3 +308,42 @@ def test_asynchronous_calls(small):
 
     ids = [e.ids for e in theirs.encode_batch(TEXTS)]
     assert asyncio.run(run()) == (theirs.encode("Hello").ids, ids, ids, theirs.decode_batch([[1], [2]]))
+
+
+LONG = [
+    "one two three, 4567 naïve 日本語の文章です " * 20,
+    "日本語の文章です。" * 30,
+    "<|begin_of_text|>x [MASK] y" * 20,
+    "a" * 300 + " b",
+    " \n" * 100,
+    "short",
+]
+
+
+@pytest.mark.parametrize("direction", ["right", "left"])
+@pytest.mark.parametrize("length", [8, 17, 200])
+def test_truncation_of_long_texts(both, length, direction):
+    options = {"max_length": length, "direction": direction, "stride": 1}
+    for tokenizer in both:
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(**options)
+    report(reset=True)
+    inputs = [LONG, [*LONG, (LONG[0], LONG[1])], *([text] for text in LONG)]
+    ours, theirs = (
+        [[(e.ids, e.offsets, [part.ids for part in e.overflowing]) for e in t.encode_batch(given)] for given in inputs]
+        for t in both
+    )
+    assert ours == theirs
+    assert {route.reason for route in report(reset=True)} == {None}
+
+
+def test_truncation_encodes_little_more_than_it_keeps(data):
+    tokenizer = Backend(tokenizers.Tokenizer.from_file(str(data("tokenizers/llama-3.1/tokenizer.json"))))
+    built = tokenizer._state()
+    encoder, texts = built.call.encoder, [LONG[0] * 20, LONG[1] * 40]
+    whole, starts, _ = encoder.encode_batch(texts, True, (), 1, (), ())
+    first, ends, _ = encoder.encode_batch(texts, True, (), 1, (), (), limit=17)
+    for i in range(len(texts)):
+        row = first[ends[i] : ends[i + 1]]
+        assert 17 <= len(row) < 17 + 128 < starts[i + 1] - starts[i]
+        assert row.tolist() == whole[starts[i] : starts[i] + len(row)].tolist()

@@ -20,17 +20,19 @@ namespace tokenweir {
 class Batch {
  public:
   // `guards` has the guarded byte offsets of each text, or is empty if no text has any. `spans`: the characters, the
-  // number of the piece and the name of each id are collected, too.
+  // number of the piece and the name of each id are collected, too. `limit`: this many ids of each text are enough; 0
+  // means all.
   Batch(const Encoder& encoder, const std::vector<std::string_view>& texts,
         const std::vector<std::vector<size_t>>& guards, bool parse_special, const std::vector<int32_t>& prefix,
-        const std::vector<int32_t>& suffix, bool spans = false)
+        const std::vector<int32_t>& suffix, bool spans = false, size_t limit = 0)
       : encoder_(encoder),
         texts_(texts),
         guards_(guards),
         prefix_(prefix),
         suffix_(suffix),
         parse_special_(parse_special),
-        spans_(spans) {
+        spans_(spans),
+        limit_(limit) {
     size_t bytes = 0;
     starts_.push_back(0);
     for (size_t i = 0; i < texts.size(); i++) {
@@ -130,6 +132,8 @@ class Batch {
         encoder_.encode<true>(texts_[i], options, w);
         to_characters(texts_[i], w.spans.data() + first, w.ids.size() - first);
       } else {
+        const bool limited = limit_ > 0 && texts_[i].size() > WordKey::kMaxBytes;
+        options.enough = limited ? w.ids.size() + limit_ : 0;
         encoder_.encode<false>(texts_[i], options, w);
       }
       around(suffix_, w);
@@ -146,6 +150,7 @@ class Batch {
   const std::vector<std::vector<size_t>>& guards_;
   const std::vector<int32_t>&prefix_, &suffix_;
   const bool parse_special_, spans_;
+  const size_t limit_;
   std::vector<size_t> starts_;  // of runs, in texts
   std::vector<Run> runs_;
 };

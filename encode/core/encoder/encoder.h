@@ -28,6 +28,8 @@ struct EncodeOptions {
   bool parse_special = true;
   std::vector<size_t> guards;
   size_t threads = 0;  // the most for a long text; 0 means one per CPU
+  // The size of `Workspace::ids` from which on no more are needed, if a scanner splits the text; 0 means all.
+  size_t enough = 0;
 };
 
 class Encoder {
@@ -71,7 +73,7 @@ class Encoder {
   // and unknown text.
   template <bool Spans>
   void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
-    if (Spans || text.size() > WordKey::kMaxBytes || !options.guards.empty())
+    if (Spans || text.size() > WordKey::kMaxBytes || !options.guards.empty() || options.enough)
       return encode_text<Spans>(text, 0, options, w, nullptr);
     encode_short(text, options, w);
   }
@@ -313,7 +315,8 @@ class Encoder {
     return within;
   }
 
-  // Encodes the part [begin, end) of a segment of `n` bytes, which has no added tokens. Returns false if `cuts` stops it.
+  // Encodes the part [begin, end) of a segment of `n` bytes, which has no added tokens. Returns false if `cuts` stops it,
+  // or if there are enough ids.
   template <bool Spans>
   bool pieces(const uint8_t* segment, size_t begin, size_t end, size_t n, const Position& position,
               const EncodeOptions& options, Workspace& w, CutRecorder* cuts) const {
@@ -330,6 +333,9 @@ class Encoder {
       pre_tokenizer_->split<false>(p, segment + end, first, w.pre_tokenizer, visitor);
       encode.flush();
       return !visitor.stopped;
+    } else if (options.enough && pre_tokenizer_->scanner()) {
+      PieceEncoder encode(*model_, guarded, w.caches, w.model, w.ids);
+      return first_pieces(*pre_tokenizer_->scanner(), p, segment + end, options.enough, encode, w.ids);
     } else if (end - begin >= LongText::kMinBytes && options.threads != 1 &&
                LongText::can_split(*pre_tokenizer_, *model_)) {
       LongText text(*pre_tokenizer_, *model_, guarded, pool_, p, segment + end);
@@ -340,6 +346,32 @@ class Encoder {
       encode.flush();
     }
     return true;
+  }
+
+  // Encodes the first pieces of [p, end), until there are `enough` ids or the pieces end. Returns false if there are.
+  static bool first_pieces(const Scanner& scanner, const uint8_t* p, const uint8_t* end, size_t enough,
+                           PieceEncoder& encode, const IdBuffer& ids) {
+    const AlignedText source{p, end, nullptr, p};
+    const size_t first = ids.size();
+    uint32_t ends[Scanner::kMaxEnds], run[Scanner::kMaxEnds];
+    size_t pieces = 0;
+    while (p < end && ids.size() < enough) {
+      const size_t count = scanner.scan(p, end, ends);
+      uint32_t from = 0;
+      for (size_t i = 0; i < count && ids.size() < enough;) {
+        // As many pieces as have the missing ids, if they have as many each as those before.
+        const size_t made = ids.size() - first;
+        const size_t wanted = made == 0 ? 16 : 1 + (enough - ids.size()) * pieces / made;
+        const size_t n = std::min(count - i, wanted);
+        for (size_t j = 0; j < n; j++) run[j] = ends[i + j] - from;
+        encode(p + from, run, n, source);
+        encode.flush();
+        from = ends[(i += n) - 1];
+        pieces += n;
+      }
+      p += from;
+    }
+    return ids.size() < enough;
   }
 
   // Encodes pieces and records the span of each id.

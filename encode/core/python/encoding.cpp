@@ -140,7 +140,7 @@ void bind_encoder(nb::module_& m) {
       .def(
           "encode_batch",
           [](PyEncoder& self, nb::handle source, bool parse_special, nb::handle guarded_texts, size_t threads,
-             const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix, bool offsets) {
+             const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix, bool offsets, size_t limit) {
             const Texts texts(source);
             texts.check_utf8();
             const std::vector<std::string_view>& views = texts.views;
@@ -150,7 +150,7 @@ void bind_encoder(nb::module_& m) {
                                      std::to_string(views.size()) + " texts")
                                         .c_str());
             for (size_t i = 0; i < guarded.size(); i++) guarded[i] = byte_offsets(views[i], guarded[i]);
-            Batch batch(self.encoder, views, guarded, parse_special, prefix, suffix, offsets);
+            Batch batch(self.encoder, views, guarded, parse_special, prefix, suffix, offsets, limit);
             {
               nb::gil_scoped_release release;
               batch.run(threads);
@@ -160,7 +160,8 @@ void bind_encoder(nb::module_& m) {
             if (offsets) traced = nb::make_tuple(span_array(batch.spans()), batch.called(), to_numpy(batch.words()));
             return nb::make_tuple(to_numpy(batch.take_ids(), {total}), to_numpy(batch.take_offsets(), {n}), traced);
           },
-          "texts"_a, "parse_special"_a, "guarded"_a, "threads"_a, "prefix"_a, "suffix"_a, "offsets"_a = false);
+          "texts"_a, "parse_special"_a, "guarded"_a, "threads"_a, "prefix"_a, "suffix"_a, "offsets"_a = false,
+          "limit"_a = 0);
 }
 
 }  // namespace tokenweir

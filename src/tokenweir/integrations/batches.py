@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence, Sized
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from tokenweir.encode.encoding.selection import Call
 from tokenweir.encode.encoding.sequence_encoder import SequenceEncoder, Sequences
 from tokenweir.encode.encoding.sequences import FIRST, Layout, process
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.values.texts import for_core
 from tokenweir.integrations.encoding import Encoding
 from tokenweir.integrations.inputs import Fallback
 
@@ -49,10 +50,11 @@ class BatchEncoder(NamedTuple):
         layouts: dict[int, tuple[Layout, int | None]] = {}
         untyped = not offsets and self.tokenizer.spec.post_processor is None
         found = []
-        for given, ids in zip(inputs, self._bare_ids(inputs), strict=True):
-            if len(given) not in layouts:
-                layout = self.sequences.layout(pair=len(given) == 2, add_special_tokens=add_special_tokens)
-                layouts[len(given)] = layout, limit_of(layout, truncation)
+        for n in {len(given) for given in inputs}:
+            layout = self.sequences.layout(pair=n == 2, add_special_tokens=add_special_tokens)
+            layouts[n] = layout, limit_of(layout, truncation)
+        first_ids = _first_ids(layouts[1][1], truncation) if layouts.keys() == {1} else 0
+        for given, ids in zip(inputs, self._bare_ids(inputs, first_ids), strict=True):
             layout, limit = layouts[len(given)]
             if limit is not None and truncation is not None:
                 ids = truncated(ids, limit, truncation)
@@ -73,14 +75,18 @@ class BatchEncoder(NamedTuple):
             truncate(parts, limit, truncation)
         return Encoding.of(process(self.tokenizer.spec.post_processor, parts, add_special_tokens=add_special_tokens))
 
-    def _bare_ids(self, inputs: Sequence[Sequences]) -> list[list[Ids]]:
-        """Return the ids of each sequence of each input, without added ones."""
-        if len(inputs) == 1 and len(whole := [each for each in inputs[0] if isinstance(each, str)]) == len(inputs[0]):
-            return [[self.tokenizer.encode(each, add_special_tokens=False) for each in whole]]
+    def _bare_ids(self, inputs: Sequence[Sequences], first_ids: int) -> list[list[Ids]]:
+        """Return the ids of each sequence of each input, without added ones; of a text perhaps only the first ids."""
+        whole = all(isinstance(each, str) for given in inputs for each in given)
+        if not whole:  # a word is not a sequence
+            first_ids = 0
+        if whole and len(inputs) == 1 and not 0 < first_ids < len(inputs[0][0]):
+            return [[self.tokenizer.encode(cast("str", each), add_special_tokens=False) for each in inputs[0]]]
         texts = [word for given in inputs for each in given for word in ([each] if isinstance(each, str) else each)]
-        serial = os.environ.get("TOKENIZERS_PARALLELISM", "on").lower() in OFF
-        rows = self.tokenizer.encode_batch(texts, add_special_tokens=False, threads=1 if serial else None)
-        starts, ids = rows.offsets.tolist(), rows.ids
+        threads = 1 if os.environ.get("TOKENIZERS_PARALLELISM", "on").lower() in OFF else 0
+        encoder, parse_special = self.call.encoder, self.call.parse_special
+        ids, offsets, _ = encoder.encode_batch(for_core(texts), parse_special, (), threads, (), (), False, first_ids)
+        starts = offsets.tolist()
         found, at = [], 0
         for given in inputs:
             parts: list[Ids] = []
@@ -132,6 +138,13 @@ def _type_ids(layout: Layout, ids: Sequence[Ids]) -> list[int] | int:
     for item, type_id in zip(layout.items, layout.type_ids, strict=True):
         types += [type_id] * (1 if item >= 0 else len(ids[FIRST - item]))
     return types
+
+
+def _first_ids(limit: int | None, truncation: Truncation | None) -> int:
+    """Return how many first ids of single sequences decide what truncation keeps; 0 for all."""
+    if limit is None or truncation is None or truncation["direction"] == "left":
+        return 0
+    return limit + 1  # one more tells that there is something to cut off
 
 
 def limit_of(layout: Layout, truncation: Truncation | None) -> int | None:

@@ -15,6 +15,7 @@ from tokenweir.integrations.backend import Backend, Original
 from tokenweir.integrations.chat_templates import compiler, indices_renderer
 from tokenweir.integrations.decode_stream import DecodeStream
 from tokenweir.integrations.face import TokenizerFace, reduced, set_in_force
+from tokenweir.integrations.tensors import batch_encoding
 
 _ABSENT = object()
 _lock = RLock()
@@ -118,6 +119,7 @@ def _replace_all(with_templates: bool) -> None:
     _replace(_module("tokenizers.decoders"), "DecodeStream", DecodeStream)
     base = _module("transformers.tokenization_utils_base")
     _replace(base, "to_py_obj", _plain_ids(base.to_py_obj))
+    _replace(base.BatchEncoding, "__init__", batch_encoding(base.BatchEncoding.__init__))
     if with_templates:
         utils = _module("transformers.utils.chat_template_utils")
         _replace(utils, "_compile_jinja_template", compiler(utils._compile_jinja_template))

@@ -1,0 +1,70 @@
+"""Arrays of padded batches: type, shape and values of those without the patch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tokenweir
+from tokenweir.integrations import tensors
+
+transformers = pytest.importorskip("transformers")
+
+TEXTS = ["Hello world how are you", "a", "日本語 text, naïve <|im_end|> [MASK] text"]
+CALLS = [
+    {"padding": True},
+    {"padding": True, "truncation": True, "max_length": 5, "padding_side": "left"},
+    {"padding": "max_length", "truncation": True, "max_length": 12, "return_token_type_ids": True},
+    {"padding": True, "truncation": True, "max_length": 5, "return_overflowing_tokens": True, "stride": 1},
+    {"padding": True, "return_offsets_mapping": True, "return_special_tokens_mask": True, "return_length": True},
+    {"padding": True, "return_attention_mask": False},
+]
+
+
+def described(encoding):
+    return {key: (type(value), value.dtype, value.shape, value.tolist()) for key, value in encoding.items()}
+
+
+@pytest.fixture(scope="module", params=["qwen3", "bert-base-uncased"])
+def load(request, data):
+    folder = data(f"tokenizers/{request.param}")
+    return lambda: transformers.AutoTokenizer.from_pretrained(folder, pad_token="!")
+
+
+@pytest.mark.parametrize("kind", ["np", "pt"])
+@pytest.mark.parametrize("options", CALLS, ids=lambda options: ", ".join(options))
+def test_arrays_equal_those_without_the_patch(load, kind, options, monkeypatch):
+    if kind == "pt":
+        pytest.importorskip("torch")
+    plain = load()(TEXTS, return_tensors=kind, **options)
+    made = []
+    monkeypatch.setattr(tensors, "_rows", lambda *args, _rows=tensors._rows: made.append(_rows(*args)) or made[-1])
+    with tokenweir.patch_transformers():
+        found = load()(TEXTS, return_tensors=kind, **options)
+        assert described(found) == described(plain)
+    assert made and all(type(rows) is np.ndarray for rows in made)
+
+
+@pytest.mark.parametrize("texts", [["Hello", "Hello world"], ["", ""]], ids=["of several lengths", "without ids"])
+def test_other_rows_go_to_transformers(load, texts):
+    def call():
+        try:
+            return repr(described(load()(texts, return_tensors="np", add_special_tokens=False)))
+        except ValueError as error:
+            return str(error)
+
+    plain = call()
+    with tokenweir.patch_transformers():
+        assert call() == plain
+
+
+def test_values_of_the_caller_keep_their_type(load, patched):
+    encoding = load()(TEXTS, padding=True)
+    encoding["attention_mask"] = [[bool(bit) for bit in row] for row in encoding["attention_mask"]]
+    assert encoding.convert_to_tensors("np")["attention_mask"].dtype == bool
+
+
+def test_arrays_are_writable(load, patched):
+    encoding = load()(TEXTS, padding=True, return_tensors="np")
+    encoding["input_ids"][0, 0] = 7
+    assert encoding["input_ids"][0, 0] == 7
