@@ -173,7 +173,8 @@ class Tokenizer:
     def from_pretrained(cls, name: str, *, revision: str = "main") -> Tokenizer:
         """Read the tokenizer of a model from an existing cache of the HuggingFace hub; the network is never used.
 
-        The cache is at `HF_HUB_CACHE`, or `hub` in `HF_HOME`, or `~/.cache/huggingface/hub`.
+        The cache is at `HF_HUB_CACHE` or `HUGGINGFACE_HUB_CACHE`, or `hub` in `HF_HOME`, or `huggingface/hub` in `XDG_CACHE_HOME`,
+        or `~/.cache/huggingface/hub`.
 
         Args:
             name: The model's name on the hub, such as "Qwen/Qwen3-8B".
@@ -182,7 +183,7 @@ class Tokenizer:
         Raises:
             TokenizerFileError: It is not in the cache, or cannot be read.
             UnsupportedTokenizerError: It uses a construct that is not reproduced exactly.
-            ValueError: The name is not a valid name on the hub.
+            ValueError: The name or the revision is not a valid one on the hub.
 
         """
         return cls.from_file(find_snapshot(name, revision))

@@ -81,9 +81,13 @@ def read_declared(
     listed: Sequence[AddedToken],
     padding: Mapping[str, object] | None,
 ) -> Declared:
-    """Read the tokens that the files declare.
+    """Read the tokens that the files of a model folder declare.
 
     Args:
+        config: `tokenizer_config.json`. Where it has an `added_tokens_decoder`, the next three do not count.
+        token_map: `special_tokens_map.json`.
+        more_tokens: `added_tokens.json`.
+        listed: The added tokens of the tokenizer file.
         padding: The padding of the tokenizer file, whose token plays the role where no file names one.
 
     Raises:

@@ -41,6 +41,9 @@ class MediaLimits(Struct, frozen=True, kw_only=True):
     """Bounds on the media of one conversation.
 
     Attributes:
+        items: Largest number of media.
+        bytes: Largest total of their bytes, decoded. Media at web addresses do not count.
+        image_pixels: Largest number of pixels of one image.
         remote: Pass web addresses on to the engine, which then fetches what clients name. Their digest is that of the address.
 
     """

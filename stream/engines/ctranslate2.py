@@ -90,7 +90,7 @@ class CTranslate2Engine:
         """Generate from `prompt_ids`, one id a step; the end token is the last id.
 
         Raises:
-            EngineError: An empty prompt, an id outside the model's vocabulary, an option that CTranslate2 cannot
+            EngineError: An empty prompt, one that fills the context, an id outside the model's vocabulary, an option that CTranslate2 cannot
                 honour (the message names it and its value), or a failure of the model itself.
 
         """

@@ -7,7 +7,7 @@ from typing import Protocol, get_args
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
-from tokenweir.stream.events.sampling import ENFORCED_BY_DECODER, NEUTRAL, Sampling
+from tokenweir.stream.events.sampling import ENFORCED_BY_DECODER, NO_EFFECT, Sampling
 from tokenweir.stream.events.step import EngineStep
 
 
@@ -46,7 +46,7 @@ def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str
     "unsupported" and its `option` the field.
     """
     for name, value in sampling.given().items():
-        if name not in ENFORCED_BY_DECODER and name not in supports and NEUTRAL.get(name) != value:
+        if name not in ENFORCED_BY_DECODER and name not in supports and NO_EFFECT.get(name) != value:
             raise EngineError(f"{engine} cannot honour {name}={value!r:.80}", kind="unsupported", option=name)
 
 

@@ -178,7 +178,7 @@ class _HandOff:
             return taken
 
     def close(self) -> None:
-        """Mark the reader as closed."""
+        """Close the reader's side: a `put` that waits returns False, a `take` that waits returns."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()

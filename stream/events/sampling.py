@@ -108,5 +108,5 @@ DEFAULTS = {name: getattr(Sampling(), name) for name in Sampling.__struct_fields
 ENFORCED_BY_DECODER = frozenset({"max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_eos", "n"})
 """The fields that hold with any engine, since the decoder enforces them and `chat()` asks once for each answer."""
 
-NEUTRAL = {"min_p": 0, "frequency_penalty": 0, "presence_penalty": 0, "repetition_penalty": 1}
+NO_EFFECT = {"min_p": 0, "frequency_penalty": 0, "presence_penalty": 0, "repetition_penalty": 1}
 """Values that change nothing; clients send them explicitly."""

@@ -83,8 +83,9 @@ class Ledger:
         Args:
             client: The client.
             size: Bytes.
-            drop: Frees the memory. It is called at once, for this entry alone, if the entry is larger than the bound.
-            is_cache: As for `Entry`. Such an entry may be the one that is evicted, at once.
+            drop: Frees the memory. It is called before this returns if the entry is larger than the bound, in which case no other is
+                evicted, or if the entry is itself the one to evict.
+            is_cache: As for `Entry`.
 
         """
         entry = Entry(client, size + ENTRY_BYTES, drop, is_cache=is_cache)

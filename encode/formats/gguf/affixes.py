@@ -38,7 +38,7 @@ def with_affixes(
     add_eos: bool = False,
     add_sep: bool = False,
 ) -> TokenizerSpec:
-    """Return the spec with the post-processor that the file's flags describe.
+    """Return the spec with the post-processor that the file's flags describe, and with the roles and the end tokens.
 
     Args:
         add_bos: Add the beginning-of-text token where no flag decides and the token exists; `add_eos` and `add_sep`

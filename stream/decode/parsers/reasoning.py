@@ -126,7 +126,7 @@ class ReasoningParser(Saved):
 
     @property
     def waits(self) -> bool:
-        """Whether the held text is a complete tag that takes effect if a call follows."""
+        """Whether the held text begins with a complete tag that takes effect if a call follows."""
         return bool(self._held) and self._held.startswith(self._callers)
 
     def has_tags_like(self, texts: Iterable[str]) -> bool:

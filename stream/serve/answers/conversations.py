@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tokenweir.stream.prompts.ledger import Entry, Ledger
-from tokenweir.stream.serve.wire.messages import ChatMessage
+from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.response_object import Item, MessageItem, OutputText, text_of
 
 EMPTY = b"[]"

@@ -11,7 +11,7 @@ from tokenweir.stream.serve.wire.anthropic.requests import MessageCreate, Messag
 from tokenweir.stream.serve.wire.chat import ChatRequest
 from tokenweir.stream.serve.wire.compaction import MOST_TOKENS, question
 from tokenweir.stream.serve.wire.completions import CompletionRequest
-from tokenweir.stream.serve.wire.messages import ChatMessage
+from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.requests import InputFields, ResponseCompact, ResponseCreate
 
 

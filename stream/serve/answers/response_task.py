@@ -15,11 +15,11 @@ from tokenweir.stream.events.merge import merge
 from tokenweir.stream.serve.answers.conversations import EMPTY, decoded, encoded
 from tokenweir.stream.serve.answers.job import response_job
 from tokenweir.stream.serve.answers.service import Service
+from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.events import ResponseEvent
 from tokenweir.stream.serve.wire.items import new_response_id
 from tokenweir.stream.serve.wire.kept_events import event_size, merge_events
-from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation
 from tokenweir.stream.serve.wire.requests import InputFields, ResponseCreate
 from tokenweir.stream.serve.wire.response_object import Item, text_of
 from tokenweir.stream.serve.wire.responses import ResponseStream

@@ -184,7 +184,7 @@ def _check_host(headers: _Headers, version: str | None) -> None:
 
 
 def _check_content_type(headers: _Headers) -> None:
-    """Raise for forms, which a page of any origin may send without a preflight (a "simple" request)."""
+    """Raise unless the content type is application/json: a page of any origin may send forms without a preflight."""
     given = headers.get(b"content-type")
     if given is None or given.partition(";")[0].strip().lower() != "application/json":
         raise RequestError(

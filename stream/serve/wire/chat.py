@@ -26,8 +26,8 @@ from tokenweir.stream.serve.wire.checking import (
     parse_object,
     refuse_template,
 )
+from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.stream.serve.wire.requests import Stop, effort_kwargs
 from tokenweir.templates.messages import Messages
 

@@ -19,8 +19,8 @@ from tokenweir.stream.serve.wire.contents import (
     file_part,
     text_part,
 )
+from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation, FunctionName
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation, FunctionName
 
 
 class ContentPart(Struct, frozen=True, forbid_unknown_fields=True):

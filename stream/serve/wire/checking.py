@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct, inspect
 
 from tokenweir.stream.events.json_bounds import as_float, has_more_outside_strings, has_more_strings
+from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.messages import ChatMessage
 
 T = TypeVar("T")
 

@@ -19,9 +19,9 @@ from msgspec import Struct
 from tokenweir.stream.events.deltas import Delta, Finish, TextDelta, Usage
 from tokenweir.stream.serve.wire.checking import too_many_messages
 from tokenweir.stream.serve.wire.contents import paragraphs, text_of
+from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.items import new_id
-from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.stream.serve.wire.response_object import ResponseUsage
 
 ASK = (

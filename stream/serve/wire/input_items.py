@@ -18,8 +18,8 @@ from tokenweir.stream.serve.wire.contents import (
     image_part,
     text_part,
 )
+from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation, FunctionName
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation, FunctionName
 from tokenweir.stream.serve.wire.response_object import Item
 
 

@@ -26,9 +26,9 @@ from tokenweir.stream.serve.wire.checking import (
     parse_object,
     show,
 )
+from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.input_items import InputItem, ItemReference, conversation_of
-from tokenweir.stream.serve.wire.messages import ChatMessage
 from tokenweir.stream.serve.wire.response_object import FunctionTool, Item, NamedFunction, TextConfig
 
 Stop = Annotated[str, Meta(min_length=1, max_length=1000)]

@@ -12,7 +12,7 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.protocol import refuse_unsupported
 from tokenweir.stream.engines.replay import ReplayEngine
-from tokenweir.stream.events.sampling import ENFORCED_BY_DECODER, NEUTRAL, Sampling
+from tokenweir.stream.events.sampling import ENFORCED_BY_DECODER, NO_EFFECT, Sampling
 
 ASKED = {
     "min_p": 0.1,
@@ -80,7 +80,7 @@ def test_an_unsupported_field_is_named_with_its_value(name):
 
 
 def test_what_changes_nothing_and_what_the_decoder_enforces_is_accepted():
-    refuse_unsupported("a toy", Sampling(**NEUTRAL), ())
+    refuse_unsupported("a toy", Sampling(**NO_EFFECT), ())
     ends = Sampling(max_tokens=1, min_tokens=1, stop=("x",), stop_token_ids=(1,), ignore_eos=True, n=2)
     assert set(ends.given()) == ENFORCED_BY_DECODER
     refuse_unsupported("a toy", ends, ())

@@ -188,7 +188,7 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
         self._prompt_ids = prompt_token_ids
 
     def adjust_initial_state_from_prompt(self, prompt_token_ids: Sequence[int]) -> None:
-        """Take the prompt of a stream."""
+        """Take the prompt of a stream, whose end decides where the thinking begins."""
         self._prompt_ids = prompt_token_ids
 
     def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:

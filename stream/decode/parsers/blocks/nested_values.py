@@ -38,9 +38,10 @@ class _Element(Struct):
 
 
 def nested_json(text: str, schema: Mapping[str, Any], root: Mapping[str, Any], mark: str) -> str:
-    """Return a value as JSON.
+    """Convert a value that is written as nested tags to JSON, or to a JSON string of the text if its tags do not match.
 
     Args:
+        schema: The value's schema, which decides between numbers and strings.
         root: The function's schema, which references resolve against.
         mark: The mark before each tag.
 

@@ -291,7 +291,7 @@ class _WholeMessage:
         self._complete.add(len(self._blocks) - 1)
 
     def content(self) -> list[dict[str, Any]]:
-        """Return the blocks, without calls that are not whole."""
+        """Return the blocks, without calls that are incomplete or whose arguments are no object."""
         content = []
         for place, (block, pieces) in enumerate(self._blocks):
             text, kind = "".join(pieces), block["type"]

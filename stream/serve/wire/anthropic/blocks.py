@@ -17,8 +17,8 @@ from tokenweir.stream.serve.wire.contents import (
     text_part,
     unsupported,
 )
+from tokenweir.stream.serve.wire.conversation import FunctionName
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.messages import FunctionName
 
 
 class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):

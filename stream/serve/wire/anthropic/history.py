@@ -26,8 +26,8 @@ from tokenweir.stream.serve.wire.anthropic.blocks import (
     block_part,
 )
 from tokenweir.stream.serve.wire.contents import Content, content_of, paragraphs
+from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.messages import ChatMessage, Conversation
 
 BILLING_HEADER = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
 """A system block of Claude Code that changes with its requests, so that no prompt would begin like the one before."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tokenweir.stream.serve.wire.messages import Conversation
+from tokenweir.stream.serve.wire.conversation import Conversation
 
 
 def talked():

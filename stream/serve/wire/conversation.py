@@ -1,4 +1,4 @@
-"""Conversion of a request's items to messages for a chat template."""
+"""`Conversation`: messages for a chat template, made of a request's items or messages, of whichever interface."""
 
 from __future__ import annotations
 
