@@ -199,6 +199,9 @@ What each adapter of `tokenweir.integrations` does not do. "Handed on" goes to t
 Single calls that `patch_transformers()` hands on have these reasons in `report()`, besides the errors of tokenweir itself:
 {fallbacks()}.
 
+Of MLX's arrays, ragged rows and values that the caller has changed, transformers makes the tensors itself; of padded batches for numpy
+and PyTorch, tokenweir does.
+
 ## Components by file format
 
 What each reader makes of its files. All of these components are reproduced exactly; a component without a row is refused by
