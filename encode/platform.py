@@ -49,6 +49,20 @@ def lower_thread_priority() -> None:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
+def thread_wait() -> float:
+    """Return the seconds for which the calling thread was ready to run, and other programs or a quota of its group had its core.
+
+    Only Linux counts them; elsewhere it is 0.
+    """
+    if not sys.platform.startswith("linux"):
+        return 0.0
+    try:
+        with open("/proc/thread-self/schedstat", "rb") as file:
+            return int(file.read().split()[1]) / 1e9
+    except OSError:  # a kernel, or a sandbox, without it
+        return 0.0
+
+
 def open_unfollowed(path: str | os.PathLike[str]) -> int:
     """Open a file for reading, neither through a link nor waiting for the writer of a pipe, and return its descriptor."""
     names = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_BINARY")  # Windows has the last one alone

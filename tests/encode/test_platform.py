@@ -3,6 +3,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -28,6 +29,30 @@ def test_the_priority_of_one_thread_alone_is_lowered():
     with ThreadPoolExecutor(1, initializer=platform.lower_thread_priority) as thread:
         assert thread.submit(niceness).result() == 10
     assert niceness() == before
+
+
+def test_a_thread_waits_while_others_have_its_core(monkeypatch):
+    assert platform.thread_wait() >= 0
+    monkeypatch.setattr(platform.sys, "platform", "darwin")
+    assert platform.thread_wait() == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/thread-self/schedstat"), reason="the kernel does not count it")
+def test_a_busy_core_is_waited_for():
+    core = min(os.sched_getaffinity(0))
+    command = f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", command]) as other:
+
+        def wait_on_the_same_core():
+            os.sched_setaffinity(0, {core})  # of this thread alone
+            before, worked = platform.thread_wait(), time.thread_time()
+            while platform.thread_wait() - before < 0.01:
+                assert time.thread_time() - worked < 20
+            return True
+
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(wait_on_the_same_core).result()
+        other.kill()
 
 
 def test_a_sandbox_may_forbid_to_lower_a_priority(monkeypatch):

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from time import monotonic, thread_time
 
+from tokenweir.encode.platform import thread_wait
+
 TICK = 0.002
 """Seconds within which calls share a timer, and by which one may be late."""
 SAMPLE_INTERVAL = 0.05
@@ -26,8 +28,8 @@ RELAXED_FACTOR = 2.8
 class Pacer:
     """Sets the interval between the events of a stream by the load of the event loop, and runs timed calls.
 
-    The load is the share of its time that the loop's thread works. A loop that is late because other processes have its core
-    counts as one that works. Parsing of clients' input does not count: longer intervals would not make it less, and a client
+    The load is the share of its time that the loop's thread works or waits for its core, because other processes have it or the
+    process has used up its quota. Parsing of clients' input does not count: longer intervals would not make it less, and a client
     that sends a lot would make everybody's tokens late. The interval is the shortest one up to `HIGH_LOAD`, and `RELAXED_FACTOR` times that above it,
     until the load falls below `LOW_LOAD`. Above `FULL_LOAD` it grows; at load 1 it is the longest.
 
@@ -59,7 +61,7 @@ class Pacer:
         self._ticks: dict[int, list[Callable[[], object]]] = {}
         self._sampler: asyncio.TimerHandle | None = None
         self._input_seconds = input_seconds
-        self._sampled_at = self._worked = self._input = 0.0
+        self._sampled_at = self._worked = self._waited = self._input = 0.0
 
     def call_at(self, when: float, call: Callable[[], object]) -> None:
         """Call a function, which must not raise, at a time of `time.monotonic`."""
@@ -104,11 +106,14 @@ class Pacer:
     def _sample(self) -> None:
         took, worked = monotonic() - self._sampled_at, thread_time() - self._worked
         input_ = self._input_seconds() - self._input
-        self.observe((max(0.0, worked - input_) + max(0.0, took - input_ - SAMPLE_INTERVAL)) / took, took)
+        own, late = max(0.0, worked - input_), max(0.0, took - input_ - SAMPLE_INTERVAL)
+        waited = (thread_wait() - self._waited) * own / max(worked, TICK)  # the input's part is not theirs
+        self.observe((own + max(late, waited)) / took, took)
         self._sample_later()
 
     def _sample_later(self) -> None:
-        self._sampled_at, self._worked, self._input = monotonic(), thread_time(), self._input_seconds()
+        self._sampled_at, self._worked, self._waited = monotonic(), thread_time(), thread_wait()
+        self._input = self._input_seconds()
         self._sampler = asyncio.get_running_loop().call_later(SAMPLE_INTERVAL, self._sample)
 
 

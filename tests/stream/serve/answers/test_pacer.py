@@ -118,10 +118,11 @@ class Loop:
     """An event loop as a pacer sees it: scheduled samples, and a clock."""
 
     def __init__(self, monkeypatch):
-        self.now = self.worked = 0.0
+        self.now = self.worked = self.waited = 0.0
         self.timers = []
         monkeypatch.setattr(pacer_module, "monotonic", lambda: self.now)
         monkeypatch.setattr(pacer_module, "thread_time", lambda: self.worked)
+        monkeypatch.setattr(pacer_module, "thread_wait", lambda: self.waited)
         monkeypatch.setattr(pacer_module, "asyncio", SimpleNamespace(get_running_loop=lambda: self))
 
     def call_later(self, delay, call):
@@ -131,10 +132,10 @@ class Loop:
     def cancel(self):
         self.timers.clear()
 
-    def go_on(self, work, late=0.0):
+    def go_on(self, work, late=0.0, wait=0.0):
         [(when, call)] = self.timers
         self.timers.clear()
-        self.now, self.worked = when + late, self.worked + work
+        self.now, self.worked, self.waited = when + late, self.worked + work, self.waited + wait
         call()
 
 
@@ -171,3 +172,14 @@ def test_what_clients_send_makes_no_tokens_late(monkeypatch, work, late, input_,
         spent[0] += input_ * SAMPLE_INTERVAL
         loop.go_on(work * SAMPLE_INTERVAL, late * SAMPLE_INTERVAL)
     assert (pacer.interval > 0.012) is busy
+
+
+@pytest.mark.parametrize(("input_", "busy"), [(0.0, True), (0.4, False)], ids=["answers", "input"])
+def test_a_quota_of_half_a_core_makes_half_of_the_work_a_full_load(monkeypatch, input_, busy):
+    loop, spent = Loop(monkeypatch), [0.0]
+    pacer = Pacer(0.01, 0.1, lambda: spent[0])
+    pacer.start()
+    for _ in range(100):
+        spent[0] += input_ * SAMPLE_INTERVAL
+        loop.go_on(0.45 * SAMPLE_INTERVAL, wait=0.45 * SAMPLE_INTERVAL)
+    assert pacer.busy is busy
