@@ -270,7 +270,7 @@ def test_sampled_ids_of_a_history_are_looked_for_if_so_asked():
         with server("--engine=ngram", *args) as (_, address):
             messages = [{"role": "user", "content": "Tell me of rivers."}]
             for _ in range(2):
-                body = json.dumps({"messages": messages, "max_tokens": 9}).encode()
+                body = json.dumps({"messages": messages, "max_tokens": 9, "temperature": 0}).encode()
                 request = urllib.request.Request(
                     f"http://{address}/v1/chat/completions", data=body, headers={"Content-Type": "application/json"}
                 )
