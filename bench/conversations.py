@@ -151,30 +151,26 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 def peers_turn(template_name: str, tokenizer_name: str, messages: list[dict[str, Any]], expected: CachedPrompt) -> str:
     """Milliseconds of CPU time of a turn by minijinja and fastokens, whose segment cache has the turn before."""
     file = DATA / "tokenizers" / tokenizer_name
+    file = json_file(file / "tokenizer.json" if file.is_dir() else file)
+    times = []
     try:
         render = minijinja_renderer((DATA / f"{template_name}.jinja").read_text("utf-8"))
-        encoder = importlib.import_module("fastokens._native").Tokenizer.from_file(
-            str(json_file(file / "tokenizer.json" if file.is_dir() else file))
-        )
-    except Exception as error:  # noqa: BLE001 - a peer may be absent or refuse the file
-        print(f"{template_name}: {type(error).__name__}: {error}", file=sys.stderr)
-        return "refused"
+        encoder = importlib.import_module("fastokens._native").Tokenizer.from_file(str(file))
 
-    def prompt(messages: list[dict[str, Any]]) -> tuple[str, Any]:
-        variables = {"messages": messages, "tools": TOOLS, "add_generation_prompt": True, "documents": None, **SPECIAL}
-        text = render(variables)
-        return text, encoder.encode_batch_flat([text], False)[0]  # their bytes
+        def prompt(messages: list[dict[str, Any]]) -> tuple[str, Any]:
+            text = render(
+                {"messages": messages, "tools": TOOLS, "add_generation_prompt": True, "documents": None} | SPECIAL
+            )
+            return text, encoder.encode_batch_flat([text], False)[0]  # their bytes
 
-    times = []
-    for _ in range(PASSES):
-        encoder.enable_segment_cache(256 << 20)
-        try:
+        for _ in range(PASSES):
+            encoder.enable_segment_cache(256 << 20)
             prompt(messages[:-2])
             (text, ids), milliseconds = timed(lambda: prompt(messages))
-        except Exception as error:  # noqa: BLE001 - a template may need what minijinja lacks
-            print(f"{template_name}: {type(error).__name__}: {error}", file=sys.stderr)
-            return "refused"
-        times.append(milliseconds)
+            times.append(milliseconds)
+    except Exception as error:  # noqa: BLE001 - a peer may be absent, or refuse the file or the template
+        print(f"{template_name}: {type(error).__name__}: {error}", file=sys.stderr)
+        return "refused"
     differs = text != expected.text or not np.array_equal(np.frombuffer(ids, np.int32), expected.ids)
     return f"{min(times):.1f}{' (differs)' if differs else ''}"
 

@@ -10,6 +10,8 @@ import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +65,13 @@ def gigatoken(path: Path, _threads: int) -> Peer:
     )
 
 
-def fastokens(path: Path, _threads: int) -> Peer:
-    from fastokens._native import Tokenizer as Fastokens
-
-    core = Fastokens.from_file(str(json_file(path)))
+def fastokens(path: Path, _threads: int, package: str = "fastokens") -> Peer:
+    core = import_module(f"{package}._native").Tokenizer.from_file(str(json_file(path)))
     flat = core.encode_batch_flat
     return Peer(
         lambda text: flat([text], False)[0],
         lambda text: core.encode(text, False).ids,
-        lambda t: flat(t, False),
+        lambda texts: flat(texts, False),
         core.decode,
     )
 
@@ -119,19 +119,6 @@ def tokie(path: Path, _threads: int) -> Peer:
     )
 
 
-def snaptokens(path: Path, _threads: int) -> Peer:
-    from snaptokens._native import Tokenizer as Snaptokens
-
-    core = Snaptokens.from_file(str(json_file(path)))
-    flat = core.encode_batch_flat
-    return Peer(
-        lambda text: flat([text], False)[0],
-        lambda text: core.encode(text, False).ids,
-        lambda texts: flat(texts, False),
-        core.decode,
-    )
-
-
 def nanotoken(path: Path, _threads: int) -> Peer:
     """WordPiece alone; other files are refused."""
     from nanotoken import Tokenizer as Nanotoken
@@ -153,7 +140,7 @@ LIBRARIES: Mapping[str, Callable[[Path, int], Peer | None]] = {
     "toktok": toktok,
     "splintr": splintr,
     "tokie": tokie,
-    "snaptokens": snaptokens,
+    "snaptokens": partial(fastokens, package="snaptokens"),  # a fork of fastokens
     "nanotoken": nanotoken,
 }
 
