@@ -347,3 +347,13 @@ def test_truncation_encodes_little_more_than_it_keeps(data):
         row = first[ends[i] : ends[i + 1]]
         assert 17 <= len(row) < 17 + 128 < starts[i + 1] - starts[i]
         assert row.tolist() == whole[starts[i] : starts[i] + len(row)].tolist()
+
+
+def test_a_short_text_that_was_cut_is_whole_the_next_time(data):
+    tokenizer = Backend(tokenizers.Tokenizer.from_file(str(data("tokenizers/llama-3.1/tokenizer.json"))))
+    encoder, texts = tokenizer._state().call.encoder, ["a b c d e f", "1 2 3 4 5"]
+    encoder.encode_batch(texts, True, (), 1, (), (), limit=1)
+    whole, starts, _ = encoder.encode_batch(texts, True, (), 1, (), ())
+    for i, text in enumerate(texts):
+        assert whole[starts[i] : starts[i + 1]].tolist() == tokenizer.encode(text, add_special_tokens=False).ids
+        assert starts[i + 1] - starts[i] > 4

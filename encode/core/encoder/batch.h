@@ -132,8 +132,7 @@ class Batch {
         encoder_.encode<true>(texts_[i], options, w);
         to_characters(texts_[i], w.spans.data() + first, w.ids.size() - first);
       } else {
-        const bool limited = limit_ > 0 && texts_[i].size() > WordKey::kMaxBytes;
-        options.enough = limited ? w.ids.size() + limit_ : 0;
+        options.enough = limit_ > 0 ? w.ids.size() + limit_ : 0;
         encoder_.encode<false>(texts_[i], options, w);
       }
       around(suffix_, w);

@@ -73,6 +73,7 @@ class Encoder {
   // and unknown text.
   template <bool Spans>
   void encode(std::string_view text, const EncodeOptions& options, Workspace& w) const {
+    // A cached short text has all of its ids, so one that may be cut does not go through that cache.
     if (Spans || text.size() > WordKey::kMaxBytes || !options.guards.empty() || options.enough)
       return encode_text<Spans>(text, 0, options, w, nullptr);
     encode_short(text, options, w);

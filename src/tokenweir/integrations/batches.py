@@ -80,7 +80,8 @@ class BatchEncoder(NamedTuple):
         whole = all(isinstance(each, str) for given in inputs for each in given)
         if not whole:  # a word is not a sequence
             first_ids = 0
-        if whole and len(inputs) == 1 and not 0 < first_ids < len(inputs[0][0]):
+        may_be_cut = 0 < first_ids < len(inputs[0][0])
+        if whole and len(inputs) == 1 and not may_be_cut:
             return [[self.tokenizer.encode(cast("str", each), add_special_tokens=False) for each in inputs[0]]]
         texts = [word for given in inputs for each in given for word in ([each] if isinstance(each, str) else each)]
         threads = 1 if os.environ.get("TOKENIZERS_PARALLELISM", "on").lower() in OFF else 0
