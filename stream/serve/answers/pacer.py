@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from time import monotonic, thread_time
+from typing import NamedTuple
 
 from tokenweir.encode.platform import thread_wait
 
@@ -23,6 +24,23 @@ FULL_LOAD = 0.8
 """Load above which the interval grows towards the longest one."""
 RELAXED_FACTOR = 2.8
 """Interval above `HIGH_LOAD`, as a multiple of the shortest one."""
+
+
+class _Clocks(NamedTuple):
+    """Clocks of an event loop's thread, in seconds.
+
+    Attributes:
+        at: The time.
+        worked: CPU time of the thread.
+        waited: Time in which the thread was ready and did not have its core.
+        input: Time of work on clients' input.
+
+    """
+
+    at: float
+    worked: float
+    waited: float
+    input: float
 
 
 class Pacer:
@@ -61,7 +79,7 @@ class Pacer:
         self._ticks: dict[int, list[Callable[[], object]]] = {}
         self._sampler: asyncio.TimerHandle | None = None
         self._input_seconds = input_seconds
-        self._sampled_at = self._worked = self._waited = self._input = 0.0
+        self._clocks = _Clocks(0.0, 0.0, 0.0, 0.0)  # at the last sample
 
     def call_at(self, when: float, call: Callable[[], object]) -> None:
         """Call a function, which must not raise, at a time of `time.monotonic`."""
@@ -86,7 +104,7 @@ class Pacer:
     def start(self) -> None:
         """Sample the load until `stop`."""
         if self._sampler is None:
-            self._sample_later()
+            self._sample_later(self._read_clocks())
 
     def stop(self) -> None:
         """Stop sampling, so that an idle loop sleeps, and forget the load."""
@@ -104,17 +122,19 @@ class Pacer:
         self.busy = self._load > FULL_LOAD and self._most > self._relaxed
 
     def _sample(self) -> None:
-        took, worked = monotonic() - self._sampled_at, thread_time() - self._worked
-        input_ = self._input_seconds() - self._input
+        now = self._read_clocks()
+        took, worked, waited, input_ = (end - start for end, start in zip(now, self._clocks, strict=True))
         own, late = max(0.0, worked - input_), max(0.0, took - input_ - SAMPLE_INTERVAL)
-        waited = (thread_wait() - self._waited) * own / max(worked, TICK)  # the input's part is not theirs
+        waited *= own / max(worked, TICK)  # the input's part is not theirs
         self.observe((own + max(late, waited)) / took, took)
-        self._sample_later()
+        self._sample_later(now)
 
-    def _sample_later(self) -> None:
-        self._sampled_at, self._worked, self._waited = monotonic(), thread_time(), thread_wait()
-        self._input = self._input_seconds()
+    def _sample_later(self, now: _Clocks) -> None:
+        self._clocks = now
         self._sampler = asyncio.get_running_loop().call_later(SAMPLE_INTERVAL, self._sample)
+
+    def _read_clocks(self) -> _Clocks:
+        return _Clocks(monotonic(), thread_time(), thread_wait(), self._input_seconds())
 
 
 def _finish(future: asyncio.Future[None]) -> None:
