@@ -231,6 +231,7 @@ def test_history_stays(window, tmp_path):
     screen.type("a memorable line")
     screen.keys("Enter")
     screen.expect("; stop]")
+    screen.expect("\n>", times=2)  # Ctrl-D means the end of input to the prompt, which may not be there yet
     screen.keys("C-d")
     screen.expect("ended with 0")
     assert history.stat().st_mode & 0o777 == 0o600
