@@ -160,8 +160,10 @@ class Reader {
   size_t special_from(size_t at, uint64_t& all) const {
     for (; at + Chunk::kSize <= text_.size(); at += Chunk::kSize) {
       const Chunk chunk(text_.data() + at);
-      all |= chunk.high_bits();
-      if (const uint64_t found = chunk.special()) return at + Chunk::index(found);
+      const uint64_t found = chunk.special();
+      const size_t plain = found ? Chunk::index(found) : Chunk::kSize;
+      all |= chunk.high_bits(plain);
+      if (found) return at + plain;
     }
     for (; at < text_.size(); at++) {
       const auto c = static_cast<uint8_t>(text_[at]);
@@ -234,9 +236,9 @@ class Reader {
         }
         const Chunk chunk(text_.data() + next);
         chunk.store(bytes + decoded);
-        all |= chunk.high_bits();
         const uint64_t found = chunk.special();
         const size_t plain = found ? Chunk::index(found) : Chunk::kSize;
+        all |= chunk.high_bits(plain);
         decoded += plain;
         next += plain;
         if (found) break;

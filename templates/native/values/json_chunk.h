@@ -17,7 +17,8 @@ class Chunk {
   static constexpr size_t kSize = 16;
   explicit Chunk(const char* bytes) : bytes_(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes))) {}
   void store(char* to) const { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes_); }
-  uint64_t high_bits() const { return _mm_movemask_epi8(bytes_) ? kHighBits : 0; }
+  // Not 0 if one of the first `size` bytes is not ASCII.
+  uint64_t high_bits(size_t size) const { return bits(bytes_) & ((uint64_t{1} << size) - 1) ? kHighBits : 0; }
   // A bit for each byte that is a quote, a backslash or a control character; `index` tells the first of them.
   uint64_t special() const { return bits(special_bytes()); }
   // The same with the bytes that are not printable ASCII.
@@ -41,7 +42,8 @@ class Chunk {
   static constexpr size_t kSize = 8;
   explicit Chunk(const char* bytes) { std::memcpy(&bytes_, bytes, kSize); }
   void store(char* to) const { std::memcpy(to, &bytes_, kSize); }
-  uint64_t high_bits() const { return bytes_ & kHighBits; }
+  // Not 0 if one of the first `size` bytes is not ASCII.
+  uint64_t high_bits(size_t size) const { return size ? bytes_ << (kSize - size) * 8 & kHighBits : 0; }
   // A bit for each byte that is a quote, a backslash or a control character; `index` tells the first of them.
   uint64_t special() const {
     const uint64_t from_space =
@@ -49,7 +51,7 @@ class Chunk {
     return equal_to('"') | equal_to('\\') | (~from_space & ~bytes_ & kHighBits);
   }
   // The same with the bytes that are not printable ASCII.
-  uint64_t special_or_other() const { return special() | equal_to(0x7F) | high_bits(); }
+  uint64_t special_or_other() const { return special() | equal_to(0x7F) | (bytes_ & kHighBits); }
   static size_t index(uint64_t special) { return static_cast<size_t>(__builtin_ctzll(special)) / 8; }
 
  private:

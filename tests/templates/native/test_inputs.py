@@ -209,3 +209,13 @@ def test_json_escapes_at_every_place(ascii_only):
             ):
                 result = template.render({"a": text, "ascii_only": ascii_only})
                 assert result.text == json.dumps(text, ensure_ascii=ascii_only), text
+
+
+@pytest.mark.parametrize("text", ["¡", "\x1f¡", "\n¡" + "a" * 20])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_both_forms_of_an_input_cost_the_same_steps(text, ascii_only):
+    """Also where text that is not ASCII follows a string that is."""
+    template = Template("{{ a|string|length }}", "test")
+    for value in ({"type": "text", "text": text}, ["a", "b\n", text], {"a\\": "b", "c": text}):
+        sent = json.dumps({"a": value}, ensure_ascii=ascii_only).encode()
+        assert template.render(sent).steps == template.render({"a": value}).steps
