@@ -44,6 +44,7 @@ from tokenweir.encode.build import core_of
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt
+from tokenweir.stream.prompts.conversation import Conversation
 from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.prompts.prompt_index import KeptPrompt
 from tokenweir.stream.serve.wire.chat import parse_chat_json
@@ -69,7 +70,7 @@ GEMMA_4 = (
 PASSES = 5
 """Passes with a new cache each, of which the lowest time of a turn counts: the one that other users of the machine have disturbed least."""
 NOTE = """Milliseconds of CPU time, each the lowest of five passes. "render" and "encode" are those of a whole prompt without a cache
-at the last turn; "render" is also the most that a replay of the rendering could save of a turn. "turn" is `PromptCache.render`, from
+at the last turn; "render" is also the most that a replay of the rendering could save of a turn. "turn" is `Conversation.prompt`, from
 messages to ids, as the median of the ten turns up to the one named; "body" begins with the JSON of a request of Chat Completions.
 "peers" is the last turn by minijinja and fastokens with its segment cache, the lowest of five; "refused" names what gave no prompt, "differs" other text or ids.
 "all turns" is in seconds, of one conversation. "bytes" is all memory that the cache keeps by byte of the prompt's UTF-8. "wrong" counts prompts of all turns of
@@ -198,25 +199,28 @@ def converse(template: ChatTemplate, tokenizer: Tokenizer, turns: int, source: s
     """Have two conversations: one of messages, and one of requests' JSON."""
     cache = PromptCache(256 << 20)
     system = "You are a coding agent. " * 40
-    conversations = [[{"role": "system", "content": f"{system}{which}"}] for which in "AB"]
+    talked = Conversation(template, tokenizer, TOOLS, prompts=cache, history="canonical")
+    asked: list[Any] = []
+    for which, messages in enumerate((talked.messages, asked)):
+        messages.append({"role": "system", "content": f"{system}{'AB'[which]}"})
     times: dict[str, list[float]] = {"turn": [], "body": []}
     wrong = 0
-
-    def cached(messages: Any) -> CachedPrompt:
-        return cache.render(messages, template=template, tokenizer=tokenizer, tools=TOOLS)
-
     for number in range(turns):
-        for which, messages in enumerate(conversations):
+        for which, messages in enumerate((talked.messages, asked)):
             messages += turn(number + 7000 * which, source) if number or not which else turn(0, source)
             prompt, render = timed(lambda messages=messages: template.render(messages, tools=TOOLS))
             if which:
                 body = request_body(messages)
-                found, milliseconds = timed(lambda body=body: cached(messages_of(body)))
+                found, milliseconds = timed(
+                    lambda body=body: cache.render(
+                        messages_of(body), template=template, tokenizer=tokenizer, tools=TOOLS
+                    )
+                )
                 times["body"].append(milliseconds)
                 # Some templates write arguments given as text otherwise.
                 prompt = template.render(messages_of(body), tools=TOOLS)
             else:
-                found, milliseconds = timed(lambda messages=messages: cached(messages))
+                found, milliseconds = timed(talked.prompt)
                 times["turn"].append(milliseconds)
                 last = found
             guarded = prompt.guarded_for(tokenizer)
@@ -226,7 +230,7 @@ def converse(template: ChatTemplate, tokenizer: Tokenizer, turns: int, source: s
                 )
             )
             wrong += not np.array_equal(found.ids, expected)
-    return Pass(times | {"render": [render], "encode": [encode]}, conversations[0], last, cache, wrong)
+    return Pass(times | {"render": [render], "encode": [encode]}, list(talked.messages), last, cache, wrong)
 
 
 def measure(template_name: str, tokenizer_name: str, turns: int) -> list[str]:

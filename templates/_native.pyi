@@ -73,6 +73,7 @@ class Template:
         tag: str = "",
         source: str = "",
         tokens: ControlTokens | None = None,
+        earlier: Rendering | None = None,
     ) -> Rendering:
         """Render a conversation. The GIL is released, except while Python objects are read.
 
@@ -90,6 +91,8 @@ class Template:
             tag: The tag.
             source: The template's source, which must read that field.
             tokens: Control tokens to search for at once, so that `guarded` with them need not search the text again.
+            earlier: Another rendering. What the text has in common with it is not searched again, if it was searched for
+                the same `tokens`.
 
         Raises:
             TemplateError: As `render`; or the messages, tools or documents are not as `ChatTemplate.render` takes them.
@@ -97,7 +100,6 @@ class Template:
 
         """
 
-@final
 class Messages:
     """Messages that are read once, for any number of renders. Objects never change, and threads may share them.
 
@@ -180,6 +182,26 @@ class Messages:
     @overload
     def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
     def __iter__(self) -> Iterator[dict[str, Any]]: ...
+
+@final
+class GrowingMessages(Messages):
+    """The messages of a list that grows, of which each is read once. None at first; not to be shared between threads."""
+
+    def __init__(self) -> None: ...
+    def read(self, messages: Sequence[Mapping[str, object]] | Sequence[object]) -> None:
+        """Become the messages of a sequence.
+
+        What is read is the messages behind those of the last call, if these are the same objects with the same content, and
+        all messages otherwise.
+
+        Args:
+            messages: As for `Messages`.
+
+        Raises:
+            TemplateError: As `Messages`; there are no messages then.
+            TextError: As `Messages`.
+
+        """
 
 def read_tools(tools: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
     """Check and copy tools: mappings that each describe a function by its name.

@@ -286,6 +286,7 @@ class ChatTemplate:
         return self._render(
             None,
             messages,
+            None,
             variables,
             add_generation_prompt,
             tools,
@@ -297,7 +298,12 @@ class ChatTemplate:
         )
 
     def render_for(
-        self, tokenizer: Tokenizer, messages: Sequence[Mapping[str, Any]] | Messages, /, **options: Any
+        self,
+        tokenizer: Tokenizer,
+        messages: Sequence[Mapping[str, Any]] | Messages,
+        earlier: Prompt | None = None,
+        /,
+        **options: Any,
     ) -> Prompt:
         """Render a conversation for one tokenizer.
 
@@ -307,6 +313,7 @@ class ChatTemplate:
         Args:
             tokenizer: The model's tokenizer.
             messages: As for `render`.
+            earlier: A prompt for the same tokenizer that is likely to begin as this one. Its beginning is not searched again.
             **options: As for `render`.
 
         Raises:
@@ -316,13 +323,14 @@ class ChatTemplate:
         """
         check_tokenizer(tokenizer)
         named = [options.pop(name, default) for name, default in _RENDER_DEFAULTS.items()]
-        return self._render(tokenizer, messages, options, *named)
+        return self._render(tokenizer, messages, earlier, options, *named)
 
     # Arguments go by place: passing them by name would cost a fifth of the render of a short chat.
     def _render(
         self,
         tokenizer: Tokenizer | None,
         messages: Sequence[Mapping[str, Any]] | Messages,
+        earlier: Prompt | None,
         variables: dict[str, Any],
         add_generation_prompt: bool | None,
         tools: Sequence[Mapping[str, Any]] | None,
@@ -365,6 +373,7 @@ class ChatTemplate:
             TAG,
             self.source,
             self._search(tokenizer, exempt) if self._guards else None,
+            None if earlier is None else earlier.rendering,
         )
         if field is not None:
             rendering.cut(len(cut_at_tag(rendering.text, rendering.continued)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tokenweir.templates._native import Messages
+from tokenweir.templates._native import GrowingMessages, Messages
 
-__all__ = ["REASONING_FIELDS", "ROLES", "Message", "Messages"]
+__all__ = ["REASONING_FIELDS", "ROLES", "GrowingMessages", "Message", "Messages"]
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")  # which clients and templates use for one thing

@@ -115,6 +115,11 @@ class Prompt:
         return f"Prompt({self.text!r}, guarded={self.guarded!r}, control_tokens={self.control_tokens!r}, generated={self.generated!r})"
 
     @property
+    def rendering(self) -> Rendering | None:
+        """The text as a template made it; None if it was given as a str."""
+        return self._rendering
+
+    @property
     def text(self) -> str:
         """The text that the template rendered."""
         return self._text if self._rendering is None else self._rendering.text

@@ -12,8 +12,10 @@ from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt
-from tokenweir.stream.prompts.prompt_cache import History, PromptCache, check_history
+from tokenweir.stream.prompts.prompt_cache import History, PromptCache, before_messages, check_history
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.templates.messages import GrowingMessages
+from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.shown import style_of_answer
 
@@ -70,6 +72,8 @@ class Conversation:
         self._tenant = tenant
         self._history = history
         self._last: CachedPrompt | None = None
+        self._read = GrowingMessages()
+        self._rendered: Prompt | None = None  # as of the last prompt
         self._template_kwargs = template_kwargs
 
     def __repr__(self) -> str:
@@ -99,14 +103,18 @@ class Conversation:
             TextError: A string has a lone surrogate.
 
         """
-        self._last = self._prompts.render(
-            self.messages,
-            template=self._template,
+        self._read.read(self.messages)
+        given = self._template_kwargs | template_kwargs
+        self._rendered = self._template.render_for(
+            self._tokenizer, self._read, self._rendered, tools=self._tools, **given
+        )
+        self._last = self._prompts.encode(
+            self._rendered,
+            self._read,
             tokenizer=self._tokenizer,
-            tools=self._tools,
+            before=before_messages(self._template, self._tools, given),
             tenant=self._tenant,
             history=self._history,
-            **self._template_kwargs | template_kwargs,
         )
         return self._last
 

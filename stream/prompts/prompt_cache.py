@@ -46,6 +46,14 @@ def check_history(history: object) -> None:
         raise ValueError(f"history must be one of {', '.join(get_args(History))}, not {history!r:.80}")
 
 
+def before_messages(
+    template: ChatTemplate, tools: Sequence[Mapping[str, Any]] | None, template_kwargs: Mapping[str, Any]
+) -> tuple[object, ...]:
+    """Return what the prompts of a conversation have in common, for `PromptCache.encode`."""
+    variables = {name: value for name, value in template_kwargs.items() if name != "add_generation_prompt"}
+    return template.source, tools, variables
+
+
 class CacheCounts(Struct):
     """Counts of a cache since it was made.
 
@@ -166,15 +174,8 @@ class PromptCache:
         check_tokenizer(tokenizer)
         read = _read(messages)
         prompt = template.render_for(tokenizer, read, tools=tools, **template_kwargs)
-        variables = {name: value for name, value in template_kwargs.items() if name != "add_generation_prompt"}
-        return self.encode(
-            prompt,
-            read,
-            tokenizer=tokenizer,
-            before=(template.source, tools, variables),
-            tenant=tenant,
-            history=history,
-        )
+        before = before_messages(template, tools, template_kwargs)
+        return self.encode(prompt, read, tokenizer=tokenizer, before=before, tenant=tenant, history=history)
 
     def encode(
         self,

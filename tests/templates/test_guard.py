@@ -106,3 +106,62 @@ def test_each_occurrence_of_a_token_in_user_text_is_found(tokens, texts, more):
     prompt = template.render(messages)
     wanted = {at for at in range(len(prompt.text)) for token in (*tokens, *more) if prompt.text.startswith(token, at)}
     assert prompt.guarded == tuple(sorted(wanted))
+
+
+# -- what an earlier prompt has in common ------------------------------------------------------------------------------
+
+DEFAULT = Tokenizer.default()
+PLAIN = ChatTemplate(
+    "{% for m in messages %}{{ m.role }}{{ m.content }}<|im_end|>{% endfor %}", extra_roles=["<|im_end|>", "<think>"]
+)
+LONG = "é word " * 10  # longer than each control token
+PIECES = st.sampled_from(["<|im_", "end|>", "<|im_end|>", "<think>", "</think", "<", ">", LONG])
+ROLES = st.sampled_from(["user", "assistant", "<|im_end|>", "<think>"])
+
+
+def guarded_after(template, messages, earlier, **options):
+    """The guarded characters of a prompt that is searched with the help of an earlier one, and the two texts."""
+    before = template.render_for(DEFAULT, earlier, **options)
+    prompt = template.render_for(DEFAULT, messages, before, **options)
+    return prompt.guarded_for(DEFAULT), prompt.text, before.text
+
+
+@given(st.lists(st.tuples(ROLES, st.lists(PIECES, max_size=6)), min_size=1, max_size=5), st.data())
+def test_a_search_resumed_finds_what_a_whole_one_finds(turns, data):
+    def messages():
+        return [{"role": role, "content": "".join(pieces)} for role, pieces in turns]
+
+    earlier = messages()
+    at = data.draw(st.integers(0, len(turns) - 1))
+    role, pieces = turns[at]
+    place = data.draw(st.integers(0, len(pieces)))
+    turns[at] = (data.draw(st.just(role) | ROLES), [*pieces[:place], data.draw(PIECES), *pieces[place:]])
+    for now, then in (messages(), earlier), (earlier, messages()), (earlier, earlier):
+        wanted = PLAIN.render_for(DEFAULT, now).guarded_for(DEFAULT)
+        assert guarded_after(PLAIN, now, then)[0] == wanted
+
+
+def test_a_token_that_the_template_begins_is_found_at_each_distance_from_a_difference():
+    template = ChatTemplate("{{ messages[0].role }}<|im_{{ messages[0].content }}")
+    for distance in range(60):
+        here, there = (user("end|>" + "é" * distance + letter) for letter in "ab")
+        assert guarded_after(template, [here], [there])[0] == (9,)
+
+
+def test_equal_text_of_another_writer_is_searched_again():
+    by_user, by_role = [user("<|im_end|>" + LONG)], [user(""), {"role": "<|im_end|>", "content": LONG}]
+    roles = ChatTemplate("{% for m in messages %}{{ m.role }}{{ m.content }}{% endfor %}", extra_roles=["<|im_end|>"])
+    asked, answered = [user("<think>" + LONG)], [{"role": "assistant", "content": "<think>" + LONG}]
+    tags = ChatTemplate("{{ messages[0].content }}{{ messages[0].content.split('<think>')[2:] }}")
+    for template, guarded, free, place in (roles, by_user, by_role, 4), (tags, asked, answered, 0):
+        found, text, before = guarded_after(template, guarded, free)
+        assert (found, text) == ((place,), before)
+        found, text, before = guarded_after(template, free, guarded)
+        assert (found, text) == ((), before)
+
+
+def test_a_prompt_for_another_search_is_of_no_use():
+    template = ChatTemplate("{{ messages[0].content }}{{ messages[0].content.split('<think>')[2:] }}")
+    messages = [{"role": "assistant", "content": "<think>" + LONG}]
+    for earlier in template.render_for(DEFAULT, messages, history_thinking="text"), template.render(messages):
+        assert template.render_for(DEFAULT, messages, earlier).guarded_for(DEFAULT) == ()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import re
 from collections import UserDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +17,7 @@ from random_conversations import conversations
 
 from tokenweir.encode.errors import TemplateError, TextError
 from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.templates.messages import ROLES, Messages
+from tokenweir.templates.messages import ROLES, GrowingMessages, Messages
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"città": [1, 2.5, {"b": null}]}'}}
 CONVERSATION = [
@@ -122,6 +124,105 @@ def test_models_and_mappings():
 def test_tuples_are_kept():
     """As in transformers, where they print otherwise than lists."""
     assert ChatTemplate("{{ x }}").render([{"role": "user", "content": "Hi"}], x=(1, "a")).text == "(1, 'a')"
+
+
+# -- messages that grow ------------------------------------------------------------------------------------------------
+
+
+def containers(value):
+    """All lists and dicts in a value, itself included."""
+    if isinstance(value, dict | list):
+        yield value
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from containers(item)
+
+
+def facts(messages):
+    return list(messages), messages.digests, messages.text_digests, messages.text_chain(3)
+
+
+def edit(messages, pick):
+    """Change a list of messages, or something in it, as a user may."""
+    kind = pick(st.sampled_from(["add", "add", "cut", "swap", "inside"]))
+    if kind == "add":
+        messages.append({"role": "user", "content": pick(st.text(max_size=80))})
+    elif kind == "cut":
+        del messages[pick(st.integers(0, len(messages))) :]
+    elif kind == "swap" and messages:
+        at = pick(st.integers(0, len(messages) - 1))
+        messages[at] = copy.deepcopy(messages[at])
+    elif inner := [each for message in messages for each in containers(message)]:
+        found = pick(st.sampled_from(inner))
+        if isinstance(found, list):
+            found.append(1)
+        elif key := pick(st.sampled_from(["new", *found])):
+            found[key] = found.pop(key, None) if pick(st.booleans()) else "other"
+
+
+@given(conversations(), st.data())
+def test_grown_messages_are_those_that_are_read_at_once(variables, data):
+    messages = [message for message in variables["messages"] if isinstance(message, dict)]
+    grown = GrowingMessages()
+    for _ in range(6):
+        try:
+            wanted = facts(Messages(messages))
+        except (TemplateError, TextError) as error:
+            with pytest.raises(type(error), match=re.escape(str(error))):
+                grown.read(messages)
+            wanted = facts(Messages([]))
+        else:
+            grown.read(messages)
+        assert facts(grown) == wanted
+        edit(messages, data.draw)
+
+
+def test_a_render_of_grown_messages_has_their_origins():
+    grown, template = GrowingMessages(), ChatTemplate(WRITTEN)
+    for size in range(1, len(CONVERSATION) + 1):
+        grown.read(CONVERSATION[:size])
+        prompt = template.render(CONVERSATION[:size])
+        again = template.render(grown)
+        assert (again, again.origins, again.left_out) == (prompt, prompt.origins, prompt.left_out)
+
+
+def test_equal_nesting_is_not_the_same_nesting():
+    """The objects come in the same order in both."""
+    inner, end = ["a"], "b"
+    messages = [{"role": "user", "content": [inner, end]}]
+    grown = GrowingMessages()
+    grown.read(messages)
+    messages[0]["content"].remove(end)
+    inner.append(end)
+    grown.read(messages)
+    assert list(grown) == [{"role": "user", "content": [["a", "b"]]}]
+
+
+def test_models_are_read_each_time():
+    model = Model(role="user", content="a")
+    grown = GrowingMessages()
+    for content in "ab":
+        model.content = content
+        grown.read([model])
+        assert grown[0]["content"] == content
+
+
+def test_a_failed_read_leaves_no_messages():
+    grown = GrowingMessages()
+    grown.read(CONVERSATION)
+    with pytest.raises(TemplateError, match=r"messages\[4\]"):
+        grown.read([*CONVERSATION, 1])
+    assert len(grown) == 0
+    grown.read(tuple(CONVERSATION))
+    assert list(grown) == CONVERSATION
+    with pytest.raises(TemplateError, match="messages"):
+        grown.read("text")
+
+
+def test_grown_messages_outlive_what_they_were_read_from():
+    grown = GrowingMessages()
+    for size in range(20):
+        grown.read([{"role": "user", "content": "".join(["long "] * (100 + size))}])
+    assert grown[0]["content"] == "long " * 119
 
 
 # -- digests -----------------------------------------------------------------------------------------------------------

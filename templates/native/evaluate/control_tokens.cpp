@@ -1,6 +1,7 @@
 #include "evaluate/control_tokens.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #if defined(__SSSE3__)
 #include <tmmintrin.h>
@@ -16,6 +17,14 @@ namespace {
 class SpanCursor {
  public:
   SpanCursor(const Rendering& rendering, std::string_view text) : rendering_(rendering), text_(text) {}
+
+  // Goes to a byte at once.
+  void skip_to(size_t byte) {
+    const std::vector<Span>& spans = rendering_.spans();
+    for (; at_ < spans.size() && start_ + spans[at_].size <= byte; start_ += spans[at_++].size)
+      character_ += spans[at_].characters;
+    byte_ = start_;
+  }
 
   // The first byte in [begin, end) that neither is vouched for nor, if `exempt`, an assistant's; npos without such a byte.
   // `begin` never goes back.
@@ -49,6 +58,37 @@ class SpanCursor {
   size_t byte_ = 0;
   uint64_t character_ = 0;  // of `byte_`
 };
+
+// The bytes at the beginning that two outputs have in common, and of which the same are vouched for, or an assistant's.
+size_t common_beginning(const Rendering& rendering, std::string_view text, const SearchedText& earlier) {
+  size_t common = std::min(text.size(), earlier.text.size());
+  for (size_t at = 0; at < common; at += 256) {
+    const size_t size = std::min<size_t>(256, common - at);
+    const char *const here = text.data() + at, *const there = earlier.text.data() + at;
+    if (std::memcmp(here, there, size) != 0)
+      common = at + static_cast<size_t>(std::mismatch(here, here + size, there).first - here);
+  }
+  struct Cursor {
+    const Rendering& rendering;
+    size_t next = 0, end = 0;  // the number of the next span, and the byte at which it begins
+    bool vouched = false, answered = false;
+
+    void step() {
+      const Span& span = rendering.spans()[next++];
+      const Origins& origins = rendering.origins();
+      end += span.size;
+      vouched = origins.vouched(span.origin);
+      answered = span.origin >= Origins::kFirst && origins.at(span.origin).answered;
+    }
+  };
+  Cursor here{rendering}, there{earlier.rendering};
+  for (size_t at = 0; at < common; at = std::min(here.end, there.end)) {
+    while (here.end <= at) here.step();
+    while (there.end <= at) there.step();
+    if (here.vouched != there.vouched || here.answered != there.answered) return at;
+  }
+  return common;
+}
 
 // The tokens that are not empty, each once, in the order of their bytes.
 std::vector<std::string_view> sorted_tokens(const std::vector<std::string>& tokens) {
@@ -167,11 +207,23 @@ size_t ControlTokens::Beginnings::find(std::string_view text, size_t at) const {
   return at;
 }
 
-std::vector<uint64_t> ControlTokens::guarded(const Rendering& rendering, std::string_view text) const {
+std::vector<uint64_t> ControlTokens::guarded(const Rendering& rendering, std::string_view text,
+                                             const SearchedText* earlier) const {
   std::vector<uint64_t> offsets;
   if (nodes_.size() == 1) return offsets;
   SpanCursor cursor(rendering, text);
-  for (size_t at = 0; (at = beginnings_.find(text, at)) < text.size(); at++) {
+  size_t begin = 0;
+  if (earlier) {
+    // An occurrence whose first such byte lies before `known` is within the common beginning. All others begin behind `begin`.
+    const size_t common = common_beginning(rendering, text, *earlier);
+    const size_t known = common > longest_ ? common - longest_ : 0;
+    begin = known > longest_ ? known - longest_ : 0;
+    cursor.skip_to(begin);
+    const uint64_t character = cursor.character_of(known);
+    offsets.assign(earlier->offsets.begin(),
+                   std::lower_bound(earlier->offsets.begin(), earlier->offsets.end(), character));
+  }
+  for (size_t at = begin; (at = beginnings_.find(text, at)) < text.size(); at++) {
     if (cursor.first_unvouched(at, std::min(at + longest_, text.size()), false) == std::string_view::npos) continue;
     uint32_t node = 0;
     for (size_t end = at; end < text.size();) {

@@ -10,14 +10,23 @@
 
 namespace tokenweir::templates {
 
+// A text that was searched, and what was found.
+struct SearchedText {
+  const Rendering& rendering;
+  std::string_view text;
+  const std::vector<uint64_t>& offsets;
+};
+
 class ControlTokens {
  public:
   // `exempt` are those that count also where the content of an assistant has them.
   ControlTokens(const std::vector<std::string>& tokens, const std::vector<std::string>& exempt);
 
   // Offsets, ascending and in characters: of each occurrence of a control token that is not wholly the template's, or
-  // vouched for, the first character that is not. No control token may match over these.
-  std::vector<uint64_t> guarded(const Rendering& rendering, std::string_view text) const;
+  // vouched for, the first character that is not. No control token may match over these. What the text has in common with
+  // an earlier one is not searched again.
+  std::vector<uint64_t> guarded(const Rendering& rendering, std::string_view text,
+                                const SearchedText* earlier = nullptr) const;
 
  private:
   enum class End : uint8_t { None, Token, Exempt };

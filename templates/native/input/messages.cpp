@@ -122,11 +122,9 @@ static uint64_t text_digest(const Value& message) {
   return digest;
 }
 
-std::vector<uint64_t> Messages::text_digests() const {
-  std::vector<uint64_t> digests;
+void Messages::add_text_digests(std::vector<uint64_t>& digests) const {
   digests.reserve(size());
-  for (uint32_t i = 0; i < size(); i++) digests.push_back(text_digest(list_->items[i]));
-  return digests;
+  for (size_t i = digests.size(); i < size(); i++) digests.push_back(text_digest(list_->items[i]));
 }
 
 std::vector<uint64_t> chain(uint64_t start, const std::vector<uint64_t>& digests) {

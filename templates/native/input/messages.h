@@ -10,7 +10,7 @@
 
 namespace tokenweir::templates {
 
-// Messages as values with origins below the variable `messages`. Once `list` is set, nothing changes, so threads may share it.
+// Messages as values with origins below the variable `messages`. Threads may share them, unless the list grows.
 class Messages {
  public:
   Messages();
@@ -33,8 +33,9 @@ class Messages {
   uint64_t text_size() const;
   // A message as bytes that no other message has: type, length and content of each value, in order.
   std::string canonical(uint32_t index) const;
-  // For each message a hash of its own texts, calls left out. Of a long text it has the length and samples.
-  std::vector<uint64_t> text_digests() const;
+  // For each message a hash of its own texts, calls left out. Of a long text it has the length and samples. Those of the
+  // first messages may be known.
+  void add_text_digests(std::vector<uint64_t>& digests) const;
 
   // The messages as values of a render, whose origins must be empty. Texts are shared, so this must live until it has run.
   List* copy_into(Workspace& workspace, Origins& origins) const;

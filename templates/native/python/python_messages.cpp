@@ -1,8 +1,9 @@
-// The classes Messages and MessageForm of the compiled module, and `Template.render_chat`.
+// The classes Messages, GrowingMessages and MessageForm of the compiled module, and `Template.render_chat`.
 #include "input/chat_messages.h"
 #include "input/message_checks.h"
 #include "input/message_forms.h"
 #include "input/messages.h"
+#include "python/known_objects.h"
 #include "python/python_binding.h"
 
 namespace tokenweir::templates {
@@ -11,10 +12,16 @@ namespace {
 // Messages with the objects whose text they use. Destroyed with the GIL, as all Python objects are.
 struct PyMessages {
   std::shared_ptr<Messages> messages;
-  std::unique_ptr<PythonInput> input;  // holds strings
-  nb::object held;                     // the bytes of JSON
-  nb::object digests;                  // once they were asked for
-  std::vector<uint64_t> text_digests{};
+  std::unique_ptr<PythonInput> input;    // holds strings
+  nb::object held;                       // the bytes of JSON
+  nb::object digests;                    // once they were asked for
+  std::vector<uint64_t> text_digests{};  // of the first messages, or all
+};
+
+// The messages of a list that grows, of which each is read once.
+struct PyGrowingMessages : PyMessages {
+  KnownObjects known;  // of which the messages were read
+  List* list = nullptr;
 };
 
 void read_objects(PyMessages& self, nb::handle messages) {
@@ -22,6 +29,35 @@ void read_objects(PyMessages& self, nb::handle messages) {
   auto input = std::make_unique<PythonInput>(read->workspace(), read->origins());
   translated("", [&] { read->set(input->mappings(messages.ptr(), read->root())); });
   new (&self) PyMessages{std::move(read), std::move(input), nb::object(), nb::object()};
+}
+
+// Begins with no messages.
+void begin(PyGrowingMessages& self) {
+  auto read = std::make_shared<Messages>();
+  auto input = std::make_unique<PythonInput>(read->workspace(), read->origins());
+  self.list = List::make(read->workspace(), 16);
+  read->set(self.list);
+  self.messages = std::move(read);
+  self.input = std::move(input);
+  self.known.clear();
+  self.digests = nb::object();
+  self.text_digests.clear();
+}
+
+void read_grown(PyGrowingMessages& self, nb::handle given) {
+  const uint32_t root = self.messages->root();
+  const nb::object messages = translated("", [&] { return nb::steal(self.input->items(given.ptr(), root)); });
+  if (!self.known.begins(messages.ptr())) begin(self);
+  const auto known = static_cast<Py_ssize_t>(self.list->size);
+  if (PyList_Size(messages.ptr()) == known) return;
+  self.digests = nb::object();
+  try {
+    translated("", [&] { self.input->add_mappings(*self.list, messages.ptr(), known, root); });
+  } catch (...) {
+    begin(self);
+    throw;
+  }
+  self.known.add(messages.ptr(), known);
 }
 
 PyMessages from_json(const nb::object& given) {
@@ -86,7 +122,7 @@ nb::object digests(PyMessages& self) {
 }
 
 const std::vector<uint64_t>& digests_of_texts(PyMessages& self) {
-  if (self.text_digests.empty()) self.text_digests = self.messages->text_digests();
+  self.messages->add_text_digests(self.text_digests);
   return self.text_digests;
 }
 
@@ -135,11 +171,13 @@ Value mappings_or_none(PythonInput& input, Rendering& rendering, const char* nam
 PyRendering render_chat(const PyTemplate& self, nb::handle messages, const MessageForm& form, const nb::dict& variables,
                         nb::handle tools, nb::handle documents, bool add_generation_prompt, const nb::callable& clock,
                         const std::string& call_ids, bool part_calls, nb::handle continued, const std::string& tag,
-                        std::string_view source, const nb::object& tokens) {
+                        std::string_view source, const nb::object& tokens, nb::handle earlier) {
   auto rendering = std::make_shared<Rendering>(self.parsed);
   Workspace& workspace = rendering->workspace();
   Origins& origins = rendering->origins();
   const ControlTokens* const search = tokens.is_none() ? nullptr : nb::cast<const ControlTokens*>(tokens);
+  const PyRendering* const before = earlier.is_none() ? nullptr : nb::cast<const PyRendering*>(earlier);
+  const bool was_searched = before && before->searched.is_valid() && before->searched.is(tokens);
   std::string end, text;
   std::vector<uint64_t> found;
   translated(self.name, [&] {
@@ -172,7 +210,13 @@ PyRendering render_chat(const PyTemplate& self, nb::handle messages, const Messa
     rendering->set_input("messages", Value::of_list(list));
     rendering->run(now);
     text = rendering->take_text();
-    if (search) found = search->guarded(*rendering, text);
+    if (!search) return;
+    if (was_searched) {
+      const SearchedText known{*before->rendering, before->view(), before->found};
+      found = search->guarded(*rendering, text, &known);
+    } else {
+      found = search->guarded(*rendering, text);
+    }
   });
   return {rendering, std::make_shared<const std::string>(std::move(text)), end, search ? tokens : nb::object(),
           std::move(found)};
@@ -196,6 +240,14 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
       .def("text_chain", &text_chain, nb::arg("start"))
       .def_prop_ro("text_size", [](const PyMessages& self) { return self.messages->text_size(); });
 
+  nb::class_<PyGrowingMessages, PyMessages>(m, "GrowingMessages")
+      .def("__init__",
+           [](PyGrowingMessages* self) {
+             new (self) PyGrowingMessages();
+             begin(*self);
+           })
+      .def("read", &read_grown, nb::arg("messages").none());
+
   nb::class_<MessageForm>(m, "MessageForm")
       .def(
           "__init__",
@@ -209,7 +261,7 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
                 nb::arg("tools").none(), nb::arg("documents").none(), nb::arg("add_generation_prompt"),
                 nb::arg("clock"), nb::arg("call_ids") = "", nb::arg("part_calls") = false,
                 nb::arg("continued") = nb::none(), nb::arg("tag") = "", nb::arg("source") = "",
-                nb::arg("tokens") = nb::none());
+                nb::arg("tokens") = nb::none(), nb::arg("earlier") = nb::none());
   m.def("read_tools", &read_tools, nb::arg("tools"));
 }
 

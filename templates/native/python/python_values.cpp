@@ -108,17 +108,24 @@ void PythonInput::read_variable(PyObject* name, PyObject* item, Rendering& rende
 }
 
 List* PythonInput::mappings(PyObject* values, uint32_t origin) {
+  const Reference items(this->items(values, origin));
+  List* const list = List::make(workspace_, static_cast<uint32_t>(PyList_Size(items.object)));
+  add_mappings(*list, items.object, 0, origin);
+  return list;
+}
+
+PyObject* PythonInput::items(PyObject* values, uint32_t origin) const {
   if (!PyList_Check(values) && !PyTuple_Check(values) &&
       (PyUnicode_Check(values) || PyBytes_Check(values) || !is_instance_of(values, "Sequence")))
     throw BadInput(not_a_list(origins_.path(origin), type_name_of(values)));
-  const Reference items(PySequence_List(values));  // a copy, for code of a mapping or model may change the list
-  const Py_ssize_t size = PyList_Size(items.object);
-  List* const list = List::make(workspace_, static_cast<uint32_t>(size));
-  for (Py_ssize_t i = 0; i < size; i++) {
+  return checked(PySequence_List(values));
+}
+
+void PythonInput::add_mappings(List& list, PyObject* items, Py_ssize_t begin, uint32_t origin) {
+  for (Py_ssize_t i = begin; i < PyList_Size(items); i++) {
     const uint32_t item = origins_.add(origin, Origin::Step::Item, nullptr, static_cast<uint32_t>(i));
-    list->add(workspace_, mapping(PyList_GetItem(items.object, i), item));
+    list.add(workspace_, mapping(PyList_GetItem(items, i), item));
   }
-  return list;
 }
 
 std::string_view PythonInput::utf8(PyObject* object, uint32_t origin, const char* what) {

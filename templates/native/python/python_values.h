@@ -24,8 +24,12 @@ class PythonInput {
   void read_variables(PyObject* variables, Rendering& rendering, const std::set<std::string>& vouched);
   // Reads one more variable.
   void read_variable(PyObject* name, PyObject* item, Rendering& rendering, bool vouched);
-  // A sequence of mappings: `messages`, `tools` or `documents`, whose origin this is.
+  // Mappings in a sequence: `messages`, `tools` or `documents`, whose origin this is.
   List* mappings(PyObject* values, uint32_t origin);
+  // A new Python list of the sequence's items, for code of a mapping or model may change the sequence.
+  PyObject* items(PyObject* values, uint32_t origin) const;
+  // Appends mappings of such a list, from `begin` on.
+  void add_mappings(List& list, PyObject* items, Py_ssize_t begin, uint32_t origin);
 
  private:
   struct Key {

@@ -40,6 +40,26 @@ def test_forks_go_their_own_way():
     assert [len(each.messages) for each in (conversation, *forks)] == [1, 3, 3, 3]
 
 
+def test_messages_may_be_changed():
+    conversation = Conversation(TEMPLATE, TOKENIZER)
+    conversation.add({"role": "user", "content": LONG}, {"role": "assistant", "content": "Yes."})
+    conversation.add({"role": "user", "content": "Go on"})
+    conversation.prompt()
+    changes = (
+        lambda messages: messages[0].update(content="Other text"),
+        lambda messages: messages[1].update(
+            tool_calls=[{"type": "function", "function": {"name": "read", "arguments": {}}}]
+        ),
+        lambda messages: messages[1]["tool_calls"][0]["function"].update(arguments={"x": [1]}),
+        lambda messages: messages[1]["tool_calls"][0]["function"]["arguments"]["x"].append(2),
+        lambda messages: messages.pop(0),
+    )
+    for change in changes:
+        change(conversation.messages)
+        found = conversation.prompt()
+        assert found.ids.tolist() == TEMPLATE.render(conversation.messages).encode(TOKENIZER)
+
+
 def test_answers_keep_their_ids():
     conversation = Conversation(TEMPLATE, TOKENIZER)
     end = TOKENIZER.token_to_id("<|im_end|>")
