@@ -190,7 +190,7 @@ struct For : Node {
   Target* target;
   Target* test_target;  // the same in the scope of the test
   Node* items;
-  Node* test;  // null if there is none
+  Node* test;  // null without one
   Nodes body, otherwise;
   bool recursive;
   uint16_t loop_slot;
@@ -205,7 +205,7 @@ struct Set : Node {
 
 struct SetBlock : Node {
   Target* target;
-  Node* filter;  // a chain of FilterNode; null if there is none
+  Node* filter;  // a chain of FilterNode; null without one
   Nodes body;
   SlotRange slots;
 };

@@ -45,7 +45,7 @@ class SymbolTable {
  public:
   explicit SymbolTable(Arena& arena, const SymbolTable* base = nullptr) : arena_(arena), base_(base) {}
 
-  // The symbol of a text, or null if there is none.
+  // The symbol of a text, or null if it has no symbol.
   Symbol* find(std::string_view text) const { return find(text, hash(text)); }
 
   // The symbol of a text, made if need be; a new one keeps a copy of the text.

@@ -32,7 +32,7 @@ struct Function {
   Value (*call)(Evaluator&, const Arguments&);
 };
 
-// Null if there is none.
+// Null if there is no such filter.
 const Filter* find_filter(std::string_view name);
 // Whether Jinja has a filter that the engine leaves out.
 bool is_known_to_jinja(std::string_view name);
