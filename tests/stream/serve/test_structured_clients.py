@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+from importlib import import_module
 from typing import Literal
 
 import pytest
@@ -54,6 +56,11 @@ def url(server):
 
 def client_of(server):
     return AsyncOpenAI(base_url=url(server), api_key="k", max_retries=0)
+
+
+def imported(name):
+    """Import a client; skip the test where it is absent, unless REQUIRE_CLIENTS=1."""
+    return import_module(name) if os.environ.get("REQUIRE_CLIENTS") == "1" else pytest.importorskip(name)
 
 
 @pytest.mark.asyncio
@@ -115,7 +122,7 @@ async def test_the_anthropic_client(small):
 @pytest.mark.asyncio
 @pytest.mark.parametrize("method", ["json_schema", "function_calling"])
 async def test_langchain(small, method):
-    langchain = pytest.importorskip("langchain_openai")
+    langchain = imported("langchain_openai")
     async with serving(small) as server:
         model = langchain.ChatOpenAI(base_url=url(server), api_key="k", model="default", max_retries=0)
         weather = await model.with_structured_output(Weather, method=method).ainvoke("How is the weather in Rome?")
@@ -125,7 +132,7 @@ async def test_langchain(small, method):
 @pytest.mark.asyncio
 @pytest.mark.parametrize("mode", ["TOOLS", "JSON_SCHEMA"])
 async def test_instructor(small, mode):
-    instructor = pytest.importorskip("instructor")
+    instructor = imported("instructor")
     async with serving(small) as server, client_of(server) as client:
         patched = instructor.from_openai(client, mode=instructor.Mode[mode])
         weather = await patched.chat.completions.create(
@@ -137,7 +144,7 @@ async def test_instructor(small, mode):
 @pytest.mark.asyncio
 @pytest.mark.parametrize("output", ["ToolOutput", "NativeOutput"])
 async def test_pydantic_ai(small, output):
-    pydantic_ai = pytest.importorskip("pydantic_ai")
+    pydantic_ai = imported("pydantic_ai")
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
