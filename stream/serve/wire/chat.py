@@ -43,14 +43,20 @@ UNREAD = msgspec.Raw(b'[{"role":"user","content":""}]')
 
 
 class StreamOptions(Struct, frozen=True):
-    """Options of a stream besides the answer."""
+    """The field `stream_options` of a request: whether a last chunk with the usage is sent.
+
+    `include_obfuscation` is accepted and has no effect.
+    """
 
     include_usage: bool = False
     include_obfuscation: bool = False
 
 
 class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Common fields of Chat Completions and Completions; names and meanings are those of OpenAI and of vLLM."""
+    """Fields that the bodies of Chat Completions and Completions share.
+
+    Names and meanings are those of OpenAI and of vLLM.
+    """
 
     model: str | None = None
     stream: bool = False
@@ -76,7 +82,16 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     user: str | None = None
 
     def common_sampling(self, max_tokens: int | None, schema: dict[str, Any] | None = None) -> Sampling:
-        """Return the engine's parameters; raise `RequestError` for a key of `logit_bias` that is not an id."""
+        """Return the sampling parameters for the engine.
+
+        Args:
+            max_tokens: Most tokens of an answer; None sets no limit.
+            schema: JSON schema that the answer must match; None allows any text.
+
+        Raises:
+            RequestError: A key of `logit_bias` is not a token id.
+
+        """
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
         bad = next((key for key in self.logit_bias if not _ID.fullmatch(key)), None)
         if bad is not None:
@@ -101,12 +116,12 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         )
 
     def decoding(self) -> OutputOptions:
-        """Options of the decoder."""
+        """Return the decoder's options: whether it keeps stop strings in the text, and whether it drops special tokens."""
         return {"include_stop": self.include_stop_str_in_output, "skip_special_tokens": self.skip_special_tokens}
 
 
 class JsonSchema(Struct, frozen=True, rename={"json_schema": "schema"}):
-    """A named JSON schema."""
+    """The field `response_format.json_schema` of a request: a JSON schema with a name."""
 
     name: str = ""
     description: str | None = None
@@ -121,7 +136,10 @@ class ResponseFormat(Struct, frozen=True):
     json_schema: JsonSchema | None = None
 
     def schema(self) -> dict[str, Any] | None:
-        """Return the JSON schema of the format, or None."""
+        """Return the JSON schema that the answer must match, or None for the type `text`.
+
+        Without a schema of the request it is `{"type": "object"}`.
+        """
         if self.type == "text":
             return None
         return {"type": "object"} if self.json_schema is None else self.json_schema.json_schema
@@ -135,7 +153,7 @@ class ChatTool(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ToolFunction(Struct, frozen=True, forbid_unknown_fields=True):
-    """Definition of a tool; `parameters` is a JSON schema."""
+    """Definition of a function that the model may call; `parameters` is a JSON schema."""
 
     name: str
     description: str | None = None
@@ -144,13 +162,13 @@ class ToolFunction(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FunctionName(Struct, frozen=True, forbid_unknown_fields=True):
-    """A function by its name."""
+    """Reference to a function by its name."""
 
     name: str
 
 
 class NamedTool(Struct, frozen=True, forbid_unknown_fields=True):
-    """The one tool that is to be called."""
+    """Value of `tool_choice` that makes the model call this one function."""
 
     function: FunctionName
     type: Literal["function"]
@@ -172,22 +190,28 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def limit(self) -> tuple[str, int | None]:
-        """The most tokens that are asked for, and the field that says so."""
+        """The limit on the answer's tokens, as the name of the field that sets it and its value.
+
+        `max_completion_tokens` takes precedence over `max_tokens`. The value is None if neither is set.
+        """
         if self.max_completion_tokens is not None:
             return "max_completion_tokens", self.max_completion_tokens
         return "max_tokens", self.max_tokens
 
     def sampling(self) -> Sampling:
-        """Return the engine's parameters; raises as `common_sampling`."""
+        """Return the sampling parameters for the engine, with the request's limit and JSON schema.
+
+        Raises as `common_sampling`.
+        """
         schema = self.response_format.schema() if self.response_format else None
         return replace(self.common_sampling(self.limit[1], schema), top_logprobs=self.top_logprobs)
 
     def conversation(self) -> Sequence[ChatMessage]:
-        """Return the messages for a template; raises as `chat_messages`."""
+        """Return the request's messages, checked and converted for a chat template; raises as `chat_messages`."""
         return self.messages if isinstance(self.messages, Messages) else chat_messages(self.messages)
 
     def definitions(self) -> list[dict[str, Any]] | None:
-        """Return the tools as chat templates take them; None without tools."""
+        """Return the tools in the form that chat templates take, one dict a tool; None without tools."""
         return [
             {
                 "type": "function",
@@ -201,7 +225,10 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
         ] or None
 
     def template_kwargs(self) -> dict[str, Any]:
-        """Variables for the template."""
+        """Return the request's variables for the chat template.
+
+        They are those for `reasoning_effort`, overridden by `chat_template_kwargs`.
+        """
         return effort_kwargs(self.reasoning_effort) | self.chat_template_kwargs
 
 
@@ -230,22 +257,37 @@ IGNORED = frozenset(
 
 
 def parse_body(body: dict[str, Any], struct: type[Any], *, max_items: int, counted: Iterable[str]) -> Any:
-    """Return a request's body as the struct; raise `RequestError` for an invalid field, with its name and value."""
+    """Check a request's body and convert it to a struct.
+
+    Args:
+        body: The decoded JSON object.
+        struct: The `msgspec` struct of the result.
+        max_items: Most items in each of the fields `counted`, content parts and tool calls included.
+        counted: Names of the body's fields whose items are counted.
+
+    Raises:
+        RequestError: A field is unknown, invalid or too long. The error has its name and, where it helps, its value.
+
+    """
     count_items(body, counted, max_items)
     kept = offered_fields(body, struct, ignored=IGNORED, neutral=NEUTRAL)
     return convert(kept, struct)
 
 
 def parse_chat_json(data: bytes, *, max_items: int = 2048) -> ChatRequest:
-    """Return the body of `POST /v1/chat/completions`, checked like `parse_object` and `parse_body` do."""
+    """Parse and check the JSON body of `POST /v1/chat/completions`; raises as `parse_object` and `parse_body`."""
     body, messages = read_chat_json(data, max_items=max_items)
     return parse_chat(body, messages, max_items=max_items)
 
 
 def read_chat_json(data: bytes, *, max_items: int = 2048) -> tuple[dict[str, Any], Messages | None]:
-    """Return a body, and the messages of a long one, for `parse_chat`.
+    """Parse the JSON body of `POST /v1/chat/completions`, unchecked, as arguments for `parse_chat`.
 
-    Messages of a long body are read without a Python object for each value, if they are plain: text, calls and results.
+    Returns:
+        The body, and its messages or None. For a long body whose messages are plain (text, tool calls and their
+        results), the messages come as `Messages`, which need no Python object for each value, and the body has a
+        placeholder in their place. Otherwise the body has its own messages, and the second value is None.
+
     """
     if len(data) < LONG or (read := _read_messages(data, max_items)) is None:
         return parse_object(data), None
@@ -254,7 +296,13 @@ def read_chat_json(data: bytes, *, max_items: int = 2048) -> tuple[dict[str, Any
 
 
 def _read_messages(data: bytes, max_items: int) -> tuple[bytes, Messages] | None:
-    """Return a body with a short conversation in place of its messages, and these; None if they are not plain."""
+    """Split the messages off a JSON body.
+
+    Returns:
+        The body as JSON with one empty message in place of its messages, and the messages. None if the JSON is invalid,
+        has no messages, or if they have more than text, tool calls and their results.
+
+    """
     try:
         fields = _fields.decode(data)
     except (msgspec.DecodeError, RecursionError):
@@ -271,7 +319,18 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def parse_chat(body: dict[str, Any], messages: Messages | None = None, *, max_items: int = 2048) -> ChatRequest:
-    """Return the body of `POST /v1/chat/completions`, checked; raises as `parse_body`. `messages` replaces those of the body."""
+    """Check a decoded body of `POST /v1/chat/completions`.
+
+    Args:
+        body: The decoded JSON object.
+        messages: Messages in place of those in the body, as `read_chat_json` returns them; None uses the body's.
+        max_items: Most messages, and most tools, content parts and tool calls included.
+
+    Raises:
+        RequestError: A field is invalid, as for `parse_body`; the template variables have a template; or `top_logprobs`
+            is set without `logprobs`.
+
+    """
     request: ChatRequest = parse_body(body, ChatRequest, max_items=max_items, counted=("messages", "tools"))
     refuse_template(request.chat_template_kwargs)
     if request.top_logprobs and not request.logprobs:

@@ -42,7 +42,10 @@ class ChatUsage(Struct, frozen=True):
 
 
 def usage_of(usages: Iterable[Usage]) -> ChatUsage:
-    """Return the counts of several answers to one prompt."""
+    """Sum the token counts of several answers to one prompt.
+
+    The prompt's tokens are counted once, those of the answers are added up.
+    """
     given = list(usages)
     prompt = max((usage.prompt_tokens for usage in given), default=0)
     completion = sum(usage.completion_tokens for usage in given)
@@ -62,20 +65,20 @@ FINISH_REASONS = {
 
 
 class Logprobs(Struct, frozen=True):
-    """The answer's tokens with their logarithms."""
+    """The field `logprobs` of a chat answer: its tokens, each with the natural logarithm of its probability."""
 
     content: list[Logprob]
 
 
 class CallFunction(Struct, frozen=True, omit_defaults=True):
-    """A piece of a call: the name first, then arguments."""
+    """Increment of a tool call's function: the name comes in the first one, pieces of the arguments' JSON after it."""
 
     name: str | None = None
     arguments: str | None = None
 
 
 class CallDelta(Struct, frozen=True, omit_defaults=True):
-    """A piece of a call; id and type come with the name."""
+    """Increment of the tool call with number `index`; `id` and `type` come only with the function's name."""
 
     function: CallFunction
     index: int | None = None
@@ -94,7 +97,10 @@ class ChatDelta(Struct, frozen=True, omit_defaults=True):
 
 
 class ChunkChoice(Struct, frozen=True):
-    """Increment of one of several answers; with vLLM's `token_ids` on request."""
+    """Increment of the answer with number `index`.
+
+    `token_ids` are vLLM's extension, sent if the request asks for ids.
+    """
 
     index: int
     delta: ChatDelta
@@ -104,7 +110,10 @@ class ChunkChoice(Struct, frozen=True):
 
 
 class ChatChunk(Struct, frozen=True):
-    """A piece of the stream; the first has vLLM's `prompt_token_ids` where ids were asked for."""
+    """One event of a streamed chat completion.
+
+    The first chunk has vLLM's extension `prompt_token_ids`, if the request asks for ids.
+    """
 
     id: str
     created: int
@@ -115,7 +124,7 @@ class ChatChunk(Struct, frozen=True):
 
 
 class UsageChunk(Struct, frozen=True):
-    """The last piece of the stream, if it was asked for."""
+    """The last chunk of a stream, with the token counts; sent if the request asks for usage."""
 
     id: str
     created: int
@@ -129,17 +138,22 @@ _encoder = msgspec.json.Encoder()
 
 
 def sse(value: Any) -> bytes:
-    """Return a server-sent event."""
+    """Encode a value as JSON in a server-sent event: `data: ...` and an empty line."""
     return b"data: " + _encoder.encode(value) + b"\n\n"
 
 
 class ChatAnswer:
-    """One request's answers: as chunks while their deltas come, or as one completion after them.
+    """Converter of the deltas of a request's answers to Chat Completions, streamed or whole.
+
+    For a stream, send `start`, then `chunks` for each batch of deltas, then `usage_chunk` if it is asked for. For a
+    whole completion, call `add` for each batch and then `completion`.
 
     Args:
-        logprobs: Whether chunks have the tokens' logarithms.
-        top_logprobs: Whether they have the likeliest tokens in each place as well.
-        token_ids: Whether the prompt's ids and those of the answers go out.
+        model: The model's name, repeated in the answers.
+        choices: Number of parallel answers.
+        logprobs: Whether to send each token with its logprob.
+        top_logprobs: Whether to send the likeliest tokens in each token's place as well.
+        token_ids: Whether to send the ids of the prompt and of the answers.
 
     """
 
@@ -161,27 +175,37 @@ class ChatAnswer:
         self._choices = [_Choice() for _ in range(choices)]
 
     def start(self, prompt_ids: Sequence[int]) -> list[bytes]:
-        """Return the chunks that open the answers."""
+        """Return the first chunk of each answer, which has its role, as server-sent events.
+
+        `prompt_ids` are sent with the first chunk, if the request asks for ids.
+        """
         role = ChatDelta(role="assistant", content="")
         ids = list(prompt_ids) if self._token_ids else UNSET
         return [self._chunk(ChunkChoice(index, role), UNSET if index else ids) for index in range(len(self._choices))]
 
     def chunks(self, deltas: Iterable[Delta]) -> list[bytes]:
-        """Return the chunks of deltas; raise `RequestError` if logprobs were asked for and the engine gives none."""
+        """Convert deltas to chunks, as server-sent events.
+
+        A delta of nothing that clients get makes no chunk. Raise `RequestError` if logprobs were asked for and the
+        engine gives none.
+        """
         return [self._chunk(choice) for delta in deltas if (choice := self._step(delta)) is not None]
 
     def usage_chunk(self) -> bytes:
-        """Return the chunk with the usage."""
+        """Return the last chunk of a stream, with the token counts of all answers, as a server-sent event."""
         return sse(UsageChunk(self.id, self._created, self._model, self._usage()))
 
     def add(self, deltas: Iterable[Delta]) -> None:
-        """Take deltas for `completion`; raises as `chunks`."""
+        """Add deltas to the completion that `completion` returns; raises as `chunks`."""
         for delta in deltas:
             if (step := self._step(delta)) is not None:
                 self._choices[delta.index].add(step)
 
     def completion(self, prompt_ids: Sequence[int]) -> bytes:
-        """Return all answers, as JSON."""
+        """Return the completion with all answers that `add` has collected, as JSON.
+
+        `prompt_ids` become part of it, if the request asks for ids.
+        """
         choices = [
             {
                 "index": index,
@@ -221,7 +245,7 @@ class ChatAnswer:
 def chat_completion(
     answer_id: str, model: str, created: int, choices: list[dict[str, Any]], usage: ChatUsage
 ) -> dict[str, Any]:
-    """Return a whole completion."""
+    """Return the JSON object `chat.completion` with these fields; `created` is in seconds since 1970."""
     return {
         "id": answer_id,
         "object": "chat.completion",
@@ -233,7 +257,16 @@ def chat_completion(
 
 
 def chat_delta(delta: ItemDelta, thinking: Thinking = "reasoning_content") -> ChatDelta | None:
-    """Return the increment of a delta; None if clients do not get it."""
+    """Convert a delta of text, thinking or a tool call to the increment of a chat answer.
+
+    Args:
+        delta: The delta.
+        thinking: Name of the increment's field for thinking.
+
+    Returns:
+        The increment; None for a delta of a tool call that has neither a name nor arguments.
+
+    """
     if isinstance(delta, TextDelta):
         return ChatDelta(content=delta.text)
     if isinstance(delta, ReasoningDelta):
@@ -249,9 +282,15 @@ def chat_delta(delta: ItemDelta, thinking: Thinking = "reasoning_content") -> Ch
 
 
 def checked_logprobs(alignment: Alignment | None, *, tops: bool = False) -> list[Logprob]:
-    """Return a delta's tokens with their logprobs, and with `tops` the likeliest tokens in their places.
+    """Return a delta's tokens with their logprobs.
 
-    Raise `RequestError` if the engine gives none.
+    Args:
+        alignment: The delta's tokens and logprobs; without it the result is empty.
+        tops: Whether the likeliest tokens in each token's place are asked for as well.
+
+    Raises:
+        RequestError: The engine gave no logprob for a token, or no likeliest tokens although `tops` is set.
+
     """
     if alignment is not None and None in alignment.logprobs:
         raise RequestError(
@@ -267,7 +306,12 @@ def checked_logprobs(alignment: Alignment | None, *, tops: bool = False) -> list
 
 
 class JoinedDeltas:
-    """Pieces of an answer, joined; `thinking` is the field's name of thinking."""
+    """Collector of the increments of one chat answer.
+
+    Args:
+        thinking: Name of the field in which the result has the thinking.
+
+    """
 
     def __init__(self, thinking: Thinking = "reasoning_content") -> None:
         self._thinking = thinking
@@ -276,7 +320,7 @@ class JoinedDeltas:
         self._calls: dict[int, list[CallDelta]] = {}
 
     def add(self, piece: ChatDelta) -> None:
-        """Take one more piece."""
+        """Append an increment."""
         if piece.content:
             self._text.append(piece.content)
         elif piece.tool_calls is None:
@@ -286,7 +330,10 @@ class JoinedDeltas:
             self._calls.setdefault(call.index, []).append(call)
 
     def piece(self, role: str | None = None) -> ChatDelta:
-        """Return the collected parts as one message; `role` opens an answer."""
+        """Return all collected increments as a single one.
+
+        `role` is set on the result if given, for the first increment of an answer.
+        """
         text, thoughts = "".join(self._text), "".join(self._thoughts)
         calls = [
             CallDelta(CallFunction(first.function.name, _arguments(pieces)), index, first.id, first.type)
@@ -299,7 +346,7 @@ class JoinedDeltas:
         return ChatDelta(role, content, thoughts or None, None, calls or None)
 
     def message(self) -> dict[str, Any]:
-        """Return the complete answer of the collected parts."""
+        """Return the collected increments as a complete assistant message of a chat completion."""
         text, thoughts = "".join(self._text), "".join(self._thoughts)
         calls = [
             {"id": first.id, "type": "function", "function": CallFunction(first.function.name, _arguments(pieces))}
@@ -319,7 +366,7 @@ def _arguments(pieces: Iterable[CallDelta]) -> str:
 
 
 class _Choice:
-    """One answer that is being put together."""
+    """One of a request's parallel answers, with the text, logprobs, ids and usage collected so far."""
 
     def __init__(self) -> None:
         self.usage = Usage()

@@ -24,7 +24,7 @@ from tokenweir.stream.serve.wire.errors import RequestError
 
 
 class ContentPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """A piece of a message's content; the field of its type has it."""
+    """A part of a message's content; the value stands in the field that `type` names."""
 
     type: Literal["text", "input_text", "refusal", "image_url", "input_audio", "video_url", "audio_url", "file"]
     text: str = ""
@@ -36,7 +36,15 @@ class ContentPart(Struct, frozen=True, forbid_unknown_fields=True):
     file: InputFile | None = None
 
     def part(self, where: str) -> dict[str, Any]:
-        """Return the part for a template; raise `RequestError` if its field is missing, or a file cannot be shown."""
+        """Return the part in the form that chat templates take.
+
+        Args:
+            where: Path of the part in the request, for errors.
+
+        Raises:
+            RequestError: The field that `type` names is missing, or the file is not of a supported type.
+
+        """
         if self.type in ("text", "input_text", "refusal"):
             return text_part(self.refusal if self.type == "refusal" else self.text)
         given = getattr(self, self.type)
@@ -53,14 +61,14 @@ class ContentPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CalledFunction(Struct, frozen=True):
-    """Function of a call; `arguments` is JSON text."""
+    """The function of a tool call; `arguments` is JSON text."""
 
     name: FunctionName
     arguments: str = "{}"
 
 
 class ToolCall(Struct, frozen=True):
-    """A call that the assistant made."""
+    """A tool call in a message of the assistant."""
 
     id: str
     function: CalledFunction
@@ -69,7 +77,10 @@ class ToolCall(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True, forbid_unknown_fields=True):
-    """A message. Besides content, an assistant's has the fields that this and other servers write in their answers."""
+    """A message of a request.
+
+    A message of the assistant may have the fields besides content that this and other servers write in their answers.
+    """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[ContentPart] | None = None
@@ -85,7 +96,13 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
-    """Return the messages for a chat template; raise `RequestError` with the message and the field at fault."""
+    """Check a request's messages and convert them for a chat template.
+
+    Raises:
+        RequestError: A message has a wrong field, unsupported content, or the result of a call that was not made
+            before. The error names the message and the field.
+
+    """
     given = [
         {key: value for key, value in message.items() if value is not None} if isinstance(message, dict) else message
         for message in messages

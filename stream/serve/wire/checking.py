@@ -31,7 +31,10 @@ _HALF_PAIR = re.compile(
 
 
 def refuse_template(template_kwargs: Mapping[str, object]) -> None:
-    """Raise `RequestError` for a template among the template's variables: it would be a program of a client."""
+    """Raise `RequestError` if a request's template variables contain `chat_template`.
+
+    A template is a program, and clients must not run theirs here.
+    """
     if "chat_template" in template_kwargs:
         raise RequestError(
             "chat_template_kwargs.chat_template: a template is never taken from a request",
@@ -41,7 +44,12 @@ def refuse_template(template_kwargs: Mapping[str, object]) -> None:
 
 
 def parse_object(data: str | bytes) -> dict[str, Any]:
-    """Return a JSON object; raise `RequestError` if it is not one, or has too many values."""
+    """Parse JSON text that must be an object.
+
+    Raises:
+        RequestError: The text is not JSON, not an object, has too many values, or has half of a surrogate pair.
+
+    """
     if isinstance(data, str):
         data = data.encode()
     decoder = _decoder
@@ -70,7 +78,14 @@ _decoder = msgspec.json.Decoder(float_hook=as_float)
 
 
 def _has_half_pair(data: bytes, error: Exception) -> bool:
-    """Return whether JSON has half of a surrogate pair where `msgspec` refused it: at the byte that it names, or at the end."""
+    """Return whether `msgspec` refused JSON because of an escape of only half a surrogate pair.
+
+    Args:
+        data: The JSON.
+        error: The error of `msgspec`. The escape is searched at the byte that it names, or at the end if it names no
+            byte.
+
+    """
     named = re.search(r"\(byte (\d+)\)", str(error))
     at = int(named[1]) if named else len(data)
     begin = len(data[: max(0, at - 40)].rstrip(b"\\"))  # two backslashes are one of the text
@@ -79,7 +94,10 @@ def _has_half_pair(data: bytes, error: Exception) -> bool:
 
 
 def _bounded_float() -> Callable[[str], float]:
-    """Return `as_float` for one message, which refuses more than `MOST_FLOATS`."""
+    """Return a converter of JSON numbers for one message, for the `float_hook` of `msgspec`.
+
+    It converts by `as_float`, and raises `RequestError` after `MOST_FLOATS` numbers.
+    """
     left = MOST_FLOATS
 
     def convert_float(text: str) -> float:
@@ -97,7 +115,14 @@ def _too_many(what: str, most: int) -> RequestError:
 
 
 def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) -> None:
-    """Raise `RequestError` for more items, content parts and tool calls than a template should go through."""
+    """Raise `RequestError` if a list in the event is too long.
+
+    Args:
+        event: The decoded JSON object.
+        fields: Names of the fields to check, each by itself; those that are not lists are skipped.
+        max_items: Most items of one field, including the content parts and tool calls inside its items.
+
+    """
     for field in fields:
         items = event.get(field)
         if isinstance(items, list):
@@ -116,9 +141,10 @@ def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) ->
 
 
 def check_length(messages: Sequence[ChatMessage], max_items: int) -> None:
-    """Raise `RequestError` for a conversation that is too long with the messages that it continues or has unpacked.
+    """Raise `RequestError` if a conversation has more than `max_items` messages.
 
-    A message counts once, or once a call if it has several: no more than the items that it was made of.
+    The conversation includes the messages that it continues and those unpacked from compactions. A message with several
+    tool calls counts once a call.
     """
     total = sum(max(1, len(message.get("tool_calls", ()))) for message in messages)
     if total > max_items:
@@ -126,7 +152,7 @@ def check_length(messages: Sequence[ChatMessage], max_items: int) -> None:
 
 
 def too_many_messages(total: int, max_items: int) -> RequestError:
-    """Return the refusal of a conversation that is too long."""
+    """Return the error for a conversation of `total` messages and calls, which is more than `max_items`."""
     return RequestError(
         f"the conversation has {total} messages and calls, with what it continues and what was unpacked; "
         f"max_items is {max_items}",
@@ -142,14 +168,17 @@ def offered_fields(
     ignored: Container[str],
     neutral: Mapping[str, Sequence[Any]],
 ) -> dict[str, Any]:
-    """The fields of a body that `struct` has.
+    """Return the fields of a body that are set and that `struct` has.
 
     Args:
-        ignored: Fields that change no output.
-        neutral: Values of fields that are not offered, which ask for nothing.
+        body: The decoded JSON object. Fields with the value None are left out.
+        struct: The struct to which the result will be converted.
+        ignored: Names of fields that change no output, which are left out.
+        neutral: Values by the names of unsupported fields. A field with one of its values asks for nothing, and is left
+            out.
 
     Raises:
-        RequestError: Another field is set; names it, and its value.
+        RequestError: Another field is set; the error has its name and value.
 
     """
     kept = {}
@@ -167,7 +196,7 @@ def offered_fields(
 
 
 def convert(body: dict[str, Any], struct: type[T]) -> T:
-    """Return a request's body as a struct; raise `RequestError` for an invalid field, with its name and value."""
+    """Convert a decoded body to a struct; raise `RequestError` for an invalid field, with its name and value."""
     try:
         return msgspec.convert(body, struct)
     except msgspec.ValidationError as error:
@@ -175,10 +204,16 @@ def convert(body: dict[str, Any], struct: type[T]) -> T:
 
 
 def located(error: msgspec.ValidationError, event: dict[str, Any], kind: Any) -> RequestError:
-    """Return the error with the path as `param`, the value that stands there and, of a few, those that may.
+    """Convert a validation error of `msgspec` to a `RequestError` that describes the field at fault.
 
-    `msgspec` gives the path as `$.a[0].b`, and says of a wrong choice only that it is wrong. `kind` is the type to
-    which `event` was converted.
+    The message has the field's path, its value and, if the field takes one of a few strings, these strings. The path is
+    also in `param`. A missing field is reported as missing.
+
+    Args:
+        error: The error of `msgspec`.
+        event: The value that was converted.
+        kind: The type to which `event` was converted.
+
     """
     text = str(error)
     message, found, path = text.rpartition(" - at `$")  # the last one: the message may quote the client before it
@@ -211,7 +246,11 @@ def _alternatives(kind: Any) -> Sequence[Any]:
 
 
 def _inside(kind: Any, key: str) -> Iterator[Any]:
-    """The type of a field of a type, or of its items, if it has any."""
+    """Yield the types, as `msgspec.inspect` describes them, that a value inside a value of type `kind` may have.
+
+    For a struct it is the type of the field `key`, for a list that of the items, for a dict that of the values. Other
+    types yield nothing.
+    """
     match kind:
         case inspect.StructType(tag_field=tag_field, tag=tag, fields=fields):
             if key == tag_field:
@@ -224,6 +263,6 @@ def _inside(kind: Any, key: str) -> Iterator[Any]:
 
 
 def show(value: Any) -> str:
-    """The value as JSON, cut where it is long."""
+    """Return the value as JSON text, cut to 80 characters with `...` at the end."""
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= 80 else f"{text[:77]}..."

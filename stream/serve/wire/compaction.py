@@ -34,14 +34,14 @@ MOST_TOKENS = 2048
 
 
 class Said(Struct, frozen=True, forbid_unknown_fields=True):
-    """A message of a conversation that was made shorter."""
+    """A message inside a compaction item: its role and text."""
 
     role: Literal["system", "user", "assistant"]
     content: str
 
 
 class CompactionItem(Struct, frozen=True, tag_field="type", tag="compaction"):
-    """An output item: all that was said."""
+    """Output item that stands for a whole conversation; `encrypted_content` is the result of `pack`."""
 
     id: str
     encrypted_content: str
@@ -58,7 +58,11 @@ class CompactedResponse(Struct, frozen=True, kw_only=True):
 
 
 def question(conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The conversation with the question for its summary, which joins the user's last words: templates may want turns."""
+    """Return the conversation with a request to the model to summarise it.
+
+    The request is appended to the last message if that is the user's, because some templates want alternating turns.
+    Otherwise it becomes a new user message.
+    """
     *before, last = conversation or [{}]
     if last.get("role") == "user":
         return [*before, {"role": "user", "content": paragraphs(last["content"], ASK)}]
@@ -66,7 +70,18 @@ def question(conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> CompactedResponse:
-    """Return the conversation, shortened by the answer to `question`; raise `RequestError` if that has no text."""
+    """Return the answer to `POST /v1/responses/compact`.
+
+    Its one item holds the conversation's system and user messages and a summary in place of all others.
+
+    Args:
+        conversation: The messages to shorten.
+        deltas: The model's answer to `question`: the summary.
+
+    Raises:
+        RequestError: The model's answer has no text.
+
+    """
     summary, usage = "", Usage()
     for delta in deltas:
         if isinstance(delta, TextDelta):
@@ -88,20 +103,21 @@ def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> C
 
 
 def pack(said: Sequence[Said]) -> str:
-    """Messages as the content of an item."""
+    """Encode messages as the `encrypted_content` of a compaction item: JSON in base64, without encryption."""
     return b64encode(msgspec.json.encode(said)).decode()
 
 
 def unpack(content: str, *, before: int = 0, max_items: int = 2048) -> list[Said]:
-    """Return the messages of an item. They are counted before any is made.
+    """Decode the `encrypted_content` of a compaction item to its messages.
 
     Args:
-        before: Number of messages that were unpacked before.
-        max_items: Most messages, those before included.
+        content: The result of `pack`.
+        before: Number of messages that were already unpacked from other items of the request.
+        max_items: Most messages, including the `before`.
 
     Raises:
-        RequestError: There are more than `max_items`.
-        ValueError: `pack` has not made it.
+        RequestError: There are more than `max_items`. They are counted before any is decoded.
+        ValueError: The content is not a result of `pack`.
 
     """
     try:

@@ -23,13 +23,21 @@ DEFAULT_MAX_TOKENS = 16
 
 
 class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/completions`; `logprobs` above 1 asks for as many of the likeliest tokens besides the token itself."""
+    """The body of `POST /v1/completions`.
+
+    `logprobs` asks for the logprob of each token; a value above 1 also for that many of the likeliest tokens in its
+    place.
+    """
 
     prompt: Any
     logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
 
     def prompts(self) -> list[str | list[int]]:
-        """Return the prompts: texts, or lists of ids; raise `RequestError` for anything else."""
+        """Return the request's prompts, each a text or a list of token ids.
+
+        Raise `RequestError` if `prompt` is neither a text, a list of ids, nor a non-empty list of texts or of lists of
+        ids.
+        """
         prompt = self.prompt
         if isinstance(prompt, str):
             return [prompt]
@@ -46,7 +54,10 @@ class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknow
         )
 
     def sampling(self) -> Sampling:
-        """Return the engine's parameters; raises as `common_sampling`."""
+        """Return the sampling parameters for the engine; raises as `common_sampling`.
+
+        Without `max_tokens` an answer has `DEFAULT_MAX_TOKENS` at most.
+        """
         sampling = self.common_sampling(self.max_tokens or DEFAULT_MAX_TOKENS)
         most = self.logprobs or 0
         return replace(sampling, top_logprobs=most) if most > 1 else sampling
@@ -64,13 +75,23 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def parse_completion(body: dict[str, Any], *, max_items: int = 2048) -> CompletionRequest:
-    """Return the body, checked; raises as `parse_body`."""
+    """Check a decoded body of `POST /v1/completions` and convert it to a struct; raises as `parse_body`."""
     request: CompletionRequest = parse_body(body, CompletionRequest, max_items=max_items, counted=())
     return request
 
 
 class CompletionAnswer:
-    """One request's answers: as chunks while their deltas come, or as one completion after them."""
+    """Converter of the deltas of a request's answers to Completions, streamed or whole.
+
+    For a stream, send `chunks` for each batch of deltas, then `usage_chunk` if it is asked for. For a whole completion,
+    call `add` for each batch and then `completion`.
+
+    Args:
+        request: The request.
+        model: The model's name, repeated in the answers.
+        choices: Number of answers to all prompts together.
+
+    """
 
     def __init__(self, request: CompletionRequest, model: str, choices: int) -> None:
         self.id = new_id("cmpl")
@@ -83,12 +104,19 @@ class CompletionAnswer:
         self._n = request.n
 
     def chunks(self, deltas: Iterable[Delta], prompt_ids: Sequence[int], offset: int = 0) -> list[bytes]:
-        """Return the chunks of deltas, the answers to one prompt, whose indexes count from `offset`."""
+        """Convert deltas to chunks, as server-sent events; raise `RequestError` if logprobs are asked for and missing.
+
+        Args:
+            deltas: Deltas of the answers to one prompt.
+            prompt_ids: The ids of that prompt, sent with the first chunk of each answer if the request asks for ids.
+            offset: Index of the prompt's first answer among the answers to all prompts.
+
+        """
         steps = (self._step(delta, prompt_ids, offset) for delta in deltas)
         return [sse({**self._head, "choices": [step]}) for step in steps if step is not None]
 
     def add(self, deltas: Iterable[Delta], prompt_ids: Sequence[int], offset: int = 0) -> None:
-        """Take deltas for `completion`; as `chunks`."""
+        """Add deltas to the completion that `completion` returns; arguments and errors as for `chunks`."""
         for delta in deltas:
             if not (step := self._step(delta, prompt_ids, offset)):
                 continue
@@ -106,11 +134,11 @@ class CompletionAnswer:
             choice.setdefault("logprobs", None)
 
     def completion(self) -> bytes:
-        """Return all answers, as JSON."""
+        """Return the completion with all answers that `add` has collected, as JSON."""
         return msgspec.json.encode({**self._head, "choices": self._choices, "usage": self._counts()})
 
     def usage_chunk(self) -> bytes:
-        """Return the chunk with the usage."""
+        """Return the last chunk of a stream, with the token counts of all answers, as a server-sent event."""
         return sse({**self._head, "choices": [], "usage": self._counts()})
 
     def _counts(self) -> Any:
@@ -164,7 +192,14 @@ class TokenRow(Protocol):
 def completion_rows(
     rows: Sequence[TokenRow], start: int, tops: Sequence[dict[str, float] | None]
 ) -> dict[str, Sequence[Any]]:
-    """Return tokens as completions have them, a list a field, behind a text of `start` characters."""
+    """Return the `logprobs` object of a completion: tokens, logprobs, text offsets and likeliest tokens, a list each.
+
+    Args:
+        rows: The tokens.
+        start: Number of characters of the answer's text before the first token.
+        tops: For each token the likeliest tokens in its place with their logprobs, or None.
+
+    """
     offsets = []
     for row in rows:
         offsets.append(start)

@@ -22,21 +22,21 @@ _HEADER = re.compile(r"data:([\w.+-]+/[\w.+-]+)[^,]*,", re.ASCII)
 
 
 class ImageAddress(Struct, frozen=True):
-    """Address of an image or a video; `detail` is for the model's maker."""
+    """Address of an image or another medium; `detail` is accepted and has no effect."""
 
     url: str
     detail: str | None = None
 
 
 class InputAudio(Struct, frozen=True):
-    """Sound in base64, and its format."""
+    """Audio: its bytes in base64, and the name of its format."""
 
     data: str
     format: str
 
 
 class InputFile(Struct, frozen=True):
-    """A file, as a data URL."""
+    """A file of a request. Only `file_data`, a data URL, is supported."""
 
     file_data: str | None = None
     filename: str | None = None
@@ -45,21 +45,31 @@ class InputFile(Struct, frozen=True):
 
 
 def image_part(url: str | None, where: str) -> dict[str, Any]:
-    """Return the part of an image; raise `RequestError` if there is no address, only the id of an uploaded file."""
+    """Return the content part of an image for a chat template.
+
+    Raise `RequestError` if `url` is None, as it is if the request refers to an uploaded file. `where` is the path of
+    the image in the request, for errors.
+    """
     if url is None:
         raise unsupported(f"{where} has no image: this server stores no files, and takes images as data URLs", where)
     return {"type": "image_url", "image_url": {"url": url}}
 
 
 def audio_part(audio: InputAudio) -> dict[str, Any]:
-    """Return the part of a sound."""
+    """Return the content part of audio for a chat template."""
     return {"type": "input_audio", "input_audio": {"data": audio.data, "format": audio.format}}
 
 
 def file_part(file: InputFile, where: str) -> dict[str, Any]:
-    """Return the part of a file: a text with its name, an image or a sound.
+    """Return the content part of a file for a chat template: a text with the file's name, an image, audio or a video.
 
-    Raise `RequestError` without a data URL, for text that is not UTF-8, and for a type that no engine here takes.
+    Args:
+        file: The file.
+        where: Path of the file in the request, for errors.
+
+    Raises:
+        RequestError: The file has no data URL, is text but not UTF-8, or is of another type.
+
     """
     url = file.file_data
     if url is None:
@@ -81,12 +91,16 @@ def file_part(file: InputFile, where: str) -> dict[str, Any]:
 
 
 def text_part(text: str) -> dict[str, Any]:
-    """Return the part of a text."""
+    """Return the content part of a text for a chat template."""
     return {"type": "text", "text": text}
 
 
 def content_of(parts: Iterable[dict[str, Any]]) -> Content:
-    """Join neighbouring texts; a content without media is a text."""
+    """Join parts to a message's content.
+
+    Neighbouring texts are joined, and empty ones dropped. The result is a string if no part is an image, audio or
+    another medium, otherwise a list of parts.
+    """
     joined: list[dict[str, Any]] = []
     for part in parts:
         if part["type"] == "text" and joined and joined[-1]["type"] == "text":
@@ -99,12 +113,12 @@ def content_of(parts: Iterable[dict[str, Any]]) -> Content:
 
 
 def parts_of(content: Content) -> list[dict[str, Any]]:
-    """Return a content as parts."""
+    """Return a content as a list of parts; a string becomes one text part."""
     return [text_part(content)] if isinstance(content, str) else content
 
 
 def paragraphs(*contents: Content) -> Content:
-    """Join contents that are not empty, with an empty line between texts."""
+    """Join contents to one, with an empty line between them; empty contents are skipped."""
     joined: list[dict[str, Any]] = []
     for content in contents:
         if content:
@@ -125,5 +139,5 @@ def text_size(content: Content) -> int:
 
 
 def unsupported(message: str, where: str) -> RequestError:
-    """Return the refusal of content that this server does not take."""
+    """Return the error for content that this server does not take; `where` is its path in the request."""
     return RequestError(message, code="unsupported_content", param=where)

@@ -20,10 +20,12 @@ FunctionName = Annotated[str, Meta(max_length=256)]
 
 
 class Conversation:
-    """Messages that grow by one item after the other.
+    """Builder of messages for a chat template from a request's items, added one by one.
 
-    What an assistant thought, said and called becomes one message, as templates want it, where the items follow each
-    other in this order.
+    Successive thinking, text and tool calls of the assistant become one message.
+
+    Args:
+        messages: Messages that come before the added ones.
 
     Attributes:
         messages: The messages; complete once `end` was called.
@@ -40,17 +42,20 @@ class Conversation:
         }  # of two with one id, the first
 
     def say(self, role: str, content: Content) -> None:
-        """A message; `developer` becomes `system`, which is the role that templates know."""
+        """Add a message; the role `developer` becomes `system`, which is the name that templates know."""
         if role != "assistant":
             self.end()
         self._add({"role": "system" if role == "developer" else role, "content": content})
 
     def think(self, text: str) -> None:
-        """Thinking of the assistant, which belongs to the message or call after it."""
+        """Add thinking of the assistant, which becomes part of its next message or tool call."""
         self._thinking += text
 
     def call(self, call_id: str, name: str, arguments: str) -> None:
-        """A call of a function; `arguments` is JSON text, which `ChatTemplate` parses for templates that want objects."""
+        """Add a tool call to the assistant's message, or to a new one if the last message is not the assistant's.
+
+        `arguments` is JSON text.
+        """
         if self._thinking or not self._calling:
             self._add({"role": "assistant", "content": ""})
         function = {"name": name, "arguments": arguments}
@@ -59,7 +64,7 @@ class Conversation:
         self._names.setdefault(call_id, name)
 
     def answer(self, call_id: str, output: Content) -> None:
-        """Add the result of the call of this id; raise `LookupError` if there was no such call."""
+        """Add the result of the tool call with this id; raise `LookupError` if no such call was added before."""
         self.end()
         name = self._names.get(call_id)
         if name is None:
@@ -67,7 +72,7 @@ class Conversation:
         self._add({"role": "tool", "content": output, "tool_call_id": call_id, "name": name})
 
     def repeat(self, item: Item) -> bool:
-        """Add an item of an answer; returns False for a call that is incomplete, whose arguments templates refuse."""
+        """Add an output item of an earlier answer; return False, and add nothing, for an incomplete tool call."""
         match item:
             case MessageItem():
                 self.say("assistant", text_of(item))
@@ -80,7 +85,7 @@ class Conversation:
         return True
 
     def end(self) -> list[ChatMessage]:
-        """Return all messages; thinking at the end becomes a message without content."""
+        """Return all messages; thinking that nothing has followed becomes a message without content."""
         if self._thinking:
             self._add({"role": "assistant", "content": ""})
         return self.messages

@@ -16,12 +16,12 @@ MESSAGES_PATH = "/v1/messages"
 
 
 class RequestError(ProtocolError):
-    """A request that is not answered.
+    """A request that the server refuses or cannot answer.
 
     Attributes:
-        code: A word that programs can compare.
-        param: The field at fault, such as `input[0].role`; None where it is the whole message.
-        status: The status that HTTP has for it.
+        code: Machine-readable reason, such as `invalid_value`.
+        param: Path of the field at fault, such as `input[0].role`; None if the error concerns the whole request.
+        status: The HTTP status.
         retry_after: Seconds after which the same request may succeed; None if it will not.
 
     """
@@ -42,13 +42,13 @@ class RequestError(ProtocolError):
         self.retry_after = retry_after
 
     def within(self, field: str) -> RequestError:
-        """Return this error for a part of the request: message and `param` begin with the name of its field."""
+        """Return this error for an enclosing field: message and `param` begin with `field`."""
         param = field if self.param is None else f"{field}.{self.param}"
         return RequestError(f"{field}: {self}", code=self.code, param=param, status=self.status)
 
     @property
     def kind(self) -> str:
-        """OpenAI's word for the group that the error belongs to, its `type`."""
+        """The error's `type` in OpenAI's form, such as `invalid_request_error`."""
         return _KINDS.get(self.status, "server_error" if self.status >= 500 else "invalid_request_error")
 
 
@@ -57,7 +57,7 @@ _MESSAGES_KINDS = _KINDS | {408: "timeout_error", 503: "overloaded_error"}
 
 
 class ErrorDetail(Struct, frozen=True):
-    """Description of an error; `param` is the field at fault."""
+    """Description of an error in OpenAI's form; `param` is the path of the field at fault."""
 
     message: str
     code: str
@@ -66,13 +66,16 @@ class ErrorDetail(Struct, frozen=True):
 
 
 class ErrorBody(Struct, frozen=True):
-    """The body of an answer that says no."""
+    """The body of an error response in OpenAI's form."""
 
     error: ErrorDetail
 
 
 class MessagesErrorDetails(Struct, frozen=True, omit_defaults=True):
-    """Machine-readable part of an error; `param` is an extension: the field at fault."""
+    """Machine-readable part of an error in Anthropic's form.
+
+    `param` is an extension: the path of the field at fault.
+    """
 
     error_code: str
     param: str | None = None
@@ -87,27 +90,30 @@ class MessagesErrorDetail(Struct, frozen=True):
 
 
 class MessagesErrorBody(Struct, frozen=True, tag_field="type", tag="error"):
-    """The body of an answer that says no, in Anthropic's form; also the event that ends a stream."""
+    """The body of an error response in Anthropic's form; also the event that ends a stream with an error."""
 
     error: MessagesErrorDetail
 
 
 def error_detail(error: RequestError) -> ErrorDetail:
-    """The error in OpenAI's form; its message may hold any characters, such as halves of surrogate pairs."""
+    """Return the error in OpenAI's form. Lone surrogates in its message and `param` are replaced."""
     message = str(error).encode("utf-8", "replace").decode()
     param = None if error.param is None else error.param.encode("utf-8", "replace").decode()
     return ErrorDetail(message, error.code, param, error.kind)
 
 
 def messages_error(error: RequestError) -> MessagesErrorBody:
-    """The error in Anthropic's form."""
+    """Return the error in Anthropic's form."""
     told = error_detail(error)
     kind = _MESSAGES_KINDS.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
     return MessagesErrorBody(MessagesErrorDetail(kind, told.message, MessagesErrorDetails(told.code, told.param)))
 
 
 def error_body(error: RequestError, path: str = "") -> bytes:
-    """Return the body of an HTTP answer, as JSON, in the form of the interface at `path`."""
+    """Return the body of an error response as JSON.
+
+    It has Anthropic's form if `path`, the path of the request, is `/v1/messages` or below it, and OpenAI's otherwise.
+    """
     if path == MESSAGES_PATH or path.startswith(f"{MESSAGES_PATH}/"):
         return msgspec.json.encode(messages_error(error))
     return msgspec.json.encode(ErrorBody(error_detail(error)))

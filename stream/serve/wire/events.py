@@ -23,7 +23,10 @@ class _Event(Struct, frozen=True, kw_only=True, gc=False, tag_field="type"):  # 
 
 
 class WithTokens(_Event, frozen=True, kw_only=True):
-    """An event that brings tokens, if the request asks for their ids: each token is in one event."""
+    """Base of the events that carry tokens of the answer.
+
+    The fields are set only if the request has `return_token_ids`. Each token is in exactly one event.
+    """
 
     token_ids: list[int] | UnsetType = UNSET
     token_logprobs: list[float | None] | UnsetType = UNSET
@@ -34,7 +37,10 @@ class _Lifecycle(_Event, frozen=True, kw_only=True):
 
 
 class _Last(WithTokens, frozen=True, kw_only=True):
-    """The last event, with the tokens that brought no text after any other, and those of the prompt."""
+    """Base of the last event of a response.
+
+    If the request has `return_token_ids`, the event carries the remaining tokens of the answer and those of the prompt.
+    """
 
     response: Response
     prompt_token_ids: list[int] | UnsetType = UNSET
@@ -45,7 +51,7 @@ class ResponseCreated(_Lifecycle, frozen=True, kw_only=True, tag="response.creat
 
 
 class ResponseInProgress(_Lifecycle, frozen=True, kw_only=True, tag="response.in_progress"):
-    """The engine is at work."""
+    """The engine is at work; always follows `response.created`."""
 
 
 class ResponseCompleted(_Last, frozen=True, kw_only=True, tag="response.completed"):
@@ -61,14 +67,14 @@ class ResponseFailed(_Last, frozen=True, kw_only=True, tag="response.failed"):
 
 
 class OutputItemAdded(_Event, frozen=True, kw_only=True, tag="response.output_item.added"):
-    """A message, a stretch of thinking or a call begins."""
+    """An output item begins: a message, a stretch of thinking or a tool call."""
 
     output_index: int
     item: Item
 
 
 class OutputItemDone(_Event, frozen=True, kw_only=True, tag="response.output_item.done"):
-    """A message, a stretch of thinking or a call has ended."""
+    """An output item has ended: a message, a stretch of thinking or a tool call."""
 
     output_index: int
     item: Item
@@ -84,49 +90,49 @@ class _InItem(_OfItem, frozen=True, kw_only=True):
 
 
 class ContentPartAdded(_InItem, frozen=True, kw_only=True, tag="response.content_part.added"):
-    """The item's one part begins."""
+    """The content part of an output item begins; each item has only one."""
 
     part: Part
 
 
 class ContentPartDone(_InItem, frozen=True, kw_only=True, tag="response.content_part.done"):
-    """The item's one part has ended."""
+    """The content part of an output item has ended; each item has only one."""
 
     part: Part
 
 
 class OutputTextDelta(_InItem, frozen=True, kw_only=True, tag="response.output_text.delta"):
-    """More of the answer."""
+    """Increment of the answer's text."""
 
     delta: str
     logprobs: list[Logprob] = []
 
 
 class OutputTextDone(_InItem, frozen=True, kw_only=True, tag="response.output_text.done"):
-    """The whole answer."""
+    """The whole text of a message."""
 
     text: str
     logprobs: list[Logprob] = []
 
 
 class ReasoningTextDelta(_InItem, frozen=True, kw_only=True, tag="response.reasoning_text.delta"):
-    """More of the thinking."""
+    """Increment of the thinking."""
 
     delta: str
 
 
 class ReasoningTextDone(_InItem, frozen=True, kw_only=True, tag="response.reasoning_text.done"):
-    """The whole stretch of thinking."""
+    """The whole text of a stretch of thinking."""
 
     text: str
 
 
 class ReasoningDelta(ReasoningTextDelta, frozen=True, kw_only=True, tag="response.reasoning.delta"):
-    """More of the thinking, under the name that Open Responses has for it."""
+    """Increment of the thinking, under the event name of Open Responses."""
 
 
 class ReasoningDone(ReasoningTextDone, frozen=True, kw_only=True, tag="response.reasoning.done"):
-    """The whole stretch of thinking, likewise."""
+    """The whole text of a stretch of thinking, under the event name of Open Responses."""
 
 
 class _InSummary(_OfItem, frozen=True, kw_only=True):
@@ -134,37 +140,37 @@ class _InSummary(_OfItem, frozen=True, kw_only=True):
 
 
 class ReasoningSummaryPartAdded(_InSummary, frozen=True, kw_only=True, tag="response.reasoning_summary_part.added"):
-    """The summary's one part begins."""
+    """The summary part of a reasoning item begins; each item has only one."""
 
     part: SummaryText
 
 
 class ReasoningSummaryPartDone(_InSummary, frozen=True, kw_only=True, tag="response.reasoning_summary_part.done"):
-    """The summary's one part has ended."""
+    """The summary part of a reasoning item has ended; each item has only one."""
 
     part: SummaryText
 
 
 class ReasoningSummaryTextDelta(_InSummary, frozen=True, kw_only=True, tag="response.reasoning_summary_text.delta"):
-    """More of the thinking, for a request that asks for a summary."""
+    """Increment of the thinking, for a request that asks for a summary: the thinking itself serves as the summary."""
 
     delta: str
 
 
 class ReasoningSummaryTextDone(_InSummary, frozen=True, kw_only=True, tag="response.reasoning_summary_text.done"):
-    """The whole stretch of thinking, likewise."""
+    """The whole text of a stretch of thinking, for a request that asks for a summary."""
 
     text: str
 
 
 class FunctionCallArgumentsDelta(_OfItem, frozen=True, kw_only=True, tag="response.function_call_arguments.delta"):
-    """More of the arguments of a call."""
+    """Increment of a tool call's arguments, a piece of JSON text."""
 
     delta: str
 
 
 class FunctionCallArgumentsDone(_Event, frozen=True, kw_only=True, tag="response.function_call_arguments.done"):
-    """The whole arguments of a call."""
+    """The whole arguments of a tool call, as JSON text."""
 
     item_id: str
     output_index: int
@@ -172,14 +178,14 @@ class FunctionCallArgumentsDone(_Event, frozen=True, kw_only=True, tag="response
 
 
 class ErrorEvent(Struct, frozen=True, tag_field="type", tag="error"):
-    """The answer to a message that breaks the protocol; it belongs to no response, and the connection lives on."""
+    """Error for a client's message that cannot be processed; belongs to no response and leaves the connection open."""
 
     error: ErrorDetail
     status: int = 400
 
 
 class Heartbeat(Struct, frozen=True, tag_field="type", tag="heartbeat"):
-    """A sign of life for browsers, which cannot send pings; the next one comes `interval` seconds later."""
+    """Sign of life for browsers, which cannot send pings; the next one follows after `interval` seconds."""
 
     interval: float
 

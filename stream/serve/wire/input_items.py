@@ -110,7 +110,7 @@ class _Compaction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="ty
 
 
 class ItemReference(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="item_reference"):
-    """A reference to an item of a stored answer."""
+    """Input item that stands for an output item of a stored response, by its id."""
 
     id: str
 
@@ -126,11 +126,17 @@ def conversation_of(
     max_items: int = 2048,
     find: Callable[[str], Item | None] = lambda _: None,
 ) -> list[ChatMessage]:
-    """The messages before and the input, as messages for a chat template; a string is a message of the user.
+    """Return a conversation with a request's input, as messages for a chat template.
+
+    Args:
+        given: The input; a string is a message of the user.
+        after: The messages before the input.
+        max_items: Most messages that the input's compaction items may contain together.
+        find: Returns the output item of a stored response by its id, or None for an unknown id.
 
     Raises:
-        RequestError: The output of a call that was never made, a reference to an unknown item, a compaction of another server,
-            or compactions of more than `max_items` messages together.
+        RequestError: The output of a call that was never made, a reference to an unknown item, a compaction of another
+            server, or compactions of more than `max_items` messages together.
 
     """
     conversation = Conversation(after)

@@ -34,17 +34,17 @@ NO_PROBABILITY = -9999.0
 
 
 def finite(logprob: float) -> float:
-    """Return a logprob as a number that JSON has."""
+    """Return the logprob, at least `NO_PROBABILITY`: JSON has no infinity."""
     return max(NO_PROBABILITY, float(logprob))
 
 
 def new_id(prefix: str) -> str:
-    """Return an unguessable id in the protocol's form, such as `resp_6f1c...`."""
+    """Return a random, unguessable id that begins with `prefix`, such as `resp_6f1c...`."""
     return f"{prefix}_{secrets.token_hex(16)}"
 
 
 def new_response_id(worker: str = "") -> str:
-    """Return a new response id; with several workers it contains the name of the one that keeps the response."""
+    """Return a new response id; it contains `worker`, the name of the worker process that keeps the response, if given."""
     return _new_id("resp", worker)
 
 
@@ -53,7 +53,16 @@ def _new_id(prefix: str, worker: str | None) -> str:
 
 
 def worker_of(response_id: str, prefixes: tuple[str, ...] = ("resp",)) -> str | None:
-    """Return the name of the worker in a response's id, or in an item's with the prefixes `ITEMS`; None without one."""
+    """Return the name of the worker that an id such as `resp_WORKER_6f1c...` contains.
+
+    Args:
+        response_id: The id of a response, or of an item.
+        prefixes: The accepted prefixes; `ITEMS` for the ids of items.
+
+    Returns:
+        The name; None if the id contains no worker's name or has another prefix.
+
+    """
     match response_id.split("_"):
         case [prefix, worker, _] if prefix in prefixes and worker.isascii() and worker.isalnum():
             return worker
@@ -62,34 +71,38 @@ def worker_of(response_id: str, prefixes: tuple[str, ...] = ("resp",)) -> str | 
 
 
 class OpenItem(Protocol):
-    """An item that grows."""
+    """An output item of a response that deltas are being added to."""
 
     @property
     def whole(self) -> bool:
-        """Whether nothing more can come."""
+        """Whether the item is complete, so that no further delta can belong to it."""
         ...
 
     def open(self) -> list[ev.ResponseEvent]:
-        """Return the events that begin it."""
+        """Return the events that announce the item."""
         ...
 
     def more(self, delta: ItemDelta) -> list[ev.ResponseEvent] | None:
-        """Return the events of a delta; None if the delta does not belong to this item."""
+        """Add a delta and return its events; None, and nothing is added, if the delta does not belong to this item."""
         ...
 
     def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
-        """Return the finished item, and the events that report it."""
+        """Return the finished item with this status, and the events that report its end."""
         ...
 
 
 def open_item(
     delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str, worker: str | None
 ) -> OpenItem:
-    """Return the item that begins with a delta, which is not consumed.
+    """Create the output item that a delta begins; the delta itself is not added to it.
 
     Args:
-        index: The item's place in the output.
-        reasoning_events: `reasoning_text`, `reasoning` for the names of Open Responses, or `summary`.
+        delta: The first delta of the item.
+        index: The item's place in the response's output.
+        number: Returns the next sequence number for an event.
+        reasoning_events: Names of the events of thinking: `reasoning_text`, `reasoning` as in Open Responses, or
+            `summary`.
+        worker: Name of the worker process, for the item's id; None leaves it out.
 
     """
     if isinstance(delta, ToolCallDelta):
@@ -99,7 +112,7 @@ def open_item(
 
 
 class _PartEvents(NamedTuple):
-    """Makes a content part of a text, and the events of it."""
+    """Constructors of an item's content part (from its text) and of the events for the part."""
 
     part: Callable[[str], Any]
     added: Callable[..., ev.ResponseEvent]
@@ -127,7 +140,7 @@ _THINKING = {
 
 
 class _OpenText:
-    """A message or a stretch of thinking: one content part."""
+    """An open message or stretch of thinking; it has one content part."""
 
     __slots__ = ("_answer", "_events", "_id", "_index", "_kind", "_logprobs", "_number", "_pieces")
 
@@ -203,7 +216,7 @@ class _OpenText:
 
 
 class _OpenCall:
-    """A call of a function; complete only if the decoder said that its JSON is."""
+    """An open tool call; its status is `completed` only if the decoder has reported its JSON as complete."""
 
     def __init__(self, delta: ToolCallDelta, index: int, number: Callable[[], int], item_id: str) -> None:
         self.whole = False
@@ -249,7 +262,10 @@ class _OpenCall:
 
 
 def token_logprobs(alignment: Alignment | None) -> list[Logprob]:
-    """Return the delta's tokens with their logprobs, where the request includes them."""
+    """Return a delta's tokens with their logprobs, and the likeliest tokens in their places if the engine gave them.
+
+    Tokens without a logprob are left out. The result is empty if `alignment` is None.
+    """
     if alignment is None:
         return []
     tops: Iterable[Iterable[TokenLogprob]] = alignment.top_logprobs or repeat(())
@@ -261,7 +277,7 @@ def token_logprobs(alignment: Alignment | None) -> list[Logprob]:
 
 
 def lacks_candidates(alignment: Alignment | None) -> bool:
-    """Return whether an engine gives no candidates in a token's place."""
+    """Return whether the engine gave no likeliest tokens (`top_logprobs`) for at least one of the delta's tokens."""
     return alignment is not None and bool(alignment.logprobs) and not all(alignment.top_logprobs or [()])
 
 

@@ -31,7 +31,10 @@ from tokenweir.stream.serve.wire.response_object import text_of
 
 
 def merge_events(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
-    """Deltas of one item that follow each other become one, which has the number of the last."""
+    """Merge successive deltas of one item to one event, with the sequence number of the last.
+
+    Other events stay as they are.
+    """
     merged: list[ResponseEvent] = []
     for _, run in groupby(events, key=_run_of):
         pieces = list(run)
@@ -40,7 +43,7 @@ def merge_events(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
 
 
 def _joined(pieces: list[Any]) -> ResponseEvent:
-    """Deltas of one item as one."""
+    """Return one event for successive deltas of one item, with the sequence number of the last."""
     last: ResponseEvent = pieces[-1]
 
     def all_of(field: str) -> list[Any]:
@@ -58,7 +61,10 @@ _DELTAS = (OutputTextDelta, ReasoningTextDelta, ReasoningSummaryTextDelta, Funct
 
 
 def _run_of(event: ResponseEvent) -> str | int:
-    """Neighbours of the same can be merged: an item, or else the event's own number."""
+    """Return the grouping key of an event: neighbours with equal keys can be merged.
+
+    It is the item's id for a delta, and the event's own sequence number for all others.
+    """
     return event.item_id if isinstance(event, _DELTAS) else event.sequence_number
 
 
@@ -67,7 +73,7 @@ EVENT_BYTES = 200
 
 
 def event_size(event: ResponseEvent) -> int:
-    """Return about how many bytes an event takes on the wire, without encoding it."""
+    """Return an estimate of the bytes that the event has as JSON, without encoding it."""
     match event:
         case OutputTextDelta() | ReasoningTextDelta() | ReasoningSummaryTextDelta() | FunctionCallArgumentsDelta():
             size = len(event.delta)

@@ -36,7 +36,10 @@ Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
 
 
 class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
-    """Effort of thinking."""
+    """The field `reasoning` of a request: how much to think, and whether thinking is sent as a summary.
+
+    `generate_summary` is accepted and has no effect.
+    """
 
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
@@ -54,7 +57,10 @@ class JsonFormat(Struct, frozen=True, rename={"json_schema": "schema"}):
 
 
 class Text(Struct, frozen=True, forbid_unknown_fields=True):
-    """Format of an answer; `verbosity` is repeated in the response object."""
+    """The field `text` of a request: the format of the answer.
+
+    `verbosity` is only repeated in the response object.
+    """
 
     format: JsonFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
@@ -70,7 +76,7 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ServerTool(Struct, frozen=True, tag_field="type", tag="server"):
-    """A tool that is no function."""
+    """A tool other than a function, such as a web search, which a server would have to run; this one runs none."""
 
 
 Metadata = Annotated[
@@ -80,7 +86,7 @@ Metadata = Annotated[
 
 
 class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Input of a request, and the response it continues."""
+    """Fields of a request that make the conversation: its input, and the response that it continues."""
 
     model: str | None = None
     input: str | list[InputItem] | None = None
@@ -91,7 +97,7 @@ class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def references(self) -> list[str]:
-        """The ids of the items that the input refers to."""
+        """The ids of all item references in the input."""
         given = () if self.input is None or isinstance(self.input, str) else self.input
         return [item.id for item in given if isinstance(item, ItemReference)]
 
@@ -102,14 +108,16 @@ class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         max_items: int = 2048,
         find: Callable[[str], Item | None] = lambda _: None,
     ) -> list[ChatMessage]:
-        """The messages before and the input, as messages for a chat template, without `instructions`.
+        """Return the conversation as messages for a chat template, without `instructions`.
 
         Args:
-            max_items: Most messages and calls, those before included.
-            find: Returns the item of a stored answer by its id.
+            after: The messages before the input.
+            max_items: Most messages and calls, those in `after` included.
+            find: Returns the output item of a stored response by its id, or None for an unknown id.
 
         Raises:
-            RequestError: The output of a call that was never made, a reference to an unknown item, nothing that could be answered, or too many messages.
+            RequestError: The output of a call that was never made, a reference to an unknown item, neither messages nor
+                instructions, or too many messages.
 
         """
         messages = conversation_of(() if self.input is None else self.input, after, max_items=max_items, find=find)
@@ -120,7 +128,7 @@ class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class ResponseCompact(InputFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/responses/compact`: a conversation that is to become shorter; `model` is always named."""
+    """The body of `POST /v1/responses/compact`, which asks for a shorter form of a conversation; `model` is required."""
 
 
 class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -186,20 +194,25 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def logprobs(self) -> bool:
-        """Whether the answer's text is to have its tokens with their logprobs."""
+        """Whether the request asks for the logprobs of the answer's tokens."""
         return "message.output_text.logprobs" in self.include or bool(self.top_logprobs)
 
     @property
     def functions(self) -> list[FunctionTool]:
-        """The request's tools of type function; those that a server is to run are left out."""
+        """The request's tools of type `function`, without those that a server would have to run."""
         return [tool for tool in self.tools or () if isinstance(tool, FunctionTool)]
 
     def definitions(self) -> list[dict[str, Any]] | None:
-        """Return the tools as chat templates take them; None without tools."""
+        """Return the function tools in the form that chat templates take, one dict a tool; None without any."""
         return [{"type": "function", "function": _definition(tool)} for tool in self.functions] or None
 
     def sampling(self, *, max_tokens: int | None) -> Sampling:
-        """The engine's parameters, under the limit that the server has settled on."""
+        """Return the sampling parameters for the engine.
+
+        Args:
+            max_tokens: Most tokens of the answer, in place of the request's `max_output_tokens`; None sets no limit.
+
+        """
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
         return Sampling(
             max_tokens=max_tokens,
@@ -215,7 +228,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
     def template_kwargs(self) -> dict[str, Any]:
-        """The template arguments that stand for `reasoning.effort`.
+        """Return the template variables that express `reasoning.effort`; empty if it is unset.
 
         `enable_thinking` is what Qwen3, GLM and SmolLM3 read, `thinking` DeepSeek V3.1 and Granite, `reasoning_effort`
         gpt-oss; a template ignores those it does not know.
@@ -224,7 +237,10 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def effort_kwargs(effort: str | None) -> dict[str, Any]:
-    """The template arguments that stand for how much to think; none if that is not said."""
+    """Return the template variables that express an effort of thinking; an empty dict if `effort` is None.
+
+    `"none"` turns thinking off, all other efforts turn it on.
+    """
     if effort is None:
         return {}
     if effort == "none":
@@ -233,7 +249,10 @@ def effort_kwargs(effort: str | None) -> dict[str, Any]:
 
 
 def schema_of(wanted: JsonFormat | None) -> dict[str, Any] | None:
-    """The JSON schema that an answer is to fit, if it is to fit one."""
+    """Return the JSON schema that the answer must match.
+
+    It is `{"type": "object"}` for the type `json_object`, and None if no format or plain text is requested.
+    """
     if wanted is None or wanted.type == "text":
         return None
     return {"type": "object"} if wanted.type == "json_object" else wanted.json_schema or {}
@@ -245,16 +264,19 @@ def _definition(tool: FunctionTool) -> dict[str, Any]:
 
 
 class ResponseCancel(Struct, frozen=True, forbid_unknown_fields=True):
-    """The event `response.cancel`: stop generating; `response_id` guards against stopping the next response."""
+    """The event `response.cancel`: stop generating.
+
+    With `response_id` only that response is stopped, not one that has begun since.
+    """
 
     type: Literal["response.cancel"]
     response_id: str | None = None
 
 
 class ResponseResume(Struct, frozen=True, forbid_unknown_fields=True):
-    """The event `response.resume`: send on a response that was created in the background, on this or another connection.
+    """The event `response.resume`: send the events of a background response, also on another connection.
 
-    The events follow the number `starting_after`, or are all of them.
+    They are the events after the sequence number `starting_after`, or all of them if it is None.
     """
 
     type: Literal["response.resume"]
@@ -283,14 +305,14 @@ _IGNORED = frozenset({"client_metadata", "stream_options"})
 
 
 def parse_event(data: str | bytes, *, max_items: int = 2048) -> ClientEvent:
-    """Parse and check one message of a client.
+    """Parse and check one message of a client on the websocket.
 
     Args:
-        data: A text frame; bytes stand for a binary frame, which the protocol does not have.
-        max_items: Most input items, content parts and tools together.
+        data: A text frame; bytes are a binary frame, which is refused.
+        max_items: Most entries of the input and of the tools each, content parts included.
 
     Raises:
-        RequestError: Names what is wrong, where, and the value.
+        RequestError: The message is invalid; the error says what is wrong, in which field, and its value.
 
     """
     if isinstance(data, bytes):
@@ -304,14 +326,14 @@ def parse_event(data: str | bytes, *, max_items: int = 2048) -> ClientEvent:
 
 
 def parse_create(body: dict[str, Any], *, max_items: int = 2048) -> ResponseCreate:
-    """The body of `POST /v1/responses`, checked; raises as `parse_event`."""
+    """Check a decoded body of `POST /v1/responses` and convert it to a struct; raises as `parse_event`."""
     request = _checked({**body, "type": "response.create"}, ResponseCreate, max_items)
     assert isinstance(request, ResponseCreate)
     return request
 
 
 def parse_compact(body: dict[str, Any], *, max_items: int = 2048) -> ResponseCompact:
-    """The body of `POST /v1/responses/compact`, checked; raises as `parse_event`."""
+    """Check a decoded body of `POST /v1/responses/compact` and convert it to a struct; raises as `parse_event`."""
     if body.get("model") is None:
         raise RequestError("model is missing", code="missing_required_parameter", param="model")
     return _checked(body, ResponseCompact, max_items)
@@ -322,7 +344,10 @@ class _Continuing(Struct, frozen=True, tag_field="type", tag="response.create"):
 
 
 def continued_by(data: str | bytes) -> str | None:
-    """The response that a `response.create` was to continue, whatever else is wrong with it."""
+    """Return the `previous_response_id` of a `response.create` message, even if its other fields are invalid.
+
+    None if it has no such id, is not JSON, or is another event.
+    """
     try:
         return msgspec.json.decode(data, type=_Continuing).previous_response_id
     except (msgspec.DecodeError, RecursionError):
@@ -340,7 +365,10 @@ def _checked(event: dict[str, Any], struct: type[T], max_items: int) -> T:
 
 
 def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
-    """The event without unset and neutral fields, and with `type` on every input item that may leave it out."""
+    """Return the supported fields of the event that are set.
+
+    An input item without `type` that has a `role` gets the type `message`. Raises as `offered_fields`.
+    """
     kept = offered_fields(event, struct, ignored=_IGNORED, neutral=_NEUTRAL)
     if isinstance(items := kept.get("input"), list):
         kept["input"] = [

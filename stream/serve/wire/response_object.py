@@ -19,7 +19,10 @@ ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed", "ca
 
 
 class TopLogprob(Struct, frozen=True):
-    """A token and the natural logarithm of its probability; `token` has U+FFFD for part of a character."""
+    """A token, its bytes, and the natural logarithm of its probability.
+
+    `token` has U+FFFD in place of bytes that are only part of a character.
+    """
 
     token: str
     logprob: float
@@ -33,7 +36,7 @@ class Logprob(TopLogprob, frozen=True):
 
 
 class OutputText(Struct, frozen=True, tag_field="type", tag="output_text"):
-    """A piece of content: the answer's text, and its tokens if the request includes them."""
+    """Content part of a message: the text, and its tokens with logprobs if the request asks for them."""
 
     text: str
     annotations: list[str] = []
@@ -41,13 +44,13 @@ class OutputText(Struct, frozen=True, tag_field="type", tag="output_text"):
 
 
 class ReasoningText(Struct, frozen=True, tag_field="type", tag="reasoning_text"):
-    """A piece of content: the thinking's text."""
+    """Content part of a reasoning item: the text of the thinking."""
 
     text: str
 
 
 class SummaryText(Struct, frozen=True, tag_field="type", tag="summary_text"):
-    """A piece of a summary: the whole thinking, which is its own summary here."""
+    """Summary part of a reasoning item. It has the whole thinking, which is not summarised."""
 
     text: str
 
@@ -85,7 +88,7 @@ Item = MessageItem | ReasoningItem | FunctionCallItem
 
 
 def text_of(item: Item) -> str:
-    """Return what an item says, thinks, or calls a function with."""
+    """Return the text of a message or of thinking, or the arguments of a tool call."""
     match item:
         case FunctionCallItem():
             return item.arguments
@@ -105,20 +108,26 @@ class FunctionTool(Struct, frozen=True, forbid_unknown_fields=True, tag_field="t
 
 
 class NamedFunction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
-    """The one function that is to be called."""
+    """Value of `tool_choice` that makes the model call this one function."""
 
     name: str
 
 
 class TextConfig(Struct, frozen=True):
-    """Format of an answer: `{"type": "text"}`, or a JSON schema if the engine can enforce one."""
+    """The field `text` of a response: the format of its answer, and `verbosity` as requested.
+
+    `format` is `{"type": "text"}`, or describes a JSON schema if the engine can enforce one.
+    """
 
     format: dict[str, Any] = msgspec.field(default_factory=lambda: {"type": "text"})
     verbosity: str | UnsetType = UNSET
 
 
 class InputTokensDetails(Struct, frozen=True):
-    """The protocol's cache counters; engines do not tell what they write, so that is 0."""
+    """Number of the prompt's tokens that came from the engine's cache.
+
+    `cache_write_tokens` is always 0, because engines do not report it.
+    """
 
     cached_tokens: int = 0
     cache_write_tokens: int = 0
@@ -131,7 +140,7 @@ class OutputTokensDetails(Struct, frozen=True):
 
 
 class ResponseUsage(Struct, frozen=True):
-    """Token counts in the protocol's words."""
+    """Token counts of a response."""
 
     input_tokens: int
     output_tokens: int
@@ -141,7 +150,7 @@ class ResponseUsage(Struct, frozen=True):
 
     @classmethod
     def of(cls, usage: Usage) -> ResponseUsage:
-        """Return the counts of an answer."""
+        """Convert an answer's token counts to the form of the Responses protocol."""
         return cls(
             input_tokens=usage.prompt_tokens,
             output_tokens=usage.completion_tokens,
@@ -152,14 +161,17 @@ class ResponseUsage(Struct, frozen=True):
 
 
 class ResponseError(Struct, frozen=True):
-    """Why a response failed: `server_error`, `invalid_prompt`, `context_length_exceeded` and others."""
+    """The reason why a response failed.
+
+    `code` is `server_error`, `invalid_prompt`, `context_length_exceeded` or another.
+    """
 
     code: str
     message: str
 
 
 class IncompleteDetails(Struct, frozen=True):
-    """Why a response is not complete; `cancelled` is an extension."""
+    """The reason why a response is not complete; `cancelled` is an extension of the protocol."""
 
     reason: Literal["max_output_tokens", "cancelled"]
 

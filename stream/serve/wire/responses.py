@@ -26,23 +26,26 @@ from tokenweir.stream.serve.wire.response_object import (
 
 
 class ResponseStream:
-    """One response as its events: `start()`, then `step(delta)` until the `Finish`, or `fail()` at any point.
+    """Converter of the deltas of one answer to the events of a response.
 
-    Each stretch of one channel, and each call, becomes an output item. Events are numbered from 0.
+    Call `start()`, then `step(delta)` up to and including the `Finish`; or `fail()` or `cancel()` at any point. Each
+    call returns the events to send. Each stretch of text or of thinking, and each tool call, becomes an output item.
+    Events are numbered from 0.
 
     Args:
-        request: What the client asked for; the response object repeats it.
+        request: The client's request; the response object repeats it.
         model: The name under which the engine is served.
-        max_output_tokens: The limit that holds, the server's own included.
-        reasoning_events: What the events of thinking are called: `reasoning_text`, as OpenAI does and its clients
-            expect, or `reasoning`, as Open Responses does. A request for a summary gets the thinking as the summary.
-        response_id: The response's id; None makes one.
-        prompt_ids: Gives what the engine was given, for the last event of a response that is to tell it.
+        max_output_tokens: The limit in effect, with the server's own taken into account; None if there is no limit.
+        reasoning_events: Names of the events of thinking: `reasoning_text`, as OpenAI has them and its clients expect,
+            or `reasoning`, as in Open Responses. A request for a summary gets the thinking as the summary.
+        response_id: The response's id; None makes a new one.
+        prompt_ids: Returns the ids of the prompt, for the last event of a request with `return_token_ids`.
 
     Attributes:
-        previous_id: The id of the response that it continues.
+        previous_id: The id of the response that this one continues; None if it continues no other.
         status: `in_progress` until the last event has been made.
-        output: The items that are done.
+        output: The output items that are finished.
+        finished: Whether the last event has been made.
 
     """
 
@@ -123,18 +126,18 @@ class ResponseStream:
         )
 
     def start(self) -> list[ev.ResponseEvent]:
-        """Return the two events that open a response."""
+        """Return the two events that open a response: `response.created` and `response.in_progress`."""
         return [
             ev.ResponseCreated(sequence_number=self._next(), response=self._response),
             ev.ResponseInProgress(sequence_number=self._next(), response=self._response),
         ]
 
     def step(self, delta: Delta) -> list[ev.ResponseEvent]:
-        """Return the events of one delta.
+        """Convert one delta to its events.
 
         Raises:
-            ProtocolError: For a second parallel answer, which a Responses request cannot ask for, and for tokens that have
-                no logprob where the request includes them. Nothing has been made then.
+            ProtocolError: For a second parallel answer, which a Responses request cannot ask for, and for tokens that
+                have no logprob although the request asks for them. No event has been made then.
 
         """
         if delta.index != 0:
@@ -169,18 +172,25 @@ class ResponseStream:
         code: str = "server_error",
         usage: Usage | None = None,
     ) -> list[ev.ResponseEvent]:
-        """Return the events that end a response which an error cut off; `message` may hold any characters."""
+        """Return the events that end the response after an error.
+
+        Args:
+            message: Text of the error; lone surrogates in it are replaced.
+            code: Machine-readable reason.
+            usage: Token counts; None if they are unknown.
+
+        """
         message = message.encode("utf-8", "replace").decode("utf-8")
         closing = self._close("incomplete")
         return [*closing, self._end("failed", usage, error=ResponseError(code, message))]
 
     def cancel(self, usage: Usage | None = None) -> list[ev.ResponseEvent]:
-        """Return the last events of a response that the client stopped; without `usage` if it is unknown."""
+        """Return the events that end a response which the client has stopped; `usage` is None if unknown."""
         closing = self._close("incomplete")
         return [*closing, self._end("cancelled", usage, incomplete_details=IncompleteDetails("cancelled"))]
 
     def _close(self, status: Literal["completed", "incomplete"]) -> list[ev.ResponseEvent]:
-        """Return the events that end the open item, if one is open."""
+        """End the open item with this status and return the events for it; an empty list if no item is open."""
         if self._item is None:
             return []
         item, events = self._item.close(status)
@@ -232,26 +242,29 @@ class ResponseStream:
 
 
 class _Tokens:
-    """The tokens that no event has brought yet: those of a delta without text wait for the next one with it."""
+    """Tokens that wait for an event that carries them.
+
+    Those of a delta that makes no event are carried by the next event.
+    """
 
     def __init__(self) -> None:
         self._ids: list[int] = []
         self._logprobs: list[float | None] = []
 
     def add(self, delta: Delta) -> None:
-        """Add a delta's tokens."""
+        """Add a delta's tokens to the waiting ones."""
         self._ids += delta.token_ids
         self._logprobs += _logprobs(delta)
 
     def take(self) -> dict[str, Any]:
-        """Return the fields of the event that carries the logprobs."""
+        """Return the waiting tokens as the event fields `token_ids` and `token_logprobs`, and clear them."""
         fields = {"token_ids": self._ids, "token_logprobs": self._logprobs}
         self._ids, self._logprobs = [], []
         return fields
 
 
 def _logprobs(delta: Delta) -> list[float | None]:
-    """Return a delta's logprobs, one a token."""
+    """Return one logprob for each of the delta's tokens; None for those without one."""
     if delta.alignment is None:
         return [None] * len(delta.token_ids)
     return [None if logprob is None else finite(logprob) for logprob in delta.alignment.logprobs]

@@ -7,20 +7,25 @@ from typing import Protocol
 
 
 class Transport(Protocol):
-    """A connection that carries messages."""
+    """A connection that carries whole messages, such as a websocket, as `Session` uses it."""
 
     async def receive(self) -> str | bytes | None:
         """Return the next message: a text frame as `str`, a binary one as `bytes`; None once the connection is gone."""
         ...
 
     def send(self, data: bytes) -> Awaitable[None] | None:
-        """Send a text frame of UTF-8, whole; no effect once the connection is gone.
+        """Send a text frame; no effect once the connection is gone.
 
-        What it gives, such as the coroutine of an `async def`, is awaited before the next frame; None asks for it at
-        once.
+        Args:
+            data: The whole message, in UTF-8.
+
+        Returns:
+            An awaitable that the caller awaits before it sends the next frame, or None if it may send the next one at
+            once.
+
         """
         ...
 
     async def close(self, code: int, reason: str) -> None:
-        """End the connection, by force if the other side does not go along."""
+        """Close the connection with a websocket close code and reason, by force if the other side does not respond."""
         ...

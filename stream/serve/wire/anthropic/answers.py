@@ -30,7 +30,10 @@ class TokenDetails(Struct, frozen=True):
 
 
 class MessageUsage(Struct, frozen=True):
-    """Token counts; None if this server does not count them. `input_tokens` excludes tokens read from a cache."""
+    """Token counts of a message; a field is None if this server does not count it.
+
+    `input_tokens` excludes those that the engine had in its cache.
+    """
 
     input_tokens: int
     output_tokens: int
@@ -40,7 +43,7 @@ class MessageUsage(Struct, frozen=True):
 
     @classmethod
     def of(cls, usage: Usage) -> MessageUsage:
-        """Make them of the counts of an answer."""
+        """Convert an answer's token counts to the form of the Messages API."""
         cached = usage.cached_tokens
         return cls(
             usage.prompt_tokens - cached,
@@ -51,13 +54,16 @@ class MessageUsage(Struct, frozen=True):
 
 
 class AppliedEdits(Struct, frozen=True):
-    """Edits of the context that were applied: none ever are."""
+    """The edits of the context that the server has applied: always an empty list, because it applies no edits."""
 
     applied_edits: list[str] = []
 
 
 class Answered(Struct, frozen=True, kw_only=True, tag_field="type", tag="message"):
-    """A message of the assistant; `left_out` is an extension: the paths of the parts that the prompt omits."""
+    """The message object of an answer, whole or at the start of a stream.
+
+    `left_out` is an extension: the paths of the request's parts that the prompt omits.
+    """
 
     id: str
     model: str
@@ -71,40 +77,40 @@ class Answered(Struct, frozen=True, kw_only=True, tag_field="type", tag="message
 
 
 class MessageStart(Struct, frozen=True, tag_field="type", tag="message_start"):
-    """The event that opens a message."""
+    """The event `message_start`, which opens a message."""
 
     message: Answered
 
 
 class BlockStart(Struct, frozen=True, tag_field="type", tag="content_block_start"):
-    """The event that opens a block."""
+    """The event `content_block_start`, which opens a content block."""
 
     index: int
     content_block: dict[str, Any]
 
 
 class BlockDelta(Struct, frozen=True, tag_field="type", tag="content_block_delta"):
-    """An increment of a block."""
+    """The event `content_block_delta`: an increment of a content block."""
 
     index: int
     delta: dict[str, str]
 
 
 class BlockStop(Struct, frozen=True, tag_field="type", tag="content_block_stop"):
-    """The event that closes a block."""
+    """The event `content_block_stop`, which closes a content block."""
 
     index: int
 
 
 class Stop(Struct, frozen=True):
-    """Why a message ended."""
+    """The reason why a message ended, and the stop string that ended it, or None."""
 
     stop_reason: StopReason
     stop_sequence: str | None
 
 
 class MessageDelta(Struct, frozen=True, tag_field="type", tag="message_delta"):
-    """The end of a message, with its counts."""
+    """The event `message_delta`: the reason why the message ended, and its token counts."""
 
     delta: Stop
     usage: MessageUsage
@@ -112,7 +118,7 @@ class MessageDelta(Struct, frozen=True, tag_field="type", tag="message_delta"):
 
 
 class MessageStop(Struct, frozen=True, tag_field="type", tag="message_stop"):
-    """The last event."""
+    """The event `message_stop`, which is the last one."""
 
 
 MessageEvent = MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta | MessageStop
@@ -121,24 +127,29 @@ _encoder = msgspec.json.Encoder()
 
 
 def event_bytes(event: MessageEvent) -> bytes:
-    """Return a server-sent event."""
+    """Encode an event as a server-sent event."""
     return b"event: %b\ndata: %b\n\n" % (str(type(event).__struct_config__.tag).encode(), _encoder.encode(event))
 
 
 def error_event(error: RequestError) -> bytes:
-    """Return the event that ends a stream which an error cut off."""
+    """Encode an error as the server-sent event that ends a stream."""
     return b"event: error\ndata: %b\n\n" % _encoder.encode(messages_error(error))
 
 
 class MessageAnswer:
-    """One answer: as events while its deltas come, or as one message after them.
+    """Converter of an answer's deltas to Anthropic's Messages API, streamed or whole.
+
+    For a stream, send `start`, then `chunks` for each batch of deltas. For a whole message, call `add` for each batch
+    and then `whole`.
 
     Args:
-        secret: Key of the signatures of thinking.
-        max_tokens: The limit on the answer; one that ended by its length before had no room left in the context.
-        omit_thinking: Send the signatures of thinking only.
-        left_out: Paths of the parts of the request that the prompt omits.
-        edits: Whether the client asked for edits of the context.
+        model: The model's name, repeated in the answer.
+        secret: Key of the HMAC that signs thinking.
+        max_tokens: The limit on the answer's tokens. An answer that its length ended with fewer tokens is reported as
+            one that filled the context.
+        omit_thinking: Send the signatures of thinking without its text.
+        left_out: Paths of the request's parts that the prompt omits, repeated in the answer.
+        edits: Whether the request has `context_management`; the answer then reports that no edit was applied.
 
     """
 
@@ -165,16 +176,16 @@ class MessageAnswer:
         self._message = _WholeMessage()
 
     def start(self, prompt_tokens: int) -> list[bytes]:
-        """Return the event that opens the message."""
+        """Return the server-sent event that opens the message; `prompt_tokens` is the number of the prompt's tokens."""
         usage = MessageUsage(prompt_tokens, 0, TokenDetails(0))
         return [event_bytes(MessageStart(self._answered([], usage)))]
 
     def chunks(self, deltas: Iterable[Delta]) -> list[bytes]:
-        """Return the events of deltas."""
+        """Convert deltas to server-sent events."""
         return [event_bytes(event) for delta in deltas for event in self._step(delta)]
 
     def add(self, deltas: Iterable[Delta]) -> None:
-        """Take deltas for `whole`."""
+        """Add deltas to the message that `whole` returns."""
         for delta in deltas:
             for event in self._step(delta):
                 self._message.add(event)
@@ -182,7 +193,7 @@ class MessageAnswer:
                 self._message.complete()
 
     def whole(self) -> bytes:
-        """Return the message, as JSON."""
+        """Return the message that `add` has collected, as JSON; the `Finish` must have been added."""
         end = self._message.end
         assert end is not None
         content = self._message.content()
@@ -224,7 +235,7 @@ class MessageAnswer:
         return events
 
     def _close(self) -> list[MessageEvent]:
-        """Return the events that end the open block."""
+        """Close the open block and return the events for its end; an empty list if no block is open."""
         if self._open is None:
             return []
         events: list[MessageEvent] = []
@@ -264,7 +275,7 @@ def _empty_block(delta: TextDelta | ReasoningDelta | ToolCallDelta) -> dict[str,
 
 
 class _WholeMessage:
-    """One message, built from its events."""
+    """Collector of a message's events, for its content blocks."""
 
     def __init__(self) -> None:
         self.end: MessageDelta | None = None
@@ -272,7 +283,7 @@ class _WholeMessage:
         self._complete: set[int] = set()  # places of whole calls
 
     def add(self, event: MessageEvent) -> None:
-        """Take an event."""
+        """Add an event."""
         match event:
             case BlockStart():
                 self._blocks.append((event.content_block, []))
@@ -287,11 +298,11 @@ class _WholeMessage:
                 pass
 
     def complete(self) -> None:
-        """Mark the open call as whole."""
+        """Mark the last block, a tool call, as complete."""
         self._complete.add(len(self._blocks) - 1)
 
     def content(self) -> list[dict[str, Any]]:
-        """Return the blocks, without calls that are incomplete or whose arguments are no object."""
+        """Return the content blocks, without tool calls that are incomplete or whose arguments are not a JSON object."""
         content = []
         for place, (block, pieces) in enumerate(self._blocks):
             text, kind = "".join(pieces), block["type"]

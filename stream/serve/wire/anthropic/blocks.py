@@ -22,23 +22,23 @@ from tokenweir.stream.serve.wire.errors import RequestError
 
 
 class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):
-    """A text."""
+    """Content block of text."""
 
     text: str
 
 
 class ThinkingBlock(Struct, frozen=True, tag_field="type", tag="thinking"):
-    """Thinking of the assistant. Its signature is not read: a history is the client's word, whoever signed it."""
+    """Content block of the assistant's thinking. Its signature is ignored."""
 
     thinking: str
 
 
 class RedactedThinkingBlock(Struct, frozen=True, tag_field="type", tag="redacted_thinking"):
-    """Encrypted thinking of another server, which this one cannot read."""
+    """Content block of another server's encrypted thinking; it is left out of the prompt."""
 
 
 class ToolUseBlock(Struct, frozen=True, tag_field="type", tag="tool_use"):
-    """A call that the assistant made."""
+    """Content block of a tool call of the assistant; `input` has the arguments."""
 
     id: str
     name: FunctionName
@@ -46,7 +46,10 @@ class ToolUseBlock(Struct, frozen=True, tag_field="type", tag="tool_use"):
 
 
 class Source(Struct, frozen=True):
-    """Bytes of an image or a document in base64, a text, or the address of either."""
+    """Source of an image or a document.
+
+    `data` is base64 or text, as `type` says; `url` is its address.
+    """
 
     type: Literal["base64", "text", "url", "file", "content"]
     media_type: str = ""
@@ -55,12 +58,16 @@ class Source(Struct, frozen=True):
 
 
 class ImageBlock(Struct, frozen=True, tag_field="type", tag="image"):
-    """An image."""
+    """Content block of an image."""
 
     source: Source
 
     def part(self, where: str) -> dict[str, Any]:
-        """Return the part for a template; raise `RequestError` if the image is not here."""
+        """Return the image as content part for a chat template.
+
+        `where` is the block's path in the request, for errors. Raise `RequestError` if the source is neither base64 nor
+        a URL.
+        """
         if self.source.type == "url":
             return image_part(self.source.url, where)
         if self.source.type != "base64":
@@ -69,13 +76,17 @@ class ImageBlock(Struct, frozen=True, tag_field="type", tag="image"):
 
 
 class DocumentBlock(Struct, frozen=True, tag_field="type", tag="document"):
-    """A text file."""
+    """Content block of a text document or another file."""
 
     source: Source
     title: str | None = None
 
     def part(self, where: str) -> dict[str, Any]:
-        """Return the part for a template; raises as `file_part`."""
+        """Return the document as content part for a chat template: a text that begins with its title, or a medium.
+
+        `where` is the block's path in the request, for errors. Raise `RequestError` if the source is neither text nor
+        base64, or the file is not of a supported type.
+        """
         source = self.source
         if source.type == "text":
             return text_part(f"{self.title}:\n{source.data}\n" if self.title else source.data)
@@ -85,20 +96,23 @@ class DocumentBlock(Struct, frozen=True, tag_field="type", tag="document"):
 
 
 class ToolReferenceBlock(Struct, frozen=True, tag_field="type", tag="tool_reference"):
-    """The name of a tool that a search for tools has found; the model knows all tools already."""
+    """Content block that names a tool that a tool search has found; the model sees only the name."""
 
     tool_name: str
 
 
 class ToolResultBlock(Struct, frozen=True, tag_field="type", tag="tool_result"):
-    """The result of a call."""
+    """Content block of a tool call's result."""
 
     tool_use_id: str
     content: str | list[TextBlock | ToolReferenceBlock | ImageBlock | DocumentBlock] | None = None
     is_error: bool | None = None
 
     def shown(self, where: str) -> Content:
-        """Return the content for the model, which says that it is an error if it is one; raises as `block_part`."""
+        """Return the result as content for the model; that of a failed call begins with `Error: `.
+
+        `where` is the block's path in the request, for errors. Raises as `block_part`.
+        """
         if isinstance(self.content, str):
             content: Content = self.content
         else:
@@ -110,7 +124,10 @@ class ToolResultBlock(Struct, frozen=True, tag_field="type", tag="tool_result"):
 
 
 def block_part(block: TextBlock | ToolReferenceBlock | ImageBlock | DocumentBlock, where: str) -> dict[str, Any]:
-    """Return the part for a template; raise `RequestError` for an image or a document that cannot be shown."""
+    """Return a block as content part for a chat template.
+
+    `where` is the block's path in the request, for errors. Raise `RequestError` for an unsupported image or document.
+    """
     match block:
         case TextBlock():
             return text_part(block.text)
@@ -124,12 +141,12 @@ Block = TextBlock | ImageBlock | DocumentBlock | ThinkingBlock | RedactedThinkin
 
 
 class Message(Struct, frozen=True, forbid_unknown_fields=True):
-    """A message.
+    """A message of a request.
 
     Attributes:
-        role: Its writer.
-        content: A text, or blocks.
-        clear_at: `next_user_message` hides a system message from the model once the user has said something after it.
+        role: The author.
+        content: A text, or content blocks.
+        clear_at: `next_user_message` hides this message from the model once a user message follows it.
 
     """
 
@@ -139,7 +156,7 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def blocks(self) -> Sequence[Block]:
-        """The content as blocks."""
+        """The content as blocks; a text is one text block."""
         return [TextBlock(self.content)] if isinstance(self.content, str) else self.content
 
 
@@ -152,7 +169,7 @@ _RESULT_BLOCKS = ("text", "image", "document", "tool_reference")
 
 
 def check_blocks(body: Mapping[str, Any]) -> None:
-    """Raise `RequestError` for a block that is not taken where it stands."""
+    """Raise `RequestError` if a content block in the body has a type that is unsupported at its place."""
     for where, given, taken in _block_lists(body):
         for place, block in enumerate(given):
             kind = block.get("type") if isinstance(block, dict) else None
@@ -166,7 +183,7 @@ def check_blocks(body: Mapping[str, Any]) -> None:
 
 
 def _block_lists(body: Mapping[str, Any]) -> Iterator[tuple[str, list[Any], Sequence[str]]]:
-    """Yield the lists of blocks in a body, with their paths and the types that may stand there."""
+    """Yield for each list of content blocks in a body: its path, the list, and the block types supported there."""
     if isinstance(system := body.get("system"), list):
         yield "system", system, ("text",)
     messages = body.get("messages")

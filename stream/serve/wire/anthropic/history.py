@@ -34,14 +34,14 @@ BILLING_HEADER = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
 
 
 class MessageHistory(Struct, frozen=True):
-    """Messages for a template, and the paths of what the client sent and the model is not shown."""
+    """Messages for a chat template, and the paths of the parts of the request that they omit."""
 
     messages: list[ChatMessage]
     left_out: list[str]
 
     @property
     def continues(self) -> bool:
-        """Whether the answer continues the last message, which is the assistant's."""
+        """Whether the last message is the assistant's, so that the answer continues it."""
         last = self.messages[-1] if self.messages else {}
         return "assistant" == last.get("role")
 
@@ -53,15 +53,17 @@ def read_history(
     later_system: bool,
     keep_billing_header: bool = False,
 ) -> MessageHistory:
-    """Convert messages.
+    """Convert a request's system text and messages to messages for a chat template.
 
     Args:
-        system: What stands before them.
-        later_system: Whether the template can write a system message after others.
-        keep_billing_header: Show Claude Code's billing header to the model.
+        system: The system text that comes before the messages; None without one.
+        messages: The request's messages.
+        later_system: Whether the template can write a system message after others. If not, its text joins another turn.
+        keep_billing_header: Keep Claude Code's billing header, a first system block that changes with each request.
 
     Raises:
-        RequestError: A result belongs to no call, or the answer would have to go on with a call or with thinking.
+        RequestError: A tool result belongs to no call, or the last message is the assistant's and ends in a call or in
+            thinking, which an answer cannot continue.
 
     """
     left_out: list[str] = []
@@ -95,7 +97,11 @@ def _system_text(system: str | Sequence[TextBlock] | None, left_out: list[str], 
 
 
 def _add(conversation: Conversation, message: Message, where: str, left_out: list[str]) -> None:
-    """Add a message; neighbouring texts and images are one content."""
+    """Add a message's blocks to a conversation.
+
+    Neighbouring texts and images become one message. Paths of blocks that the model is not shown are appended to
+    `left_out`. `where` is the path of the message in the request.
+    """
     parts: list[dict[str, Any]] = []
 
     def say() -> None:
@@ -128,7 +134,10 @@ def _add(conversation: Conversation, message: Message, where: str, left_out: lis
 
 
 def _turns(messages: Sequence[ChatMessage], later_system: bool) -> list[ChatMessage]:
-    """Join neighbours of one role, and place system messages that come later."""
+    """Join neighbouring messages of one role.
+
+    Unless `later_system`, the texts of system messages after the first turn join the turns around them.
+    """
     turns: list[ChatMessage] = []
     waiting: Content = ""  # text of system messages after the assistant's turn
     for message in messages:
@@ -155,6 +164,6 @@ def _turns(messages: Sequence[ChatMessage], later_system: bool) -> list[ChatMess
 
 
 def _is_one_turn(before: ChatMessage, after: ChatMessage) -> bool:
-    """Return whether a message continues the one before it."""
+    """Return whether two neighbouring messages of one role can be joined."""
     same = before["role"] == after["role"] != "tool"
     return same and "tool_calls" not in before and "reasoning_content" not in after

@@ -27,7 +27,7 @@ ToolChoice = str | dict[str, Any]
 
 
 class Tool(Struct, frozen=True):
-    """A tool; one with a `type` of its own is Anthropic's, which only Anthropic's models and servers know."""
+    """A tool of a request. One with a `type` other than `custom` is Anthropic's own, and is not shown to the model."""
 
     name: str
     description: str | None = None
@@ -36,12 +36,12 @@ class Tool(Struct, frozen=True):
 
     @property
     def is_function(self) -> bool:
-        """Whether the request describes it, so that any model can be shown it."""
+        """Whether the request itself defines the tool, so that any model can be shown it."""
         return self.type in (None, "custom")
 
 
 class ToolSelection(Struct, frozen=True, forbid_unknown_fields=True):
-    """A choice of tools."""
+    """The field `tool_choice` of a request."""
 
     type: Literal["auto", "any", "tool", "none"]
     name: str | None = None
@@ -49,28 +49,28 @@ class ToolSelection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Thinking(Struct, frozen=True):
-    """Settings of thinking; `budget_tokens` is not read, since only `max_tokens` bounds an answer."""
+    """The field `thinking` of a request; `budget_tokens` is ignored, because only `max_tokens` limits an answer."""
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
     display: Literal["summarized", "omitted"] | None = None
 
 
 class OutputFormat(Struct, frozen=True, rename={"json_schema": "schema"}):
-    """Requested format of the answer."""
+    """JSON schema that the answer must match."""
 
     type: Literal["json_schema"]
     json_schema: dict[str, Any]
 
 
 class OutputConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Effort and format of the answer."""
+    """The field `output_config` of a request: how much to think, and the answer's format."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: OutputFormat | None = None
 
 
 class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/messages/count_tokens`: the fields that make the prompt."""
+    """The body of `POST /v1/messages/count_tokens`: the fields that determine the prompt."""
 
     model: str | None = None
     messages: Annotated[list[Message], Meta(min_length=1)]
@@ -83,7 +83,11 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     chat_template_kwargs: dict[str, Any] = {}
 
     def history(self, *, later_system: bool, keep_billing_header: bool, max_items: int) -> MessageHistory:
-        """Return the messages for a template, and the omitted paths; raises as `read_history` and `check_length`."""
+        """Return the messages for a chat template, and the paths of the request's parts that they omit.
+
+        `max_items` is the most messages; the other arguments are those of `read_history`. Raises as `read_history` and
+        `check_length`.
+        """
         history = read_history(
             self.system, self.messages, later_system=later_system, keep_billing_header=keep_billing_header
         )
@@ -92,7 +96,7 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return history
 
     def definitions(self) -> list[dict[str, Any]] | None:
-        """Return the tools as chat templates take them; None without tools."""
+        """Return the function tools in the form that chat templates take, one dict a tool; None without any."""
         return [
             {
                 "type": "function",
@@ -108,7 +112,10 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def choice(self) -> ToolChoice | None:
-        """Return the choice of tools, as `resolve_tool_choice` takes it."""
+        """The request's `tool_choice` in OpenAI's form, for `resolve_tool_choice`.
+
+        `"auto"`, `"none"`, `"required"`, or a dict that names one function; None if the request has no choice.
+        """
         if self.tool_choice is None:
             return None
         if self.tool_choice.type == "tool":
@@ -117,11 +124,15 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def parallel_tool_calls(self) -> bool | None:
-        """Whether the answer may have several calls; None leaves it to the model."""
+        """False if the answer may have only one tool call; None leaves it to the model."""
         return False if self.tool_choice is not None and self.tool_choice.disable_parallel_tool_use else None
 
     def template_kwargs(self, history: MessageHistory) -> dict[str, Any]:
-        """Return variables for the template: the effort of thinking, and whether the answer continues the last message."""
+        """Return the variables for the chat template.
+
+        They express the effort of thinking and whether the answer continues the last message of `history`. The
+        request's own `chat_template_kwargs` override them.
+        """
         kind = None if self.thinking is None else self.thinking.type
         variables = effort_kwargs("none" if kind == "disabled" else self.output_config.effort)
         if kind == "enabled":
@@ -131,7 +142,7 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return variables | self.chat_template_kwargs
 
     def sampling(self) -> Sampling:
-        """The engine's parameters."""
+        """Return the sampling parameters for the engine, which are only the JSON schema here."""
         form = self.output_config.format
         return Sampling(json_schema=None if form is None else form.json_schema)
 
@@ -147,7 +158,10 @@ class MessageCreate(MessageFields, frozen=True, kw_only=True, forbid_unknown_fie
     stop_sequences: Annotated[list[Stop], Meta(max_length=16)] = []
 
     def sampling(self) -> Sampling:
-        """The engine's parameters. `max_tokens` is not among them: clients send more than a context may have left."""
+        """Return the sampling parameters for the engine, without `max_tokens`.
+
+        Clients send a `max_tokens` that may exceed the rest of the context, so the server sets the limit elsewhere.
+        """
         form = self.output_config.format
         return Sampling(
             temperature=self.temperature,
@@ -159,7 +173,7 @@ class MessageCreate(MessageFields, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def omits_thinking(self) -> bool:
-        """Whether the answer has the signatures of its thinking only."""
+        """Whether the answer has the signatures of its thinking without its text."""
         return self.thinking is not None and self.thinking.display == "omitted"
 
 
@@ -173,7 +187,7 @@ _IGNORED = frozenset(
 
 
 def check_version(version: str | None) -> None:
-    """Raise `RequestError` for another version of the protocol."""
+    """Raise `RequestError` if the header `anthropic-version` is set to an unsupported version; None is accepted."""
     if version is not None and version not in VERSIONS:
         raise RequestError(
             f"anthropic-version is {version[:80]!r}; this server speaks {' and '.join(VERSIONS)}",
@@ -183,12 +197,18 @@ def check_version(version: str | None) -> None:
 
 
 def parse_message(body: dict[str, Any], *, max_items: int = 2048) -> MessageCreate:
-    """Return the body of `POST /v1/messages`, checked; raise `RequestError` for an invalid field."""
+    """Check a decoded body of `POST /v1/messages` and convert it to a struct.
+
+    Raise `RequestError` for an invalid field.
+    """
     return _parsed(body, MessageCreate, max_items)
 
 
 def parse_count(body: dict[str, Any], *, max_items: int = 2048) -> MessageFields:
-    """The body of `POST /v1/messages/count_tokens`, checked; raises as `parse_message`."""
+    """Check a decoded body of `POST /v1/messages/count_tokens` and convert it to a struct.
+
+    Raises as `parse_message`.
+    """
     return _parsed(body, MessageFields, max_items)
 
 
