@@ -16,11 +16,12 @@ SECRET_BYTES = 32
 
 
 def make_secret(keys: Sequence[str], shared: bytes | None = None) -> bytes:
-    """Return the secret of a server's salts.
+    """Return the key from which the clients' cache salts are derived.
 
     Args:
-        keys: The server's API keys. All servers with the same keys have the same salts, also after a restart.
-        shared: The secret of its workers, for a server without keys; None makes a random one.
+        keys: The server's API keys, from which the secret is made. All servers with the same keys have the same salts,
+            also after a restart.
+        shared: The secret to use without keys, which the workers of one server share; None makes a random one.
 
     """
     if keys:
@@ -29,7 +30,18 @@ def make_secret(keys: Sequence[str], shared: bytes | None = None) -> bytes:
 
 
 def salted(sampling: Sampling, engine: Engine, client: str, secret: bytes) -> Sampling:
-    """Return a sampling with the client's salt, if the engine takes one: `Engine.cache_salt` names the option."""
+    """Return the sampling parameters with the client's cache salt added to `extra`.
+
+    The option's name is the engine's attribute `cache_salt`; the parameters are unchanged if the engine has no such
+    attribute.
+
+    Args:
+        sampling: The parameters.
+        engine: The engine that will get them.
+        client: The name of the client.
+        secret: The result of `make_secret`.
+
+    """
     name: str | None = getattr(engine, "cache_salt", None)
     if name is None:
         return sampling
@@ -37,10 +49,17 @@ def salted(sampling: Sampling, engine: Engine, client: str, secret: bytes) -> Sa
 
 
 def rendered_salt(engine: Engine, client: str, secret: bytes, asked: str | None) -> str | None:
-    """Return the salt of a request that somebody else sends to an engine.
+    """Return the cache salt for a rendered request that another program sends to its engine; None if it needs no salt.
 
-    It is None without a salt that the client `asked` for, if the engine's `cache_salt` is None: clients then share a prefix
-    cache. An asked one divides the client's own prompts, and is never passed on.
+    It is None if the client asked for no salt and the engine's `cache_salt` is None: all clients then share a prefix
+    cache.
+
+    Args:
+        engine: The engine.
+        client: The name of the client.
+        secret: The result of `make_secret`.
+        asked: The salt in the client's request, which is mixed into the result but not passed on as it is.
+
     """
     if asked is None and getattr(engine, "cache_salt", "") is None:
         return None
@@ -48,7 +67,10 @@ def rendered_salt(engine: Engine, client: str, secret: bytes, asked: str | None)
 
 
 def client_salt(client: str, secret: bytes, asked: str | None = None) -> str:
-    """Return the salt of a client, or of the part of its prompts for which it asked for a salt."""
+    """Return a client's cache salt, in hexadecimal: an HMAC of its name by `secret`.
+
+    With `asked`, a salt from the client's request, it is a different salt of the same client.
+    """
     salt = hmac.new(secret, client.encode("utf-8", "surrogatepass"), sha256)
     if asked is not None:
         salt = hmac.new(salt.digest(), asked.encode("utf-8", "surrogatepass"), sha256)

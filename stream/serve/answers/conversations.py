@@ -18,7 +18,7 @@ ITEM_SIZE = 500
 
 
 def encoded(messages: Sequence[ChatMessage], after: bytes = EMPTY) -> bytes:
-    """Return messages as JSON, appended to already encoded ones."""
+    """Encode messages as a JSON array; the messages of `after`, which is such an array, come first."""
     data = msgspec.json.encode(messages)
     if after == EMPTY:
         return data
@@ -26,13 +26,17 @@ def encoded(messages: Sequence[ChatMessage], after: bytes = EMPTY) -> bytes:
 
 
 def decoded(data: bytes) -> list[ChatMessage]:
-    """Return the messages of an encoded conversation."""
+    """Decode the messages of a JSON array that `encoded` has made."""
     messages: list[ChatMessage] = msgspec.json.decode(data, type=list[ChatMessage])
     return messages
 
 
 class _Kept:
-    """A conversation; a private one is visible only to its connection. `digest` is that of its prompt, `items` are its answer."""
+    """A kept conversation.
+
+    A private one is visible only to the connection it belongs to. `digest` is that of its prompt in the prompt cache,
+    and `items` are the output items of its last answer.
+    """
 
     __slots__ = ("data", "digest", "entry", "items", "private")
 
@@ -45,17 +49,19 @@ class _Kept:
 
 
 def _bare(item: Item) -> Item:
-    """Return an item without logprobs, which are longer than its text."""
+    """Return the item without logprobs, which would take more memory than its text."""
     return replace(item, content=[OutputText(text_of(item))]) if isinstance(item, MessageItem) else item
 
 
 class Conversations:
-    """The conversations of a server: stored ones, those being answered, and the last one of each connection.
+    """Store of the conversations that a later request can continue by `previous_response_id`.
 
-    Each is visible to its client only. All may be evicted, those being answered included: the client then gets
+    It holds those of stored responses, of responses in progress, and of the last response of each connection. Each is
+    visible to its client only. All may be evicted, those in progress included: the client then gets
     `previous_response_not_found` and sends the conversation again.
 
     Args:
+        ledger: Counts the bytes of all clients and decides what is evicted.
         max_bytes: Most bytes of one conversation as JSON; a longer one is not kept.
 
     """
@@ -76,13 +82,15 @@ class Conversations:
         digest: int | None = None,
         items: Sequence[Item] = (),
     ) -> None:
-        """Keep the conversation up to and including a response; replaces one of the same id.
+        """Store the conversation up to and including a response, in place of an earlier one with the same id.
 
         Args:
+            client: The client that may see it.
+            response_id: The id of the response.
             data: The messages as JSON.
-            private: Only the connection of the response sees it.
-            digest: The digest by which the cache of prompts knows the prompt.
-            items: The items of the answer, to which the client may refer.
+            private: Whether only the connection of the response may see it.
+            digest: The key of the conversation's prompt in the prompt cache; None if it is not cached.
+            items: The output items of the answer, to which the client may refer by their ids.
 
         """
         key = client, response_id
@@ -95,20 +103,31 @@ class Conversations:
         kept.entry = self._ledger.enter(client, size, partial(self._evict, key, kept))
 
     def all(self) -> list[tuple[str, str, bytes, list[Item]]]:
-        """Return all conversations that are not private, oldest first: client, id, messages as JSON, and items."""
+        """Return all conversations that are not private, oldest first.
+
+        Each is a tuple of client, response id, messages as JSON, and output items.
+        """
         return [(*key, kept.data, kept.items) for key, kept in self._kept.items() if not kept.private]
 
     def find(self, client: str, response_id: str, *, private: bool = False) -> bytes | None:
-        """Return the conversation up to and including a response, or None; `private` includes private ones."""
+        """Return the messages up to and including a response as JSON; None if they are not stored for this client.
+
+        Private conversations are found only if `private` is set.
+        """
         kept = self._kept.get((client, response_id))
         return None if kept is None or (kept.private and not private) else kept.data
 
     def item(self, client: str, item_id: str) -> Item | None:
-        """Return an item of a stored answer, or None."""
+        """Return the output item of a stored answer of this client; None if there is no such item."""
         return self._items.get((client, item_id))
 
     def delete(self, client: str, response_id: str, *, private: bool = False) -> tuple[bool, int | None]:
-        """Drop a conversation; return whether there was one, and the digest of its prompt."""
+        """Delete a conversation; a private one only if `private` is set.
+
+        Returns:
+            Whether the conversation was stored, and the key of its prompt in the prompt cache or None.
+
+        """
         kept = self._kept.get((client, response_id))
         if kept is None or (kept.private and not private):
             return False, None
@@ -116,7 +135,10 @@ class Conversations:
         return True, kept.digest
 
     def forget(self, client: str, response_id: str) -> None:
-        """Drop a private conversation whose connection is closed or has moved on."""
+        """Delete the conversation of a response if it is private.
+
+        Call it when the connection has closed or has continued with another response.
+        """
         kept = self._kept.get((client, response_id))
         if kept is not None and kept.private:
             self._drop((client, response_id))

@@ -47,25 +47,32 @@ MEDIA_SHARE = 4
 
 
 class Answer(Protocol):
-    """Callable that answers jobs: `Engines.answer`."""
+    """Callable that generates the answer to a job; `Engines.answer` is one."""
 
     def __call__(self, job: Job, meter: Meter) -> AbstractAsyncContextManager[Deltas]:
-        """Return an async context manager of the deltas, `Finish` last; leaving it stops the engine; counts in `meter`."""
+        """Return an async context manager that yields the answer's deltas, with `Finish` as the last one.
+
+        Leaving it stops the engine. Tokens are counted in `meter`.
+        """
         ...
 
 
 class Engines:
-    """Engines by their names, all of which take the ids of one tokenizer.
+    """The engines of a server by their names, with what makes prompts for them: one template and one tokenizer.
 
     Args:
+        engines: The engines by the names under which they are served.
+        tokenizer: The tokenizer whose ids all engines take.
+        template: The chat template.
         history_thinking: Meaning of thinking tags in an assistant's content, as for `chat()`.
-        encoder: Encoder of prompts in place of the tokenizer.
-        prompts: Cache of prompts, or None.
-        history: Whether prompts keep the ids of earlier answers.
-        secret: Secret of the salts by which engines keep clients' prompts apart.
-        limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes`, `queue_timeout`, and those of media.
+        encoder: Encoder of prompts in place of the tokenizer, or None.
+        limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes`, `queue_timeout`, and those of
+            media.
         keep_billing_header: Show Claude Code's billing header to the model.
         remote_media: Pass web addresses of media on to the engine.
+        prompts: Cache of prompts, or None.
+        history: Whether prompts keep the ids of earlier answers, as for `chat()`.
+        secret: Secret of the salts by which engines keep clients' prompts apart.
 
     """
 
@@ -112,7 +119,11 @@ class Engines:
 
     @asynccontextmanager
     async def answer(self, job: Job, meter: Meter) -> AsyncIterator[Deltas]:
-        """Render, encode, generate and decode; see `Answer`."""
+        """Render and encode a job's prompt, generate, and yield the answer's deltas; see `Answer`.
+
+        Raises `RequestError` if the job asks for an option that its engine does not support, and as `plan`, `encoded`
+        and `fit`.
+        """
         engine, plan = self._engines[job.model], await self.plan(job)
         if (supports := getattr(engine, "supports", None)) is not None:
             try:
@@ -151,7 +162,10 @@ class Engines:
 
     @contextmanager
     def _held(self, media: MediaPrompt | None) -> Iterator[None]:
-        """Count the bytes of an answer's media; raise `RequestError` if the answers in progress have too many."""
+        """Count the bytes of an answer's media while the context is open.
+
+        Raise `RequestError` if the media of all answers in progress would have more than `max_held_media_bytes`.
+        """
         size = 0 if media is None else sum(len(each.url) for each in media.media)
         if size and self._media_bytes + size > (most := self._limits.max_held_media_bytes):
             raise RequestError(
@@ -167,18 +181,30 @@ class Engines:
             self._media_bytes -= size
 
     async def prompt_media(self, plan: AnswerPlan, prompt: Prompt | None) -> MediaPrompt | None:
-        """Return the media of a plan with their placeholders in its prompt, as `encoded` has it; None without media."""
+        """Return the images and other media of a plan, and their places in the prompt; None without media.
+
+        Args:
+            plan: The plan.
+            prompt: Its rendered prompt, as `encoded` returns it.
+
+        Raises:
+            RequestError: The prompt has no place for a medium, or the medium is refused.
+
+        """
         try:
             return await prompt_media(plan, prompt, self.tokenizer)
         except MediaError as error:
             raise _refused_media(error) from error
 
     def cache_salt(self, model: str, client: str, asked: str | None) -> str | None:
-        """Return the salt of a rendered request; see `rendered_salt`."""
+        """Return the cache salt for a rendered request to this model, or None; see `rendered_salt`."""
         return rendered_salt(self._engines[model], client, self._secret, asked)
 
     def history(self, asked: MessageFields) -> MessageHistory:
-        """Return the messages of a request for the template; raises as `MessageFields.history`."""
+        """Return a Messages request's messages in the form that this server's template takes.
+
+        Raises as `MessageFields.history`.
+        """
         return asked.history(
             later_system=self.template.takes_later_system,
             keep_billing_header=self._keep_billing_header,
@@ -186,11 +212,13 @@ class Engines:
         )
 
     async def plan(self, job: Job) -> AnswerPlan:
-        """Resolve a job against the template and its engine, in a thread if it has large media.
+        """Resolve a job against the template and its engine: which tools, options and media they can take.
+
+        It runs in a thread if the job has large media.
 
         Raises:
-            RequestError: The choice of tools is invalid, or neither template nor engine honours it; or a media part is
-                malformed, too large, or taken by neither. Too many requests wait for a thread already.
+            RequestError: The choice of tools is invalid, or neither template nor engine supports it; a media part is
+                malformed, too large, or taken by neither; or too many requests already wait for a thread.
 
         """
         if (size := media_size(job.messages)) <= LONG_MEDIA:
@@ -199,7 +227,7 @@ class Engines:
             return await run_in_thread(partial(self._plan, job))
 
     def decoder_options(self, job: Job) -> DecoderOptions:
-        """Return the decoder's options of a job without media; raises as `plan`."""
+        """Return the options with which the answer to a job is decoded, for a job without media; raises as `plan`."""
         return self._plan(job).decoder_options
 
     def _plan(self, job: Job) -> AnswerPlan:
@@ -217,7 +245,19 @@ class Engines:
             raise _refused_choice(error) from error
 
     def fit(self, job: Job, plan: AnswerPlan, prompt_tokens: int) -> Sampling:
-        """Return a plan's sampling within the limits of the server and the engine."""
+        """Return a plan's sampling parameters, with a `max_tokens` that keeps to the server's limit and the engine's
+        context.
+
+        Args:
+            job: The job.
+            plan: Its plan.
+            prompt_tokens: Number of ids of its prompt.
+
+        Raises:
+            RequestError: `min_tokens` exceeds `max_tokens`, or an id is outside the vocabulary.
+            ContextLengthError: Prompt and answer do not fit the context.
+
+        """
         limit, own = self._limits.max_output_tokens, job.most_tokens
         most = limit if own is None else min(limit, own)
         sampling = plan.fit(prompt_tokens, self.context_size(job.model), most=most)
@@ -232,21 +272,30 @@ class Engines:
         return sampling
 
     async def prompt_ids(self, plan: AnswerPlan, *, add_special_tokens: bool = True) -> list[int]:
-        """Render and encode a plan's prompt without the cache, when its turn has come; see `FairQueue`.
+        """Return the ids of a plan's prompt, rendered and encoded without the prompt cache.
+
+        Waits for its turn in the queue of renders.
 
         Args:
             plan: The plan.
-            add_special_tokens: As for `Tokenizer.encode`, for a prompt that is a text.
+            add_special_tokens: As for `Tokenizer.encode`; only for a prompt that is a text.
 
         Raises:
-            RequestError: Too many wait already, it waited for too long, or the prompt opens thinking where the answer
-                is held to calls.
+            RequestError: Too many wait already, it waited for too long, or the prompt opens thinking although the
+                answer must be tool calls.
 
         """
         return (await self.encoded(plan, None, add_special_tokens=add_special_tokens)).ids
 
     async def encoded(self, plan: AnswerPlan, tenant: str | None, *, add_special_tokens: bool = True) -> EncodedPlan:
-        """Encode a plan's prompt for `tenant`, whose cached prompts are taken over; None uses no cache. Raises as `prompt_ids`."""
+        """Render and encode a plan's prompt, in its turn; raises as `prompt_ids`.
+
+        Args:
+            plan: The plan.
+            tenant: The client whose cached prompts are reused and to which the new one is added; None uses no cache.
+            add_special_tokens: As for `Tokenizer.encode`; only for a prompt that is a text.
+
+        """
         if isinstance(plan.prompt, list):
             size = self.tokenizer.vocab_size
             if (bad := max(plan.prompt, default=0)) >= size:
@@ -268,23 +317,32 @@ class Engines:
             return encoded
 
     async def work(self, work: Callable[[], T], ids: int) -> T:
-        """Call `work` on `ids` ids, in a thread if it would block the event loop too long; raises as `prompt_ids`."""
+        """Return the result of `work()`, called in a thread if it would block the event loop for too long.
+
+        Args:
+            work: A function without arguments.
+            ids: Number of token ids that it processes, by which its duration is estimated.
+
+        Raises:
+            RequestError: Too many wait for a thread already, or it waited for too long.
+
+        """
         if ids <= MANY:
             return work()
         async with self._queue.place(ids * ID_COST):
             return await run_in_thread(work)
 
     def context_size(self, model: str) -> int | None:
-        """Return the engine's context size, or None if unknown."""
+        """Return the most tokens of prompt and answer together that the engine takes, or None if unknown."""
         size: int | None = getattr(self._engines[model], "context_size", None)
         return size
 
     def media(self, model: str) -> list[str]:
-        """Return the kinds of media that the engine takes."""
+        """Return the kinds of media that the engine takes, such as images, sorted by name."""
         return sorted(getattr(self._engines[model], "media", ()))
 
     def ready(self, model: str) -> bool:
-        """Return whether the engine is ready; true if it does not report that."""
+        """Return whether the engine reports that it is ready; True if it reports nothing."""
         ready = getattr(self._engines[model], "ready", True)
         return bool(ready() if callable(ready) else ready)
 
@@ -298,7 +356,7 @@ def _refused_media(error: MediaError) -> RequestError:
 
 
 class _Silent:
-    """Null engine, for jobs without generation."""
+    """Engine that generates nothing, for jobs with `generate=False`."""
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
         return

@@ -25,13 +25,15 @@ MOST_KEPT = 1024
 
 
 class FrameBuffer:
-    """Buffer of an engine's output for an answer, decoded when a frame is due.
+    """Buffer of an engine's output for one answer.
+
+    Tokens that arrive within the pacer's interval are decoded and sent together.
 
     Args:
-        answer: The answer. If it ends in output that a timer decodes, its engine is stopped.
-        pacer: Gives the interval.
+        answer: The answer. If output that a timer decodes ends it, its engine is stopped.
+        pacer: Sets the interval between frames.
         meter: Counts the tokens.
-        give: Callback for all deltas except the last ones; must not raise.
+        give: Callback for the deltas of each frame, except those of the answer's end; must not raise.
 
     """
 
@@ -50,7 +52,7 @@ class FrameBuffer:
         self._pauses = answer.runs_ahead
 
     def add(self, item: Any) -> None:
-        """Add an item of the engine."""
+        """Add one item of the engine's output: a list of token ids, or another item that the decoder takes."""
         now = monotonic()
         if type(item) is list:
             if item:
@@ -68,11 +70,11 @@ class FrameBuffer:
             self._send(now)
 
     def end(self, failure: Exception | None = None) -> None:
-        """Decode the remaining output after the engine's end or failure; `rest` returns it."""
+        """Decode all output that is left, after the engine has ended or failed; `rest` then returns the last deltas."""
         self._deltas = [*self.rest(), *self._runner.end(failure)]
 
     def rest(self) -> list[Delta]:
-        """Return and clear the deltas that have not been sent."""
+        """Decode what is buffered; return and clear all deltas that have not been sent."""
         deltas, self._deltas = self._deltas, []
         if ids := self._ids:
             self._ids = []

@@ -32,24 +32,27 @@ T = TypeVar("T")
 
 
 class Generation(Generic[T]):
-    """One answer: an engine's deltas, made into items and broadcast to readers.
+    """One answer in progress: the engine's deltas, converted to items and broadcast to any number of readers.
 
     Args:
-        answer_id: Its id, also for log messages.
+        answer_id: The answer's id, also for log messages.
         answer: Async context manager that yields the deltas, like `chat()`; leaving it stops the engine.
-        replay: Buffer of items that have been read.
-        make: Makes items for readers from the waiting deltas.
+        replay: Buffer of items that have been read, for readers that come later.
+        make: Converts waiting deltas to items for readers.
+        limits: Limits on waiting output, and the time after which an engine that does not stop is abandoned.
+        pacer: Sets the interval between batches of tokens.
+        meter: Counts the answer's tokens.
         ending: Makes the last items of an answer without `Finish` from the failure, or from None if it was cancelled.
             Without it the failure is raised in the readers.
         on_end: Called once, with the generation, when the engine is stopped or abandoned.
-        grace: Grace period in seconds without a reader.
+        grace: Seconds for which the answer goes on without a reader.
 
     Attributes:
-        started: Future that is done once the prompt is accepted, or has the error.
+        started: Future that is done once the prompt is accepted; it has the exception if the prompt is refused.
         ended: Event that is set once the engine is stopped or abandoned.
-        usage: Usage of a failed answer.
-        stopping: Whether it was stopped before its end.
-        dropped: Whether it cannot be read any more.
+        usage: Token counts of a failed answer; None if it has not failed or has no counts.
+        stopping: Whether the engine was told to stop before its end.
+        dropped: Whether the answer cannot be read any more.
 
     """
 
@@ -108,7 +111,7 @@ class Generation(Generic[T]):
 
     @property
     def watched(self) -> bool:
-        """Whether it has a reader."""
+        """Whether the answer has a reader."""
         return self._broadcast.watched
 
     @property
@@ -118,7 +121,7 @@ class Generation(Generic[T]):
 
     @property
     def conversation(self) -> int | None:
-        """The digest by which the cache of prompts knows the conversation; None until the prompt is accepted."""
+        """The key of the conversation in the prompt cache; None before the prompt is accepted or if it is not cached."""
         return None if self._deltas is None else self._deltas.conversation
 
     @property
@@ -127,20 +130,23 @@ class Generation(Generic[T]):
         return self._broadcast.pending_bytes
 
     def start(self, first: Iterable[T] = ()) -> None:
-        """Start the task; `first` are the first items for readers."""
+        """Start generating; `first` are the first items for readers, before those of the engine."""
         self._broadcast.append(first)
         self._task = asyncio.get_running_loop().create_task(self._run())
         # A task that is cancelled before its first step never runs.
         self._task.add_done_callback(lambda _: self._end(None))
 
     def subscribe(self, start: int = 0) -> Subscription[T]:
-        """Add a reader that starts at an item's number; raises as `Broadcast.subscribe`."""
+        """Return a new reader of the items from number `start` on.
+
+        It ends a grace period that is running. Raises as `Broadcast.subscribe`.
+        """
         if self._timer is not None and not self.stopping:
             self._timer.cancel()
         return self._broadcast.subscribe(start)
 
     def cancel(self) -> None:
-        """Stop the engine; held text, usage and the last items can still be read."""
+        """Stop the engine; readers still get the buffered text, the usage and the last items."""
         if self.ended.is_set() or self.stopping:
             return
         self._stop()
@@ -152,7 +158,7 @@ class Generation(Generic[T]):
             self._broadcast.seal()  # makes room, so that the engine can close before a slow reader reads
 
     def drop(self) -> None:
-        """Stop the engine and cut off the readers."""
+        """Stop the engine and end all readers with an error; the answer cannot be read any more."""
         self.dropped = True
         self._broadcast.close(DeliveryError("closed: the response was closed before its end", "closed"))
         if not self.ended.is_set():
@@ -163,14 +169,21 @@ class Generation(Generic[T]):
         self._detach()
 
     async def wait_ended(self, seconds: float) -> None:
-        """Wait until the engine has stopped; abandon it after `seconds`."""
+        """Wait until the engine has stopped, for `seconds` at most, then abandon it.
+
+        An abandoned engine may go on, but its answer ends.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.ended.wait()
         self._abandon()
 
     def when_stopped(self, call: Callable[[], object]) -> None:
-        """Call a function once the engine has stopped: for an abandoned one not before its task ends."""
+        """Call a function when the engine no longer runs.
+
+        Call this after the answer has ended: the function is called at once, or for an abandoned engine when its task
+        ends.
+        """
         task = self._task
         if task is not None and task in _abandoned:
             task.add_done_callback(lambda _: call())
@@ -184,7 +197,7 @@ class Generation(Generic[T]):
         self._timer = asyncio.get_running_loop().call_later(self._limits.abandon_timeout, self._abandon)
 
     def _unwatched(self) -> None:
-        """Start the grace period after the last reader has left."""
+        """React to the leaving of the last reader: start the grace period, or drop the answer if it has no grace."""
         if self._grace == 0 or self._broadcast.full:
             self.drop()
         elif not self.stopping:
@@ -201,7 +214,7 @@ class Generation(Generic[T]):
             self._end(None)
 
     async def _run(self) -> None:
-        """Move the deltas into the broadcast."""
+        """Run the engine and send its output to the readers, until it ends, fails or is stopped."""
         failure: BaseException | None = None
         task = asyncio.current_task()
         assert task is not None
@@ -248,7 +261,7 @@ class Generation(Generic[T]):
         runner.check()
 
     def _give(self, deltas: Sequence[Delta]) -> None:
-        """Send deltas to the readers, and count finished answers."""
+        """Send deltas to the readers and count their tokens, and the answer if they finish it."""
         given = []
         for delta in deltas:
             self._meter.tokens += len(delta.token_ids)
@@ -289,7 +302,7 @@ class Generation(Generic[T]):
         self._detach()
 
     def _detach(self) -> None:
-        """Drop all references once it has ended and cannot be read, so that its memory is freed at once."""
+        """Drop references to other objects once the answer has ended and cannot be read, which frees memory at once."""
         if self.dropped and self.ended.is_set():
             self._broadcast.detach()
             self._batch = self._ending = None

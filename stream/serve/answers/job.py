@@ -16,16 +16,17 @@ from tokenweir.stream.serve.wire.requests import InputFields, ResponseCompact, R
 
 
 class Job(AnswerRequest, frozen=True, kw_only=True):
-    """A request of a client, for one of the server's engines.
+    """A client's request to one of the server's engines, in the same form for all interfaces.
 
     Attributes:
         model: The engine's name.
-        most_tokens: Default of `max_tokens`.
+        most_tokens: Limit on the answer's tokens besides `max_tokens` of the sampling, or None; unlike that one it may
+            exceed the context.
         alignment: Whether deltas have an `Alignment`.
-        names: The request's names of fields of `Sampling`, where they differ.
+        names: Names that fields of `Sampling` have in the client's request, by their own names, for errors.
         generate: False makes the prompt only and skips the engine.
-        caches: Whether its prompt and the ids of its answer may be kept, and its prompt be encoded from kept ones.
-        tenant: The client whose prompts are taken over.
+        caches: Whether its prompt and the ids of its answer may be cached, and its prompt be encoded from cached ones.
+        tenant: The client whose cached prompts may be reused.
 
     """
 
@@ -39,7 +40,7 @@ class Job(AnswerRequest, frozen=True, kw_only=True):
 
 
 def chat_job(asked: ChatRequest, model: str) -> Job:
-    """Return the job of a chat completion; raises as `ChatRequest.conversation` and `sampling`."""
+    """Convert a Chat Completions request to a job for `model`; raises as `ChatRequest.conversation` and `sampling`."""
     return Job(
         model=model,
         messages=asked.conversation(),
@@ -55,7 +56,7 @@ def chat_job(asked: ChatRequest, model: str) -> Job:
 
 
 def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]) -> Job:
-    """Return the job of one prompt of a completion; raises as `CompletionRequest.sampling`."""
+    """Convert one prompt of a Completions request to a job; raises as `CompletionRequest.sampling`."""
     return Job(
         model=model,
         prompt=prompt,
@@ -67,7 +68,7 @@ def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]
 
 
 def message_job(asked: MessageFields, model: str, history: MessageHistory) -> Job:
-    """Return the job of a message."""
+    """Convert a Messages request to a job; `history` is its conversation, as `read_history` returns it."""
     return Job(
         model=model,
         messages=history.messages,
@@ -82,7 +83,7 @@ def message_job(asked: MessageFields, model: str, history: MessageHistory) -> Jo
 
 
 def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessage]) -> Job:
-    """Return the job of a response that continues a conversation."""
+    """Convert a Responses request to a job; `conversation` is the whole conversation without `instructions`."""
     return Job(
         model=model,
         messages=_system(asked) + conversation,
@@ -98,7 +99,7 @@ def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessa
 
 
 def compact_job(asked: ResponseCompact, model: str, conversation: list[ChatMessage]) -> Job:
-    """Return the job of summarising a conversation."""
+    """Return the job that makes the model summarise `conversation`, for a request to shorten it."""
     messages = _system(asked) + question(conversation)
     return Job(model=model, messages=messages, sampling=Sampling(), most_tokens=MOST_TOKENS)
 

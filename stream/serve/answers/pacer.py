@@ -27,13 +27,13 @@ RELAXED_FACTOR = 2.8
 
 
 class _Clocks(NamedTuple):
-    """Clocks of an event loop's thread, in seconds.
+    """Readings of the clocks of an event loop's thread, in seconds.
 
     Attributes:
-        at: The time.
+        at: Monotonic time.
         worked: CPU time of the thread.
-        waited: Time in which the thread was ready and did not have its core.
-        input: Time of work on clients' input.
+        waited: Time in which the thread was ready to run but had no core.
+        input: Time spent on parsing clients' input.
 
     """
 
@@ -46,21 +46,20 @@ class _Clocks(NamedTuple):
 class Pacer:
     """Sets the interval between the events of a stream by the load of the event loop, and runs timed calls.
 
-    The load is the share of its time that the loop's thread works or waits for its core, because other processes have it or the
-    process has used up its quota. Parsing of clients' input does not count: longer intervals would not make it less, and a client
-    that sends a lot would make everybody's tokens late. The interval is the shortest one up to `HIGH_LOAD`, and `RELAXED_FACTOR` times that above it,
-    until the load falls below `LOW_LOAD`. Above `FULL_LOAD` it grows; at load 1 it is the longest.
+    The load is the share of time in which the loop's thread works or waits for a core. Parsing of clients' input does
+    not count: longer intervals would not reduce it, and one client that sends a lot would delay everybody's tokens. The
+    interval is `least` up to the load `HIGH_LOAD`, and `RELAXED_FACTOR` times that above it, until the load falls below
+    `LOW_LOAD`. Above `FULL_LOAD` it grows; at load 1 it is `most`.
 
-    The interval does not follow the load all the way. Longer intervals make fewer frames and so lower the load, and both would
-    oscillate. And with an interval of about the time between two tokens, some tokens wait for two more.
+    The interval does not follow the load continuously. Longer intervals make fewer frames and so lower the load, and
+    both would oscillate. And with an interval of about the time between two tokens, some tokens wait for two more.
 
-    A pacer belongs to one event loop. Its timed calls share timers, so a thousand streams need no thousand timers; a call
-    may be late by a few milliseconds.
+    A pacer belongs to one event loop. Its timed calls share timers; a call may be late by a few milliseconds.
 
     Args:
-        least: Seconds between two events of a stream on an idle loop; with 0 nothing ever waits.
-        most: The same on a full loop.
-        input_seconds: Gives the seconds for which the loop has worked on clients' input so far.
+        least: Seconds between two events of a stream on an idle loop; with 0 events are never delayed.
+        most: Seconds between two events of a stream on a fully loaded loop.
+        input_seconds: Returns the total seconds that the loop has spent on clients' input so far.
 
     Attributes:
         interval: Seconds between two events at the present load.
@@ -82,7 +81,7 @@ class Pacer:
         self._clocks = _Clocks(0.0, 0.0, 0.0, 0.0)  # at the last sample
 
     def call_at(self, when: float, call: Callable[[], object]) -> None:
-        """Call a function, which must not raise, at a time of `time.monotonic`."""
+        """Call a function at a time of `time.monotonic`, or up to a few milliseconds later; it must not raise."""
         tick = int(when / TICK) + 1
         calls = self._ticks.get(tick)
         if calls is None:
@@ -92,7 +91,7 @@ class Pacer:
             calls.append(call)
 
     def reach(self, when: float) -> asyncio.Future[None]:
-        """Return a future that is done at a time of `time.monotonic`."""
+        """Return a future that is done at a time of `time.monotonic`, or up to a few milliseconds later."""
         reached = asyncio.get_running_loop().create_future()
         self.call_at(when, partial(_finish, reached))
         return reached
@@ -102,19 +101,25 @@ class Pacer:
             call()
 
     def start(self) -> None:
-        """Sample the load until `stop`."""
+        """Start to sample the load regularly, until `stop`."""
         if self._sampler is None:
             self._sample_later(self._read_clocks())
 
     def stop(self) -> None:
-        """Stop sampling, so that an idle loop sleeps, and forget the load."""
+        """Stop sampling, so that an idle loop sleeps, and reset the load to 0."""
         if self._sampler is not None:
             self._sampler.cancel()
             self._sampler = None
         self.interval, self.busy, self._load, self._high = self._least, False, 0.0, False
 
     def observe(self, load: float, seconds: float = SAMPLE_INTERVAL) -> None:
-        """Add a sample of the load over some seconds; `load` is above 1 if the loop was late as well."""
+        """Update the averaged load and the interval by a sample.
+
+        Args:
+            load: The load in the time of the sample; more than 1, which counts as 1, if the loop was late as well.
+            seconds: Duration of the sample.
+
+        """
         self._load += min(1.0, seconds / LOAD_WINDOW) * (min(1.0, load) - self._load)
         self._high = self._load > (LOW_LOAD if self._high else HIGH_LOAD)
         full = max(0.0, (self._load - FULL_LOAD) / (1.0 - FULL_LOAD))

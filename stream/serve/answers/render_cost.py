@@ -20,7 +20,14 @@ VARIABLE_COST = 4
 def render_cost(
     messages: Sequence[ChatMessage], tools: Sequence[Any] | None, variables: Mapping[str, Any] | None
 ) -> int:
-    """Return the cost of rendering a conversation with tools and other variables of the template."""
+    """Estimate the cost of rendering and encoding a prompt, in bytes of text, for the fair queue.
+
+    Args:
+        messages: The conversation.
+        tools: The tools that the template shows, or None.
+        variables: Other variables of the template, or None.
+
+    """
     cost = VARIABLE_COST * sum(len(msgspec.json.encode(given)) for given in (tools, variables) if given)
     if isinstance(messages, Messages):
         return cost + MESSAGE_COST * len(messages) + messages.text_size

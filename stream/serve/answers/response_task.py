@@ -28,11 +28,23 @@ logger = logging.getLogger("tokenweir.serve")
 
 
 class ResponseTask:
-    """One response: its events, and the generation they are made from.
+    """One response in progress: the generation of its answer, and the conversion to Responses events.
+
+    Creating it starts the generation.
+
+    Args:
+        service: The server's state.
+        request: The client's request.
+        model: The name of the engine.
+        conversation: The messages, without `instructions`.
+        data: The same messages as JSON, to be stored with the answer.
+        client: The name of the client.
+        kept: Whether the conversation is stored, so that a later request can continue it.
+        caches: Whether the prompt may be cached and be encoded from cached ones.
 
     Attributes:
-        stream: The response as events.
-        background: Whether it outlives its connection.
+        stream: Converter of deltas to events; it has the response's id and status.
+        background: Whether the response outlives its connection.
 
     """
 
@@ -79,17 +91,17 @@ class ResponseTask:
         generation.start(self.stream.start())
 
     def subscribe(self, start: int = 0) -> Subscription[ResponseEvent]:
-        """Add a reader of events from a sequence number on; raises as `Broadcast.subscribe`."""
+        """Return a new reader of the events from sequence number `start` on; raises as `Broadcast.subscribe`."""
         return self.generation.subscribe(start)
 
     def forget(self) -> None:
-        """Drop the conversation if only a closed connection could continue it."""
+        """Delete the stored conversation if it is private to a connection, which has closed."""
         if self._private:
             self._kept = False
             self._conversations.forget(self.client, self.stream.id)
 
     def _answer(self) -> list[ChatMessage]:
-        """Return the answer as messages."""
+        """Return the output items of the answer as messages for a chat template."""
         conversation = Conversation()
         for item in self.stream.output:
             conversation.repeat(item)
@@ -125,7 +137,10 @@ class ResponseTask:
         return events
 
     def _keep(self) -> None:
-        """Keep the conversation with its answer, unless it was evicted; a failed response leaves the one before it."""
+        """Store the conversation with its answer, unless its beginning was evicted meanwhile.
+
+        Of a failed response nothing is stored, so that the client can continue the response before it again.
+        """
         conversations, response_id = self._conversations, self.stream.id
         if self.stream.status == "failed":
             conversations.forget(self.client, response_id)
@@ -138,7 +153,7 @@ class ResponseTask:
 
 
 class Responses:
-    """The responses of a server."""
+    """Registry of a server's responses: creates them, and finds and deletes stored and background ones."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -146,7 +161,7 @@ class Responses:
 
     @property
     def resumable(self) -> bool:
-        """Whether there are background responses, running or ended, that can still be resumed."""
+        """Whether a background response, running or ended, can still be resumed."""
         self._forget()
         return bool(self._background)
 
@@ -159,12 +174,18 @@ class Responses:
         lasting: bool = False,
         caches: bool = True,
     ) -> ResponseTask:
-        """Start a response; it ends by itself after its readers have left.
+        """Start a response; it is stopped after its readers have left.
 
         Args:
-            last: The id of the connection's last response.
-            lasting: The connection may continue the response even if it is not stored.
-            caches: The prompt may be kept in the cache of prompts, and be encoded from kept ones.
+            request: The client's request.
+            client: The name of the client.
+            last: The id of the connection's last response, which may be continued although it is private; None without
+                one.
+            lasting: Whether the connection may continue the response even if the request says not to store it.
+            caches: Whether the prompt may be cached and be encoded from cached ones.
+
+        Raises:
+            RequestError: The server is closing, the request is invalid, or it continues an unknown response.
 
         """
         service = self.service
@@ -192,11 +213,17 @@ class Responses:
         return task
 
     async def conversation(self, request: InputFields, client: str) -> list[ChatMessage]:
-        """Return the request's messages behind those it continues; raise `RequestError` for unknown or invalid ones."""
+        """Return the conversation that the request continues, followed by its own messages.
+
+        Raise `RequestError` for an unknown response or item, and for invalid messages.
+        """
         return (await self._asked(request, client, None))[0]
 
     async def _asked(self, request: InputFields, client: str, last: str | None) -> tuple[list[ChatMessage], int, bytes]:
-        """Return the whole conversation, the number of messages it continues, and those as JSON."""
+        """Return the whole conversation, the number of its messages that the request continues, and these as JSON.
+
+        `last` is the id of the connection's last response, which may be private.
+        """
         service = self.service
         data = await self._continued(request.previous_response_id, client, last)
         await service.turns.take(len(data))
@@ -206,9 +233,9 @@ class Responses:
         return messages, len(before), data
 
     async def _items(self, item_ids: list[str], client: str) -> dict[str, Item]:
-        """Return the items of stored answers, this worker's and others'.
+        """Return the output items with these ids, from this worker and the others; unknown ids are left out.
 
-        Raise `RequestError` if they are too long together: a short request may name a long item again and again.
+        Raise `RequestError` if their texts together are too long, each counted as often as it is named.
         """
         service, once = self.service, dict.fromkeys(item_ids)
         found = {each: item for each in once if (item := service.conversations.item(client, each)) is not None}
@@ -218,7 +245,7 @@ class Responses:
         return found
 
     def find(self, response_id: str, client: str) -> ResponseTask:
-        """Return the client's background response of this id; raise `RequestError` for an unknown id."""
+        """Return the client's background response with this id; raise `RequestError` if it cannot be resumed."""
         self._forget()
         task = self._background.get(response_id)
         if task is None or task.client != client:
@@ -232,7 +259,7 @@ class Responses:
         return task
 
     async def delete(self, response_id: str, client: str) -> None:
-        """Delete a response, here or in another worker, as `drop` does; raise `RequestError` for an unknown id."""
+        """Delete a response, in this worker or another one, as `drop` does; raise `RequestError` for an unknown id."""
         if self.drop(response_id, client):
             return
         if (peers := self.service.peers) is not None and await peers.delete(response_id, client):
@@ -245,7 +272,10 @@ class Responses:
         )
 
     def drop(self, response_id: str, client: str) -> bool:
-        """Drop a stored or background response of this worker, and its cached prompts; return whether there was one."""
+        """Delete a stored or background response of this worker, and its cached prompt; stop it if it runs.
+
+        Return whether it existed.
+        """
         service = self.service
         task = self._background.get(response_id)
         if task is not None and task.client != client:
@@ -260,7 +290,7 @@ class Responses:
         return found
 
     def _check_bytes(self, size: int) -> None:
-        """Raise if a conversation, continued part included, is too long to keep."""
+        """Raise `RequestError` if `size`, the bytes of a conversation as JSON, exceeds `max_message_bytes`."""
         if size > (limit := self.service.limits.max_message_bytes):
             raise RequestError(
                 f"the conversation has {size} bytes as JSON, with what it continues; max_message_bytes is {limit}",
@@ -269,7 +299,10 @@ class Responses:
             )
 
     async def _continued(self, response_id: str | None, client: str, last: str | None) -> bytes:
-        """Return the conversation up to and including a response, as JSON."""
+        """Return the messages up to and including a response, as JSON; an empty array if `response_id` is None.
+
+        Raise `RequestError` if the response is unknown.
+        """
         if response_id is None:
             return EMPTY
         found = self.service.conversations.find(client, response_id, private=response_id == last)
@@ -287,11 +320,14 @@ class Responses:
         return found
 
     def _forget(self) -> None:
-        """Drop responses that can no longer be resumed."""
+        """Forget background responses that can no longer be resumed."""
         self._background = {key: task for key, task in self._background.items() if not task.generation.dropped}
 
     def _make_room(self) -> None:
-        """Drop the oldest unread responses of the client with the most, while there are too many."""
+        """Stop background responses without readers while there are more than `max_detached`.
+
+        The oldest ones of the client with the most go first.
+        """
         self._forget()
         detached = [task for task in self._background.values() if not task.generation.watched]
         while len(detached) > self.service.limits.max_detached:

@@ -39,43 +39,50 @@ CLOSE_GRACE = 1.0
 
 
 class PeerLinks(Protocol):
-    """Links to the other workers of a server: `Peers`."""
+    """Links to the other worker processes of a server; `Peers` implements it."""
 
     async def conversation(self, response_id: str, client: str) -> bytes | None:
-        """Return the conversation up to and including another worker's response, as JSON; None if unknown."""
+        """Return the messages up to and including another worker's response, as JSON; None if it is unknown."""
         ...
 
     async def items(self, item_ids: list[str], client: str) -> dict[str, Item]:
-        """Return other workers' items of stored answers by their ids; unknown ones are left out."""
+        """Return output items of stored answers that other workers have, by their ids; unknown ids are left out."""
         ...
 
     async def delete(self, response_id: str, client: str) -> bool:
-        """Delete another worker's response; return whether there was one."""
+        """Delete a response that another worker has; return whether it existed."""
         ...
 
     async def converse(self, response_id: str, client: str) -> Transport | None:
-        """Return a session with the worker that has a response; None if that is this worker or is gone."""
+        """Return a connection to the worker that has the response, on which its events can be read.
+
+        None if that is this worker, or a worker that is gone.
+        """
         ...
 
     async def counts(self) -> list[Counts]:
-        """Return the counts of the other workers."""
+        """Return the metrics' counts of the other workers."""
         ...
 
 
 class Service:
-    """State that all connections of a server share.
+    """State that all connections of a server share: models, limits, metrics and answers in progress.
 
     Args:
-        answer: Callable that answers jobs.
-        prompts: Cache of prompts, for its counts; None without one.
-        reasoning_events: `reasoning_text` names the events of thinking as OpenAI does, `reasoning` as Open Responses.
+        answer: Callable that generates the answers to jobs.
+        models: The names of the models; the first one is the default.
+        limits: The server's limits; None takes the defaults.
+        reasoning_events: Names of the events of thinking: `reasoning_text` as OpenAI has them, `reasoning` as Open
+            Responses.
+        ledger: Counts the bytes of what is stored; None makes a new one.
+        prompts: Cache of prompts, whose counts become metrics; None without one.
 
     Attributes:
         worker: The name of this process among the workers of a server; empty if it is the only one.
         peers: The other workers; None without workers.
         conversations: The conversations that `previous_response_id` can continue.
         draining: Whether the server takes no more requests.
-        sockets: The sockets, with the bytes that arrive and those that wait for slow readers.
+        sockets: The open connections, with the bytes that arrive and those that wait for slow readers.
 
     """
 
@@ -111,7 +118,7 @@ class Service:
         self._running: dict[Generation[Any], str] = {}  # with their models
 
     def counts(self) -> Counts:
-        """Return the current counts."""
+        """Update the metrics and return their current counts."""
         pending: Counter[str] = Counter()
         for generation, model in self._running.items():
             pending[model] += generation.pending_bytes
@@ -127,7 +134,10 @@ class Service:
         return self.metrics.counts()
 
     def model(self, name: str | None) -> str:
-        """Return the model that a request selects; raise `RequestError` with the list of models for an unknown name."""
+        """Return the name of the model that a request selects; the default model if `name` is None.
+
+        Raise `RequestError` with the list of models for an unknown name.
+        """
         if name is None or (name == DEFAULT and name not in self.models):
             return self.models[0]
         if name not in self.models:
@@ -140,13 +150,13 @@ class Service:
         return name
 
     def check_max_tokens(self, asked: int | None, field: str) -> None:
-        """Raise for more tokens than an answer may have."""
+        """Raise `RequestError`, which names `field`, if more tokens are asked for than an answer may have."""
         limit = self.limits.max_output_tokens
         if asked is not None and asked > limit:
             raise RequestError(f"{field} is {asked}; this server gives {limit} at most", param=field)
 
     def check_choices(self, n: int, prompts: int = 1) -> None:
-        """Raise for more answers than a request may have, `n` for each prompt."""
+        """Raise `RequestError` if `n` answers to each of `prompts` prompts are more than a request may have."""
         limit, field = self.limits.max_choices, "n" if n > 1 else "prompt"
         if n * prompts > limit:
             raise RequestError(
@@ -154,7 +164,7 @@ class Service:
             )
 
     def check_open(self) -> None:
-        """Raise while the server is closing."""
+        """Raise `RequestError` if the server is shutting down."""
         if self.draining:
             raise RequestError("the server is shutting down", code="server_shutting_down", status=503, retry_after=5)
 
@@ -169,9 +179,17 @@ class Service:
         ending: Callable[[RequestError | None], Iterable[T]] | None = None,
         grace: float = 0.0,
     ) -> Generation[T]:
-        """Return a new answer, not started; arguments as for `Generation`.
+        """Create the generation of an answer to a job; the caller starts it.
 
-        Raise `RequestError` if no place is free, or the server is closing.
+        Args:
+            answer_id: The id of the answer.
+            job: The request.
+            client: The name of the client.
+            replay: As for `Generation`, like all other arguments.
+
+        Raises:
+            RequestError: Too many answers are in progress, or the server is closing.
+
         """
         self.check_open()
         free = self.admission.generate(client)
@@ -204,7 +222,10 @@ class Service:
         return generation
 
     async def close(self, also: Iterable[Coroutine[Any, Any, None]] = ()) -> None:
-        """Stop all answers, and wait until they have ended or been abandoned, and for `also`."""
+        """Refuse new requests and stop all answers; wait until they have ended or been abandoned.
+
+        `also` are coroutines that run, and are waited for, at the same time.
+        """
         self.draining = True
         running = list(self._running)
         for generation in running:

@@ -48,7 +48,10 @@ UNREAD = [{"role": "user", "content": ""}]
 
 
 class DerenderChat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/chat/completions/derender`."""
+    """The body of `POST /v1/chat/completions/derender`.
+
+    `generate_response` is an engine's answer in ids, and `chat_request` the request that it answers.
+    """
 
     generate_response: Generated
     stream: bool = False
@@ -59,7 +62,10 @@ class DerenderChat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class DerenderCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/completions/derender`: an answer for each prompt."""
+    """The body of `POST /v1/completions/derender`: an engine's answers in ids, one for each prompt.
+
+    The lists `prompt_tokens` and `prompt_token_ids` have one item for each prompt as well.
+    """
 
     generate_responses: list[Generated]
     stream: bool = False
@@ -70,7 +76,7 @@ class DerenderCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class DecodeRequest(Struct, frozen=True):
-    """Options for decoding an answer."""
+    """The model, the decoder's options for its answer, and whether to return the answer's ids."""
 
     model: str
     options: dict[str, Any]
@@ -78,13 +84,15 @@ class DecodeRequest(Struct, frozen=True):
 
 
 class Derenderer:
-    """Converter of ids to completions.
+    """Converter of an external engine's whole answers in ids to completions.
 
     Args:
-        renderer: Makes the prompt of a request that comes without its ids.
+        service: The server's state.
+        engines: Has the tokenizer and the decoders' options.
+        renderer: Makes the prompt's ids of a request that comes without them.
 
     Attributes:
-        parses: Whether the model's answers may have thinking or calls.
+        parses: Whether the model's answers may have thinking or tool calls.
 
     """
 
@@ -97,7 +105,10 @@ class Derenderer:
         self.parses = template.reasoning is not None or template.tool_style is not None
 
     async def chat(self, body: dict[str, Any]) -> bytes:
-        """Return the completion of a whole answer, as JSON; raise `RequestError` for a wrong field."""
+        """Return the chat completion, as JSON, for a body with a whole answer in ids.
+
+        Raise `RequestError` for a wrong field.
+        """
         given = convert(body, DerenderChat)
         asked = self.chat_asked(given.chat_request, given.model)
         response = given.generate_response
@@ -108,7 +119,7 @@ class Derenderer:
         return await self.run(partial(self._chat, given, asked, prompt_ids or ()), [response], [given.prompt_token_ids])
 
     async def completions(self, body: dict[str, Any]) -> bytes:
-        """Return the completion of the whole answers to one or more prompts; raises as `chat`."""
+        """Return the completion, as JSON, for a body with the whole answers to one or more prompts; raises as `chat`."""
         given = convert(body, DerenderCompletion)
         responses = given.generate_responses
         for field in ("prompt_tokens", "prompt_token_ids"):
@@ -120,7 +131,17 @@ class Derenderer:
         return await self.run(partial(self._completions, given, asked), responses, given.prompt_token_ids or ())
 
     def chat_asked(self, request: dict[str, Any] | None, model: str | None) -> DecodeRequest:
-        """Return the decoding options of a chat request without its messages; raise `RequestError` for a wrong field."""
+        """Return how an answer to a chat request is decoded.
+
+        Args:
+            request: The chat request; its messages are not read. None, which stands for no options, is taken only for a
+                model without thinking and tool calls.
+            model: The model's name; None is the default model.
+
+        Raises:
+            RequestError: A field is wrong, the request is missing, or the model is unknown.
+
+        """
         served = self._service.model(model)
         if request is None:
             if self.parses:
@@ -145,7 +166,10 @@ class Derenderer:
         return dict(self._engines.decoder_options(job))
 
     async def chat_prompt(self, request: dict[str, Any] | None) -> list[int] | None:
-        """Return the re-rendered ids of a request's prompt; None without messages; raises as `Renderer.chat`."""
+        """Return the ids of a chat request's prompt by rendering its messages again; None without messages.
+
+        Raises as `Renderer.chat`.
+        """
         if not request or not request.get("messages"):
             return None
         try:
@@ -154,7 +178,16 @@ class Derenderer:
             raise error.within("chat_request") from error
 
     def completion_asked(self, request: dict[str, Any] | None, model: str | None) -> DecodeRequest:
-        """Return the decoding options of a completion request; its prompt may be omitted; raises as `chat_asked`."""
+        """Return how an answer to a completion request is decoded.
+
+        Args:
+            request: The request; its prompt is not read. None stands for no options.
+            model: The model's name; None is the default model.
+
+        Raises:
+            RequestError: A field is wrong, or the model is unknown.
+
+        """
         served = self._service.model(model)
         try:
             _, rest = split(request or {}, CompletionEngineFields)
@@ -171,14 +204,18 @@ class Derenderer:
         prompts: Iterable[Sequence[int] | None],
         carried: str = "",
     ) -> bytes:
-        """Encode answers and their other fields as JSON, in a thread if it takes long.
+        """Return the JSON of the value that `work()` makes from answers, computed in a thread if it takes long.
+
+        The other arguments serve to estimate the time and to check the limits.
 
         Args:
             work: Makes the value.
-            carried: A stream's state, whose length is the client's choice.
+            responses: The engines' answers that it decodes.
+            prompts: The ids of their prompts, or None for those without.
+            carried: A stream's state that the client sent, whose length is the client's choice.
 
         Raises:
-            RequestError: There are too many probabilities, or the text would be too long.
+            RequestError: The answers have too many probabilities, or their text or the JSON would be too long.
 
         """
         limits, tokenizer = self._service.limits, self.tokenizer
@@ -199,7 +236,7 @@ class Derenderer:
         return await self._engines.work(whole, ids + rows + sum(map(len, answers)))
 
     def _check_choices(self, responses: Iterable[Generated], field: str) -> None:
-        """Refuse more answers than a request may have: each costs a decoder, however few ids it has."""
+        """Raise `RequestError`, which names `field`, if there are more answers than a request may have."""
         choices, limit = sum(len(response.choices) for response in responses), self._service.limits.max_choices
         if choices > limit:
             raise RequestError(f"{field} has {choices} choices; this server takes {limit} at most", param=field)
@@ -273,7 +310,22 @@ class Derenderer:
 def decode(
     tokenizer: Tokenizer, choice: Choice, field: str, prompt_ids: Sequence[int], options: dict[str, Any]
 ) -> tuple[list[Delta], Finish]:
-    """Return the deltas of a complete answer; raise `RequestError` for missing or unknown ids, or an invalid option."""
+    """Decode a complete answer of an engine.
+
+    Args:
+        tokenizer: The tokenizer.
+        choice: The answer.
+        field: Path of the answer in the request, for errors.
+        prompt_ids: The ids of the prompt.
+        options: Options of `ChatDecoder`.
+
+    Returns:
+        All deltas, and the last of them, the `Finish`.
+
+    Raises:
+        RequestError: The answer has no ids, an id is outside the vocabulary, or an option is invalid.
+
+    """
     if choice.token_ids is None:
         raise RequestError(f"{field} has no token_ids", param=f"{field}.token_ids")
     decoder = begin(tokenizer, prompt_ids, options | {"index": choice.index})
@@ -286,7 +338,10 @@ def decode(
 
 
 def begin(tokenizer: Tokenizer, prompt_ids: Sequence[int], options: dict[str, Any]) -> ChatDecoder:
-    """Return a decoder for an answer to a prompt; raise `RequestError` for an unknown id or an invalid option."""
+    """Return a new decoder for an answer to a prompt; `options` are those of `ChatDecoder`.
+
+    Raise `RequestError` for an id outside the vocabulary or an invalid option.
+    """
     try:
         return ChatDecoder(tokenizer, prompt_ids=list(prompt_ids), **options)
     except TokenIdError as error:
@@ -297,7 +352,10 @@ def begin(tokenizer: Tokenizer, prompt_ids: Sequence[int], options: dict[str, An
 
 
 def feed(decoder: ChatDecoder, ids: list[int], field: str) -> list[Delta]:
-    """Decode ids; raise `RequestError` for one outside the vocabulary."""
+    """Decode the next ids and return their deltas.
+
+    Raise `RequestError`, which names `field`, for an id outside the vocabulary.
+    """
     try:
         return decoder.feed(ids)
     except TokenIdError as error:
@@ -305,19 +363,22 @@ def feed(decoder: ChatDecoder, ids: list[int], field: str) -> list[Delta]:
 
 
 def end(decoder: ChatDecoder, choice: Choice) -> list[Delta]:
-    """End an answer where the engine did."""
+    """Finish decoding with the engine's own finish reason, and return the last deltas."""
     return decoder.finish(NORMAL_ENDS.get(choice.finish_reason or "stop", FinishReason.CANCELLED))
 
 
 def reason_of(finish: Finish, choice: Choice) -> str | None:
-    """Return the finish reason: the decoder's, or the engine's if that is unusual."""
+    """Return the finish reason for clients: the decoder's, or the engine's if it is not one of the usual ones.
+
+    Without any of them it is None.
+    """
     if finish.reason is FinishReason.CANCELLED:
         return choice.finish_reason
     return FINISH_REASONS[finish.reason]
 
 
 def joined(deltas: Iterable[Delta]) -> JoinedDeltas:
-    """Return deltas as one piece of a chat completion."""
+    """Collect the text, thinking and tool calls of deltas for a chat completion."""
     together = JoinedDeltas("reasoning")
     for delta in deltas:
         if not isinstance(delta, Finish) and (piece := chat_delta(delta, "reasoning")) is not None:
@@ -326,7 +387,7 @@ def joined(deltas: Iterable[Delta]) -> JoinedDeltas:
 
 
 def text_of(deltas: Iterable[Delta]) -> str:
-    """Return the answer text of deltas."""
+    """Return the answer's text in the deltas, without thinking and tool calls."""
     return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
 
 
@@ -339,7 +400,15 @@ def _prompt_tokens(given: int | None, prompt_ids: Sequence[int], response: Gener
 def _usage(
     prompts: Sequence[int], choices: Sequence[Choice], finishes: Sequence[Finish], responses: Sequence[Generated]
 ) -> ChatUsage:
-    """Counts: all ids that engines gave, those behind the end of an answer included."""
+    """Return the token counts of answers; ids that an engine gave after the end of an answer count as well.
+
+    Args:
+        prompts: Number of ids of each prompt.
+        choices: All answers.
+        finishes: The `Finish` of each answer.
+        responses: The engines' responses, with their counts of cached tokens.
+
+    """
     prompt, completion = sum(prompts), sum(len(choice.token_ids or ()) for choice in choices)
     thinking = sum(finish.usage.reasoning_tokens for finish in finishes)
     details = [response.usage.prompt_tokens_details for response in responses if response.usage is not None]

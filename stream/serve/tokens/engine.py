@@ -15,10 +15,10 @@ Candidates = Annotated[int, Meta(ge=0, le=20)]
 
 
 class EngineFields(Struct, frozen=True, kw_only=True):
-    """Fields of every request; names and meanings are vLLM's.
+    """Fields for the engine that every request to render may have; names and meanings are vLLM's.
 
     Attributes:
-        return_origins: Extension: describe who wrote which ids of the prompt.
+        return_origins: Extension: ask for the origins of the prompt's ids, such as the template or a message.
 
     """
 
@@ -35,7 +35,7 @@ class EngineFields(Struct, frozen=True, kw_only=True):
     return_origins: bool = False
 
     def sampling(self) -> dict[str, Any]:
-        """Return the sampling parameters among the fields."""
+        """Return those fields that are sampling parameters and are set, by their names."""
         names = (
             "allowed_token_ids",
             "bad_words",
@@ -47,7 +47,7 @@ class EngineFields(Struct, frozen=True, kw_only=True):
 
 
 class ChatEngineFields(EngineFields, frozen=True, kw_only=True):
-    """Fields of a chat request besides OpenAI's."""
+    """Fields for the engine that a chat request may have besides OpenAI's."""
 
     top_logprobs: Candidates | None = None
     include_reasoning: bool = True
@@ -55,7 +55,10 @@ class ChatEngineFields(EngineFields, frozen=True, kw_only=True):
     continue_final_message: bool = False
 
     def template_kwargs(self) -> dict[str, bool]:
-        """Return the template variables for an unusual end of the prompt."""
+        """Return the template variables that set how the prompt ends.
+
+        Empty if it ends as usual, with the beginning of the assistant's answer.
+        """
         if self.add_generation_prompt and not self.continue_final_message:
             return {}
         return {
@@ -65,13 +68,25 @@ class ChatEngineFields(EngineFields, frozen=True, kw_only=True):
 
 
 class CompletionEngineFields(EngineFields, frozen=True, kw_only=True):
-    """Fields of a completion request besides OpenAI's."""
+    """Fields for the engine that a completion request may have besides OpenAI's."""
 
     logprobs: Candidates | None = None
 
 
 def split(body: dict[str, Any], struct: type[F]) -> tuple[F, dict[str, Any]]:
-    """Return the validated engine fields, and the others; raise `RequestError` for an invalid field."""
+    """Split a request's body into the engine's fields and all others.
+
+    Args:
+        body: The decoded JSON object.
+        struct: The struct of the engine's fields.
+
+    Returns:
+        The engine's fields, validated, and the remaining body.
+
+    Raises:
+        RequestError: One of the engine's fields is invalid.
+
+    """
     names = struct.__struct_fields__
     fields = convert({name: body[name] for name in names if body.get(name) is not None}, struct)
     return fields, {name: value for name, value in body.items() if name not in names}

@@ -13,17 +13,18 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class Placeholder(Struct, frozen=True):
-    """The ids of a placeholder, as the template writes it; an engine expands them."""
+    """A stretch of a prompt's ids that stands for an image or another medium; the engine replaces it."""
 
     offset: int
     length: int
 
 
 class Features(Struct, frozen=True):
-    """The media of a prompt by their kind, in the order of their placeholders.
+    """The media of a prompt, in lists by their kind such as `image`, in the order of their placeholders.
 
     Attributes:
-        mm_hashes: The SHA-256 of their bytes, in hexadecimal.
+        mm_hashes: The SHA-256 of each medium's bytes, in hexadecimal.
+        mm_placeholders: The place of each medium in the prompt's ids.
 
     """
 
@@ -32,12 +33,15 @@ class Features(Struct, frozen=True):
 
 
 class PromptOrigin(Struct, frozen=True, omit_defaults=True):
-    """A stretch of a prompt that one origin wrote, as `OriginSpan` has it, by the prompt's ids.
+    """A stretch of a prompt's ids whose text comes from one origin.
 
     Attributes:
-        end: The id behind its last one.
-        origin: `"template"`, `"engine"`, or a path into the template's variables.
-        changed: The text is not that of the origin.
+        start: Index of its first id.
+        end: Index of the id after its last one.
+        origin: `"template"`, `"engine"` (written by the template engine), or a path into the template's variables such
+            as `messages[3].content`.
+        changed: Whether the text differs from that of the origin, for example by escapes.
+        role: The role of the message it comes from; None if it comes from no message.
 
     """
 
@@ -52,7 +56,8 @@ class PromptOrigins(Struct, frozen=True):
     """The origins of a prompt's text.
 
     Attributes:
-        left_out: Paths of texts that the template wrote nothing of; see `Prompt.left_out`.
+        spans: The stretches of the prompt's ids.
+        left_out: Paths of texts that do not appear in the prompt; see `Prompt.left_out`.
 
     """
 
@@ -61,9 +66,10 @@ class PromptOrigins(Struct, frozen=True):
 
 
 class GenerateRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Request to an engine; unset fields are omitted.
+    """The body of `POST /inference/v1/generate`, a request in ids to an engine; unset fields are omitted.
 
-    Two fields are extensions: `left_out`, see `MessageHistory`, and `origins`, which `return_origins` asks for.
+    Two fields are extensions: `left_out`, the paths of the request's parts that the prompt omits, and `origins`, which
+    `return_origins` asks for.
     """
 
     request_id: str
@@ -83,7 +89,10 @@ class GenerateRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Candidate(Struct, frozen=True):
-    """A token and the logarithm of its probability; `token` is `token_id:N` from servers before October 2026."""
+    """A token and the natural logarithm of its probability.
+
+    Servers before October 2026 send `token_id:N` in `token` instead of a `token_id`.
+    """
 
     logprob: float
     token_id: TokenId | None = None
@@ -98,13 +107,13 @@ class Sampled(Candidate, frozen=True):
 
 
 class SampledTokens(Struct, frozen=True):
-    """Logprobs of an answer: one item for each id."""
+    """Logprobs of an answer: one item for each of its ids."""
 
     content: list[Sampled] | None = None
 
 
 class Choice(Struct, frozen=True):
-    """One answer, or its new part in a stream."""
+    """One answer of an engine in ids, or an increment of it in a stream."""
 
     index: Count
     token_ids: list[TokenId] | None = None
@@ -114,19 +123,19 @@ class Choice(Struct, frozen=True):
 
 
 class TokensDetails(Struct, frozen=True):
-    """Number of ids of thinking, if the engine reports it."""
+    """Number of ids of thinking; None if the engine does not report it."""
 
     reasoning_tokens: Count | None = None
 
 
 class PromptDetails(Struct, frozen=True):
-    """Number of the prompt's ids that the engine had in its cache, if it tells."""
+    """Number of the prompt's ids that the engine had in its cache; None if it does not report that."""
 
     cached_tokens: Count | None = None
 
 
 class EngineUsage(Struct, frozen=True):
-    """An engine's counts."""
+    """Token counts that an engine reports."""
 
     prompt_tokens: Count = 0
     completion_tokens: Count | None = 0
@@ -135,7 +144,7 @@ class EngineUsage(Struct, frozen=True):
 
 
 class Generated(Struct, frozen=True):
-    """An engine's answer, or a chunk of its stream."""
+    """The response of `POST /inference/v1/generate`: an engine's answers in ids, or a chunk of a stream of them."""
 
     choices: list[Choice]
     request_id: str | None = None
@@ -145,7 +154,10 @@ class Generated(Struct, frozen=True):
 
 
 def check_mode(generated: Generated, field: str) -> None:
-    """Raise `RequestError` for text that an engine has decoded itself: stop strings are gone from it."""
+    """Raise `RequestError` if the engine has decoded the answer to text itself.
+
+    Only answers in ids can be decoded here. `field` is the answer's path in the request.
+    """
     if generated.output_mode not in (None, "tokens"):
         raise RequestError(
             f"{field}.output_mode is {generated.output_mode!r}; only answers in tokens can be decoded",

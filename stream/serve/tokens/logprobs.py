@@ -17,7 +17,10 @@ PLACEHOLDER = "token_id:"
 
 
 class TokenRow(Struct, frozen=True):
-    """A token and the natural logarithm of its probability; `token` has U+FFFD for part of a character."""
+    """A token as text and as bytes, and the natural logarithm of its probability.
+
+    `token` has U+FFFD in place of bytes that are only part of a character.
+    """
 
     token: str
     bytes: list[int]
@@ -25,20 +28,22 @@ class TokenRow(Struct, frozen=True):
 
 
 class SampledRow(TokenRow, frozen=True):
-    """A token of the answer, and the likeliest tokens in its place."""
+    """A token of the answer with its logprob, and the likeliest tokens in its place."""
 
     top_logprobs: list[TokenRow]
 
 
 def rows_of(tokenizer: Tokenizer, choice: Choice, count: int, field: str) -> list[SampledRow] | None:
-    """Return the rows of an answer's first ids; None if the engine gave no probabilities.
+    """Return the first tokens of an answer with their logprobs; None if the engine gave no logprobs.
 
     Args:
-        count: How many of its ids there are to be rows of.
-        field: Where the answer stands in the request, for errors.
+        tokenizer: The tokenizer, which gives the tokens' texts.
+        choice: The engine's answer, with ids and logprobs.
+        count: Number of tokens to return.
+        field: Path of the answer in the request, for errors.
 
     Raises:
-        RequestError: The rows are not those of the ids.
+        RequestError: There are not as many logprobs as ids, or one has no id or an id outside the vocabulary.
 
     """
     if choice.logprobs is None or choice.logprobs.content is None:
@@ -51,7 +56,10 @@ def rows_of(tokenizer: Tokenizer, choice: Choice, count: int, field: str) -> lis
 
 
 def flat_rows(rows: Sequence[SampledRow], start: int) -> dict[str, Sequence[Any]]:
-    """Rows as completions have them; `start` is how long the text before them is."""
+    """Return the `logprobs` object of a completion for these tokens, with a list for each field.
+
+    `start` is the number of characters of the answer's text before the first token.
+    """
     tops = [{top.token: top.logprob for top in row.top_logprobs} or None for row in rows]
     return completion_rows(rows, start, tops)
 

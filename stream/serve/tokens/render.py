@@ -30,7 +30,7 @@ _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
 
 
 class Renderer:
-    """Maker of requests for ids."""
+    """Converter of a client's requests in text or messages to requests in ids for an external engine."""
 
     def __init__(self, service: Service, engines: Engines) -> None:
         self._service = service
@@ -40,15 +40,16 @@ class Renderer:
     async def chat(
         self, body: dict[str, Any], messages: Messages | None = None, *, client: str = ""
     ) -> GenerateRequest:
-        """The request of `POST /v1/chat/completions`, for an engine.
+        """Render a body of `POST /v1/chat/completions` to a request in ids.
 
         Args:
-            messages: Replaces those of the body, as in `parse_chat`.
-            client: Whose request it is; the engine's prefix cache keeps clients apart.
+            body: The decoded JSON object.
+            messages: Messages in place of those in the body, as for `parse_chat`; None uses the body's.
+            client: The name of the client; the request's salt keeps clients apart in the engine's prefix cache.
 
         Raises:
-            RequestError: A field is wrong; names it.
-            TokenweirError: The template refuses the messages, or the prompt does not fit.
+            RequestError: A field is wrong; the error names it.
+            TokenweirError: The template refuses the messages, or the prompt does not fit the context.
 
         """
         fields, rest = split(body, ChatEngineFields)
@@ -64,7 +65,7 @@ class Renderer:
         return await self._request("chatcmpl", job, fields, asked, logprobs, client)
 
     async def completions(self, body: dict[str, Any], *, client: str) -> list[GenerateRequest]:
-        """The requests of `POST /v1/completions`, one a prompt; raises as `chat`."""
+        """Render a body of `POST /v1/completions` to requests in ids, one for each prompt; raises as `chat`."""
         fields, rest = split(body, CompletionEngineFields)
         asked = parse_completion(rest, max_items=self._max_items)
         self._service.check_max_tokens(asked.max_tokens, "max_tokens")
@@ -76,7 +77,7 @@ class Renderer:
         ]
 
     async def responses(self, body: dict[str, Any], *, client: str) -> GenerateRequest:
-        """The request of `POST /v1/responses`; raises as `chat`."""
+        """Render a body of `POST /v1/responses` to a request in ids; raises as `chat`."""
         fields, rest = split(body, EngineFields)
         asked = parse_create(rest, max_items=self._max_items)
         if asked.previous_response_id is not None:
@@ -90,7 +91,7 @@ class Renderer:
         return await self._request("resp", job, fields, asked, 0 if asked.logprobs else None, client)
 
     async def messages(self, body: dict[str, Any], *, client: str) -> GenerateRequest:
-        """The request of `POST /v1/messages`; raises as `chat`."""
+        """Render a body of `POST /v1/messages` to a request in ids; raises as `chat`."""
         fields, rest = split(body, EngineFields)
         asked = parse_message(rest, max_items=self._max_items)
         history = self._engines.history(asked)
@@ -138,13 +139,16 @@ class Renderer:
         )
 
     async def _origins(self, prompt: Prompt | None, ids: int) -> PromptOrigins:
-        """Return the origins of a prompt; empty for one that no template made."""
+        """Return which parts of the prompt come from which origin; empty for a prompt that no template made.
+
+        `ids` is the number of the prompt's ids.
+        """
         if prompt is None:
             return PromptOrigins([], [])
         return await self._engines.work(partial(_prompt_origins, prompt, self._engines.tokenizer), ids)
 
     async def _features(self, plan: AnswerPlan, prompt: Prompt | None) -> Features | None:
-        """Return the media of a plan and its prompt; None without media."""
+        """Return the media of a plan and the places of their placeholders in its prompt; None without media."""
         if prompt is None or (media := await self._engines.prompt_media(plan, prompt)) is None:
             return None
         tokenizer = self._engines.tokenizer

@@ -31,7 +31,7 @@ Rendering = Callable[..., Awaitable[GenerateRequest | list[GenerateRequest]]]
 
 
 class TokenRoutes:
-    """Endpoints around an engine that somebody else asks."""
+    """HTTP endpoints of render and derender, for clients that send the requests in ids to an engine themselves."""
 
     def __init__(self, service: Service, engines: Engines) -> None:
         self._service = service
@@ -41,7 +41,7 @@ class TokenRoutes:
 
     @property
     def routes(self) -> list[Route]:
-        """The paths."""
+        """The routes of these endpoints."""
         chat, completions = "/v1/chat/completions", "/v1/completions"
         read_chat = partial(read_chat_json, max_items=self._service.limits.max_items)
         return [

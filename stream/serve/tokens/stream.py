@@ -41,20 +41,20 @@ CHUNK = "generate_chunk"
 
 
 class StateToken(Struct, frozen=True, forbid_unknown_fields=True):
-    """Decoder state that clients send back with the next chunk, opaque to them."""
+    """The state of a stream as clients carry it from one call to the next; opaque to them."""
 
     state: str
 
 
 class StreamState(Struct, frozen=True, array_like=True):
-    """Content of a `StateToken`.
+    """The state of a stream of chunks, inside a `StateToken`.
 
     Attributes:
-        decoder: The decoder's state; empty only before the first chunk, and never in what a client carries.
+        decoder: The decoder's saved state; empty only before the first chunk, and never in a client's `StateToken`.
         id: The completion's id.
-        created: When the first chunk came, in seconds since 1970.
-        chars: Characters of text that have gone out.
-        prompt_tokens: Ids of the prompt.
+        created: Time of the first chunk, in seconds since 1970.
+        chars: Number of characters of the answer's text in all chunks so far.
+        prompt_tokens: Number of the prompt's ids.
 
     """
 
@@ -66,7 +66,11 @@ class StreamState(Struct, frozen=True, array_like=True):
 
 
 class AnyChunkRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Common fields of both bodies with `stream`; the prompt's ids are used with the first chunk."""
+    """Common fields of the bodies of chunked derender requests.
+
+    `stream_state` is that of the last call's result, None with the first chunk. The prompt's ids are used with the
+    first chunk only.
+    """
 
     stream: bool
     generate_chunk: Generated
@@ -77,19 +81,28 @@ class AnyChunkRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/completions/derender` with `stream`."""
+    """The body of `POST /v1/completions/derender` with `stream`: one chunk of an answer in ids."""
 
     completion_request: dict[str, Any] | None = None
 
 
 class ChatChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/chat/completions/derender` with `stream`."""
+    """The body of `POST /v1/chat/completions/derender` with `stream`: one chunk of an answer in ids."""
 
     chat_request: dict[str, Any] | None = None
 
 
 class Step(Struct, frozen=True):
-    """Result of decoding a chunk of ids: its only choice, with `chars` characters of text before it."""
+    """Result of decoding one chunk of ids.
+
+    Attributes:
+        choice: The chunk's only choice, as the engine gave it.
+        deltas: Its decoded deltas.
+        rows: Its tokens with their logprobs, or None.
+        chars: Number of characters of the answer's text before this chunk.
+        first: Whether it is the first chunk.
+
+    """
 
     choice: Choice
     deltas: list[Delta]
@@ -99,16 +112,16 @@ class Step(Struct, frozen=True):
 
 
 class StreamDerenderer:
-    """Converter of chunks of ids to chunks of completions."""
+    """Converter of chunks of an engine's answer in ids to chunks of completions, one chunk a call."""
 
     def __init__(self, derenderer: Derenderer) -> None:
         self._derenderer = derenderer
         self._tokenizer = derenderer.tokenizer
 
     async def chat(self, body: dict[str, Any]) -> bytes:
-        """Return the chunk of a chat completion, and the state for the next one, as JSON.
+        """Return the chunk of a chat completion for a body with a chunk of ids, and the next call's state, as JSON.
 
-        Raise `RequestError` for a wrong field, the state included.
+        Raise `RequestError` for a wrong field, an invalid state included.
         """
         given = convert(body, ChatChunkRequest)
         asked = self._derenderer.chat_asked(given.chat_request, given.model)
@@ -125,7 +138,10 @@ class StreamDerenderer:
         )
 
     async def completions(self, body: dict[str, Any]) -> bytes:
-        """Return the chunk of a completion, and the state for the next one; raises as `chat`."""
+        """Return the chunk of a completion for a body with a chunk of ids, and the next call's state, as JSON.
+
+        Raises as `chat`.
+        """
         given = convert(body, ChunkRequest)
         asked = self._derenderer.completion_asked(given.completion_request, given.model)
         head = {"object": "text_completion", "model": asked.model}
@@ -209,7 +225,7 @@ class StreamDerenderer:
 
 
 def read_state(text: str) -> StreamState:
-    """Read the state that a client carried; raise `RequestError` if it is not what it was given."""
+    """Decode the state that a client sent; raise `RequestError` if it is malformed."""
     try:
         return _states.decode(b64decode(text, validate=True))
     except (ValueError, msgspec.MsgspecError) as error:
@@ -217,7 +233,7 @@ def read_state(text: str) -> StreamState:
 
 
 def write_state(state: StreamState) -> str:
-    """Serialise a state for a client to carry."""
+    """Encode a state as text for a client to carry."""
     return b64encode(msgspec.msgpack.encode(state)).decode()
 
 

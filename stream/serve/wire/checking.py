@@ -171,7 +171,7 @@ def offered_fields(
     """Return the fields of a body that are set and that `struct` has.
 
     Args:
-        body: The decoded JSON object. Fields with the value None are left out.
+        body: The decoded JSON object. A field whose value is None counts as unset.
         struct: The struct to which the result will be converted.
         ignored: Names of fields that change no output, which are left out.
         neutral: Values by the names of unsupported fields. A field with one of its values asks for nothing, and is left
