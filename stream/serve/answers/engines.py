@@ -245,8 +245,7 @@ class Engines:
             raise _refused_choice(error) from error
 
     def fit(self, job: Job, plan: AnswerPlan, prompt_tokens: int) -> Sampling:
-        """Return a plan's sampling parameters, with a `max_tokens` that keeps to the server's limit and the engine's
-        context.
+        """Return a plan's sampling parameters, with a `max_tokens` within the server's limit and the engine's context.
 
         Args:
             job: The job.

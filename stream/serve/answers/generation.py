@@ -45,7 +45,7 @@ class Generation(Generic[T]):
         ending: Makes the last items of an answer without `Finish` from the failure, or from None if it was cancelled.
             Without it the failure is raised in the readers.
         on_end: Called once, with the generation, when the engine is stopped or abandoned.
-        grace: Seconds for which the answer goes on without a reader.
+        grace: Seconds without a reader after which the answer is stopped and dropped.
 
     Attributes:
         started: Future that is done once the prompt is accepted; it has the exception if the prompt is refused.

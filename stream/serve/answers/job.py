@@ -20,8 +20,8 @@ class Job(AnswerRequest, frozen=True, kw_only=True):
 
     Attributes:
         model: The engine's name.
-        most_tokens: Limit on the answer's tokens besides `max_tokens` of the sampling, or None; unlike that one it may
-            exceed the context.
+        most_tokens: Most tokens of the answer if `sampling` sets no `max_tokens`, or None. Unlike `max_tokens` it may
+            exceed the rest of the context, and is then reduced.
         alignment: Whether deltas have an `Alignment`.
         names: Names that fields of `Sampling` have in the client's request, by their own names, for errors.
         generate: False makes the prompt only and skips the engine.

@@ -62,7 +62,7 @@ CHECK_EVERY = 1000
 def asgi_app(
     *, middleware: Sequence[Middleware] = (), lifespan: Lifespan | None = None, **options: Unpack[ServerOptions]
 ) -> Application:
-    """Make an ASGI application of engines, to be mounted in FastAPI or Starlette, or served as it is.
+    """Return an ASGI application that serves engines, to be mounted in FastAPI or Starlette, or served as it is.
 
         app = FastAPI()
         app.mount("/llm", tokenweir.asgi_app(engine=engine, tokenizer=tokenizer, hosts=["*"]))
@@ -70,8 +70,8 @@ def asgi_app(
     It runs under asyncio.
 
     Args:
-        middleware: ASGI middleware around all routes, inside the checks of keys, hosts and origins, as Starlette takes it:
-            `[Middleware(Class, option=...)]`. The first one is the outermost.
+        middleware: ASGI middleware around all routes, inside the checks of keys, hosts and origins, as Starlette takes
+            it: `[Middleware(Class, option=...)]`. The first one is the outermost.
         lifespan: A function of the application that returns an async context manager, entered at start-up and left when
             the server closes, after its answers have ended.
         options: See `ServerOptions`.
@@ -90,8 +90,8 @@ class Application:
     """The ASGI application of a server; `asgi_app` makes it.
 
     Attributes:
-        service: The objects that all connections share.
-        responses: The responses in flight.
+        service: The state that all connections share.
+        responses: Registry of the stored and running responses.
 
     """
 
@@ -139,17 +139,17 @@ class Application:
         self._app = AccessLog(Guard(starlette, settings.gate, self.service))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve an ASGI connection."""
+        """Handle one ASGI connection: an HTTP request, a websocket or the lifespan."""
         await self._app(scope, receive, send)
 
     def drain(self) -> None:
-        """Refuse new requests; running ones finish, and sockets close after theirs."""
+        """Refuse new requests; running ones finish, and each websocket closes after its running response."""
         self.service.draining = True
         for session in list(self._sessions):
             session.drain()
 
     async def close(self) -> None:
-        """Stop all answers; returns once every engine has stopped or been abandoned."""
+        """Refuse new requests and stop all answers; return once every engine has stopped or been abandoned."""
         self.drain()
         await self.service.close([session.close() for session in self._sessions])
 
@@ -184,7 +184,7 @@ async def _nobody(request: Request, error: Disconnected) -> Response:
 
 
 class _Sockets:
-    """The websocket of responses, as an ASGI application; Starlette's own object would add a call per event."""
+    """ASGI endpoint of the Responses websocket: accepts the connection and runs a `Session` on it."""
 
     def __init__(self, responses: Responses, sessions: set[Session]) -> None:
         self._responses = responses

@@ -64,11 +64,11 @@ class Gate:
 
     @property
     def has_keys(self) -> bool:
-        """Whether keys are required."""
+        """Whether clients must send an API key."""
         return bool(self._keys)
 
     def host_allowed(self, host: str | None) -> bool:
-        """Return whether the server answers under this Host header; only browsers always send one."""
+        """Return whether the server answers under this Host header; True if the request has no such header."""
         return self._any_host or host is None or self._is_own_name(host)
 
     def origin_allowed(self, origin: str | None, host: str | None) -> bool:
@@ -87,11 +87,11 @@ class Gate:
         return host is not None and origin.partition("://")[2].lower() == host.lower() and self._is_own_name(host)
 
     def is_foreign(self, origin: str | None) -> bool:
-        """Return whether the answer needs CORS headers for this origin."""
+        """Return whether the origin is one of the allowed origins of other pages, whose answers need CORS headers."""
         return origin in self._origins
 
     def key_index(self, offered: str | None) -> int | None:
-        """Return the index of a key among the server's keys, or None.
+        """Return the index of an offered API key among the server's keys; None if it is not one of them.
 
         Keys are looked up by digests with a random salt, which clients cannot compute. The time depends only on the
         length of the offered key, and reveals neither the characters nor lengths nor number of the server's keys.
@@ -112,7 +112,16 @@ class Gate:
 
 
 def key_offered(authorization: str | None, subprotocols: Iterable[str]) -> str | None:
-    """Return a request's API key: `Authorization: Bearer KEY`, or the subprotocol `openai-insecure-api-key.KEY`."""
+    """Return the API key that a request offers, or None.
+
+    It comes from `Authorization: Bearer KEY` or, without such a header, from a websocket subprotocol
+    `openai-insecure-api-key.KEY`.
+
+    Args:
+        authorization: The Authorization header.
+        subprotocols: The subprotocols that a websocket's handshake offers.
+
+    """
     if authorization is not None:
         scheme, _, key = authorization.partition(" ")
         return key.strip() if scheme.lower() == "bearer" else None

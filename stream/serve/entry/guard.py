@@ -32,9 +32,10 @@ App = Callable[[Any, Any, Any], Any]
 
 
 class Guard:
-    """ASGI middleware that admits or refuses connections.
+    """ASGI middleware that checks connections and refuses those that are invalid, not authorized or too many.
 
-    It puts `tokenweir.client` into the scope: the index of the key, or else the address.
+    It puts the client's name into the scope as `tokenweir.client`: `key INDEX` for a valid API key, else `address
+    ADDRESS`.
     """
 
     def __init__(self, app: App, gate: Gate, service: Service) -> None:
@@ -82,7 +83,11 @@ class Guard:
             free()
 
     def _take_place(self, scope: Any) -> Callable[[], object]:
-        """Take a place and return the function that frees it; on own sockets it is held until the answer is flushed."""
+        """Take one of the client's places for connections and return the function that frees it.
+
+        On this server's own sockets the place is held until the answer is flushed. Raise `RequestError` if the client
+        or the server has no place left, or the client is above its rate of requests.
+        """
         connection: Connection | None = scope.get("extensions", {}).get("tokenweir.connection")
         CONNECTION.set(connection)
         take = self._service.admission.connect if connection is None else connection.take
@@ -121,7 +126,7 @@ class Guard:
 
 
 def network_of(address: str) -> str:
-    """Return the client name of an address: for IPv6 the /64 prefix, because one client usually owns all of it."""
+    """Return an address as part of a client's name: for IPv6 the /64 prefix, because one client usually owns all of it."""
     if ":" not in address:
         return address
     try:
@@ -132,13 +137,13 @@ def network_of(address: str) -> str:
 
 
 def path_of(scope: Any) -> str:
-    """Return the path of a request below the place where the application is mounted."""
+    """Return a request's path without the prefix under which the application is mounted."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", ""))
 
 
 class _Headers:
-    """A request's headers; repeated ones are joined, as the standard defines."""
+    """The headers of a request by their names; the values of a repeated header are joined by commas."""
 
     def __init__(self, scope: Any) -> None:
         self._headers = scope["headers"]
@@ -152,7 +157,15 @@ class _Headers:
 
 
 async def refuse(scope: Any, send: Any, error: RequestError, extra: Any = ()) -> None:
-    """Answer a request, or a websocket's handshake, with an error."""
+    """Send an error as the answer to an HTTP request, or to a websocket's handshake.
+
+    Args:
+        scope: The ASGI scope.
+        send: The ASGI callable that sends.
+        error: The error.
+        extra: More headers, as pairs of bytes.
+
+    """
     body = error_body(error, path_of(scope))
     headers = [
         (b"content-type", b"application/json"),
@@ -177,14 +190,17 @@ async def refuse(scope: Any, send: Any, error: RequestError, extra: Any = ()) ->
 
 
 def _check_host(headers: _Headers, version: str | None) -> None:
-    """Raise unless a request names one host (RFC 9112, 3.2); in HTTP/1.0 the host is optional."""
+    """Raise `RequestError` if a request has several Host headers, or none in HTTP/1.1 (RFC 9112, 3.2)."""
     given = len(headers.all(b"host"))
     if given > 1 or (given == 0 and version == "1.1"):
         raise RequestError(f"the request has {given} Host headers; HTTP/1.1 wants one", code="invalid_host")
 
 
 def _check_content_type(headers: _Headers) -> None:
-    """Raise unless the content type is application/json: a page of any origin may send forms without a preflight."""
+    """Raise `RequestError` unless the content type is `application/json`.
+
+    Web pages of any origin may send forms without a preflight request.
+    """
     given = headers.get(b"content-type")
     if given is None or given.partition(";")[0].strip().lower() != "application/json":
         raise RequestError(
@@ -193,7 +209,7 @@ def _check_content_type(headers: _Headers) -> None:
 
 
 def _check_content_coding(headers: _Headers) -> None:
-    """Raise for compressed bodies, whose decompressed size is not bounded."""
+    """Raise `RequestError` for a compressed body, whose decompressed size is not bounded."""
     given = headers.get(b"content-encoding")
     if given is not None and given.strip().lower() not in ("", "identity"):
         raise RequestError(

@@ -48,15 +48,15 @@ def drop_bound_methods(transport: asyncio.BaseTransport) -> None:
 
 
 def _nothing() -> None:
-    """No-op in place of uvicorn's callback behind an answer, whose bound method would form a reference cycle."""
+    """Do nothing; replaces uvicorn's callback after an answer, whose bound method would form a reference cycle."""
 
 
 class TrailerError(Exception):
-    """Trailer fields in a chunked body, which are unused and unbounded."""
+    """Raised for trailer fields in a chunked body, which are unused and unbounded."""
 
 
 class TimedInput:
-    """The timer of input that is incomplete."""
+    """Mixin with a timer that runs while input is incomplete."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -67,7 +67,10 @@ class TimedInput:
 
 
 class HttpProtocol(HttpToolsProtocol, TimedInput):
-    """HTTP connection, until it is upgraded. Its `_timer` runs while the head of a request is awaited."""
+    """HTTP connection with limits on its input and output, until it is upgraded to a websocket.
+
+    `_timer` runs while the head of a request is awaited.
+    """
 
     limits: Limits
     sockets: Connections
@@ -132,7 +135,7 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
 
     @property
     def _idle(self) -> bool:
-        """Whether all received requests are answered."""
+        """Whether all received requests are answered and the connection is not closing."""
         return self.cycle is not None and self.cycle.response_complete and self._lingering is None
 
     def pause_writing(self) -> None:
@@ -158,7 +161,7 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
         self._refuse(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body))
 
     def _refuse(self, answer: bytes) -> None:
-        """Send an error answer; reset the connection if that would interrupt an earlier answer."""
+        """Send an error answer and close; reset the connection instead if that would interrupt an earlier answer."""
         cycle = self.cycle
         if self.pipeline or (cycle is not None and cycle.response_started and not cycle.response_complete):
             self.transport.abort()
@@ -191,14 +194,14 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
         self.turns.run(self._connection.client, begin, REQUEST)
 
     def _begin(self, begin: Callable[[Any, Any], None], cycle: Any, app: Any) -> None:
-        """Start the task of a request, unless its client has disconnected."""
+        """Start the task of a request by `begin(cycle, app)`, unless its client has disconnected."""
         if cycle.disconnected:
             cycle.on_response = _nothing
         else:
             begin(cycle, app)
 
     async def _answer(self, cycle: Any, app: Any, scope: Any, receive: Any, send: Any) -> None:
-        """Run the application; the connection closes after a request whose body was not read to its end."""
+        """Run the application for a request, and close the connection if the body was not read to its end."""
 
         async def closing(message: Any) -> None:
             if message["type"] == "http.response.start" and cycle.more_body:
@@ -223,7 +226,7 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
             super().on_response_complete()
 
     def _linger(self) -> None:
-        """Close the connection, after reading remaining input for a while.
+        """Close the connection in the sending direction, and reset it after reading remaining input for a while.
 
         A connection that is closed over unread bytes is reset, and the client may lose the answer.
         """
@@ -239,7 +242,7 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
             self._connection.flush()
 
     def _take_host(self) -> None:
-        """Replace the Host header by the host of an absolute URI (RFC 9112, 3.2.2)."""
+        """If the request's target is an absolute URI, replace the Host header by the URI's host (RFC 9112, 3.2.2)."""
         uri = urlsplit(self.url)
         if uri.netloc:
             self.headers[:] = [(name, uri.netloc if name == b"host" else value) for name, value in self.headers]

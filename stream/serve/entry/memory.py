@@ -28,7 +28,10 @@ ARENAS = 2
 
 
 def prepare_memory(loop: asyncio.AbstractEventLoop) -> None:
-    """Set the garbage collector and the allocator, once everything is loaded; collect young objects on `loop`."""
+    """Configure the garbage collector and the allocator of a server's process, once everything is loaded.
+
+    All objects that exist are excluded from collections. Young objects are collected regularly by a timer of `loop`.
+    """
     gc.collect()
     gc.freeze()  # excludes loaded objects from collections
     gc.set_threshold(*COLLECT_AFTER)

@@ -82,7 +82,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         gate: The check of keys, hosts and origins.
         secret: Secret of the salts by which engines keep clients' prompts apart.
 
-    The others are the options of the same name.
+    The other attributes are the options of the same name in `ServerOptions`.
 
     """
 
@@ -107,14 +107,15 @@ def resolve_options(
     """Check the options of a server and resolve their defaults.
 
     Args:
+        options: The options.
         own_name: A name under which the server answers besides `hosts`.
-        secret: As for `make_secret`.
+        secret: The secret of the cache salts that the workers of a server without keys share; None makes a random one.
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
         TypeError: A required option is missing, or an option has the wrong type.
-        ValueError: There is no engine, an API key is empty or not ASCII, `history_thinking` is neither of its values, or
-            `history` none of its own, or it needs the cache that is off.
+        ValueError: There is no engine, an API key is empty or not ASCII, `history_thinking` or `history` has an unknown
+            value, or `history` needs the prompt cache, which is off.
 
     """
     if missing := ServerOptions.__required_keys__ - options.keys():

@@ -15,19 +15,24 @@ PIECE_BYTES = 1 << 11
 
 
 class Reader(Protocol):
-    """Owner of the flag with which uvicorn pauses reading."""
+    """Object with uvicorn's flag that says whether uvicorn has paused reading."""
 
     read_paused: bool
 
 
 class PacedInput:
-    """Bytes that were read and not parsed yet.
+    """Buffer of a connection's input, which is parsed in pieces when its client has its turn.
+
+    The socket is not read while input waits.
 
     Args:
-        reader: Has uvicorn's own wish to read.
+        turns: Decides when a client has its turn.
+        transport: The transport whose reading is paused.
+        reader: Has the flag with which uvicorn itself pauses reading.
+        parse: Called with each piece of input.
 
     Attributes:
-        held: Whether the socket is not read, because some input waits for its turn.
+        held: Whether reading is paused because input waits.
 
     """
 
@@ -45,7 +50,7 @@ class PacedInput:
         self._at = 0  # the place in `_data` up to which it is parsed; cutting it off would copy the rest for each piece
 
     def put(self, client: str, data: bytes) -> None:
-        """Parse what was read, now or later."""
+        """Add bytes that were read from the socket; parse them at once if `client` has a turn, else later."""
         if self._data:
             self._data += data
         else:
@@ -55,18 +60,18 @@ class PacedInput:
             self.hold()
 
     def hold(self) -> None:
-        """Stop reading if some input waits."""
+        """Pause reading if input waits."""
         if self._data:
             self.held = True
             self._transport.pause_reading()
 
     def clear(self) -> None:
-        """Drop what waits."""
+        """Drop the waiting input, and resume reading unless uvicorn has paused it."""
         self._forget()
         self._release()
 
     def close(self) -> None:
-        """Drop what waits, and the owner, for good."""
+        """Drop the waiting input and the references to the connection; nothing is parsed after this."""
         self._forget()
         self._reader = self._parse = None
 
@@ -92,7 +97,7 @@ class PacedInput:
 
 
 class HeldFlow(FlowControl):
-    """uvicorn's flow control of an HTTP connection, which reads nothing while input waits."""
+    """uvicorn's flow control of an HTTP connection, which does not resume reading while input waits in `input`."""
 
     input: PacedInput | None = None
 

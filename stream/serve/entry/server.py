@@ -80,14 +80,15 @@ async def serve(
 
 
 def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Return a listening socket.
+    """Return a listening TCP socket.
 
     Args:
+        host: The address or host name to listen on.
         port: The TCP port; 0 lets the system choose one.
         shared: Whether other sockets may listen there too; the system spreads the connections over them.
 
     Raises:
-        OSError: The port is not available.
+        OSError: The address is not available.
         TypeError: The host is not a str, or the port is not an int.
         ValueError: The port or the host is invalid.
 
@@ -110,7 +111,7 @@ def listener_at(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 def check_address(host: str, port: int) -> None:
-    """Raise `TypeError` or `ValueError` for an invalid address."""
+    """Raise `TypeError` if host or port has the wrong type, and `ValueError` if one has an invalid value."""
     check_texts(host=host)
     check_integers(port=port)
     if not 0 <= port < 1 << 16:  # the system would take the port modulo 65536
@@ -118,7 +119,7 @@ def check_address(host: str, port: int) -> None:
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the URL of a server, with an IPv6 address in brackets."""
+    """Return `http://HOST:PORT`, with an IPv6 address in brackets."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
@@ -165,9 +166,10 @@ class Server:
         await self._closed.wait()
 
     def close(self) -> None:
-        """Stop accepting connections and requests; running answers may finish; sockets close with code 1001.
+        """Begin to close the server: refuse new connections and requests, and let running answers finish.
 
-        Returns at once; `wait_closed` waits for the end. The rest is cut off after `Limits.drain_timeout`.
+        Each websocket is closed with code 1001 after its running response. Returns at once; `wait_closed` waits for the
+        end. What still runs after `Limits.drain_timeout` is cut off.
         """
         self._retired = False
         self._begin_to_close()
@@ -192,7 +194,7 @@ class Server:
         await self._peers.listen()
 
     def _retire(self) -> None:
-        """Stop listening, because another worker has replaced this one."""
+        """Begin to close because another worker has replaced this one: answers may run for `Limits.handover_timeout`."""
         self._retired = True
         self._begin_to_close()
 
@@ -221,9 +223,9 @@ class Server:
         self._closed.set()
 
     async def _drained(self) -> None:
-        """Wait until all connections are closed, up to the drain timeout.
+        """Wait until all connections are closed, for the drain timeout at most.
 
-        A replaced worker also waits for responses that clients may resume through its successor.
+        A replaced worker waits for the handover timeout at most, also for responses that clients may still resume.
         """
         limits, begun = self._limits, monotonic()
         while self._connected or (self._retired and self._app.responses.resumable):

@@ -30,7 +30,10 @@ UNREADABLE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 
 
 
 class SocketProtocol(WebSocketsSansIOProtocol, TimedInput):
-    """Websocket connection. Its `_timer` runs while a message is incomplete."""
+    """Websocket connection with limits on its input and output.
+
+    `_timer` runs while a message is incomplete.
+    """
 
     limits: Limits
     turns: Turns
@@ -84,7 +87,10 @@ class SocketProtocol(WebSocketsSansIOProtocol, TimedInput):
             self.transport.close()
 
     def _time_message(self, size: int) -> None:
-        """Start the timeout of an incomplete message, and count its bytes until the application has read it."""
+        """Count `size` bytes that were parsed, and start the timeout if a message is incomplete.
+
+        The bytes count as incoming until the application has read the message.
+        """
         if self._over:
             self._forget_message()
             return
@@ -186,9 +192,15 @@ class SocketProtocol(WebSocketsSansIOProtocol, TimedInput):
             self.scope["extensions"] = {}
 
     def send_now(self, data: bytes) -> Awaitable[None] | None:
-        """Send a text frame at once: without a coroutine, an ASGI message and an object for the frame.
+        """Send a text frame at once, without the cost of an ASGI message.
 
-        If the buffer is full, return an awaitable to await before the next frame.
+        Args:
+            data: The whole text, in UTF-8.
+
+        Returns:
+            None if there is room for another frame or the connection is closing; otherwise an awaitable to await before
+            the next frame.
+
         """
         if self.close_sent or self._over:
             return None
@@ -217,7 +229,7 @@ class SocketProtocol(WebSocketsSansIOProtocol, TimedInput):
 
 
 def protocols(service: Service) -> tuple[type[HttpProtocol], type[SocketProtocol]]:
-    """Return the protocol classes of a server."""
+    """Return the HTTP and websocket protocol classes for uvicorn, bound to the limits and counters of a server."""
     own: dict[str, Any] = {"limits": service.limits, "turns": service.turns}
     http = type("HttpProtocol", (HttpProtocol,), {"sockets": service.sockets, **own})
     websocket = type("SocketProtocol", (SocketProtocol,), own)

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Api:
-    """Endpoints of requests for text."""
+    """HTTP endpoints of OpenAI's interfaces that generate: Chat Completions, Completions and Responses."""
 
     def __init__(self, responses: Responses) -> None:
         self._responses = responses
@@ -45,7 +45,7 @@ class Api:
 
     @property
     def routes(self) -> list[Route]:
-        """Return the routes."""
+        """The routes of these endpoints."""
         return [
             Route("/v1/chat/completions", self.chat_completions, methods=["POST"]),
             Route("/v1/completions", self.completions, methods=["POST"]),
@@ -55,7 +55,7 @@ class Api:
         ]
 
     async def chat_completions(self, request: Request) -> Response:
-        """`POST /v1/chat/completions`."""
+        """Handle `POST /v1/chat/completions`: return a chat completion, whole or as a stream of events."""
         service = self._service
         asked = parse_chat_json(await read_json(request, self._service), max_items=self._limits.max_items)
         model = service.model(asked.model)
@@ -75,7 +75,7 @@ class Api:
         return await self.answer(request, model, [generation], face, stream=asked.stream, first=face.start, last=last)
 
     async def completions(self, request: Request) -> Response:
-        """`POST /v1/completions`."""
+        """Handle `POST /v1/completions`: return a completion of each prompt, whole or as a stream of events."""
         service = self._service
         asked = parse_completion(await read_object(request, self._service), max_items=self._limits.max_items)
         model = service.model(asked.model)
@@ -97,7 +97,7 @@ class Api:
         return await self.answer(request, model, generations, face, stream=asked.stream, copies=copies, last=last)
 
     def generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
-        """Return a new answer, started; raises as `Service.generate`."""
+        """Start the answer to a job for the client of an HTTP request, and return it; raises as `Service.generate`."""
         generation = self._service.generate(
             answer_id,
             replace(job, caches=may_cache(request.headers)),
@@ -122,10 +122,23 @@ class Api:
         failed: Callable[[RequestError], bytes] | None = None,
         end: bytes = DONE,
     ) -> Response:
-        """Answer from the output of the generations, which a stream sends in turn.
+        """Return the HTTP response for answers that are being generated, whole or as a stream of events.
 
-        `copies` is how often the answer repeats the ids of a prompt, if at all. In a stream, `failed` makes the event of an
-        error, by default in OpenAI's form, and `end` comes last.
+        A disconnect of the client stops them. Errors of a prompt are raised, and so get an HTTP status of their own.
+
+        Args:
+            request: The HTTP request.
+            model: The model's name, for metrics.
+            generations: The answers, one generation for each prompt. A stream sends them one after the other.
+            face: Converts deltas to the format of the interface.
+            stream: Whether to send events as they come.
+            copies: Number of times that the response repeats the ids of each prompt, for the limit on its size; 0 for
+                none.
+            first: Makes the first events of a stream.
+            last: Makes the last event of a stream before `end`; None for no such event.
+            failed: Makes the event of an error in a stream; None makes it in OpenAI's form.
+            end: Bytes that end a stream.
+
         """
 
         def leave() -> None:
@@ -169,7 +182,7 @@ class Api:
             raise
 
     async def responses(self, request: Request) -> Response:
-        """`POST /v1/responses`."""
+        """Handle `POST /v1/responses`: return a response, whole or as a stream of events."""
         asked = parse_create(await read_object(request, self._service), max_items=self._limits.max_items)
         client = request.scope["tokenweir.client"]
         task = await self._responses.create(asked, client, caches=may_cache(request.headers))
@@ -192,13 +205,13 @@ class Api:
         return await reply_with(partial(msgspec.json.encode, last.response), tokens, self._limits)
 
     async def delete(self, request: Request) -> Response:
-        """`DELETE /v1/responses/{response_id}`: drop a stored response, and the cached prompts of its conversation."""
+        """Handle `DELETE /v1/responses/{response_id}`: delete a stored response and its cached prompts."""
         response_id = request.path_params["response_id"]
         await self._responses.delete(response_id, request.scope["tokenweir.client"])
         return reply({"id": response_id, "object": "response", "deleted": True})
 
     async def compact(self, request: Request) -> Response:
-        """`POST /v1/responses/compact`: a conversation made shorter, for the input of the next response."""
+        """Handle `POST /v1/responses/compact`: return a shorter form of a conversation, as input for the next response."""
         asked = parse_compact(await read_object(request, self._service), max_items=self._limits.max_items)
         model = self._service.model(asked.model)
         conversation = await self._responses.conversation(asked, request.scope["tokenweir.client"])
@@ -236,7 +249,11 @@ class Api:
 
 
 class Face(Protocol):
-    """Format of an interface's answers, as a stream or as a whole; `place` is the index of the deltas' generation."""
+    """Converter of deltas to the format of one HTTP interface.
+
+    `chunks` returns the events of deltas for a stream. `add` collects deltas, and `whole` returns the body made of all
+    that were added. `place` is the index of the generation, and so of the prompt, that the deltas belong to.
+    """
 
     def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]: ...
     def add(self, deltas: Iterable[Delta], place: int) -> None: ...
@@ -244,7 +261,7 @@ class Face(Protocol):
 
 
 class _ChatFace:
-    """`Face` of Chat Completions: one generation, whose answers have indexes of their own."""
+    """`Face` of Chat Completions: one generation, whose deltas name the answer they belong to."""
 
     def __init__(self, answer: ChatAnswer, generation: Generation[Delta]) -> None:
         self._answer = answer
@@ -264,7 +281,7 @@ class _ChatFace:
 
 
 class _CompletionFace:
-    """`Face` of Completions: a generation for each prompt, with `choices` answers each."""
+    """`Face` of Completions: a generation for each prompt, each with `choices` answers."""
 
     def __init__(self, answer: CompletionAnswer, generations: Sequence[Generation[Delta]], choices: int) -> None:
         self._answer = answer
@@ -278,7 +295,7 @@ class _CompletionFace:
         self._answer.add(deltas, *self._asked(place))
 
     def _asked(self, place: int) -> tuple[Sequence[int], int]:
-        """Return the prompt at a place, and the number of answers of the prompts before it."""
+        """Return the ids of the prompt with index `place`, and the index of its first answer among all answers."""
         return self._generations[place].prompt_ids, place * self._choices
 
     def whole(self) -> bytes:

@@ -29,7 +29,7 @@ from tokenweir.stream.serve.wire.errors import RequestError
 
 
 class Tokenize(Struct, frozen=True, kw_only=True):
-    """The body of `POST /tokenize`, as vLLM has it: a text, or a conversation."""
+    """The body of `POST /tokenize` in vLLM's form; it has either `prompt`, a text, or `messages`, a conversation."""
 
     model: str | None = None
     prompt: str | None = None
@@ -43,7 +43,10 @@ class Tokenize(Struct, frozen=True, kw_only=True):
 
 
 class Detokenize(Struct, frozen=True, kw_only=True):
-    """The body of `POST /detokenize`; `return_tokens` is an extension: each token by itself, as its bytes."""
+    """The body of `POST /detokenize`.
+
+    `return_tokens` is an extension: describe each token by itself, with its id and bytes.
+    """
 
     tokens: list[int]
     model: str | None = None
@@ -51,7 +54,7 @@ class Detokenize(Struct, frozen=True, kw_only=True):
 
 
 class Endpoints:
-    """Endpoints of plain requests."""
+    """HTTP endpoints without generation: models, tokenization, health checks, metrics and the chat page."""
 
     def __init__(self, service: Service, engines: Engines) -> None:
         self._service = service
@@ -60,7 +63,7 @@ class Endpoints:
 
     @property
     def routes(self) -> list[Route]:
-        """Return the routes."""
+        """The routes of these endpoints."""
         return [
             Route("/", self.page),
             Route("/page/{name:path}", self.page_file),
@@ -74,21 +77,24 @@ class Endpoints:
         ]
 
     async def page(self, request: Request) -> Response:
-        """Serve the chat page."""
+        """Handle `GET /`: return the chat page."""
         return _file("index.html")
 
     async def page_file(self, request: Request) -> Response:
-        """Serve a script, a style or a licence of the page."""
+        """Return a script, a style or another file of the chat page; status 404 for an unknown name."""
         if (name := request.path_params["name"]) not in PAGE:
             raise HTTPException(404)
         return _file(name)
 
     async def health(self, request: Request) -> Response:
-        """Answer that the server runs."""
+        """Handle `GET /health`: always answer with status 200."""
         return reply({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """Answer whether the server is ready: not closing, with room, and with ready engines."""
+        """Handle `GET /ready`: answer with status 200 if the server can generate, else with status 503 and the reason.
+
+        It is not ready while it is closing, has no room for another answer, or an engine is not ready.
+        """
         service = self._service
         unready = [name for name in service.models if not self._engines.ready(name)]
         full = service.admission.generations >= service.limits.max_generations
@@ -98,20 +104,20 @@ class Endpoints:
         return reply({"status": problem, "models": unready}, 503)
 
     async def metrics(self, request: Request) -> Response:
-        """Return the metrics of all workers for Prometheus."""
+        """Handle `GET /metrics`: return the metrics of all workers for Prometheus."""
         peers = self._service.peers
         others = [] if peers is None else await peers.counts()
         self._service.counts()
         return Response(self._service.metrics.text(others), headers={"content-type": CONTENT_TYPE})
 
     async def models(self, request: Request) -> Response:
-        """Return the models, as the `openai` client and Anthropic's list them."""
+        """Handle `GET /v1/models`: return the list of models, with the fields of OpenAI's and of Anthropic's API."""
         names = self._service.models
         page = {"has_more": False, "first_id": names[0], "last_id": names[-1]}  # Anthropic's
         return reply({"object": "list", "data": [self._model(name) for name in names], **page})
 
     async def model(self, request: Request) -> Response:
-        """Return one model."""
+        """Handle `GET /v1/models/{model}`: return the description of one model."""
         return reply(self._model(self._service.model(request.path_params["model"])))
 
     def _model(self, name: str) -> dict[str, Any]:
@@ -123,7 +129,7 @@ class Endpoints:
         return {"id": name, "object": "model", "created": self._created, "owned_by": "tokenweir", **more, **anthropic}
 
     async def tokenize(self, request: Request) -> Response:
-        """Return the ids of a text, or of the prompt for a conversation."""
+        """Handle `POST /tokenize`: return the ids of a text, or of the prompt for a conversation."""
         limits = self._service.limits
         body = await read_object(request, self._service)
         count_items(body, ("messages", "tools"), limits.max_items)
@@ -162,7 +168,7 @@ class Endpoints:
         return Response(await self._engines.work(work, len(ids)), media_type=JSON)
 
     async def detokenize(self, request: Request) -> Response:
-        """Return the text of ids."""
+        """Handle `POST /detokenize`: return the text of ids."""
         asked = convert(await read_object(request, self._service), Detokenize)
         self._service.model(asked.model)
         if asked.return_tokens:

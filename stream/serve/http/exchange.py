@@ -25,10 +25,15 @@ DONE = b"data: [DONE]\n\n"
 
 
 async def read_body(request: Request, service: Service, connection: Connection | None) -> bytes:
-    """Read the body of a request, and count its bytes for the connection.
+    """Read the body of a request, within the limits on its size and duration.
+
+    Args:
+        request: The request.
+        service: Has the limits.
+        connection: The connection to which the bytes are counted as incoming; None under other ASGI servers.
 
     Raises:
-        RequestError: The body is too long or late, or too many bytes are arriving at once.
+        RequestError: The body is too long or late, or the client's bodies that are arriving are too large together.
         Disconnected: The client has disconnected.
 
     """
@@ -63,9 +68,9 @@ async def read_body(request: Request, service: Service, connection: Connection |
 
 
 async def read_json(request: Request, service: Service) -> bytes:
-    """Read the body of a request when its turn to be parsed has come; raises as `read_body`.
+    """Read the body of a request, and wait until its turn to be parsed has come; the caller parses it at once.
 
-    Its bytes count as arriving until then.
+    Its bytes count as incoming until then. Raises as `read_body` and `Turns.take`.
     """
     connection = CONNECTION.get()
     try:
@@ -78,12 +83,12 @@ async def read_json(request: Request, service: Service) -> bytes:
 
 
 async def read_object(request: Request, service: Service) -> dict[str, Any]:
-    """Read the body of a request, a JSON object; raises as `read_body` and `parse_object`."""
+    """Read the body of a request and parse it as a JSON object; raises as `read_json` and `parse_object`."""
     return parse_object(await read_json(request, service))
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine; a disconnect of the client cancels it and raises `Disconnected`."""
+    """Return the result of a coroutine; if the client disconnects first, cancel it and raise `Disconnected`."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_gone(request.receive))
     try:
@@ -103,16 +108,18 @@ async def _gone(receive: Any) -> None:
 
 
 def may_cache(headers: Headers) -> bool:
-    """Return whether a request leaves its prompt to the cache; `Cache-Control: no-store` keeps it out."""
+    """Return whether a request's prompt may be cached: False if its headers have `Cache-Control: no-store`."""
     return not any("no-store" in value.lower() for value in headers.getlist("cache-control"))
 
 
 class EventStream(Response):
-    """Stream of server-sent events, with comments as keep-alive; ends at a disconnect.
+    """HTTP response that streams server-sent events, with comments as keep-alive while there are none.
 
     Args:
-        leave: Called at a disconnect.
-        stalled: Called after the stall timeout.
+        events: The encoded events.
+        leave: Called when the stream has ended, also by a disconnect of the client.
+        limits: Has the intervals of keep-alives and the stall timeout.
+        stalled: Called when the client has read nothing for the stall timeout; the stream then ends.
 
     """
 

@@ -28,7 +28,7 @@ SECRET_BYTES = 32
 
 
 class Messages:
-    """Endpoints of messages."""
+    """HTTP endpoints of Anthropic's Messages API."""
 
     def __init__(self, service: Service, engines: Engines, api: Api) -> None:
         self._service = service
@@ -38,14 +38,14 @@ class Messages:
 
     @property
     def routes(self) -> list[Route]:
-        """Return the routes."""
+        """The routes of these endpoints."""
         return [
             Route(MESSAGES_PATH, self.create, methods=["POST"]),
             Route(f"{MESSAGES_PATH}/count_tokens", self.count_tokens, methods=["POST"]),
         ]
 
     async def create(self, request: Request) -> Response:
-        """`POST /v1/messages`."""
+        """Handle `POST /v1/messages`: return a message, whole or as a stream of events."""
         limits = self._service.limits
         asked = parse_message(await self._body(request), max_items=limits.max_items)
         model = self._service.model(asked.model)
@@ -73,7 +73,7 @@ class Messages:
         )
 
     async def count_tokens(self, request: Request) -> Response:
-        """`POST /v1/messages/count_tokens`: the length of the prompt that a message of this body would have."""
+        """Handle `POST /v1/messages/count_tokens`: return the number of tokens of the prompt, without generating."""
         asked = parse_count(await self._body(request), max_items=self._service.limits.max_items)
         history = self._engines.history(asked)
         job = message_job(asked, self._service.model(asked.model), history)

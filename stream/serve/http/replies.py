@@ -22,12 +22,12 @@ ID_BYTES = 7
 
 
 def reply(content: Any, status: int = 200) -> Response:
-    """Return a small JSON answer."""
+    """Return a JSON response with this content and status; for small contents, whose size is not checked."""
     return Response(msgspec.json.encode(content), status, media_type=JSON)
 
 
 def encoded(content: Any, limits: Limits) -> bytes:
-    """Encode an answer as JSON; raise `RequestError` if it is too long."""
+    """Encode a response's content as JSON; raise `RequestError` if it is longer than `Limits.max_answer_bytes`."""
     data = msgspec.json.encode(content)
     if len(data) > limits.max_answer_bytes:
         raise _too_large(f"{len(data)} bytes", limits)
@@ -35,7 +35,17 @@ def encoded(content: Any, limits: Limits) -> bytes:
 
 
 async def reply_with(make: Callable[[], bytes], tokens: int, limits: Limits) -> Response:
-    """Return a JSON answer, made in a thread if it has many tokens."""
+    """Return a JSON response with the body that `make()` returns.
+
+    Args:
+        make: Makes the body; called in a thread if it would block the event loop for too long.
+        tokens: Number of tokens that the body describes, by which the duration is estimated.
+        limits: The limits.
+
+    Raises:
+        RequestError: The body is longer than `Limits.max_answer_bytes`.
+
+    """
     data = make() if tokens <= MANY else await run_in_thread(make)
     if len(data) > limits.max_answer_bytes:
         raise _too_large(f"{len(data)} bytes", limits)
@@ -43,7 +53,14 @@ async def reply_with(make: Callable[[], bytes], tokens: int, limits: Limits) -> 
 
 
 def check_described(count: int, limits: Limits, param: str) -> None:
-    """Raise `RequestError` for more individually described tokens than an answer may have."""
+    """Raise `RequestError` if a response would describe more tokens one by one than `Limits.max_returned_tokens`.
+
+    Args:
+        count: Number of tokens.
+        limits: The limits.
+        param: The field of the request that asks for them, for the error.
+
+    """
     if count > limits.max_returned_tokens:
         raise RequestError(
             f"{count} tokens are to be described one by one; this server does so for {limits.max_returned_tokens}",
@@ -53,7 +70,14 @@ def check_described(count: int, limits: Limits, param: str) -> None:
 
 
 def check_text(tokenizer: Tokenizer, texts: Iterable[Iterable[int]], limits: Limits) -> None:
-    """Raise `RequestError`, before decoding, for ids whose text is longer than an answer may be."""
+    """Raise `RequestError` if the text of ids is longer than a response may be, without decoding it.
+
+    Args:
+        tokenizer: The tokenizer of the ids.
+        texts: The ids of one or more texts, whose lengths are added up.
+        limits: The limits.
+
+    """
     valid = tokenizer.vocab_size
     counts = Counter(chain.from_iterable(texts))
     size = sum(
@@ -64,7 +88,14 @@ def check_text(tokenizer: Tokenizer, texts: Iterable[Iterable[int]], limits: Lim
 
 
 def check_copies(ids: int, copies: int, limits: Limits) -> None:
-    """Raise `RequestError` for an answer that repeats its prompts' ids, once per choice, beyond the bound."""
+    """Raise `RequestError` if a response that repeats the ids of its prompts would be too long.
+
+    Args:
+        ids: Number of ids of all prompts.
+        copies: Number of times that each prompt is repeated.
+        limits: The limits.
+
+    """
     if (size := ids * copies * ID_BYTES) > limits.max_answer_bytes:
         raise _too_large(f"about {size} bytes", limits)
 

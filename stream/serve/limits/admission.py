@@ -10,7 +10,7 @@ from tokenweir.stream.serve.wire.errors import RequestError
 
 
 class Admission:
-    """Counters of open connections and answers, with their bounds."""
+    """Counters of open connections and running answers, per client and in total, with their limits."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -39,7 +39,7 @@ class Admission:
         return _once(free)
 
     def generate(self, client: str) -> Callable[[], None]:
-        """Take a place for an answer; raises as `connect`."""
+        """Take a place for a running answer and return the function that frees it; raises as `connect`."""
         limits = self._limits
         if self._running[client] >= limits.max_generations_per_client:
             raise too_many("answers", limits.max_generations_per_client)
@@ -56,14 +56,17 @@ class Admission:
 
 
 def too_many(what: str, limit: int) -> RequestError:
-    """Return the refusal of a client that has reached its bound."""
+    """Return the error, with status 429, for a client that already has as many of something as it may.
+
+    `what` names it, such as "connections", and `limit` is the most.
+    """
     return RequestError(
         f"you have {limit} {what} at once, which is the limit", code="rate_limit_exceeded", status=429, retry_after=1
     )
 
 
 def full(message: str) -> RequestError:
-    """Return the refusal of a server that has no room."""
+    """Return the error, with status 503, for a request that the server has no room for."""
     return RequestError(message, code="server_overloaded", status=503, retry_after=1)
 
 
@@ -74,7 +77,7 @@ def _decrease(counts: Counter[str], client: str) -> None:
 
 
 def _once(free: Callable[[], None]) -> Callable[[], None]:
-    """Return an idempotent version of `free`."""
+    """Return a function that calls `free` the first time it is called, and does nothing later."""
     taken = [free]
 
     def release() -> None:

@@ -7,23 +7,25 @@ from typing import Protocol
 
 
 class Holder(Protocol):
-    """Connection that holds bytes."""
+    """A client's connection that holds bytes of a budget."""
 
     client: str
 
     def abort(self, reason: str) -> None:
-        """Reset the connection, which gives its bytes back at once."""
+        """Reset the connection, which frees its bytes at once; `reason` is counted in the metrics."""
         ...
 
 
 class ByteBudget:
-    """Budget of bytes held for connections. Over a bound, the client's own connections or the largest holder's are
-    reset.
+    """Budget of bytes that connections hold, for each client and in total.
+
+    A connection that takes its client above the bound is reset. Above the total, the largest connections of the client
+    with most bytes are reset.
 
     Args:
         per_client: Most bytes of one client.
         total: Most bytes of all clients.
-        reason: The reason for which connections are reset.
+        reason: The reason that is given when a connection is reset.
 
     """
 
@@ -36,15 +38,15 @@ class ByteBudget:
         self._sizes: dict[Holder, int] = {}
 
     def of(self, holder: Holder) -> int:
-        """Return the bytes of a connection."""
+        """Return the number of bytes that a connection holds."""
         return self._sizes.get(holder, 0)
 
     def has_room(self, client: str, size: int) -> bool:
-        """Return whether a client may hold `size` more bytes."""
+        """Return whether the client's connections may hold `size` more bytes in total."""
         return self._clients[client] + size <= self._per_client
 
     def hold(self, holder: Holder, size: int) -> None:
-        """Set the bytes of a connection; reset connections if a bound is exceeded."""
+        """Set the number of bytes that a connection holds to `size`; reset connections if a bound is exceeded by it."""
         before = self._sizes.pop(holder, 0)
         if size:
             self._sizes[holder] = size

@@ -24,9 +24,11 @@ class Disconnected(Exception):
 
 
 class Connections:
-    """The sockets of a server.
+    """The open sockets of a server, with limits on their number and on the bytes they hold.
 
     Args:
+        limits: The limits.
+        admission: Counts connections of clients.
         aborted: Called with the reason for each socket that is reset.
 
     Attributes:
@@ -47,7 +49,10 @@ class Connections:
         self._idle: dict[str, dict[Connection, None]] = {}  # by address, the oldest first
 
     def accept(self, transport: asyncio.Transport, address: str) -> Connection | None:
-        """Count a new socket; if there are too many, reset it or another one. Return None if it was reset."""
+        """Count a new socket and return its `Connection`; None if it was reset because there are too many.
+
+        If the server is full, a socket of the address with most idle sockets is reset in place of the new one.
+        """
         limits, own = self.limits, len(self._idle.get(address, ()))
         if own >= (limits.max_connections_per_address or limits.max_connections_per_client):
             self._reset(transport, "address_limit")
@@ -65,18 +70,22 @@ class Connections:
         transport.abort()
 
     def connect(self, client: str) -> Callable[[], None]:
-        """Take a place for a request, whose answer would find room; raises as `Admission.connect`."""
+        """Take a place for a client's request and return the function that frees it.
+
+        Raise `RequestError` as `Admission.connect`, and if the client has left too many bytes of earlier answers
+        unread.
+        """
         if not self.outgoing.has_room(client, self.limits.max_answer_bytes):
             raise too_many("bytes of unread answers", self.limits.max_outgoing_bytes_per_client)
         return self._admission.connect(client)
 
     def wait(self, connection: Connection) -> None:
-        """Count a connection for its address."""
+        """Count a connection as idle, for its address."""
         self.idle += 1
         self._idle.setdefault(connection.address, {})[connection] = None
 
     def leave(self, connection: Connection) -> None:
-        """Stop counting a connection for its address."""
+        """Stop counting a connection as idle."""
         here = self._idle[connection.address]
         del here[connection]
         if not here:
@@ -85,11 +94,11 @@ class Connections:
 
 
 class Connection:
-    """One socket.
+    """One open socket, with the bytes and the places that it holds.
 
     Attributes:
-        address: The client's network address, as the name of a client.
-        client: The client it counts for: that of its request, or else the address.
+        address: The name that its network address has as a client.
+        client: The name of the client it counts for: that of its request, or `address` between requests.
 
     """
 
@@ -122,7 +131,10 @@ class Connection:
         connections.wait(self)
 
     def take(self, client: str) -> Callable[[], None]:
-        """Take a place for a request; return a function that gives it back as soon as everything written is flushed."""
+        """Take a place for a client's request; return a function that frees it once all written bytes are flushed.
+
+        Raises as `Connections.connect`.
+        """
         free = self._all.connect(client)
         if self._open:
             if not self._places:
@@ -149,16 +161,16 @@ class Connection:
             budget.hold(self, size)
 
     def arrive(self, size: int) -> None:
-        """Set the bytes of the request that is arriving."""
+        """Set the number of bytes of the arriving request that the server holds; 0 when it has been read."""
         if self._open:
             self._all.incoming.hold(self, size)
 
     def has_room(self, size: int) -> bool:
-        """Return whether its client may send `size` more bytes now."""
+        """Return whether the client may send `size` more bytes without exceeding its limit of incoming bytes."""
         return self._all.incoming.has_room(self.client, size)
 
     async def until(self, turn: asyncio.Future[bool]) -> None:
-        """Wait for a turn, whose result is then true; raise `Disconnected` if the socket is closed."""
+        """Wait for a future of `Turns`; raise `Disconnected` if the socket is closed before its turn."""
         self._turn = turn
         if not self._open:
             self._drop_turn()
@@ -166,7 +178,7 @@ class Connection:
             raise Disconnected
 
     def when_flushed(self, call: Callable[[], object]) -> None:
-        """Call a function once when everything is flushed or the client has disconnected."""
+        """Call a function, once: when all written bytes are flushed or the client has disconnected."""
         self.flush()
         if self._timer is None:
             call()
@@ -174,7 +186,7 @@ class Connection:
             self._calls.append(call)
 
     def flush(self) -> None:
-        """Start the stall timeout for flushing a complete answer."""
+        """Start the stall timeout for the bytes of a complete answer that are not flushed yet."""
         if self._timer is None and self._open and self._transport.get_write_buffer_size():
             self._moved_at = self._loop.time()
             self._later()
@@ -183,12 +195,12 @@ class Connection:
             self.pause()
 
     def pause(self) -> None:
-        """Count the unsent bytes when the transport pauses writing."""
+        """Count the unsent bytes as outgoing; called when the transport pauses writing."""
         if self._open:
             self._all.outgoing.hold(self, self._transport.get_write_buffer_size())
 
     def resume(self) -> None:
-        """Stop counting unsent bytes when the transport resumes writing."""
+        """Stop counting unsent bytes; called when the transport resumes writing."""
         if self._open:
             self._all.outgoing.hold(self, 0)
         if self._timer is not None and not self._transport.get_write_buffer_size():
@@ -197,7 +209,7 @@ class Connection:
             self._settle()
 
     def abort(self, reason: str) -> None:
-        """Reset the socket, which frees its buffers at once."""
+        """Reset the socket, which frees its buffers at once, and report `reason` to the metrics."""
         if self._open:
             self._all.aborted(reason)
             self.close()

@@ -32,7 +32,7 @@ each of its writes to a socket, and Python's usual 5 ms would add up."""
 
 
 class _Waiter:
-    """Work that waits for a place."""
+    """A piece of work that waits for a place; `tag` decides the order, the lowest is first."""
 
     __slots__ = ("client", "cost", "future", "large", "tag")
 
@@ -45,13 +45,14 @@ class _Waiter:
 
 
 class FairQueue:
-    """Places for work. It belongs to one event loop.
+    """Queue for work in threads: a few places, which clients share fairly. It belongs to one event loop.
 
     Args:
-        places: How many there are. Large work leaves one of them free, if there are several.
-        max_waiting: How many may wait; beyond it, the last one of the client with the largest backlog is refused.
-        max_waiting_cost: The same for the sum of their costs.
-        timeout: Seconds for which one may wait.
+        places: Number of places. Large work leaves one of them free, if there are several.
+        max_waiting: Most pieces of work that wait. Beyond it, the last one of the client with the largest backlog is
+            refused.
+        max_waiting_cost: Most total cost of the waiting work. Beyond it, work is refused in the same way.
+        timeout: Seconds after which waiting work is refused.
 
     """
 
@@ -66,9 +67,14 @@ class FairQueue:
 
     @asynccontextmanager
     async def place(self, cost: int) -> AsyncIterator[None]:
-        """Wait for a place, and keep it as long as the context lasts; `cost` is in about the time of a byte of text.
+        """Wait for a place, and hold it as long as the context lasts.
 
-        Raise `RequestError` with status 503 if too much waits already, or this waited for too long.
+        Args:
+            cost: Estimated duration of the work; the unit is about the time for a byte of text.
+
+        Raises:
+            RequestError: Too much work waits already, or this has waited for too long; the status is 503.
+
         """
         client = CLIENT.get()
         large = cost >= LARGE
@@ -99,7 +105,7 @@ class FairQueue:
             raise
 
     def _bound(self) -> None:
-        """Refuse the last work of the client with the largest backlog, as long as too much waits."""
+        """While too much work waits, refuse the last piece of the client with the largest backlog."""
         while True:
             count, cost = len(self._waiting), sum(waiter.cost for waiter in self._waiting)
             if count > self._max_waiting:
@@ -119,7 +125,7 @@ class FairQueue:
             last.future.set_exception(_overloaded(reason))
 
     def _begin_next(self) -> None:
-        """Give each free place to the waiting work with the lowest tag that may have it."""
+        """Give free places to waiting work, lowest tag first; large work never gets the last of several places."""
         while self._free:
             fitting = [
                 waiter
@@ -151,7 +157,7 @@ _usual_intervals: list[float] = []  # the process's own, once for each piece of 
 
 @contextmanager
 def _short_switches() -> Iterator[None]:
-    """Shorten the switch interval of threads until the last piece of work of this process is done."""
+    """Shorten the interpreter's thread switch interval in the context; the last one that is left restores it."""
     with _switching:
         _usual_intervals.append(_usual_intervals[-1] if _usual_intervals else sys.getswitchinterval())
         if len(_usual_intervals) == 1:

@@ -132,7 +132,10 @@ class Limits:
 
     @property
     def max_answer_bytes(self) -> int:
-        """Most bytes of an answer in one piece; a client may leave two of them unread."""
+        """Most bytes of an answer that is not streamed: half of `max_outgoing_bytes_per_client`.
+
+        So a client may leave two such answers unread.
+        """
         return self.max_outgoing_bytes_per_client // 2
 
     def __post_init__(self) -> None:

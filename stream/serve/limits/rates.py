@@ -15,7 +15,13 @@ MOST_CLIENTS = 1 << 16
 
 
 class Bucket:
-    """The allowance of each client: a minute's worth at most, refilled evenly. With a rate of 0 it is unlimited."""
+    """Token buckets, one for each client: an allowance that refills evenly up to the amount of one minute.
+
+    Args:
+        per_minute: The amount of one minute; 0 sets no limit.
+        clock: Returns the time in seconds.
+
+    """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = monotonic) -> None:
         self._per_minute = per_minute
@@ -24,7 +30,7 @@ class Bucket:
         self._full_at: dict[str, float] = {}
 
     def spend(self, client: str, amount: int) -> None:
-        """Take from a client's allowance, which may run into debt."""
+        """Take an amount from a client's allowance, which may become negative."""
         if not self._per_minute or not amount:
             return
         now = self._clock()
@@ -36,7 +42,7 @@ class Bucket:
         self._full_at[client] = full_at
 
     def wait(self, client: str, amount: int) -> int:
-        """Return the whole seconds until a client may spend so much; 0 means now."""
+        """Return the whole seconds until the client's allowance covers the amount; 0 if it does so now."""
         if client not in self._full_at:
             return 0
         # The level is what is missing to a full bucket, in seconds.
@@ -45,12 +51,14 @@ class Bucket:
 
 
 class Rates:
-    """Requests and tokens a minute of each client.
+    """Limits on each client's requests and tokens a minute.
 
-    Tokens are counted when an answer has ended, since their number is not known before. A client may so run into debt, and
-    is refused until the debt is paid.
+    Tokens are counted when an answer has ended, since their number is not known before. A client's allowance may so
+    become negative, and its requests are refused until it has refilled.
 
     Args:
+        limits: `max_requests_per_minute` and `max_tokens_per_minute`.
+        clock: Returns the time in seconds.
         refused: Called with "requests" or "tokens" for each request that is refused.
 
     """
@@ -68,7 +76,10 @@ class Rates:
         self._tokens = Bucket(limits.max_tokens_per_minute, clock)
 
     def request(self, client: str) -> None:
-        """Count a request; raise `RequestError` for a client over its limits, with the time to come back."""
+        """Count a client's request.
+
+        Raise `RequestError` with `retry_after` if the client is above its limit of requests or of tokens.
+        """
         limits = self._limits
         if seconds := self._requests.wait(client, 1):
             raise self._too_fast("requests", limits.max_requests_per_minute, seconds)
@@ -77,7 +88,7 @@ class Rates:
         self._requests.spend(client, 1)
 
     def tokens(self, client: str, count: int) -> None:
-        """Count the tokens of a prompt and its answers."""
+        """Count the tokens of a client's prompt and its answers."""
         self._tokens.spend(client, count)
 
     def _too_fast(self, unit: str, limit: int, seconds: int) -> RequestError:

@@ -31,7 +31,17 @@ Work = Callable[[], bool | None]
 
 
 class Turns:
-    """Order of clients' input, by the CPU time that it takes. It belongs to one event loop."""
+    """Scheduler of clients' input: it limits the CPU time that input takes in each turn of the event loop.
+
+    It belongs to one event loop.
+
+    Args:
+        clock: Returns the CPU time of the thread in seconds.
+
+    Attributes:
+        total: Seconds spent on input so far.
+
+    """
 
     def __init__(self, clock: Callable[[], float] = thread_time) -> None:
         self.total = 0.0
@@ -43,12 +53,15 @@ class Turns:
         self._pause: asyncio.TimerHandle | None = None  # between two long messages
 
     def run(self, client: str, work: Work, cost: float = 0.0) -> None:
-        """Call `work` until it is finished: at once if this turn has time left and no other client waits, else in later turns.
+        """Call `work` until it returns a false value, within the share of the event loop's turn that input may take.
+
+        It is called at once if this turn has time left and no other client waits, else in later turns. Waiting clients
+        take turns.
 
         Args:
-            client: Clients that wait go round robin.
-            work: One piece of work a call.
-            cost: Seconds that a call counts as besides its own.
+            client: The client whose input it is.
+            work: Does one piece of the work in each call; returns True if there is more.
+            cost: Seconds that each call counts as, besides the CPU time it takes.
 
         """
         more: bool | None = True
@@ -58,7 +71,7 @@ class Turns:
             self._wait(client, work, cost)
 
     def spend(self, seconds: float) -> None:
-        """Count time of this turn."""
+        """Count seconds of work on input in the present turn of the event loop."""
         self._spent += seconds
         self.total += seconds
         if not self._scheduled:
@@ -66,10 +79,11 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._turn)
 
     async def take(self, size: int) -> None:
-        """Wait until a message of this size may be parsed, which is to be done before anything is awaited.
+        """Wait until a message of `size` bytes may be parsed.
 
-        Long messages are parsed one at a time, round robin between clients, and after each the event loop does other work
-        for as long as it took.
+        The caller parses it at once, without awaiting anything before. Long messages are parsed one at a time, round
+        robin between clients, and after each the event loop does other work for as long as it took. Short ones need not
+        wait.
 
         Raises:
             Disconnected: The client has disconnected before its turn.
@@ -88,7 +102,7 @@ class Turns:
         self._pause = asyncio.get_running_loop().call_later(seconds, self._begin_long)
 
     def _begin_long(self) -> None:
-        """Let the next long message be parsed."""
+        """Give the next waiting long message its turn."""
         self._pause = None
         while self._long and self._pause is None:
             client = next(iter(self._long))
@@ -111,7 +125,7 @@ class Turns:
             self.spend(self._clock() - begun + cost)
 
     def _turn(self) -> None:
-        """Begin a turn of the event loop with what waits."""
+        """Begin a new turn of the event loop: reset the time spent, and run waiting work within the share."""
         self._scheduled = False
         self._spent = 0.0
         while self._waiting and self._spent < SHARE:

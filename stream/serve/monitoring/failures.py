@@ -15,7 +15,7 @@ class NeutralTracebacks(logging.Filter):
     """Log filter that escapes control characters in tracebacks, which quote untrusted engine messages."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Put the traceback into the record, from where formatters take it."""
+        """Format the record's traceback with control characters escaped, for formatters to use; always return True."""
         if record.exc_info:
             record.exc_text = visible(logging.Formatter().formatException(record.exc_info))
         return True
@@ -25,10 +25,10 @@ logger.addFilter(NeutralTracebacks())
 
 
 def explain(failure: BaseException, answer_id: str) -> RequestError:
-    """Return the error that a client gets for a failure.
+    """Return the error that a client gets for a failure of its answer; log the details of a failure of the engine.
 
     Errors of the request are reported in full. Engine messages are not, because they may contain paths, addresses and
-    other clients' data. They go to the log, under the id that the client gets.
+    other clients' data. They go to the log, under the `answer_id` that the client gets.
     """
     match failure:
         case RequestError():
@@ -52,5 +52,5 @@ def explain(failure: BaseException, answer_id: str) -> RequestError:
 
 
 def _traceback(failure: BaseException) -> BaseException | None:
-    """Return the failure for its traceback, or None if its message is sufficient."""
+    """Return the failure if its traceback should be logged; None for an engine's error whose message is sufficient."""
     return None if isinstance(failure, EngineError) and failure.__cause__ is None else failure

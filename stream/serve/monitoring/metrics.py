@@ -22,7 +22,10 @@ _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class _Histogram(Struct):
-    """Histogram without a lock, faster than prometheus_client's."""
+    """Histogram of durations in seconds, with one bucket for each bound in `_BOUNDS` and one above them.
+
+    It has no lock, which makes it faster than prometheus_client's.
+    """
 
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     sum: float = 0.0
@@ -61,7 +64,7 @@ class _Model(Struct):
 
 
 class Counts(Struct):
-    """Counters of one worker, as sent to another."""
+    """All counters of one worker, as sent to other workers."""
 
     models: dict[str, _Model]
     refused: dict[str, int]
@@ -94,36 +97,43 @@ class Metrics:
     def meter(
         self, model: str, span: AnswerSpan | None = None, charge: Callable[[int], object] = lambda _: None
     ) -> Meter:
-        """Count a request that begins now, tell its span, and charge its tokens at its end."""
+        """Count a request that begins now, and return the meter of its answers.
+
+        Args:
+            model: The name of the model.
+            span: The span that the meter updates; None without tracing.
+            charge: Called at the end of the request with the number of its tokens, those of the prompt included.
+
+        """
         return Meter(self.models[model], span, charge)
 
     def cut_off(self, model: str) -> None:
-        """Count a reader that was too slow."""
+        """Count a reader that was disconnected because it read too slowly."""
         self.models[model].cut_off += 1
 
     def hold_back(self, pending: Mapping[str, int]) -> None:
-        """Set the bytes that wait for readers, by model."""
+        """Set the number of bytes that wait for slow readers, by the names of the models; 0 for models not in it."""
         for name, model in self.models.items():
             model.pending_bytes = pending.get(name, 0)
 
     def refuse(self, code: str) -> None:
-        """Count a request that was refused."""
+        """Count a refused request by its error code."""
         self.refused[code] = self.refused.get(code, 0) + 1
 
     def slow_down(self, unit: str) -> None:
-        """Count a request that was above a rate, of "requests" or of "tokens"."""
+        """Count a request that was refused because of the rate limit on "requests" or "tokens", as `unit` says."""
         self.slowed_down[unit] = self.slowed_down.get(unit, 0) + 1
 
     def abort(self, reason: str) -> None:
-        """Count a socket that was reset."""
+        """Count a socket that was reset, by the reason."""
         self.aborted[reason] = self.aborted.get(reason, 0) + 1
 
     def evict(self) -> None:
-        """Count a conversation that was dropped, since the budget was full."""
+        """Count a conversation or prompt that was dropped because the memory budget was full."""
         self.evicted += 1
 
     def counts(self) -> Counts:
-        """Return all counters, for `add`."""
+        """Return all counters, in the form that `add` takes."""
         return Counts(**{name: getattr(self, name) for name in Counts.__struct_fields__})
 
     def add(self, counts: Counts) -> None:
@@ -140,7 +150,7 @@ class Metrics:
         return together.text()
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metrics for prometheus_client."""
+        """Yield the metric families; prometheus_client calls it for each scrape."""
         name = "tokenweir:"
         by_model = {
             "num_requests_running": ("Requests whose engine is at work.", "running"),
@@ -219,7 +229,7 @@ class Metrics:
 
 
 def _join(own: Any, other: Struct) -> None:
-    """Add the counts of `other` to the fields of `own` with the same names."""
+    """Add the counters of `other` to those of `own` with the same names, histograms and dicts included."""
     for name in other.__struct_fields__:
         mine, more = getattr(own, name), getattr(other, name)
         match mine:
@@ -236,7 +246,7 @@ def _join(own: Any, other: Struct) -> None:
 
 
 class Meter:
-    """Meter of one request."""
+    """Counts the tokens and durations of one request, for its model's metrics, its span and its client's rate limit."""
 
     __slots__ = (
         "_begun",
@@ -263,7 +273,7 @@ class Meter:
         model.waiting += 1
 
     def start(self, prompt_tokens: int) -> None:
-        """Record the start of the engine."""
+        """Record that the prompt is encoded, with `prompt_tokens` tokens, and that the engine starts."""
         self._started = True
         self._prompt_tokens = prompt_tokens
         self._model.waiting -= 1
@@ -273,7 +283,7 @@ class Meter:
             self._span.start()
 
     def arrive(self, now: float) -> None:
-        """Count that the engine gave tokens at a time of `time.monotonic`."""
+        """Record that the engine has given tokens; `now` is the time of `time.monotonic`."""
         if self._last:
             latency, histogram = now - self._last, self._model.inter_token
             # `add` inlined: this runs for every token
@@ -286,7 +296,7 @@ class Meter:
         self._last = now
 
     def finish(self, finish: Finish) -> None:
-        """Count the tokens of an answer, whose last delta this is."""
+        """Count the tokens and the finish reason of one of the request's answers."""
         model, usage = self._model, finish.usage
         if not self._finished:  # several answers share one prompt
             self._finished = True
@@ -300,7 +310,7 @@ class Meter:
             self._span.finish(finish)
 
     def end(self, error: str | None = None) -> None:
-        """Record the end of the request; `error` is the code that its client gets."""
+        """Record the end of the request; `error` is the error code that its client gets, None for a success."""
         if not self._ended:
             self._ended = True
             self._charge(self._prompt_tokens + self.tokens)

@@ -23,7 +23,10 @@ else:
 
 @contextmanager
 def request_context(headers: Any) -> Iterator[None]:
-    """Attach the spans of a request to the trace in its headers, unless a span is already open."""
+    """While the context lasts, make spans children of the trace that a request's headers name.
+
+    No effect if a span is already open, or OpenTelemetry is not installed. `headers` are pairs of bytes.
+    """
     if not INSTALLED or trace.get_current_span().get_span_context().is_valid:
         yield
         return
@@ -36,7 +39,7 @@ def request_context(headers: Any) -> Iterator[None]:
 
 
 class AnswerSpan:
-    """The span of one answer, from the request to the end of its engine."""
+    """The OpenTelemetry span of one request's answers, from its arrival to the end of its engine."""
 
     def __init__(self, answer_id: str, model: str, request: AnswerRequest) -> None:
         operation = "chat" if request.prompt is None else "text_completion"
@@ -61,21 +64,24 @@ class AnswerSpan:
         self._output_tokens = 0
 
     def start(self) -> None:
-        """Record the encoded prompt and the start of the engine."""
+        """Record that the prompt is encoded and the engine starts."""
         self._span.add_event("tokenweir.engine_started")
 
     def first_token(self) -> None:
-        """Record the first token."""
+        """Record that the engine has given the first token."""
         self._span.add_event("tokenweir.first_token")
 
     def finish(self, finish: Finish) -> None:
-        """Record the end of one of the request's answers."""
+        """Record the token counts and the finish reason of one of the request's answers."""
         self._reasons.append(str(finish.reason))
         self._output_tokens += finish.usage.completion_tokens
         self._span.set_attribute("gen_ai.usage.input_tokens", finish.usage.prompt_tokens)
 
     def end(self, error: str | None) -> None:
-        """End the span after the engine has stopped or been abandoned; `error` is the client's error code."""
+        """End the span, after the engine has stopped or been abandoned.
+
+        `error` is the error code that the client gets, None for a success.
+        """
         self._span.set_attribute("gen_ai.usage.output_tokens", self._output_tokens)
         self._span.set_attribute("gen_ai.response.finish_reasons", self._reasons)
         if error is not None:

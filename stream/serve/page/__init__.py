@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 
 class File(NamedTuple):
-    """A file of the page."""
+    """A file of the chat page: its bytes and its media type."""
 
     content: bytes
     media_type: str

@@ -21,11 +21,14 @@ logger = logging.getLogger("tokenweir.serve")
 
 
 class Outbox:
-    """Ordered queue of messages to one client.
+    """Ordered queue of messages to one client; messages wait while the transport's buffer is full.
+
+    Args:
+        send: Sends a message; returns an awaitable to await before the next message, or None.
 
     Attributes:
-        full: Whether the transport applies backpressure.
-        stuck_since: Start of the backpressure by `time.monotonic`; infinite without.
+        full: Whether messages wait because the transport applies backpressure.
+        stuck_since: Time of `time.monotonic` at which the backpressure began; infinite without backpressure.
 
     """
 
@@ -40,23 +43,23 @@ class Outbox:
         self._freed: list[Callable[[], object]] = []
 
     def put(self, message: bytes) -> None:
-        """Send a message, after those that are queued."""
+        """Send a message at once, or append it to the queue if messages wait."""
         if self.full:
             self._left.append(message)
         elif (pending := self._send(message)) is not None:
             self._wait(pending)
 
     def when_free(self, call: Callable[[], object]) -> None:
-        """Call a function, once, when everything is sent."""
+        """Call a function, once, when the backpressure has ended and all queued messages are sent."""
         self._freed.append(call)
 
     async def room(self) -> None:
-        """Wait until everything is sent."""
+        """Wait until the backpressure has ended and all queued messages are sent."""
         while self._waiting is not None:
             await asyncio.wait({self._waiting})
 
     def close(self) -> None:
-        """Drop the unsent messages."""
+        """Drop the queued messages and the callbacks of `when_free`."""
         self._left.clear()
         self._freed.clear()
         if self._waiting is not None:
@@ -78,11 +81,13 @@ class Outbox:
 
 
 class Sender:
-    """Forwarder of one response's events to an outbox.
+    """Sends the events of one response to an outbox as they come, until the response ends.
 
     Args:
+        subscription: The reader of the response's events.
+        outbox: The queue to the client.
         on_last: Called before the last event is sent.
-        on_end: Called once, when everything is sent, or with the error that prevents it.
+        on_end: Called once: with None when everything is sent, or with the error that prevents it.
 
     """
 
@@ -105,7 +110,7 @@ class Sender:
         self._tell()
 
     def _tell(self) -> None:
-        """Callback for new events or the end: send now, or once there is room."""
+        """Send the events that are ready, or do so once the outbox has room; called on new events and at the end."""
         subscription, outbox = self._subscription, self._outbox
         if self._ended:
             return

@@ -43,13 +43,14 @@ ERROR_MESSAGE = f'{{"type":"{ErrorEvent.__struct_config__.tag}"'
 
 
 class Session:
-    """One connection: `run()` until the client disconnects.
+    """One connection of the Responses protocol, such as a websocket; `run` serves it.
 
     Args:
-        responses: The server's responses, which this connection may resume.
+        transport: The connection.
+        responses: The server's responses, of which the client may resume its own.
         client: The client's name; only the same client may resume a response.
         heartbeat: Whether to send heartbeats.
-        caches: Whether prompts may be kept, and be encoded from kept ones.
+        caches: Whether prompts may be cached, and be encoded from cached ones.
 
     """
 
@@ -82,9 +83,10 @@ class Session:
         self._idle_since = math.inf
 
     async def run(self) -> None:
-        """Serve the client until the connection is gone; then the engine is stopped, or abandoned, before this returns.
+        """Serve the client until the connection is gone, then stop its response.
 
-        A background response continues for the grace period.
+        Returns once the response's engine has stopped or been abandoned. A background response continues for its grace
+        period.
         """
         CLIENT.set(self._client)
         self._running = True
@@ -123,17 +125,17 @@ class Session:
 
     @property
     def _busy(self) -> bool:
-        """Whether a response is being sent, this worker's or another one's."""
+        """Whether a response of this or another worker is being sent on the connection."""
         return self._current is not None or self._link is not None
 
     def drain(self) -> None:
-        """Refuse new requests, and close the connection once no response is in flight."""
+        """Refuse new requests, and close the connection once no response is being sent on it."""
         self._draining = True
         if self._running and not self._busy:
             self._spawn(self._transport.close(*GOING_AWAY))
 
     async def close(self) -> None:
-        """Close the connection now, because the server closes."""
+        """Close the connection now with code 1001, which says that the server shuts down."""
         await self._transport.close(*GOING_AWAY)
 
     async def _receive(self, message: str | bytes) -> None:
@@ -183,13 +185,13 @@ class Session:
             self._follow(self._responses.find(request.response_id, self._client), start)
 
     async def _tell_owner(self, message: str | bytes) -> None:
-        """Forward a client's message to the worker whose response it reads."""
+        """Forward a message of the client to the other worker whose response is being sent."""
         assert self._link is not None and isinstance(message, str)
         if (sending := self._link.send(message.encode())) is not None:
             await sending
 
     async def _hand_on(self, link: Transport) -> None:
-        """Forward another worker's messages to the client, up to a response's last event or an error."""
+        """Forward another worker's messages from `link` to the client, up to a response's last event or an error."""
         begun = over = False
         try:
             while not over and (message := await link.receive()) is not None:
@@ -230,13 +232,19 @@ class Session:
         self._current.generation.cancel()
 
     def _answered(self, current: ResponseTask) -> None:
-        """Callback before the last event is sent; the client's next request may follow at once."""
+        """Mark the response as ended; called before its last event is sent.
+
+        The client may send its next request at once after that event.
+        """
         self._keep(current)
         self._current = None
         self._idle_since = math.inf  # until it is sent
 
     def _followed(self, subscription: Subscription[ResponseEvent], why: Exception | None) -> None:
-        """Callback after all events are sent, or none can be any more."""
+        """Clean up after all events of a response were sent, or none can be sent any more because of the error `why`.
+
+        The connection is closed after an error, or if the server is closing.
+        """
         subscription.close()
         if self._subscription is subscription:
             self._subscription = None
@@ -256,25 +264,31 @@ class Session:
             self._subscription.close()
 
     def _keep(self, current: ResponseTask) -> None:
-        """Remember the conversation for `previous_response_id`."""
+        """Make the ended response the one that the connection may continue.
+
+        If it has failed, forget the response that it continued instead.
+        """
         if current.stream.status == "failed":
             self._forget(current.stream.previous_id)
             return
         self._remember(current.stream.id)
 
     def _forget(self, response_id: str | None) -> None:
-        """Drop the response that a failed request continued, as Open Responses requires; stored ones stay."""
+        """Forget the connection's last response if it is the one that a failed request was to continue.
+
+        Open Responses requires it. Stored responses can still be continued.
+        """
         if self._last is not None and self._last == response_id:
             self._remember(None)
 
     def _remember(self, response_id: str | None) -> None:
-        """Set the response that the connection may continue, in place of the previous one."""
+        """Make a response the one that this connection may continue although it is not stored; None for no response."""
         if self._last is not None and self._last != response_id:
             self._responses.service.conversations.forget(self._client, self._last)
         self._last = response_id
 
     def _watch(self) -> None:
-        """Close the connection when an event cannot be sent, or no request comes, for too long."""
+        """Close the connection if nothing could be sent, or no request came, for too long; else check again later."""
         stall, idle = self._limits.stall_timeout, self._limits.idle_timeout
         now = monotonic()
         if now - self._outbox.stuck_since >= stall:

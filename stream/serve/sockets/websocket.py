@@ -11,10 +11,10 @@ CLOSE_TIMEOUT = 5.0
 
 
 class SocketTransport:
-    """A websocket that has been accepted.
+    """`Transport` on an accepted websocket of an ASGI server.
 
     If the scope has the extensions `tokenweir.send`, which sends a text frame at once, and `tokenweir.abort`, which
-    cuts the socket off, they are used.
+    resets the socket, they are used.
     """
 
     def __init__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -39,13 +39,14 @@ HIGH_WATER_MARK = 1 << 18
 
 @dataclass(frozen=True)
 class Place:
-    """A process's place among the workers of a server.
+    """One process's place among the worker processes of a server.
 
     Attributes:
-        listener: The socket, which listens already.
-        folder: The folder of the workers' sockets, accessible to the owner only.
-        replaces: The name of the worker whose place it takes.
-        secret: A secret of all workers; see `make_secret`.
+        listener: The socket for clients, which listens already.
+        folder: The folder of the workers' unix sockets, accessible to the owner only.
+        name: The worker's name, which is also that of its unix socket.
+        replaces: The name of the worker that this one replaces; None if it replaces no other.
+        secret: A secret that all workers share, for cache salts; None for a server whose API keys serve for that.
 
     """
 
@@ -57,48 +58,51 @@ class Place:
 
 
 class Question(Struct, tag_field="ask", frozen=True):
-    """Request of one worker to another."""
+    """Base of the requests that one worker sends to another."""
 
 
 class Converse(Question, tag="session", frozen=True):
-    """The messages that follow are those of a client's websocket."""
+    """Request that opens a session: all messages after it are those of the client's websocket."""
 
     client: str
 
 
 class Conversation(Question, tag="conversation", frozen=True):
-    """Request for the conversation up to and including a response; the answer is empty if unknown."""
+    """Request for the messages up to and including a response, as JSON; the answer is empty if it is unknown."""
 
     client: str
     response_id: str
 
 
 class Items(Question, tag="items", frozen=True):
-    """Request for items of stored answers; the answer is a list of those that are known."""
+    """Request for output items of stored answers by their ids; the answer is a JSON list of those that are known."""
 
     client: str
     item_ids: list[str]
 
 
 class Delete(Question, tag="delete", frozen=True):
-    """Request to delete a response; the answer is empty if unknown."""
+    """Request to delete a response; the answer is empty if it is unknown."""
 
     client: str
     response_id: str
 
 
 class Count(Question, tag="count", frozen=True):
-    """Request for the worker's counts."""
+    """Request for the worker's metrics counters; the answer is a `Counts` as JSON."""
 
 
 class Retire(Question, tag="retire", frozen=True):
-    """Request to hand the place over to this worker, which listens."""
+    """Request to stop listening and later hand the state over to the worker `successor`, which already listens."""
 
     successor: str
 
 
 class Adopt(Question, tag="adopt", frozen=True):
-    """Request to take over the state of the named worker; answered when done."""
+    """Request to take over the state of the worker `name`, which ends; it is answered when that is done.
+
+    The conversations are tuples of client, response id, messages as JSON, and output items.
+    """
 
     name: str
     conversations: list[tuple[str, str, bytes, list[Item]]]
@@ -109,7 +113,7 @@ _questions = msgspec.json.Decoder(Converse | Conversation | Items | Delete | Cou
 
 
 class Link:
-    """A connection between two workers, which can carry a session."""
+    """A connection to another worker that carries messages with a length prefix; also the `Transport` of a session."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -120,7 +124,7 @@ class Link:
         return None if data is None else data.decode()
 
     async def read(self) -> bytes | None:
-        """Return the next message; None once the other side is gone."""
+        """Return the next message, without its length prefix; None once the other side is gone."""
         try:
             size = int.from_bytes(await self._reader.readexactly(4), "big")
             return await self._reader.readexactly(size)
@@ -150,7 +154,14 @@ class Link:
 
 
 class Peers:
-    """Client and server of requests between workers; `retire` is called when another worker takes this one's place."""
+    """Exchange of requests with the other workers of a server, as client and as server.
+
+    Args:
+        place: This process's place.
+        responses: The responses that other workers may ask for.
+        retire: Called when another worker takes this one's place.
+
+    """
 
     def __init__(self, place: Place, responses: Responses, retire: Callable[[], object]) -> None:
         self._place = place
@@ -163,19 +174,19 @@ class Peers:
         responses.service.peers = self
 
     async def listen(self) -> None:
-        """Start answering the other workers, and take over from the worker that this one replaces."""
+        """Start to answer other workers, and ask the worker that this one replaces, if any, to retire."""
         place = self._place
         self._server = await asyncio.start_unix_server(self._accept, self._path(place.name))
         if place.replaces is not None:
             await self._ask(place.replaces, Retire(place.name))
 
     async def conversation(self, response_id: str, client: str) -> bytes | None:
-        """Return the conversation up to and including another worker's response, as JSON; None if unknown."""
+        """Return the messages up to and including another worker's response, as JSON; None if it is unknown."""
         owner = self._owner(response_id)
         return None if owner is None else await self._ask(owner, Conversation(client, response_id)) or None
 
     async def items(self, item_ids: list[str], client: str) -> dict[str, Item]:
-        """Return other workers' items of stored answers by their ids; unknown ones are left out."""
+        """Return output items of stored answers that other workers have, by their ids; unknown ids are left out."""
         by_owner: dict[str, list[str]] = {}
         for item_id in item_ids:
             if (owner := worker_of(item_id, ITEMS)) not in (None, self._place.name):
@@ -185,12 +196,15 @@ class Peers:
         return {item.id: item for items in found for item in items}
 
     async def delete(self, response_id: str, client: str) -> bool:
-        """Delete another worker's response; return whether there was one."""
+        """Delete a response that another worker has; return whether it existed."""
         owner = self._owner(response_id)
         return owner is not None and bool(await self._ask(owner, Delete(client, response_id)))
 
     async def converse(self, response_id: str, client: str) -> Link | None:
-        """Return a session with the worker that has a response; None if that is this worker or is gone."""
+        """Return a connection to the worker that has the response, on which its events can be read.
+
+        None if that is this worker, or a worker that is gone.
+        """
         owner = self._owner(response_id)
         link = None if owner is None else await self._connect(owner)
         if link is not None:
@@ -198,13 +212,13 @@ class Peers:
         return link
 
     async def counts(self) -> list[Counts]:
-        """Return the counts of the other workers."""
+        """Return the metrics counters of all other workers that answer."""
         names = {path.resolve().name for path in self._place.folder.iterdir()} - {self._place.name}
         answers = await asyncio.gather(*(self._ask(name, Count()) for name in sorted(names)))
         return [msgspec.json.decode(answer, type=Counts) for answer in answers if answer is not None]
 
     async def close(self) -> None:
-        """Hand the state over to the successor, if there is one, and stop answering."""
+        """Send the state to the successor, if there is one, and stop answering other workers."""
         place = self._place
         if self._successor is not None:
             service = self._responses.service
@@ -232,7 +246,7 @@ class Peers:
             return None
 
     async def _ask(self, name: str, question: Question) -> bytes | None:
-        """Send a request and return the answer; None if the worker is gone or too slow."""
+        """Send a request to the worker `name` and return its answer; None if the worker is gone or too slow."""
         if (link := await self._connect(name)) is None:
             return None
         try:
@@ -290,7 +304,7 @@ class Peers:
                 raise AssertionError(question)
 
     def _take(self, name: str) -> None:
-        """Replace another worker's socket path by a link to this one's."""
+        """Make the socket path of the worker `name` a symbolic link to this worker's socket."""
         pending = self._path(f"{name}.new")
         pending.symlink_to(self._place.name)
         pending.rename(self._path(name))
