@@ -126,7 +126,7 @@ class Generation(Generic[T]):
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of deltas that wait for the fastest reader."""
+        """Bytes of the deltas that no reader has taken yet."""
         return self._broadcast.pending_bytes
 
     def start(self, first: Iterable[T] = ()) -> None:
@@ -313,5 +313,5 @@ _abandoned: set[asyncio.Task[None] | None] = set()
 
 
 def abandoned() -> int:
-    """Return the number of abandoned engines that still run."""
+    """Return the number of engines in this process that still run although they were stopped and abandoned."""
     return sum(task is not None and not task.done() for task in _abandoned)

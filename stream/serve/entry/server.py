@@ -162,7 +162,7 @@ class Server:
         self._retired = False
 
     async def serve_forever(self) -> None:
-        """Wait until the server has been closed."""
+        """Wait until the server has been closed by `close` or by leaving the context of `serve`."""
         await self._closed.wait()
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class Server:
             self._closing = asyncio.get_running_loop().create_task(self._close())
 
     async def wait_closed(self) -> None:
-        """Wait until every connection is closed and every engine has stopped, or was abandoned."""
+        """Wait until `close` has ended: every connection is closed, and every engine has stopped or was abandoned."""
         await self._closed.wait()
 
     async def _listen(self, listener: socket.socket) -> None:

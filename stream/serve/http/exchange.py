@@ -113,7 +113,7 @@ def may_cache(headers: Headers) -> bool:
 
 
 class EventStream(Response):
-    """HTTP response that streams server-sent events, with comments as keep-alive while there are none.
+    """HTTP response that streams server-sent events, with comments as keep-alive in between.
 
     Args:
         events: The encoded events.

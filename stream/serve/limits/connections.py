@@ -216,7 +216,7 @@ class Connection:
         self._transport.abort()
 
     def close(self) -> None:
-        """Release all counters of a closed socket."""
+        """Release what is counted for a socket that is closed, and run the callbacks of `when_flushed`."""
         if self._open:
             self._all.incoming.hold(self, 0)
             self._all.outgoing.hold(self, 0)

@@ -23,7 +23,7 @@ _ESCAPES = {code: f"\\u{code:04x}" for code in SIGNS}
 
 
 class AccessLog:
-    """ASGI middleware that logs a line at the end of each request and websocket."""
+    """ASGI middleware that logs one JSON line at the end of each HTTP request and websocket."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -47,7 +47,7 @@ class _Histogram(Struct):
 
 
 class _Model(Struct):
-    """Counters of one model."""
+    """Counters of one model, and histograms of its durations in seconds."""
 
     running: int = 0
     waiting: int = 0
@@ -137,11 +137,11 @@ class Metrics:
         return Counts(**{name: getattr(self, name) for name in Counts.__struct_fields__})
 
     def add(self, counts: Counts) -> None:
-        """Add the counters of another worker, which has the same models."""
+        """Add another worker's counters to these; the worker must serve the same models."""
         _join(self, counts)
 
     def text(self, others: Sequence[Counts] = ()) -> bytes:
-        """Return the metrics in text format, summed over all workers if the others' counters are given."""
+        """Return the metrics in Prometheus' text format, with the counters of `others` (other workers) added."""
         if not others:
             return generate_latest(self._registry)
         together = Metrics(self.models)

@@ -130,7 +130,7 @@ class JsonSchema(Struct, frozen=True, rename={"json_schema": "schema"}):
 
 
 class ResponseFormat(Struct, frozen=True):
-    """Requested format of an answer."""
+    """The field `response_format` of a request: plain text, any JSON object, or JSON that matches a schema."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None

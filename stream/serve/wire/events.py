@@ -47,7 +47,7 @@ class _Last(WithTokens, frozen=True, kw_only=True):
 
 
 class ResponseCreated(_Lifecycle, frozen=True, kw_only=True, tag="response.created"):
-    """The request was accepted."""
+    """The first event of a response: the request was accepted."""
 
 
 class ResponseInProgress(_Lifecycle, frozen=True, kw_only=True, tag="response.in_progress"):

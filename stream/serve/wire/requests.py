@@ -47,7 +47,7 @@ class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JsonFormat(Struct, frozen=True, rename={"json_schema": "schema"}):
-    """Requested format of an answer."""
+    """The field `text.format` of a request: plain text, any JSON object, or JSON that matches a schema."""
 
     type: Literal["text", "json_object", "json_schema"]
     name: str | None = None
@@ -66,7 +66,7 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
     verbosity: Literal["low", "medium", "high"] | None = None
 
     def echo(self) -> TextConfig:
-        """Return this configuration as the response object has it."""
+        """Return this configuration in the form of the response object, which repeats it."""
         if self.format is None or self.format.type == "text":
             return TextConfig(verbosity=self.verbosity or UNSET)
         given = {name: value for name, value in msgspec.to_builtins(self.format).items() if value is not None}
@@ -138,10 +138,10 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
         model: The name of an engine; None is the server's default.
         input: The new messages; a string is one user message. Items that an earlier response put out may be sent back.
         instructions: A system message before all others; not carried over by `previous_response_id`.
-        previous_response_id: Continue from this response, which must be the last one of this connection.
+        previous_response_id: Continue from this response: a stored one of this client, or the last one of this connection.
         max_output_tokens: Most tokens to generate, thinking included.
-        temperature: 0 is greedy.
-        top_p: Nucleus.
+        temperature: Temperature of sampling; 0 always takes the likeliest token.
+        top_p: Probability mass of nucleus sampling.
         reasoning: How much to think, handed to the chat template.
         metadata: Repeated in the response object.
         user: Repeated in the response object.
@@ -159,8 +159,8 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
             `previous_response_id`; Codex opens its sockets so.
         top_logprobs: How many of the likeliest tokens stand beside each token that `include` asks for.
         stop: Extension: strings that end the answer.
-        top_k: Extension: most candidates.
-        seed: Extension: for a repeatable answer.
+        top_k: Extension: sample from this many of the likeliest tokens only.
+        seed: Extension: seed of sampling, for a repeatable answer.
         return_token_ids: Extension: the events of the answer bring the ids of its tokens, with their logprobs where the
             engine gives them, and the last event those of the prompt.
 

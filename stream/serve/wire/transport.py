@@ -10,7 +10,10 @@ class Transport(Protocol):
     """A connection that carries whole messages, such as a websocket, as `Session` uses it."""
 
     async def receive(self) -> str | bytes | None:
-        """Return the next message: a text frame as `str`, a binary one as `bytes`; None once the connection is gone."""
+        """Wait for the next message and return it; None once the connection is gone.
+
+        A text frame is a `str`, a binary one `bytes`.
+        """
         ...
 
     def send(self, data: bytes) -> Awaitable[None] | None:
