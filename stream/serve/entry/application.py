@@ -183,7 +183,7 @@ async def _nobody(request: Request, error: Disconnected) -> Response:
     return Response(status_code=499)
 
 
-class _Sockets:
+class _Sockets:  # Starlette's own object would add a call per event
     """ASGI endpoint of the Responses websocket: accepts the connection and runs a `Session` on it."""
 
     def __init__(self, responses: Responses, sessions: set[Session]) -> None:
