@@ -26,16 +26,17 @@ _BESIDE = ("type", "id")
 
 
 class CallObject(Saved):
-    """Parser of one object; members other than name and arguments are validated and dropped.
+    """Incremental parser of one JSON object that is a tool call: it finds the function's name and the arguments.
 
-    Both may be in a nested object under the key `function`, OpenAI's form of a call: models learn it from templates
-    that copy such calls unchanged.
+    Other members of the object are validated only. Name and arguments may also be in a nested object under the key
+    `function`, OpenAI's form of a call: models learn it from templates that copy such calls unchanged.
 
     Attributes:
         name: The function's name; empty until it is known.
         begun: The arguments have begun.
         done: The object is complete, and all JSON in it is valid.
         error: Why this is not a call; None while it may be one.
+        foreign: A key that calls do not have came before the name.
 
     """
 
@@ -79,7 +80,7 @@ class CallObject(Saved):
         self.begin()
 
     def begin(self) -> None:
-        """Start another object."""
+        """Reset the parser to the start of another object."""
         self.name = ""
         self.begun = self.done = False
         self.error: str | None = None
@@ -99,10 +100,13 @@ class CallObject(Saved):
             check_restored(value.state() == self._value.state(), "a key or a name is another than was read")
 
     def feed(self, text: str, start: int) -> tuple[int, bool]:
-        """Process text from `start` on, either inside the arguments or outside of them, not both.
+        """Process text from index `start` on, in one stretch that is either all arguments or has nothing of them.
 
-        It stops at the end of a name and at the start of the arguments, possibly without consuming text. Return the
-        place after the consumed text, and whether that text belongs to the arguments.
+        Processing also stops at the end of the name and at the start of the arguments, possibly without consuming text.
+
+        Returns:
+            The index after the consumed text, and whether that text belongs to the arguments.
+
         """
         place, length = start, len(text)
         while place < length and not self.done and self.error is None:
@@ -134,22 +138,28 @@ class CallObject(Saved):
 
     @property
     def settled(self) -> bool:
-        """Whether name and arguments are complete and the object is not: only another member or its end is missing."""
+        """Whether name and arguments are complete and the object is not: another member or its closing brace may follow."""
         return self._expect == ", or }" and self.begun and bool(self.name)
 
     @staticmethod
     def refusal(char: str) -> str:
-        """Return why a character ends the JSON."""
+        """Return the error message for a character that cannot stand at its place in the JSON."""
         return f"{char!r} cannot stand here in the JSON"
 
     def skippable(self, held: bool) -> SkippableText | None:
-        """Return the skippable text: anywhere in the object if all of it is `held` back, else in the arguments."""
+        """Return a description of the text that may bypass `feed` on the fast path; None if all text must be fed.
+
+        Args:
+            held: The caller holds the whole object back, so keys and all values may be skipped; else only the
+                arguments.
+
+        """
         if self._expect != "inside" or not (held or self._kind == "arguments"):
             return None
         return SkippableText("", self._value, held)
 
     def _begin(self, char: str) -> None:
-        """Start a key or a value at `char`, without consuming it."""
+        """Prepare for a key or a value that begins with `char`, without consuming it; set `error` if it is not allowed."""
         if self._expect != "value":
             self._kind = "key"
         else:
@@ -176,7 +186,7 @@ class CallObject(Saved):
         return "arguments" if not self._name_keys or key in self._argument_keys else "other"
 
     def _inside(self, text: str, place: int) -> int:
-        """Process text of a key or a value."""
+        """Process text of the current key or value from index `place` on, and return the index after it."""
         end = self._value.feed(text, place)
         if self._kind in ("key", "name"):
             self._kept += text[place:end]

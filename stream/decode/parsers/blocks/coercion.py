@@ -40,12 +40,20 @@ _BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 
 
 def parameter_types(schema: Mapping[str, Any], parameter: str) -> Types:
-    """Return the types that a function's schema declares for a parameter."""
+    """Return the JSON types that the schema of a function's arguments allows for one of them, as `types_of` does."""
     return types_of(member(schema, schema, parameter), schema)
 
 
 def types_of(schema: Any, root: Mapping[str, Any]) -> Types:
-    """Return the types that a schema allows; `root` is the document of its references."""
+    """Return the names of the JSON types that a schema allows; empty if it declares none.
+
+    If a type other than string is allowed, the strings that an enum lists are in the set too, each as JSON.
+
+    Args:
+        schema: The JSON schema of a value.
+        root: The document in which references (`$ref`) are looked up.
+
+    """
     found: set[str] = set()
     listed: set[str] = set()
     for branch in branches(schema, root):
@@ -65,7 +73,15 @@ def types_of(schema: Any, root: Mapping[str, Any]) -> Types:
 
 
 def json_of(text: str, types: Types) -> str:
-    """Return a model's text as JSON of one of the declared types; see `Types`."""
+    """Convert an argument that a model wrote as plain text to the text of a JSON value of one of the allowed types.
+
+    Text that fits no allowed type becomes a JSON string. Without declared types, valid JSON stays as it is.
+
+    Args:
+        text: The argument as the model wrote it.
+        types: The result of `types_of`; empty if the schema declares no type.
+
+    """
     stripped = text.strip()
     if not types:
         found = _parsed(stripped)
@@ -88,7 +104,11 @@ def json_of(text: str, types: Types) -> str:
 
 
 def json_as_written(text: str, types: Types) -> str:
-    """Return a value that its tag declares as JSON: unchanged if the schema allows it, else as `json_of`."""
+    """Return the text of a JSON value for an argument that the model has marked as JSON.
+
+    It is the argument itself if that is JSON of an allowed type, or of any type where no types are declared.
+    Otherwise it is the result of `json_of`.
+    """
     found = _parsed(text)
     kind = None if found is None else _type_of(found[0])
     fits = not types or kind in types or (kind == "integer" and "number" in types)
@@ -96,17 +116,22 @@ def json_as_written(text: str, types: Types) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as a JSON string."""
+    """Return a text as a JSON string, quotes included."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def escaped(text: str) -> str:
-    """Return a text escaped as the inside of a JSON string."""
+    """Return a text escaped as the inside of a JSON string, without quotes."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def escaped_runs(text: str) -> Iterator[tuple[str, str]]:
-    """Yield alternating runs of a text, unescaped or all escaped, each with its form inside a JSON string."""
+    """Cut a text into runs of characters that a JSON string must escape, and runs of other characters.
+
+    Yields:
+        Each run, and its form inside a JSON string.
+
+    """
     for run in _RUNS.finditer(text):
         yield run[0], run[0] if run["same"] else escaped(run[0])
 

@@ -31,7 +31,10 @@ from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
 
 
 class EitherBlock(Saved):
-    """`Block` that delegates each block of calls to one of two others."""
+    """`Block` for tool calls that are written either in a style's own form or in JSON.
+
+    The first characters of each block decide which of two inner blocks reads it.
+    """
 
     __slots__ = ("_ahead", "_block", "_call_opens", "_chosen", "_json", "_left", "_opener", "_openers", "_own", "call")
 
@@ -44,7 +47,14 @@ class EitherBlock(Saved):
     }
 
     def __init__(self, own: Callable[[ToolStyle, ToolSchemas], Block], style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Configure the block for a style; `own` reads the style's own form."""
+        """Configure the block for a style of tool calls.
+
+        Args:
+            own: Makes the inner block that reads the style's own form.
+            style: The style.
+            schemas: The JSON schemas of the request's tools, by function name.
+
+        """
         self._own: Block = own(style, schemas)
         if isinstance(style, ParameterStyle) and style.name_ends:  # the tag of a call contains its name
             style = replace(style, call_opens="", call_closes="")
@@ -78,7 +88,7 @@ class EitherBlock(Saved):
 
     @property
     def skippable(self) -> SkippableText | None:
-        """Skippable text of the chosen block."""
+        """Description of the text that may bypass `feed`, from the inner block that was chosen; None before that."""
         return self._block.skippable if self._block else None
 
     def feed(self, text: str, out: list[Piece]) -> str:
@@ -95,7 +105,7 @@ class EitherBlock(Saved):
         return text
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer; the call stays incomplete."""
+        """End the answer: return pieces for the text that is held back. A call that has not ended stays incomplete."""
         out: list[Piece] = []
         block = self._block
         if block is None:
@@ -126,7 +136,7 @@ class EitherBlock(Saved):
             self._choose(self._chosen).restore(block)
 
     def _choose(self, is_json: bool) -> Block:
-        """Choose the block to delegate to, and start it."""
+        """Start the JSON block if `is_json`, else the block of the style's own form, and return it."""
         self._chosen = is_json
         self._block = block = self._json if is_json else self._own
         block.begin(self._opener, self.call)
@@ -135,7 +145,7 @@ class EitherBlock(Saved):
         return block
 
     def _is_json(self, text: str) -> bool | None:
-        """Return whether a block begins with an object, or a list of objects; None if more text is needed."""
+        """Return whether the text of a block begins with a JSON object or a list of them; None if more text is needed."""
         place = _after_space(text, 0)
         if self._opener not in self._call_opens:
             mark, partial = mark_at(text, place, self._call_opens)

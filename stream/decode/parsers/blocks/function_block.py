@@ -29,7 +29,7 @@ MAX_BLOCK = 1 << 15
 
 
 class FunctionBlock(SteppedBlock):
-    """Holds the text of a block up to its closing text, and emits the calls that a function finds there."""
+    """Block of tool calls that holds text up to the closing text, and then has a registered function read the calls."""
 
     __slots__ = ("_opener", "_read")
 
@@ -41,7 +41,17 @@ class FunctionBlock(SteppedBlock):
     skippable = None
 
     def __init__(self, read: CallReader, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Configure the block for a style, whose calls `read` finds; raise `ValueError` without closing text."""
+        """Configure the block for a style of tool calls.
+
+        Args:
+            read: Returns the name and the arguments of each call in the text of a block.
+            style: The style.
+            schemas: The JSON schemas of the request's tools, by function name.
+
+        Raises:
+            ValueError: The style has no closing text.
+
+        """
         if not style.closes:
             raise ValueError(
                 f"tool style {style.name!r}: a block of the grammar {style.grammar!r} needs a closing text"
@@ -67,14 +77,17 @@ class FunctionBlock(SteppedBlock):
         return self._opener + super().held
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer; the block stays incomplete."""
+        """End the answer: return the held text as a piece of the answer, with the reason why it is not a call."""
         out: list[Piece] = []
         self._refuse(self._reason or CUT_SHORT, self._ahead, out)
         self._ahead = ""
         return out
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
-        """Hold text up to the closing text, then emit the block's calls."""
+        """Hold text from index `place` on back until the closing text has come, then emit the block's calls.
+
+        A block that is too long or without a call is emitted as answer, with the reason. Return the index of the rest.
+        """
         end, mark = find_mark(text, place, (self._style.closes,))
         room = MAX_BLOCK - self._undecided.length
         if end - place > room:
@@ -103,7 +116,7 @@ class FunctionBlock(SteppedBlock):
         return end + len(mark)
 
     def _refuse(self, reason: str, rest: str, out: list[Piece]) -> None:
-        """Emit the held text and the rest as answer, with the reason."""
+        """Emit the held text, followed by `rest`, as answer that carries the reason why it is not a call."""
         self._reason = reason
         source, self._opener = self._opener + self._undecided.take() + rest, ""
         if source:
@@ -113,18 +126,18 @@ class FunctionBlock(SteppedBlock):
 
 
 def _several(found: object) -> Iterable[object]:
-    """Return what a function gave, if it can be several calls; raise `TypeError` for anything else."""
+    """Return the result of a registered function if it is an iterable of calls; raise `TypeError` for anything else."""
     if not isinstance(found, Iterable) or isinstance(found, Mapping | str | bytes):
         raise TypeError(f"a grammar's function gave {type(found).__name__}, not several calls")
     return found
 
 
 def _call(found: object) -> tuple[str, str]:
-    """Return a call's name, and its arguments as JSON text.
+    """Return the name of one call that a registered function has found, and its arguments as JSON text.
 
     Raises:
-        TypeError: It has the wrong type: a mistake of the function that read it.
-        ValueError: The arguments have a number or a text that JSON cannot have.
+        TypeError: The call is not a pair of a str and a mapping: a mistake of the function.
+        ValueError: The name is empty, or the arguments have a number or a text that JSON cannot have.
 
     """
     given = found if isinstance(found, tuple | list) else (found,)

@@ -75,7 +75,14 @@ class JsonBlock(SteppedBlock):
     GIVEN = frozenset({"arguments", "text", "rest", "broken"})
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Configure the block for a style. If there are schemas, an ambiguous object is a call only if it names one."""
+        """Configure the block for a style of tool calls.
+
+        Args:
+            style: The style.
+            schemas: The JSON schemas of the request's tools, by function name. If there are any, an object without
+                markup is a call only if it names one of these functions.
+
+        """
         self._early = HeldText()  # arguments that came before the name
         self._object = CallObject(style.name_keys, style.argument_keys)
         self._value = JsonValue()
@@ -89,7 +96,13 @@ class JsonBlock(SteppedBlock):
         super().__init__(style, schemas)
 
     def begin(self, opener: str, call: int) -> None:
-        """Start a block; the opening text is empty if an object opens it by itself."""
+        """Start a block of calls.
+
+        Args:
+            opener: The text that has opened the block; empty if the JSON itself opens it.
+            call: The number of the last call of the answer, -1 before the first one.
+
+        """
         super().begin(opener, call)
         style = self._style
         self._tagged = bool(opener) and opener not in style.doubtful
@@ -100,7 +113,10 @@ class JsonBlock(SteppedBlock):
 
     @property
     def skippable(self) -> SkippableText | None:
-        """Skippable text: the arguments once the call's name has been emitted; before that, any held text."""
+        """Description of the text that may bypass `feed` on the fast path; None if all text must be fed.
+
+        Once the call's name has been emitted, that is its arguments; before that, text that would be held back anyway.
+        """
         if self._state == "arguments":
             return SkippableText("", self._value)
         if self._state == "object":
@@ -113,11 +129,15 @@ class JsonBlock(SteppedBlock):
 
     @property
     def broken(self) -> bool:
-        """Whether the next text is emitted as answer."""
+        """Whether the next text is emitted as answer, because the block is malformed or is not a call."""
         return self._state in ("broken", "text")
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer; it cannot become a call any more."""
+        """End the answer: return pieces for the held text, which cannot become a complete call any more.
+
+        If it has the name of a call within markup, that is one piece with the name. Other text is emitted as answer, or
+        removed if it is markup behind a call.
+        """
         held = self.held
         if not held:
             return []
@@ -249,7 +269,10 @@ class JsonBlock(SteppedBlock):
         return end
 
     def _marked_name(self, text: str) -> str:
-        """Return the name in a whole header that ends in markup, so that only arguments can follow; or an empty text."""
+        """Return the function's name if `text` is a whole header with markup behind the name; else an empty text.
+
+        Nothing but arguments can follow such a header.
+        """
         header = re.fullmatch(self._style.header, text)
         return header["name"] if header and text[header.end("name") :].strip() else ""
 
@@ -355,7 +378,10 @@ class JsonBlock(SteppedBlock):
     # -- shared parts of the steps -------------------------------------------------------------------------------------
 
     def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
-        """Hold text back up to the limit; return the place after it."""
+        """Hold `text[place:end]` back, and return the index after it.
+
+        What would exceed `MAX_HELD` characters is not held: all held text is then emitted as answer.
+        """
         room = MAX_HELD - self._undecided.length
         self._undecided.add(text[place : min(end, place + room)])
         if end - place > room:
@@ -363,21 +389,21 @@ class JsonBlock(SteppedBlock):
         return end
 
     def _blame(self, reason: str | None) -> str | None:
-        """Return `reason` if the text had markup, else None."""
+        """Return `reason` if the block began with markup; None if it may be an ordinary answer and so not malformed."""
         return reason if self._tagged else None
 
     def _announce(self, name: str, out: list[Piece]) -> None:
-        """Emit the name of a call."""
+        """Emit the piece with the name of a call; the text held so far is its source."""
         self._begun = True
         out.append(self._named(name, self._undecided.take()))
 
     def _complete(self, out: list[Piece]) -> None:
-        """Emit the completion of a call; the mark before the next call has not come."""
+        """Emit the piece that marks a call as complete, and continue behind the call."""
         self._end_call(out)
         self._after_mark = False
 
     def _end_list(self, out: list[Piece]) -> None:
-        """Continue behind a list, with closing markup if the style has any."""
+        """Continue behind a list of calls: before the closing markup if the style has any; else end the block."""
         if self._style.closes or self._style.tails:
             out.append(markup(self._undecided.take()))
             self._state = "between"
@@ -385,7 +411,10 @@ class JsonBlock(SteppedBlock):
             self._close(out)
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Emit the held text as answer, because it is not a call."""
+        """Emit the held text as answer, because it is not a call; `reason` says why. Return `place`.
+
+        The block ends, unless its markup shows that it continues: then the rest of it is answer, too.
+        """
         inside = self._tagged and self._style.closes and (self._called or self._state in ("header", "object"))
         self._give_up(self._blame(reason), out)
         self._reason = reason
@@ -393,13 +422,13 @@ class JsonBlock(SteppedBlock):
         return place
 
     def _is_text(self, call: CallObject) -> bool:
-        """Return whether an ambiguous object, as far as it has come, is not a call."""
+        """Return whether an object without markup around it is known not to be a call, though it may be incomplete."""
         if call.foreign or call.error is not None or (call.done and not call.begun):
             return True
         return bool(call.name and self._schemas) and call.name not in self._schemas
 
     def _pass_over(self, place: int, out: list[Piece]) -> int:
-        """Emit the JSON that the held text begins as answer, up to its end; objects in it are not calls either."""
+        """Emit as answer the JSON value that the held text begins, calls in it included. Return `place`."""
         self._value = JsonValue()
         held = str(self._undecided)
         self._value.feed(held, first_match(_BRACKET, held))
@@ -408,13 +437,13 @@ class JsonBlock(SteppedBlock):
         return place
 
     def _give_up(self, reason: str | None, out: list[Piece]) -> None:
-        """Emit the held text as answer."""
+        """Emit the held text as answer, with the reason why it is a malformed call; None if it is ordinary text."""
         if self._undecided.length:
             held = self._undecided.take()
             out.append(Piece(held, ANSWER, held, malformed=reason))
 
     def _break(self, reason: str, out: list[Piece]) -> None:
-        """End a call whose name has been emitted, with the reason why it is malformed."""
+        """End a call whose name has been emitted: report why it is malformed, and emit the rest of it as written."""
         self._spoil(reason, out)
         if not self._tagged:  # perhaps no call after all
             self._state = "broken"

@@ -117,11 +117,11 @@ class LiteralBlock(SteppedBlock):
 
     @property
     def skippable(self) -> SkippableText | None:
-        """Skippable text: white space where the block may end; no other text is skipped."""
+        """Description of the text that may bypass `feed`: white space where the block may end; None everywhere else."""
         return self._skippable_before_end() if self._state == "between" and not self._in_list else None
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer; the call stays incomplete."""
+        """End the answer: return pieces for the text that is held back. A call that has not ended stays incomplete."""
         if not (held := self.held):
             return []
         if self._state == "broken":
@@ -189,7 +189,10 @@ class LiteralBlock(SteppedBlock):
         return end + 1
 
     def _first(self, text: str, place: int, out: list[Piece]) -> int:
-        """Decide whether this is a call: it has a named argument, or no arguments."""
+        """Decide whether a name and an opening bracket are a call: a named argument or the closing bracket must follow.
+
+        Emit the name if it is a call, else all held text as answer. Return the index of the unprocessed text.
+        """
         style = self._style
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
@@ -209,14 +212,17 @@ class LiteralBlock(SteppedBlock):
         return place
 
     def _begin_arguments(self, out: list[Piece]) -> None:
-        """Emit the name of a call."""
+        """Emit the name of a call, and the `{` that opens its arguments in JSON."""
         self._stack = "a"
         out.append(self._named(self._name, self._undecided.take()))
         self._give("", "{", out)
         self._state = "key"
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
-        """Read the name of an argument, the key of an object, or the end of either list."""
+        """Read the name of an argument or the key of an object, or the bracket that closes the arguments or the object.
+
+        Return the index of the unprocessed text.
+        """
         style = self._style
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return place + self._give(text[place:end], "", out)
@@ -320,7 +326,7 @@ class LiteralBlock(SteppedBlock):
         return end
 
     def _after(self, text: str, place: int, out: list[Piece]) -> int:
-        """Read the text behind a value."""
+        """Read the comma or the closing bracket behind a value. Return the index of the unprocessed text."""
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return place + self._give(text[place:end], "", out)
         if text[place] == self._closer():
@@ -331,7 +337,7 @@ class LiteralBlock(SteppedBlock):
         return self._hold_back(text, place, place + 1)
 
     def _comma(self, text: str, place: int, out: list[Piece]) -> int:
-        """Read the text behind a comma; a trailing comma is ignored."""
+        """Read what follows a comma; emit the comma unless a bracket closes. Return the index of the unprocessed text."""
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
         ends = text[place] == self._closer()
@@ -371,7 +377,13 @@ class LiteralBlock(SteppedBlock):
     # -- shared parts of the steps -------------------------------------------------------------------------------------
 
     def _give(self, source: str, text: str, out: list[Piece]) -> int:
-        """Emit a part of the arguments; return the length of its source."""
+        """Emit a part of the call's arguments, and return the length of `source`.
+
+        Args:
+            source: The generated text that the part stands for.
+            text: The part as JSON text.
+
+        """
         out.append(Piece(source, TOOL_CALL, text, call=self.call))
         return len(source)
 
@@ -404,7 +416,10 @@ class LiteralBlock(SteppedBlock):
         return end
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Emit the held text as answer, because it is not a call."""
+        """Emit the held text as answer, because it is not a call; `reason` says why. Return `place`.
+
+        The block ends, unless its markup shows that it continues: then the rest of it is answer, too.
+        """
         if held := self._undecided.take():
             out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
         named = self._called or self._state not in ("opened", "name", "first")
@@ -413,7 +428,10 @@ class LiteralBlock(SteppedBlock):
         return place
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:
-        """End a call whose name has been emitted, with the reason why it is malformed."""
+        """End a call whose name has been emitted, and report why it is malformed. Return `place`.
+
+        The rest of the call is emitted as written, or as answer if the block has no opening text.
+        """
         if self._bare:  # perhaps no call after all
             out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
             return self._release(reason, place, out)

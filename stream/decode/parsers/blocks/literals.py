@@ -38,7 +38,7 @@ _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v"
 
 
 def json_of_word(word: str) -> str | None:
-    """Return a number or a constant as JSON; None if the word is neither."""
+    """Return a number or a constant of Python or JSON as JSON (`true` for `True`); None for any other word."""
     if (constant := _CONSTANTS.get(word)) is not None:
         return constant
     value = json_of(word.replace("_", "") if _PYTHON_NUMBER.fullmatch(word) else word, _NUMBER)
@@ -46,16 +46,20 @@ def json_of_word(word: str) -> str | None:
 
 
 def json_of_argument(text: str, types: Types, *, tagged: bool = False) -> str:
-    """Return a value as JSON of an allowed type, like `json_of`, but accept objects and lists in Python's syntax too.
+    """Convert an argument that a model wrote as text to JSON of an allowed type; containers may be in Python's syntax.
 
-    It is `tagged` if the value's own tag calls it JSON.
+    Args:
+        text: The argument as the model wrote it.
+        types: The allowed JSON types; empty if none are declared.
+        tagged: The model has marked the argument as JSON.
+
     """
     value = (json_as_written if tagged else json_of)(text, types)
     return (json_of_container(text, types) if value.startswith('"') else None) or value
 
 
 def json_of_container(text: str, types: Types) -> str | None:
-    """Return an object or a list in Python's syntax as JSON; None if the text is neither, or not of an allowed type.
+    """Return an object or a list in Python's syntax as JSON; None if the text is neither, or not of a type in `types`.
 
     Some templates write arguments in this form, and models learn it from them.
     """
@@ -94,7 +98,7 @@ def _json_of_text(text: str) -> str:
 
 
 def text_of_literal(literal: str) -> str:
-    """Return the text of a string in the quotes of JSON or Python."""
+    """Return the text that a string literal of JSON or Python, quotes included, stands for."""
     try:
         return str(json.loads(literal, strict=False))
     except ValueError:
@@ -102,15 +106,17 @@ def text_of_literal(literal: str) -> str:
 
 
 def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: bool) -> bool | None:
-    """Decide by lookahead whether a quote ends a string, because models forget to escape quotes.
+    """Decide by lookahead whether a quote ends a string: models forget to escape quotes, so the text behind it decides.
 
     Args:
-        stack: The brackets that are open, the arguments' own as `a`.
-        is_key: The string is a key.
-        in_list: The call stands in a list.
+        text: The text with the quote and what has come behind it.
+        place: The index behind the quote.
+        stack: The brackets that are open, the outermost first; `a` stands for the bracket of the arguments.
+        is_key: The string is a key of an object.
+        in_list: The call is in a list of calls.
 
     Returns:
-        Whether it ends the string; None if more text is needed.
+        Whether the quote ends the string; None if more text is needed.
 
     """
     text = text[place : place + MAX_LOOK]
@@ -136,7 +142,10 @@ def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: boo
 
 
 def begins_set(text: str, place: int) -> bool | None:
-    """Decide by lookahead whether the `{` at `place` begins a set rather than a dictionary; None if more is needed."""
+    """Decide by lookahead whether the `{` at `place` begins a set rather than a dictionary of Python.
+
+    Return None if more text is needed.
+    """
     text = text[place : place + MAX_LOOK]
     found = _ELEMENT.match(text)
     if found is None:
@@ -158,7 +167,10 @@ def find_escape(text: str, place: int) -> tuple[str, bool]:
 
 
 def json_of_escape(escape: str) -> str:
-    """Return an escape's character as in a JSON string; an unknown escape stands for itself, as in Python."""
+    """Return the character that an escape sequence stands for, escaped as in a JSON string.
+
+    An unknown escape sequence stands for itself, as in Python.
+    """
     return escaped(_meant(escape))
 
 

@@ -30,7 +30,7 @@ MAX_TAGS = 1 << 14
 
 
 class _Element(Struct):
-    """Content between a tag and its closing tag."""
+    """Content of a tag: its name, and either text or nested elements."""
 
     name: str = ""
     text: str = ""
@@ -51,7 +51,10 @@ def nested_json(text: str, schema: Mapping[str, Any], root: Mapping[str, Any], m
 
 
 def _parsed(text: str, mark: str) -> _Element | None:
-    """Parse the elements of a text; None if tags do not match."""
+    """Parse a text of nested tags into a nameless root element.
+
+    Return None if the tags do not match, are too many or nested too deep, or stand beside text.
+    """
     place, stack = 0, [_Element()]
     for count, tag in enumerate(re.finditer(re.escape(mark) + "<(?P<closes>/?)(?P<name>[^<>]+)>", text), 1):
         if count > MAX_TAGS or not _add(stack[-1], text[place : tag.start()]):
@@ -70,7 +73,10 @@ def _parsed(text: str, mark: str) -> _Element | None:
 
 
 def _add(element: _Element, text: str) -> bool:
-    """Add text to an element; return false for text other than white space beside nested elements."""
+    """Append text to an element, and return true.
+
+    If the element has nested elements, nothing is appended; return false if the text is more than white space.
+    """
     if element.inner:
         return not text.strip()
     element.text += text

@@ -3,10 +3,11 @@
     <tool_call><function=NAME><parameter=KEY>VALUE</parameter>...</function></tool_call>
 
 A `ParameterStyle` defines the tags; `tagged_calls.py` reads those around the arguments. The arguments are emitted as
-the text of a JSON object: each key when its tag has closed, a value that can only be a string incrementally, any other
-value when it has closed, or, if it can only be an array or an object and is one in JSON, once it is long. The latter become JSON of the type that the tool's schema declares (`coercion.py`), nested
-tags included (`nested_values.py`) if the style nests. Only a possible prefix of an active tag is held back, with the
-line end before it where the style strips that.
+the text of a JSON object. A key is emitted when its tag has closed. A value that can only be a string is emitted
+incrementally. So is a long value that can only be an array or an object, and is one in JSON. Any other value is emitted
+when it has closed, as JSON of the type that the tool's schema declares (`coercion.py`), nested tags included
+(`nested_values.py`) if the style nests. Only a possible prefix of an active tag is held back, with the line end before
+it where the style strips that.
 """
 
 from __future__ import annotations
@@ -93,7 +94,10 @@ class ParameterBlock(TaggedCalls):
 
     @property
     def skippable(self) -> SkippableText | None:
-        """Skippable text: inside a value (in strings, all that JSON does not escape); white space after a call."""
+        """Description of the text that may bypass `feed` on the fast path; None if all text must be fed.
+
+        That is text inside a value (of a string, what JSON need not escape), and white space after a call.
+        """
         if self._state == "between":
             return self._skippable_before_end()
         if self._state in ("object", "json"):
@@ -105,7 +109,7 @@ class ParameterBlock(TaggedCalls):
         return _skippable_in_value(self._closer[0]) if self._state == "value" else None
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer; the call stays incomplete."""
+        """End the answer: return pieces for the text that is held back. A call that has not ended stays incomplete."""
         held = self.held
         if not held:
             return []
@@ -177,7 +181,14 @@ class ParameterBlock(TaggedCalls):
         return self._wait(text, end)
 
     def _joined(self, end: int, closer: str, out: list[Piece]) -> int:
-        """Emit a parameter without tags between name and value; the text that closes it is at `end`."""
+        """Emit a parameter whose name and value stand in one element, apart by a separator. Return the index after it.
+
+        Args:
+            end: The index of the closing tag.
+            closer: The closing tag.
+            out: The list to which the piece is added.
+
+        """
         name, joins, value = self._key.partition(self._style.joins)
         if not joins:
             return self._break(f"the parameter {name!r:.80} has no value", end, out)
@@ -215,7 +226,7 @@ class ParameterBlock(TaggedCalls):
         return self._hold_back(text, place, end + len(mark))
 
     def _begin_value(self, out: list[Piece]) -> None:
-        """Emit the key."""
+        """Emit the key as JSON, and decide whether its value is emitted incrementally or when it has closed."""
         before = "{" if self._empty else ", "
         self._empty = False
         types = self._types()
@@ -277,7 +288,10 @@ class ParameterBlock(TaggedCalls):
         return end + len(closer)
 
     def _begin_json(self, text: str, place: int, end: int, out: list[Piece]) -> int:
-        """Emit a value that is long, if it is JSON of an allowed type so far."""
+        """Add `text[place:end]` to a long value that is held, and return `end`.
+
+        If the value so far is the beginning of JSON of an allowed type, emit it; what follows is emitted incrementally.
+        """
         self._short = False
         self._undecided.add(text[place:end])
         value, held = JsonValue(), str(self._undecided).lstrip()
@@ -310,7 +324,7 @@ class ParameterBlock(TaggedCalls):
     # -- shared parts of the steps -------------------------------------------------------------------------------------
 
     def _string(self, text: str) -> list[Piece]:
-        """Return the pieces of a part of a string; unescaped runs are separate, as they are on the fast path."""
+        """Return pieces for a part of a string value as JSON; runs of characters with and without escapes are separate."""
         return [Piece(run, TOOL_CALL, json, call=self.call) for run, json in escaped_runs(text)]
 
     def _types(self) -> frozenset[str]:

@@ -69,7 +69,7 @@ class PythonObjectBlock(SteppedBlock):
 
     @property
     def skippable(self) -> None:
-        """No text is skipped."""
+        """None: no text may bypass `feed`."""
         return None
 
     def finish(self) -> list[Piece]:
@@ -109,7 +109,7 @@ class PythonObjectBlock(SteppedBlock):
         return self._hold(text, place, len(text), out)
 
     def _close_object(self, place: int, out: list[Piece]) -> int:
-        """Emit a complete object as a call, if it is one."""
+        """Emit the held object, which is complete, as a call, or as answer unless it names a function. Return `place`."""
         written = json_of_container(str(self._undecided)[self._head :], _OBJECT)
         call = json.loads(written) if written else {}
         name, arguments = call.get("name"), call.get("arguments", {})
@@ -141,7 +141,10 @@ class PythonObjectBlock(SteppedBlock):
         return place
 
     def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
-        """Hold text back up to the limit; return the place after it."""
+        """Hold `text[place:end]` back, and return the index after it.
+
+        What would exceed `MAX_HELD` characters is not held: all held text is then emitted as answer.
+        """
         room = MAX_HELD - self._undecided.length
         self._hold_back(text, place, min(end, place + room))
         if end - place > room:
@@ -149,7 +152,7 @@ class PythonObjectBlock(SteppedBlock):
         return end
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Emit the held text as answer, because it is not a call."""
+        """Emit the held text as answer, because it is not a call; `reason` says why. End the block, return `place`."""
         held = self._undecided.take()
         out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
         self._state, self._reason = "done", reason

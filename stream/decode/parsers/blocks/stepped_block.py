@@ -36,7 +36,7 @@ Step = Callable[[Any, str, int, list[Piece]], int]
 
 
 class SteppedBlock(Saved):
-    """Base class of `Block` state machines."""
+    """Base class of blocks of tool calls that are state machines: a method for each state processes its text."""
 
     __slots__ = ("_ahead", "_before_end", "_called", "_reason", "_schemas", "_state", "_style", "_undecided", "call")
 
@@ -57,7 +57,13 @@ class SteppedBlock(Saved):
     """The mutable attributes that all these blocks share."""
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
-        """Configure the block for a style. Without schemas the tools are unknown."""
+        """Configure the block for a style of tool calls.
+
+        Args:
+            style: The style.
+            schemas: The JSON schemas of the request's tools, by function name; empty if the tools are unknown.
+
+        """
         self._style = style
         self._schemas = schemas
         self._before_end = _before_end(style)
@@ -65,7 +71,13 @@ class SteppedBlock(Saved):
         self.begin("", -1)
 
     def begin(self, opener: str, call: int) -> None:
-        """Start a block."""
+        """Start a block, in any state.
+
+        Args:
+            opener: The text that has opened the block, which is held; empty for a block without opening text.
+            call: The number of the last call of the answer, -1 before the first one.
+
+        """
         self._state = "opened"
         self._undecided.replace(opener)
         self._ahead = ""  # not processed yet: a possible prefix of markup
@@ -78,7 +90,7 @@ class SteppedBlock(Saved):
         self._undecided.take()
 
     def check(self) -> None:
-        """Check a restored state; see `Saved.check`."""
+        """Raise `ValueError` if a restored state is inconsistent."""
         check_restored(self._state in self.STEPS, "a block goes on that has ended, or is in an unknown state")
         check_restored(self._state not in self.GIVEN or not self._undecided.length, "text is held that has been given")
         check_restored(self._state != "rest" or self._called, "the rest of a call comes before its name")
@@ -95,11 +107,14 @@ class SteppedBlock(Saved):
 
     @property
     def held(self) -> str:
-        """The text that no piece contains yet."""
+        """The text of the block, its opening text included, that no piece contains yet."""
         return str(self._undecided) + self._ahead
 
     def feed(self, text: str, out: list[Piece]) -> str:
-        """Process more text, add the final pieces to `out`, and return the text after the block."""
+        """Process more text, append the final pieces to `out`, and return the text after the block.
+
+        Return an empty text while the block is open.
+        """
         text = self._ahead + text
         self._ahead = ""
         place = 0
@@ -108,33 +123,47 @@ class SteppedBlock(Saved):
         return text[place:]
 
     def _skippable_before_end(self, most: int | None = None) -> SkippableText | None:
-        """Return the skippable text where the block may end: white space, as long as at most `most` characters are held."""
+        """Return a description of the white space that may bypass `feed` where the block may end; None if nothing may.
+
+        Args:
+            most: Limit of the held text in characters. Without room below it, nothing may bypass `feed`.
+
+        """
         return None if self._ahead or not (most is None or self._room(most)) else self._before_end
 
     def _room(self, most: int) -> bool:
-        """Return whether all skippable text can be held within `most` characters, at one byte a character."""
+        """Return whether `most` characters are enough for the held text and all that the fast path may add to it unseen."""
         return self._undecided.length + MAX_PASSED <= most
 
     def _hold_back(self, text: str, place: int, end: int) -> int:
-        """Hold processed text; return the place after it."""
+        """Hold `text[place:end]`, which is processed and still ambiguous, and return `end`."""
         self._undecided.add(text[place:end])
         return end
 
     def _wait(self, text: str, place: int) -> int:
-        """Keep the rest of a text until more has come."""
+        """Keep `text[place:]` unprocessed until more text has come, and return the length of `text`."""
         self._ahead = text[place:]
         return len(text)
 
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
-        """Emit the rest as answer, up to the end of the block or the start of a call or another block."""
+        """Emit text from index `place` on as answer, up to the end of the block or the start of another call or block.
+
+        Return the index of the unprocessed text.
+        """
         return self._pass_rest(ANSWER, text, place, out)
 
     def _rest(self, text: str, place: int, out: list[Piece]) -> int:
-        """Emit the rest of a malformed call as it is written, up to the end of the call or the start of another."""
+        """Emit the rest of a malformed call unchanged on the channel of calls, up to its end or another call.
+
+        Return the index of the unprocessed text.
+        """
         return self._pass_rest(TOOL_CALL, text, place, out)
 
     def _pass_rest(self, channel: Channel, text: str, place: int, out: list[Piece]) -> int:
-        """Emit malformed text up to the next tag. Closing tags are markup behind a call, and otherwise text."""
+        """Emit malformed text on `channel`, up to the next tag. Return the index of the unprocessed text.
+
+        A closing tag is removed if a call of this block has been emitted, and else is emitted with the text.
+        """
         style, called = self._style, self._called
         begins = (*style.opens, *filter(None, (style.call_opens,)))
         ends = tuple(filter(None, (style.closes, style.call_closes)))
@@ -155,11 +184,14 @@ class SteppedBlock(Saved):
         return at + len(mark)
 
     def _begin_again(self, mark: str) -> None:
-        """Continue before a tag that begins a block or a call."""
+        """Go on at `mark`, the opening text of a call, which continues the block, or of a block, which ends it."""
         self._state = "done" if mark in self._style.opens else "opened"
 
     def _spoil(self, reason: str, out: list[Piece]) -> None:
-        """End a call whose name has been emitted, with the reason; its rest, the held text included, is emitted raw."""
+        """End a call whose name has been emitted, with the reason why it is malformed.
+
+        The held text and the rest of the call are emitted unchanged on the channel of calls.
+        """
         out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
         if self._undecided.length:
             held = self._undecided.take()
@@ -167,31 +199,34 @@ class SteppedBlock(Saved):
         self._state, self._reason = "rest", reason
 
     def _named(self, name: str, source: str) -> Piece:
-        """Count a call and return the piece with its name."""
+        """Count a new call and return the piece with its name; `source` is the generated text that it stands for."""
         self.call += 1
         self._called = True
         return Piece(source, TOOL_CALL, "", name, self.call)
 
     def _pass_json(self, value: JsonValue, text: str, place: int, out: list[Piece]) -> int:
-        """Emit the text of a JSON value as arguments; return the place after it."""
+        """Feed text from `place` on to a JSON value, emit it as arguments of the call; return the index after it."""
         end = value.feed(text, place)
         if end > place:
             out.append(Piece(text[place:end], TOOL_CALL, text[place:end], call=self.call))
         return end
 
     def _end_call(self, out: list[Piece]) -> None:
-        """Emit the completion of a call."""
+        """Emit the piece that marks a call as complete, and continue behind the call."""
         out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
         self._state = "between"
 
     def _close(self, out: list[Piece]) -> None:
-        """End the block; the held text is its closing markup."""
+        """End the block. The held text is its closing markup, which is removed."""
         out.append(markup(self._undecided.take()))
         self._state = "done"
 
 
 def _before_end(style: ToolStyle) -> SkippableText | None:
-    """Return the skippable text between markup: white space, up to the text that ends a block."""
+    """Return a description of the white space that may bypass `feed` between markup, up to the style's closing text.
+
+    Return None if the style has no closing text, or one that begins other markup too.
+    """
     others = (*style.opens, style.call_opens, style.call_closes, *style.tails, *style.separators)
     if not style.closes or any(mark.startswith(style.closes) for mark in others):
         return None

@@ -31,10 +31,11 @@ _BEGINNING = re.compile(r"\s*[^\s<>{}\[\]\"'=,()]*\s*")  # prefixes of names
 
 
 class TaggedCalls(SteppedBlock):
-    """Base class with the steps outside of arguments, whose first state is "parameters".
+    """Base class of blocks of calls in tags: its steps read everything except the arguments.
 
-    The states: "opened", before a call; "name", and "tail" up to the end of its tag; "first", before a parameter or the
-    end of the call, when the name has not been emitted; "between", after a call; "rest"; "broken"; and "done".
+    A subclass reads the arguments, from the state "parameters" on. The states here: "opened", before a call; "name",
+    and "tail" up to the end of its tag; "first", before a parameter or the end of the call, when the name has not been
+    emitted; "between", after a call; "rest"; "broken"; and "done".
     """
 
     __slots__ = ("_after_name", "_empty", "_name")
@@ -51,7 +52,13 @@ class TaggedCalls(SteppedBlock):
         self._after_name = tuple(filter(None, (style.call_closes, style.closes, style.key_opens, style.object_opens)))
 
     def begin(self, opener: str, call: int) -> None:
-        """Start a block; its opening text may also open the first call."""
+        """Start a block.
+
+        Args:
+            opener: The text that has opened the block; it may also open the first call.
+            call: The number of the last call of the answer, -1 before the first one.
+
+        """
         super().begin(opener, call)
         if opener == self._style.call_opens or not self._style.call_opens:
             self._state = "name"
@@ -156,18 +163,21 @@ class TaggedCalls(SteppedBlock):
     # -- shared parts of the steps -------------------------------------------------------------------------------------
 
     def _announce(self, out: list[Piece]) -> None:
-        """Emit the name of a call."""
+        """Emit the piece with the name of a call, and continue before its parameters."""
         self._empty = True
         out.append(self._named(self._name, self._undecided.take()))
         self._state = "parameters"
 
     def _complete(self, text: str, out: list[Piece]) -> None:
-        """Emit the end of the arguments."""
+        """Emit `text`, the end of the arguments in JSON, and the piece that marks the call as complete."""
         out.append(Piece(self._undecided.take(), TOOL_CALL, text, call=self.call))
         self._end_call(out)
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Emit the held text as answer, because it is not a call; end the block unless another call may begin."""
+        """Emit the held text as answer, because it is not a call; `reason` says why. Return `place`.
+
+        The block ends unless another call may begin in it.
+        """
         held, opens = self._undecided.take(), self._style.opens
         out.append(Piece(held, ANSWER, held, malformed=reason))
         ends = self._state == "opened" or (self._state in _NAMING and self._style.call_opens in ("", *opens))
@@ -175,7 +185,7 @@ class TaggedCalls(SteppedBlock):
         return place
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:
-        """End a call whose name has been emitted, with the reason why it is malformed."""
+        """End a call whose name has been emitted, with the reason why it is malformed. Return `place`."""
         self._spoil(reason, out)
         return place
 

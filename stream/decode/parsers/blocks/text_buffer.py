@@ -6,7 +6,7 @@ import msgspec
 
 
 class HeldText:
-    """Text in a list of parts, so that appending takes constant time."""
+    """Append-only buffer of text, kept as a list of parts, so that appending takes constant time."""
 
     __slots__ = ("_parts", "length")
 
@@ -35,11 +35,11 @@ class HeldText:
         return text
 
     def state(self) -> str:
-        """Return the text."""
+        """Return the text, as plain data for a saved state."""
         return str(self)
 
     def restore(self, state: object) -> None:
-        """Restore a text from `state`."""
+        """Replace the content by a text that `state` returned; raise `ValueError` if it is not a text."""
         self.replace(msgspec.convert(state, str))
 
     def copy(self) -> HeldText:

@@ -94,7 +94,10 @@ class TypedLiteralBlock(LiteralBlock):
         return place + self._give(quote, "", out)
 
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
-        """Read a value without an opening quote, up to the closing quote, the next argument, or the end of the call."""
+        """Read a value without an opening quote, up to the closing quote, the next argument, or the end of the call.
+
+        Return the index of the unprocessed text.
+        """
         end, quote, known = self._word_end(text, place)
         if end - place > (room := max(0, MAX_HEADER - len(self._word))):
             end = self._hold_back(text, place, place + room)
@@ -109,11 +112,11 @@ class TypedLiteralBlock(LiteralBlock):
         return end + len(quote)
 
     def _quoted_text(self, text: str, place: int, after: str) -> tuple[int, str | None]:
-        """Read text in the quotes of JSON or Python, and look at what follows it.
+        """Read a string literal of JSON or Python at index `place`, which must be followed by one of the characters `after`.
 
         Returns:
-            The length with the quotes, more than `MAX_LOOK` for text that has not ended within it, and 0 if more text is
-            needed; and the text, or None if it does not end before one of the characters `after`.
+            The length of the literal and its text. `(0, None)` if more text is needed; a length above `MAX_LOOK` and
+            None for a literal that is longer; `(1, None)` if there is no such literal.
 
         """
         text = text[place : place + MAX_LOOK]
@@ -131,7 +134,12 @@ class TypedLiteralBlock(LiteralBlock):
         return found.end(kind) + 1, text_of_literal(text[: found.end(kind) + 1])
 
     def _word_end(self, text: str, place: int) -> tuple[int, str, bool]:
-        """Return the end of a value without an opening quote, the quote there, and whether the end is certain."""
+        """Find the end of a value without an opening quote, from index `place` on.
+
+        Returns:
+            The index of the end, the closing quote there (or an empty text), and whether the end is certain.
+
+        """
         search = first_of((",", "]", "}", *self._style.quotes))
         while (found := search(text, place)) is not None:
             place = found.start()
@@ -144,7 +152,7 @@ class TypedLiteralBlock(LiteralBlock):
         return len(text), "", False
 
     def _ends_at_comma(self, text: str, place: int) -> bool | None:
-        """Decide by lookahead whether a value ends before a comma; None if more text is needed."""
+        """Decide by lookahead whether a value ends at the comma before index `place`; None if more text is needed."""
         if self._stack[-1] == "[":
             return True
         text = text[place : place + MAX_HEADER]

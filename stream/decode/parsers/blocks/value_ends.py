@@ -6,9 +6,18 @@ from tokenweir.templates.styles.grammars import ParameterStyle
 
 
 def value_end(style: ParameterStyle, closer: str, text: str, place: int) -> tuple[int, str]:
-    """Find the end, or a possible end, of a value from a place on; `closer` is the closing tag of this value.
+    """Find where a parameter's value ends, from index `place` on: at its closing tag or at text that cannot be in it.
 
-    Return the place, and the text that ends the value, or an empty text if that has not come.
+    Args:
+        style: The style of the tags.
+        closer: The closing tag of this value.
+        text: The text so far.
+        place: The index from which to search.
+
+    Returns:
+        The index of the end, and the text that ends the value. If that has not come yet, the index where the beginning
+        of it may stand, or the length of the text; and an empty text.
+
     """
     found = text.find(closer, place)
     before = len(text) if found < 0 else found
@@ -26,7 +35,14 @@ def value_end(style: ParameterStyle, closer: str, text: str, place: int) -> tupl
 
 
 def _possible_end(text: str, place: int, closer: str, stops: tuple[str, ...], trims: bool) -> int:
-    """Return where a cut-off text that ends a value may begin, or the end of the text."""
+    """Return the index at which a text that ends a value may begin, cut off by the end of `text`; else its length.
+
+    Args:
+        closer: The closing tag of the value.
+        stops: Other texts that end the value.
+        trims: A line end before them belongs to them.
+
+    """
     ends = [closer, *stops]
     if trims:
         ends += ["\n" + closer, "\r\n" + closer, *("\r" + stop for stop in stops)]
