@@ -74,11 +74,11 @@ CUT_SHORT = "the answer ends inside a tool call"
 
 
 class Splitter(Protocol):
-    """Incremental parser of generated text into pieces."""
+    """Incremental parser of generated text: it divides the text into pieces of thinking, answer, tool calls and markup."""
 
     @property
     def channel(self) -> Channel:
-        """The channel of the next text, as far as is known."""
+        """The channel of the next text (thinking, answer or tool calls), as far as the text so far tells."""
         ...
 
     @property
@@ -88,9 +88,9 @@ class Splitter(Protocol):
 
     @property
     def skippable(self) -> SkippableText | None:
-        """Description of text that may take the fast path instead of `feed`. None is always correct, but slower.
+        """Description of text that may take the fast path instead of `feed`, because its pieces are known without it.
 
-        Return the same object as long as nothing has changed.
+        None is always correct, but slower. Return the same object as long as nothing has changed.
         """
         ...
 
@@ -103,7 +103,7 @@ class Splitter(Protocol):
         ...
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer."""
+        """End the answer: return pieces for the text that is held back."""
         ...
 
     def copy(self) -> Self:
@@ -115,7 +115,7 @@ class Splitter(Protocol):
         ...
 
     def restore(self, state: Any) -> None:
-        """Restore a state from `state` of a splitter made with the same arguments.
+        """Restore a state that `state` of a splitter made with the same arguments has returned.
 
         Raises:
             ValueError: The state is invalid. States are not trusted: any value either works or raises this.
@@ -125,12 +125,12 @@ class Splitter(Protocol):
 
 
 class Block(Protocol):
-    """Parser of blocks of tool calls for `ToolParser`, each from behind its opening text to its end.
+    """Parser of blocks of tool calls for `ToolParser`: a block is the text behind an opening text, up to its end.
 
-    One object, made with the style and the request's tools, reads all blocks of an answer.
+    One object, made with the style and the request's tools, reads all blocks of an answer, one after the other.
 
     Attributes:
-        call: The number of the call whose name was emitted last.
+        call: The number of the call whose name was emitted last; -1 before the first one.
 
     """
 
@@ -139,11 +139,11 @@ class Block(Protocol):
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None: ...
 
     def begin(self, opener: str, call: int) -> None:
-        """Start a block, in any state.
+        """Start a block, whatever the state of the last one.
 
         Args:
             opener: The opening text, which is held; empty for a block without opening text.
-            call: The number of the last call, from -1.
+            call: The number of the last call, -1 before the first one.
 
         """
         ...
@@ -155,11 +155,11 @@ class Block(Protocol):
 
     @property
     def broken(self) -> bool:
-        """Whether the rest of the block is emitted as answer."""
+        """Whether the rest of the block is emitted as answer, because it is malformed."""
         ...
 
     def leave_opener(self) -> None:
-        """Drop the opening text, which is part of the prompt and not of the answer."""
+        """Drop the opening text that `begin` holds, because it is part of the prompt and not of the answer."""
         ...
 
     @property
@@ -169,30 +169,37 @@ class Block(Protocol):
 
     @property
     def skippable(self) -> SkippableText | None:
-        """As in `Splitter`; the channel is that of calls, or the answer if the block has broken.
+        """Description of text that may take the fast path, without `feed`; None if all text must be fed.
 
-        It may name `closers`: texts that end the block if only markup is held before them. The block does not see them.
+        Its channel is that of calls, or the answer if the block has broken. It may name `closers`: texts that end the
+        block if only markup is held before them. The block is not fed these.
         """
         ...
 
     def feed(self, text: str, out: list[Piece]) -> str:
-        """Process more text, add the final pieces to `out`, and return the text after the block."""
+        """Process more text, append the final pieces to `out`, and return the text after the block.
+
+        Return an empty text while the block is open.
+        """
         ...
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer."""
+        """End the answer: return pieces for the text that is held back."""
         ...
 
     def copy(self) -> Self:
-        """As in `Splitter`."""
+        """Return an independent block parser in the same state."""
         ...
 
     def state(self) -> Any:
-        """As in `Splitter`."""
+        """Return the state as plain data that `msgspec` can serialise."""
         ...
 
     def restore(self, state: Any) -> None:
-        """As in `Splitter`."""
+        """Restore a state that `state` of a block made with the same arguments has returned.
+
+        Raise `ValueError` for an invalid state.
+        """
         ...
 
 
@@ -210,12 +217,12 @@ class Saved:
     """The mutable attributes, with their types."""
 
     def state(self) -> Any:
-        """Return the state as plain data."""
+        """Return the values of the attributes that `SAVED` lists, in its order, as plain data."""
         values = (getattr(self, name) for name in self.SAVED)
         return [value.state() if hasattr(value, "state") else msgspec.to_builtins(value) for value in values]
 
     def restore(self, state: Any) -> None:
-        """Restore a state from `state`.
+        """Set the attributes that `SAVED` lists from the result of `state`, and check them.
 
         Raises:
             ValueError: The state is invalid (`msgspec.ValidationError` is a subclass).
@@ -232,7 +239,7 @@ class Saved:
         self.check()
 
     def check(self) -> None:
-        """Check the invariants of a restored state that later steps rely on; raise `ValueError` if one is violated."""
+        """Raise `ValueError` if a restored state violates an invariant that later steps rely on."""
 
     def copy(self) -> Self:
         """Return an independent copy."""
@@ -250,36 +257,50 @@ def in_parts(text: str) -> Iterator[str]:
 
 
 def check_restored(holds: bool, what: str) -> None:
-    """Raise `ValueError` for a restored state unless `holds`; `what` names the invariant."""
+    """Raise `ValueError` unless `holds`, an invariant of a restored state; `what` says what is wrong, for the message."""
     if not holds:
         raise ValueError(f"no text leads to such a state: {what}")
 
 
 def check_channel(channel: Channel) -> None:
-    """Raise `ValueError` for a state that puts text outside of calls on the calls' channel."""
+    """Raise `ValueError` if `channel`, restored for text outside of calls, is the channel of tool calls."""
     check_restored(channel is not TOOL_CALL, "text of a tool call where there is none")
 
 
 def plain(text: str, channel: Channel) -> Piece:
-    """Return a piece of text that is emitted unchanged."""
+    """Return a piece for text that is emitted unchanged on `channel`."""
     return Piece(text, channel, text)
 
 
 def markup(text: str) -> Piece:
-    """Return a piece of text that is removed."""
+    """Return a piece for text that is removed from the output."""
     return Piece(text, None, "")
 
 
 def first_match(search: Callable[[str, int], re.Match[str] | None], text: str, place: int = 0) -> int:
-    """Return where a pattern's `search` first succeeds, from `place` on, or the end of the text."""
+    """Return the index of a pattern's first match from `place` on, or the length of the text if nothing matches.
+
+    Args:
+        search: The `search` method of a compiled pattern.
+        text: The text.
+        place: The index at which to begin.
+
+    """
     found = search(text, place)
     return found.start() if found else len(text)
 
 
 def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:
-    """Return the mark at `place`, or an empty text; and whether `text` ends too early to decide.
+    """Return the one of `marks` that stands at index `place` of the text, or an empty text.
 
-    A mark that is a prefix of another must be listed after it.
+    Args:
+        text: The text so far.
+        place: The index.
+        marks: Texts of markup. One that is a prefix of another must be listed after it.
+
+    Returns:
+        The mark, and whether the text ends too early to decide.
+
     """
     partial = False
     for mark in marks:
@@ -291,11 +312,16 @@ def mark_at(text: str, place: int, marks: Iterable[str]) -> tuple[str, bool]:
 
 
 def find_mark(text: str, place: int, marks: tuple[str, ...]) -> tuple[int, str]:
-    """Find the first of several marks from a place on; no mark may be a prefix of another.
+    """Find the first occurrence of any of `marks` from index `place` on.
+
+    Args:
+        text: The text so far.
+        place: The index at which to begin.
+        marks: Texts of markup, none a prefix of another.
 
     Returns:
-        The place of the mark and the mark. Without one, the place where a cut-off mark may begin, or the end of the
-        text, and an empty text.
+        The index of the mark, and the mark. If no mark is complete, the index where a mark may begin that the end of
+        the text cuts off, or the length of the text; and an empty text.
 
     """
     found = first_of(marks)(text, place)
@@ -304,7 +330,7 @@ def find_mark(text: str, place: int, marks: tuple[str, ...]) -> tuple[int, str]:
 
 @lru_cache(maxsize=1024)  # some marks contain names that a model has written
 def first_of(marks: tuple[str, ...]) -> Callable[..., re.Match[str] | None]:
-    """Return a search for the first of several marks, or for a prefix of one at the end of the text."""
+    """Return the `search` method of a pattern for the first of several marks, or for the start of one at the text's end."""
     return re.compile("|".join(map(_whole_or_cut, marks)) or "(?!)").search
 
 

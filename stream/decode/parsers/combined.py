@@ -30,7 +30,9 @@ class ThinkingAndTools:
     """Splitter of text into thinking, answer and tool calls, made of two splitters that it owns.
 
     Attributes:
-        skippable: Text that both parsers allow to skip; in a block, where tags are text, the parser of calls alone.
+        channel: The channel of the next text.
+        skippable: Description of the text that may bypass `feed`: outside of calls what both parsers allow, in a block
+            of calls, where tags of thinking are text, what the parser of calls allows; None if all text must be fed.
 
     """
 
@@ -49,11 +51,11 @@ class ThinkingAndTools:
 
     @property
     def held(self) -> str:
-        """The text that may still become markup or a call."""
+        """The text that was fed and not emitted, because it may still become markup or a call."""
         return self._tools.held + self._reasoning.held
 
     def take_tag(self, tag: str) -> None:
-        """Continue behind a complete tag that `skippable` named: of thinking, or at either end of a block."""
+        """Continue behind a complete tag that was found without `feed`: a tag of thinking, or at either end of a block."""
         tools = self._tools
         if tools.in_block:
             tools.take_tag(tag)
@@ -111,7 +113,7 @@ class ThinkingAndTools:
         self._look()
 
     def _look(self) -> None:
-        """Update `channel` and `skippable` for the next text."""
+        """Update `channel` and `skippable` for the next text, from the states of both parsers."""
         self._calls = self._tools.skippable
         if self._tools.in_block:
             self.channel, self.skippable = self._tools.channel, self._calls
@@ -119,13 +121,13 @@ class ThinkingAndTools:
             self._look_at_thinking()
 
     def _look_at_thinking(self) -> None:
-        """Like `_look`, outside of blocks and when the parser of calls has received nothing."""
+        """Update `channel` and `skippable` outside of blocks, when the state of the parser of calls has not changed."""
         self.channel, self.skippable = self._reasoning.channel, self._reasoning.skippable
         if self.channel is ANSWER:
             self.skippable = self._both.get((self.skippable, self._calls))
 
     def _answer(self, pieces: list[Piece], out: list[Piece]) -> None:
-        """Feed the pieces of answer to the parser of calls."""
+        """Append to `out` the pieces of the parser of thinking; those of the answer pass through the parser of calls."""
         for piece in pieces:
             if piece.channel is ANSWER:
                 out += self._tools.feed(piece.text)
@@ -139,12 +141,22 @@ class ThinkingAndTools:
 def _both(
     thinking: tuple[SkippableText, ...], calls: tuple[SkippableText, ...], openers: tuple[str, ...]
 ) -> dict[tuple[SkippableText | None, SkippableText | None], SkippableText]:
-    """Return the common skippable text in the answer for each pair of the parsers' own that has one."""
+    """Return the text that may bypass `feed` in the answer, for each pair of what the two parsers allow.
+
+    Args:
+        thinking: What the parser of thinking may allow.
+        calls: What the parser of calls may allow.
+        openers: The opening texts of blocks that the fast path may report as tags.
+
+    """
     return {(one, other): _joined(one, other, openers) for one in thinking for other in calls}
 
 
 def _joined(thinking: SkippableText, calls: SkippableText, openers: tuple[str, ...]) -> SkippableText:
-    """Return the common skippable text of two that are not limited to white space."""
+    """Return a description of the text that both `thinking` and `calls` allow to bypass `feed`.
+
+    Neither of them may be limited to white space. `openers` are the opening texts of blocks to report as tags.
+    """
     until = "".join(sorted({*(thinking.until or ""), *(calls.until or "")}))
     # Calls that may begin bare need the text before a tag, which decides whether they do.
     tags, line_tags = ((), ()) if calls.bare else (thinking.tags, thinking.line_tags)

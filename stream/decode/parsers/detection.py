@@ -39,10 +39,10 @@ S = TypeVar("S", ReasoningStyle, ToolStyle)
 
 
 class PromptReading(NamedTuple):
-    """Start of the answer, as read from a prompt.
+    """Style of a model's thinking, and the state of the thinking at the end of a prompt.
 
     Attributes:
-        style: The style of thinking; None if none is detected.
+        style: The style of thinking; None if no style is detected.
         inside: The prompt has opened the thinking, for example by a template that ends with `<think>`.
 
     """
@@ -75,19 +75,19 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
 
 class Styles(NamedTuple):
-    """Styles of a model's thinking and of its tool calls; None leaves that part in the answer."""
+    """Markup styles of a model's thinking and of its tool calls; with None, that part stays in the answer."""
 
     thinking: ReasoningStyle | None
     calls: ToolStyle | None
 
     @property
     def names(self) -> tuple[str | None, str | None]:
-        """The names of both styles."""
+        """The names of the styles of thinking and of tool calls; None in place of a style that is None."""
         return self.thinking.name if self.thinking else None, self.calls.name if self.calls else None
 
     @property
     def messages(self) -> str | None:
-        """The name of the message format, if one format covers both."""
+        """The name of the message format (such as gpt-oss's harmony) if either style is one; None otherwise."""
         return next((name for name in MESSAGES if name in self.names), None)
 
 
@@ -101,12 +101,15 @@ def find_splitter(
     """Make the splitter of the text that follows a prompt.
 
     Args:
+        tok: The tokenizer of the model.
+        prompt_ids: The prompt.
         reasoning: The style of thinking; "auto" detects it by `read_prompt`; None leaves thinking in the answer.
         tool_style: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None
             leaves calls in the answer. A message format covers both: detected as either, it splits thinking and calls.
+        tools: The tools of the request, or their JSON schemas by function name.
 
     Returns:
-        The splitter, or None where nothing is split; and its styles.
+        The splitter, or None if nothing is to be split; and its styles.
 
     Raises:
         TokenIdError: An id of the prompt is outside the vocabulary.
@@ -131,9 +134,11 @@ def find_splitter(
 def make_splitter(
     styles: Styles, tools: Tools | ToolSchemas = (), *, inside: bool = False, opener: str = ""
 ) -> Splitter | None:
-    """Make the splitter for known styles; None where nothing is split.
+    """Make the splitter for known styles; return None if both are None, since nothing is to be split.
 
     Args:
+        styles: The styles of thinking and of tool calls.
+        tools: The tools of the request, or their JSON schemas by function name.
         inside: The prompt has opened the thinking.
         opener: The opening text of a block of calls that the prompt has begun, if any.
 
@@ -157,14 +162,17 @@ def _messages(styles: Styles, tools: Tools | ToolSchemas, before: Iterable[str] 
 
 
 def begun_block(tok: Tokenizer, prompt_ids: Sequence[int], style: ToolStyle) -> str:
-    """Return the opening text of calls that the prompt ends with, or an empty text."""
+    """Return the text that opens a block of tool calls if the prompt ends with it, else an empty text."""
     longest = max(map(len, style.opens))
     ending = tok.decode(prompt_ids[-longest:], skip_special_tokens=False).rstrip()
     return next((opener for opener in style.opens if ending.endswith(opener.rstrip())), "")
 
 
 def frame_of(tok: Tokenizer) -> ReasoningStyle | None:
-    """Return the vocabulary's style if it puts answers between tags, for text whose thinking stays in the answer."""
+    """Return a style for answers whose thinking is not split off, but whose text stands between tags; else None.
+
+    It is the vocabulary's style of thinking, changed so that tags are removed and all text is answer.
+    """
     style = vocabulary_style(tok)
     return replace(style, separate=False) if style is not None and style.framed else None
 
@@ -175,7 +183,18 @@ def found_again(
     reasoning: ReasoningStyle | Literal["auto"] | None,
     tool_style: ToolStyle | Literal["auto"] | None,
 ) -> Styles:
-    """Return styles by name that `find_splitter` detected earlier; raise `ValueError` for an unknown name."""
+    """Look up styles by the names that `find_splitter` detected earlier.
+
+    Args:
+        tok: The tokenizer of the model.
+        names: The names of the styles of thinking and of calls.
+        reasoning: The requested style of thinking, which takes precedence; "auto" for the detected one.
+        tool_style: The requested style of calls, which takes precedence; "auto" or None for the detected one.
+
+    Raises:
+        ValueError: A name is unknown.
+
+    """
     known, (thinking, calls) = {style.name: style for style in _candidates(tok)}, names
     found_thinking, found_calls = reasoning == "auto", tool_style is None or tool_style == "auto"
     if (found_thinking and thinking is not None and thinking not in known) or (
@@ -195,7 +214,7 @@ def found_again(
 
 
 def shown_texts(tok: Tokenizer, styles: Styles) -> dict[int, str]:
-    """Return the special tokens that the markup of two styles consists of: text by id."""
+    """Return the special tokens that occur in the markup of the two styles: a mapping of token id to text."""
     if (name := styles.messages) is not None:
         return shown_tokens(tok, STYLES[name]) | shown_tokens(tok, TOOL_STYLES[name])
     return shown_tokens(tok, styles.thinking) | shown_tokens(tok, styles.calls)
@@ -203,13 +222,13 @@ def shown_texts(tok: Tokenizer, styles: Styles) -> dict[int, str]:
 
 @once_a_tokenizer
 def vocabulary_style(tok: Tokenizer) -> ReasoningStyle | None:
-    """Return the first style of thinking whose tags are tokens of the vocabulary."""
+    """Return the first style of thinking whose tags are all tokens of the vocabulary; None if no style's are."""
     return _first_owned(tok, _candidates(tok))
 
 
 @once_a_tokenizer
 def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
-    """Return the first style of tool calls whose control tokens are in the vocabulary."""
+    """Return the first style of tool calls whose control tokens are all in the vocabulary; None if no style's are."""
     for style in (as_spelled(tok, style) for style in TOOL_STYLES.values()):
         if style.tokens and _has_all(tok, style.tokens) and not any(_has_all(tok, (text,)) for text in style.unlike):
             return style
@@ -218,7 +237,7 @@ def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
 
 @once_a_tokenizer
 def shown_tokens(tok: Tokenizer, style: ReasoningStyle | ToolStyle | None) -> dict[int, str]:
-    """Return the special tokens that a style's markup consists of: text by id."""
+    """Return the special tokens that occur in a style's markup: a mapping of token id to text, empty for None."""
     marks = MARKS if style is not None and style.name == HARMONY else () if style is None else style.marks
     joined = "\0".join(marks)
     return {token_id: text for text, token_id in tok.special_tokens.items() if text in joined}
@@ -239,7 +258,10 @@ def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
 
 
 def as_spelled(tok: Tokenizer, style: S) -> S:
-    """Return the style with its tags as the vocabulary spells them: Hunyuan's may end in any word (`<think:WORD>`)."""
+    """Return a style with its tags as the vocabulary spells them.
+
+    Only Hunyuan's differ, which end in a word of the model's own (`<think:WORD>`). Other styles are returned unchanged.
+    """
     word = _tag_word(tok)
     if word in (None, _WORD) or not any(_WORD in tag for tag in style.marks):
         return style
@@ -255,13 +277,16 @@ def _with_word(value: Any, word: str) -> Any:
 
 @once_a_tokenizer
 def _tag_word(tok: Tokenizer) -> str | None:
-    """Return the suffix of Hunyuan's tags in the vocabulary, or None without such tags."""
+    """Return the end of Hunyuan's tags in the vocabulary (`:WORD` of `<think:WORD>`); None if it has no such tags."""
     return next((found[1] for text in tok.control_texts if (found := _WORDED.fullmatch(text))), None)
 
 
 @once_a_tokenizer
 def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSet, int]:
-    """Return the control tokens outside a style's tags (None: any style's), and the length of the longest opener."""
+    """Return the ids of the control tokens that end a turn of a prompt, and the length of the longest opening tag.
+
+    Tags of `style`, or of any style if it is None, do not end a turn.
+    """
     styles = _candidates(tok) if style is None else (style,)
     tags = {token for style in styles for token in style.tokens}
     # The BOS token does not end a turn: where it is the only control token (Llama 2), a user's text follows it.
@@ -272,7 +297,10 @@ def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSe
 
 
 def _after_start(tok: Tokenizer, prompt_ids: Sequence[int], start: str) -> Iterator[str] | None:
-    """Decode the prompt after its last token that begins a message; None without such a token."""
+    """Decode the prompt after its last token `start`, which begins a message; None if it has no such token.
+
+    Return the text in parts.
+    """
     start_id = tok.token_to_id(start)
     if start_id is None:
         return None
@@ -281,7 +309,14 @@ def _after_start(tok: Tokenizer, prompt_ids: Sequence[int], start: str) -> Itera
 
 
 def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) -> list[ReasoningStyle]:
-    """Return the styles whose thinking is open at the end of a turn; openers have at most `longest` characters."""
+    """Return the candidate styles in which the text of a turn leaves the thinking open.
+
+    Args:
+        candidates: The styles to try.
+        turn: The last turn of a prompt.
+        longest: Most characters of an opening tag.
+
+    """
     # An opener that ends the prompt opens the thinking wherever it stands on its line ("Assistant: <think>"); one with
     # text after it is the beginning of an answer that the model continues, and obeys the style's policy.
     ending = turn.ending(longest)
@@ -301,7 +336,7 @@ def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) 
 
 
 def _found(marks: Iterable[str], texts: Iterable[str], longest: int) -> set[str]:
-    """Return the marks that occur in a text given in parts; marks have at most `longest` characters."""
+    """Return those of `marks` that occur in a text that is given in parts; no mark has more than `longest` characters."""
     found: set[str] = set()
     before = ""
     for part in texts:

@@ -56,11 +56,11 @@ _BODY = SkippableText("<")
 
 
 class Harmony(MessageParser):
-    """Splitter of text into thinking, answer and tool calls.
+    """Splitter of text in OpenAI's harmony format into thinking, answer and tool calls.
 
     The states: "header"; "spaced", before a body where a space is markup; "body", with its channel; "call" before its
-    arguments, "arguments", and "called" after them; "after", between two messages; "rest", text of a malformed call, and
-    "broken", text that is emitted as answer with a reason, both up to the next markup.
+    arguments, "arguments", and "called" after them; "after", between two messages; "rest", text of a malformed call,
+    and "broken", text that is emitted as answer with a reason, both up to the next markup.
     """
 
     __slots__ = (
@@ -106,12 +106,15 @@ class Harmony(MessageParser):
 
     @property
     def held(self) -> str:
-        """The text of a header, or a possible prefix of one."""
+        """The text that was fed and not emitted: a header, or a possible beginning of a mark."""
         return self._held + self._ahead
 
     @property
     def skippable(self) -> SkippableText | None:
-        """Skippable text: a message or a call's arguments, up to the character that all markup begins with."""
+        """Description of the text that may bypass `feed`: a message's text or a call's arguments, up to the next `<`.
+
+        None if all text must be fed.
+        """
         if self._ahead:
             return None
         if self._state == "arguments":
@@ -119,7 +122,7 @@ class Harmony(MessageParser):
         return _BODY if self._state == "body" else None
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer; behind a call, the beginning of a mark is markup."""
+        """End the answer: return pieces for the held text. Behind a complete call, the beginning of a mark is removed."""
         if self._state != "called" or not self._ahead:
             return super().finish()
         ahead, self._ahead = self._ahead, ""
@@ -161,7 +164,10 @@ class Harmony(MessageParser):
                 self._after_space(text[space:], out)
 
     def _after_space(self, text: str, out: list[Piece]) -> None:
-        """Process text of a call, or unexpected text between messages."""
+        """Process text that does not begin with white space: of a call, behind a call, or between messages.
+
+        Text behind a call or between messages is emitted as answer, with the reason why it is malformed.
+        """
         if self._state == "call":
             self._announce(out)
             self._state = "arguments"
@@ -205,7 +211,10 @@ class Harmony(MessageParser):
             self._channel = ANSWER
 
     def _begin_message(self, out: list[Piece]) -> None:
-        """Parse the complete header."""
+        """Parse the complete header, and continue with the message's text, or before a call's arguments.
+
+        An invalid header is emitted as answer, with the reason.
+        """
         header = _HEADER.fullmatch(self._header)
         if header is None:
             self._break(f"{self._header!r:.80} is no header of a message", out)
@@ -221,7 +230,7 @@ class Harmony(MessageParser):
             self._recipient = recipient.removeprefix("functions.")
 
     def _end_message(self, mark: str, out: list[Piece]) -> None:
-        """End the message or header before `mark`, complete or not."""
+        """End the open message or header because `mark` follows; an incomplete one is reported as malformed."""
         if self._state == "header" and self._held:
             self._break(f"{mark} stands in a header", out)
         elif self._state == "call" and mark == "<|call|>":
@@ -235,12 +244,12 @@ class Harmony(MessageParser):
             self._fail("the JSON is not closed", out)
 
     def _announce(self, out: list[Piece]) -> None:
-        """Emit the name of a call."""
+        """Emit the piece with the name of a call; the message's header is its source."""
         self._call += 1
         out.append(Piece(self._held, TOOL_CALL, "", self._recipient, self._call))
         self._held = ""
 
     def _fail(self, reason: str, out: list[Piece]) -> None:
-        """End a call whose name has been emitted, with the reason why it is malformed."""
+        """Report why a call whose name has been emitted is malformed. The rest of its message is emitted as written."""
         out.append(Piece("", TOOL_CALL, "", call=self._call, malformed=reason))
         self._state, self._reason = "rest", reason

@@ -43,7 +43,7 @@ _BODY = SkippableText("<")
 
 
 class Inkling(CallingMessages):
-    """Splitter of text into thinking, answer and tool calls.
+    """Splitter of text in the format of Inkling models into thinking, answer and tool calls.
 
     The states: "header", between a message's beginning and its kind; "body", text on a channel; and "call".
     """
@@ -70,7 +70,8 @@ class Inkling(CallingMessages):
 
         Args:
             schemas: The tools of the request, which may declare the types of arguments.
-            before: The prompt's text after its last `<|message_model|>`, in parts; None without one.
+            before: The prompt's text after its last `<|message_model|>`, in parts. None if it has no such token: the
+                answer then begins with a message's text.
             thinking: The channel of messages that are thinking.
 
         """
@@ -85,7 +86,7 @@ class Inkling(CallingMessages):
 
     @property
     def skippable(self) -> SkippableText | None:
-        """Skippable text: a message, up to the character that all markup begins with."""
+        """Description of the text that may bypass `feed`: a message's text, up to the next `<`; else None."""
         return _BODY if self._state == "body" and not self._ahead else None
 
     def _end(self, out: list[Piece]) -> None:
@@ -118,7 +119,10 @@ class Inkling(CallingMessages):
             self._channel = self._thinking
 
     def _end_message(self, out: list[Piece]) -> None:
-        """End the message or header before markup, complete or not."""
+        """End the open message or header, because markup or the end of the answer follows.
+
+        A call is flushed; a header that is incomplete is emitted as answer.
+        """
         if self._state == "call":
             self._give(self._tools.finish(), out)
         elif self._held:
@@ -127,7 +131,7 @@ class Inkling(CallingMessages):
         self._state, self._channel = "body", ANSWER
 
     def _give(self, pieces: list[Piece], out: list[Piece]) -> None:
-        """Emit the pieces of a call, behind the name that precedes its kind."""
+        """Emit the pieces of a call, and before them the held function name: as markup before a call, else as answer."""
         if pieces and self._held:
             out.append(markup(self._held) if pieces[0].channel is TOOL_CALL else plain(self._held, ANSWER))
             self._held = ""

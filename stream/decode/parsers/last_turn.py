@@ -16,13 +16,16 @@ PART = 4096  # ids of a long turn that are decoded at a time
 
 
 class LastTurn:
-    """Text after the last of some control tokens of a prompt.
+    """Text of a prompt behind the last occurrence of any of some control tokens.
 
-    If no such token `begins` it, the prompt is one turn, or several that cannot be separated.
+    Attributes:
+        begins: Whether the prompt has such a token. Otherwise its text is one turn, or several that cannot be
+            separated.
+
     """
 
     def __init__(self, tok: Tokenizer, prompt_ids: Sequence[int], ends: _core.IdSet) -> None:
-        """Find the turn: what follows the last of the control tokens `ends`."""
+        """Find the turn: what follows the last of the tokens `ends` in the prompt, or all of the prompt."""
         place = ends.last_in(prompt_ids)
         self.begins = place is not None
         self._tok = tok
@@ -30,7 +33,12 @@ class LastTurn:
         self._start = 0 if place is None else place + 1
 
     def texts(self) -> Iterator[str]:
-        """Decode the turn, a long one in parts; raise `TokenIdError` for an id outside the vocabulary."""
+        """Yield the decoded text of the turn, a long one in parts.
+
+        Raises:
+            TokenIdError: An id of the turn is outside the vocabulary.
+
+        """
         if len(self._ids) - self._start <= PART:
             yield self._decode(self._start)
             return
@@ -40,10 +48,10 @@ class LastTurn:
         yield stream.flush()
 
     def ending(self, least: int) -> str:
-        """Decode the end of the turn.
+        """Return the decoded end of the turn, without trailing white space.
 
         Args:
-            least: Least number of characters, unless the turn has fewer; trailing white space is removed.
+            least: Least number of characters to return, unless the turn has fewer.
 
         Raises:
             TokenIdError: An id of the turn is outside the vocabulary.

@@ -24,7 +24,7 @@ from tokenweir.templates.styles.tools import Tools
 
 
 class MessageParser(Saved, ABC):
-    """Base class of splitters that divide text at marks.
+    """Base class of splitters for formats of messages, whose text is divided at marks (`MARKS`).
 
     Every subclass has the states "header", also the state after a prompt that ends within a message, and "body".
     Some have "broken": text that is emitted as answer with a reason, up to the next markup.
@@ -43,7 +43,13 @@ class MessageParser(Saved, ABC):
         self._state = "header"
 
     def _begin_behind(self, before: Iterable[str] | None) -> None:
-        """Start after the prompt's text behind its last mark that begins a message; None if it has no such mark."""
+        """Set the state at the end of the prompt.
+
+        Args:
+            before: The prompt's text after its last mark that begins a message, in parts. None if it has no such mark:
+                the answer then begins with a message's text.
+
+        """
         if before is None:
             self._state = "body"
             return
@@ -52,7 +58,7 @@ class MessageParser(Saved, ABC):
         self._held = ""  # the prompt's text is not part of the answer
 
     def take_tag(self, tag: str) -> None:
-        """Raise, unless a subclass has skippable text that names tags."""
+        """Raise `ValueError`. A subclass whose `skippable` names tags overrides this."""
         raise ValueError(f"no skippable text names {tag!r}")
 
     def feed(self, text: str) -> list[Piece]:
@@ -80,22 +86,22 @@ class MessageParser(Saved, ABC):
         check_restored(self._state in ("header", "call") or not self._held, "text is held outside of a header")
 
     def _break(self, reason: str, out: list[Piece]) -> None:
-        """Emit the held text, and all text up to the next markup, as answer with a reason."""
+        """Emit the held text as answer, with the reason why it is malformed; the text up to the next mark follows it."""
         if self._held:
             out.append(Piece(self._held, ANSWER, self._held, malformed=reason))
         self._held, self._state, self._reason, self._channel = "", "broken", reason, ANSWER
 
     @abstractmethod
     def _text(self, text: str, out: list[Piece]) -> None:
-        """Process text without marks."""
+        """Process text that contains no mark, and append the final pieces to `out`."""
 
     @abstractmethod
     def _mark(self, mark: str, out: list[Piece]) -> None:
-        """Process one mark."""
+        """Process one complete mark, and append the final pieces to `out`."""
 
     @abstractmethod
     def _end(self, out: list[Piece]) -> None:
-        """Flush the held text at the end of the answer."""
+        """End the answer: append pieces for the held text to `out`."""
 
 
 class CallingMessages(MessageParser):
@@ -117,21 +123,29 @@ class CallingMessages(MessageParser):
 
     @property
     def held(self) -> str:
-        """The text of a header or of a call, or a possible prefix of markup."""
+        """The text that was fed and not emitted: a header, part of a call, or a possible beginning of markup."""
         return self._held + self._tools.held + self._ahead
 
 
 def refused_header(header: str, beginning: re.Pattern[str]) -> str | None:
-    """Return why a partial header cannot become a valid one (`beginning` matches the prefixes that can), or None."""
+    """Return the reason why an incomplete header of a message cannot become a valid one; None if it can.
+
+    Args:
+        header: The header so far.
+        beginning: Matches the longest prefix that can still become a header.
+
+    """
     found = beginning.match(header)
     end = min(found.end() if found else 0, MAX_HEADER)
     return f"{header[: end + 1]!r:.80} is no header of a message" if end < len(header) else None
 
 
 def parts_by_marks(text: str, marks: tuple[str, ...]) -> tuple[list[tuple[str, bool]], str]:
-    """Divide a text at marks, none a prefix of another.
+    """Divide a text at marks, none of which is a prefix of another.
 
-    Return the parts, each with a flag that is true for marks; and the rest at the end that may become a mark.
+    Returns:
+        The parts, each with a flag that is true for marks; and the rest at the end that may become a mark.
+
     """
     parts: list[tuple[str, bool]] = []
     search, place = first_of(marks), 0

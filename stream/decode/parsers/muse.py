@@ -46,7 +46,7 @@ _BODY = SkippableText("<")
 
 
 class Muse(CallingMessages):
-    """Splitter of text into thinking, answer and tool calls.
+    """Splitter of text in the format of Muse models into thinking, answer and tool calls.
 
     The states: "header"; "body", with its channel; "call", a message to a tool; "after", between two messages; and
     "broken", text that is emitted as answer with a reason, up to the next markup.
@@ -87,7 +87,10 @@ class Muse(CallingMessages):
 
     @property
     def skippable(self) -> SkippableText | None:
-        """Skippable text: a message, up to the character that all markup begins with."""
+        """Description of the text that may bypass `feed`; None if all text must be fed.
+
+        It is a message's text up to the next `<`, or in a message to a tool what the parser of calls allows.
+        """
         if self._ahead:
             return None
         if self._state == "call":
@@ -95,7 +98,7 @@ class Muse(CallingMessages):
         return _BODY if self._state == "body" else None
 
     def take_tag(self, tag: str) -> None:
-        """Continue behind a tag that begins or ends the calls of a message."""
+        """Continue behind a tag that was found without `feed`, and that begins or ends the calls of a message to a tool."""
         self._tools.take_tag(tag)
 
     def _end(self, out: list[Piece]) -> None:
@@ -136,7 +139,10 @@ class Muse(CallingMessages):
                 self._state = "after"
 
     def _begin_message(self, out: list[Piece]) -> None:
-        """Parse the complete header."""
+        """Parse the complete header, and continue with the message's text, or with the calls of a message to a tool.
+
+        An invalid header is emitted as answer, with the reason.
+        """
         header = _HEADER.fullmatch(self._header)
         if header is None:
             self._break(f"{self._header!r:.80} is no header of a message", out)
@@ -150,14 +156,17 @@ class Muse(CallingMessages):
             self._held = ""
 
     def _emit_message(self, pieces: list[Piece], out: list[Piece]) -> None:
-        """Emit pieces of a message to a tool, after its header."""
+        """Emit pieces of a message to a tool, and before the first of them the held header."""
         for piece in pieces:
             rest = self._emit_header(piece, out) if self._held else piece
             if rest is not None:
                 out.append(rest)
 
     def _emit_header(self, piece: Piece, out: list[Piece]) -> Piece | None:
-        """Emit the header before a piece, return the rest of the piece; white space is held: a call may follow."""
+        """Emit the held header before a piece, and return the rest of the piece; None if nothing of it is left.
+
+        White space is held together with the header, because a call may follow.
+        """
         if piece.channel is not ANSWER:
             out.append(markup(self._held))
             self._held = ""
@@ -172,12 +181,12 @@ class Muse(CallingMessages):
         return piece
 
     def _give_header(self, out: list[Piece]) -> None:
-        """Emit the header of a message to a tool as answer."""
+        """Emit the held header of a message to a tool as answer, with the reason: no call has come in the message."""
         out.append(Piece(self._held, ANSWER, self._held, malformed="no call comes in a message to a tool"))
         self._held = ""
 
     def _end_message(self, mark: str, out: list[Piece]) -> None:
-        """End the message or header before `mark`, complete or not."""
+        """End the open message or header because `mark` follows; an incomplete header is reported as malformed."""
         if self._state == "call":
             self._emit_message(self._tools.finish(), out)
             if self._held:

@@ -114,28 +114,31 @@ class ReasoningParser(Saved):
 
     @property
     def skippable(self) -> SkippableText | None:
-        """Skippable text: without the first characters of the channel's active tags; names the tags that switch it."""
+        """Description of the text that may bypass `feed`, and of the tags that switch the channel; None if all must be fed.
+
+        The text has none of the characters with which tags that are active on the channel begin.
+        """
         if self._held or self._trim or self._label or self._ticks:
             return None
         return self._skippables[self.channel][self._bare_line + 2 * bool(self._fence)]
 
     @property
     def answer_skippables(self) -> tuple[SkippableText, ...]:
-        """The possible values of `skippable` in the answer, other than None."""
+        """The values that `skippable` can have in the answer, other than None."""
         return self._skippables[ANSWER]
 
     @property
     def waits(self) -> bool:
-        """Whether the held text begins with a complete tag that takes effect if a call follows."""
+        """Whether the held text begins with a complete opening text of calls, which ends the thinking if a call follows."""
         return bool(self._held) and self._held.startswith(self._callers)
 
     def has_tags_like(self, texts: Iterable[str]) -> bool:
-        """Return whether a tag that is active in the answer and one of `texts` are prefixes of each other."""
+        """Return whether a tag that is active in the answer is a prefix of one of `texts`, or one of them a prefix of it."""
         tags = [rule.tag for rule in self._rules[ANSWER]]
         return any(tag.startswith(text) or text.startswith(tag) for text in texts for tag in tags)
 
     def release(self) -> str:
-        """Return the held text and forget it."""
+        """Return the text that is held back as a possible tag, and forget it."""
         held, self._held = self._held, ""
         return held
 
@@ -144,11 +147,11 @@ class ReasoningParser(Saved):
         return [(piece.channel, piece.text) for piece in self.feed(text) if piece.channel is not None]
 
     def flush(self) -> list[tuple[Channel, str]]:
-        """Flush the held text at the end of the answer; it cannot become a tag any more."""
+        """End the answer: return the held text, which cannot become a tag any more, as spans with their channel."""
         return [(self.channel, piece.text) for piece in self.finish()]
 
     def feed(self, text: str) -> list[Piece]:
-        """Like `step`, with tags included as markup, so that the joined sources are the text itself."""
+        """Process more text and return the final pieces. Tags are pieces of markup, so the joined sources are the text."""
         if self._held:
             text, self._held = self._held + text, ""
         out: list[Piece] = []
@@ -195,14 +198,17 @@ class ReasoningParser(Saved):
         return out
 
     def take_tag(self, tag: str) -> None:
-        """Continue behind a complete tag that `skippable` named. Skipped text before it has no effect on the state."""
+        """Continue behind a complete tag that was found without `feed`. The text before it has no effect on the state."""
         self.channel, self._trim, self._label = self._switches[self.channel][tag]
         self._bare_start = self._bare_line = True
         self._unclosed = False
         self._fence = self._ticks = 0
 
     def _cut(self, text: str, place: int, out: list[Piece]) -> int:
-        """Remove the label and the white space that the style drops after a tag; return the place after them."""
+        """Remove what the style drops behind a tag: a label and white space, from index `place` on.
+
+        Return the index after them.
+        """
         if place == len(text):
             return place
         label, self._label = self._label, ""
@@ -222,7 +228,7 @@ class ReasoningParser(Saved):
         return end
 
     def finish(self) -> list[Piece]:
-        """Return the held text as pieces, at the end of the answer."""
+        """End the answer: return the text that is held back as a possible tag, as at most one piece."""
         held, self._held, self._label = self._held, "", ""
         if not held:
             return []
@@ -230,22 +236,25 @@ class ReasoningParser(Saved):
         return [plain(held, self.channel)]
 
     def begin_block(self, opener: str) -> None:
-        """Record the opening text of a block of calls, which is no code fence unless `see_answer` gets it after all."""
+        """Record the opening text of a block of tool calls. Backticks in it do not open a fenced code block.
+
+        If the text proves not to be a call, `see_answer` gets it, and counts its backticks.
+        """
         if "`" in opener:
             self._fence = self._ticks = 0
             self._bare_line = True
 
     def see(self, text: str) -> None:
-        """Record text of a call, because line starts matter to tags."""
+        """Record text of a tool call, which is not fed, because some tags are active only at the start of a line."""
         self._end_ticks()
         self._see(text)
 
     def see_answer(self, text: str) -> None:
-        """Record text that began like a call and belongs to the answer."""
+        """Record text that began like a tool call, was not fed, and proved to belong to the answer."""
         self._pass(text)
 
     def _pass(self, text: str) -> None:
-        """Record text that is emitted: where lines and code blocks begin."""
+        """Record where lines and fenced code blocks begin in text that is emitted."""
         if self.channel is ANSWER and self._fences and (self._ticks or "`" in text):
             self._count_ticks(text)
         self._see(text)
@@ -262,7 +271,7 @@ class ReasoningParser(Saved):
                 bare = part == "\n" or (bare and part.isspace())
 
     def _end_ticks(self) -> None:
-        """Open or close a code block behind its backticks."""
+        """Open or close a fenced code block if the backticks counted so far are enough, and reset the count."""
         if self._ticks >= _FENCE and not self._fence:
             self._fence = self._ticks
         elif self._ticks >= self._fence > 0:
@@ -287,7 +296,10 @@ class ReasoningParser(Saved):
         check_restored(not held or may_be_tag or self._label.startswith(held), "text is held that begins no tag")
 
     def _tag_at(self, text: str, place: int) -> tuple[TagRule | None, bool]:
-        """Return the rule of the active tag at `place`, or None, and whether the text ends too early to decide."""
+        """Look for an active tag at index `place`.
+
+        Return the rule of the tag, or None; and whether the text ends too early to decide.
+        """
         partial = False
         for rule in self._rules[self.channel]:
             tag, at = rule.tag, rule.at

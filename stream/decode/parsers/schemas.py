@@ -15,9 +15,15 @@ MAX_NESTING = 16
 
 
 def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
-    """Return the schemas of a request's tools by function name; such a mapping is returned unchanged.
+    """Return the JSON schemas of the arguments of a request's tools, by function name.
 
-    Raise `TypeError`, with its name, for a tool that is not a mapping with a name, or if there is no list.
+    Args:
+        tools: A list of tools in OpenAI's form; None for no tools. A mapping of schemas by name is returned unchanged.
+
+    Raises:
+        TypeError: `tools` is not a list, or a tool is not a mapping with a function's name; the message gives its
+            index.
+
     """
     if isinstance(tools, Mapping):
         return tools
@@ -35,7 +41,10 @@ def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
 
 
 def branches(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema, the schemas it refers to in `root`, and the alternatives of all of these, each once."""
+    """Yield a schema, the schemas that it refers to, and the alternatives (`anyOf` and so on) of all of these, each once.
+
+    References are looked up in `root`.
+    """
     ahead, seen = [(schema, 0)], set()
     while ahead:
         schema, depth = ahead.pop()
@@ -50,7 +59,13 @@ def branches(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]
 
 
 def member(schema: Any, root: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the schema of an object's member, or an empty one, which allows everything."""
+    """Return the schema of the member `name` of an object; an empty one, which allows everything, if not declared.
+
+    Args:
+        schema: The schema of the object.
+        root: The document in which references are looked up.
+
+    """
     listed = [
         properties for branch in branches(schema, root) if isinstance(properties := branch.get("properties"), Mapping)
     ]
@@ -59,7 +74,13 @@ def member(schema: Any, root: Mapping[str, Any], name: str) -> Mapping[str, Any]
 
 
 def element(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of an array's elements, or an empty one, which allows everything."""
+    """Return the schema of an array's elements; an empty one, which allows everything, if not declared.
+
+    Args:
+        schema: The schema of the array.
+        root: The document in which references are looked up.
+
+    """
     return _one_of([branch.get("items") for branch in branches(schema, root)])
 
 

@@ -15,11 +15,18 @@ _TRIMMED = {"keep": "", "strip_newlines": "\r\n", "strip": " \t\r\n"}
 
 
 class TagRule(NamedTuple):
-    """A tag that is active on a channel: where it is active, the channel after it, and whether it is removed.
+    """Rule for a tag on a channel: where the tag is active, which channel follows it, and whether it is removed.
 
-    Places: "anywhere"; the "start" of the channel; first on a "line"; a "call", or where one follows; while thinking
-    is "unclosed" because a call has interrupted it; the "envelope" that begins the answer, or its "end" if the answer
-    began with one. The rule's piece is always the same.
+    Attributes:
+        tag: The tag.
+        at: Where it is active: "anywhere"; at the "start" of the channel; first on a "line"; if a "call" follows, or
+            first on a line; while thinking is "unclosed" because a call has interrupted it; as the "envelope" that
+            begins the answer, or the "end" of an answer that began with one.
+        then: The channel after the tag.
+        markup: The piece for the tag, the same object each time.
+        cut: Whether the tag is removed.
+        fenced: Whether it is active in a fenced code block of the answer, too.
+
     """
 
     tag: str
@@ -44,11 +51,11 @@ CompiledRules = tuple[
 
 @cache
 def compiled_rules(style: ReasoningStyle) -> CompiledRules:
-    """Compile a style into tables by channel.
+    """Compile a style of thinking into tables by channel.
 
     Returns:
-        The rules; the white space that is stripped at the channel's start; the states after tags that the fast path may
-        take; a search for possible starts of tags; and the skippable texts.
+        The rules; the white space that is stripped at the channel's start; the states after the tags that the fast path
+        may report; a search for possible starts of tags; and descriptions of the text that may take the fast path.
 
     """
     rules = _rules(style)
@@ -69,12 +76,16 @@ def compiled_rules(style: ReasoningStyle) -> CompiledRules:
 
 
 def _may_pass(rule: TagRule, channel: Channel) -> bool:
-    """Return whether a `SkippableText` can name the tag: it begins or ends the thinking, and is removed."""
+    """Return whether the fast path may find the tag: it begins or ends the thinking, and is removed."""
     return rule.cut and rule.then is not channel and rule.at in ("anywhere", "line")
 
 
 def _skippables(rules: list[TagRule], channel: Channel) -> _Skippables:
-    """Return a channel's skippable texts: in the middle of a line, and after nothing but white space on it."""
+    """Return descriptions of the text of a channel that may take the fast path.
+
+    The first is for the middle of a line, the second for a line that has only white space so far. If tags count less in
+    fenced code blocks, the same two for those follow.
+    """
     in_fence = [rule for rule in rules if rule.fenced]
     ticks = "`" if channel is ANSWER and len(in_fence) < len(rules) else ""
     skippables = []

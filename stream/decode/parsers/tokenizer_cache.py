@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def once_a_tokenizer(find: Callable[..., T]) -> Callable[..., T]:
-    """Cache the results of a function of a tokenizer and other arguments for the lifetime of the tokenizer."""
+    """Decorate a function of a tokenizer and other arguments: cache its results as long as the tokenizer exists."""
     found: WeakKeyDictionary[Tokenizer, dict[tuple[Hashable, ...], T]] = WeakKeyDictionary()
 
     def remembered(tok: Tokenizer, *arguments: Any) -> T:

@@ -155,28 +155,31 @@ class ToolParser(Saved):
 
     @property
     def held(self) -> str:
-        """The text that may still be part of a call, or of its markup."""
+        """The text that was fed and not emitted, because it may still be part of a call or its markup."""
         return self._block.held if self.in_block else self._ahead
 
     @property
     def skippable(self) -> SkippableText | None:
-        """Skippable text: without the first characters of blocks; in a block, the block's own."""
+        """Description of the text that may bypass `feed`; None if all text must be fed.
+
+        Outside of blocks it has none of the characters with which blocks begin. In a block, the block describes it.
+        """
         if self.in_block:
             return self._block.skippable
         return None if self._ahead or self._behind else self._skippables[self._bare]
 
     @property
     def answer_skippables(self) -> tuple[SkippableText, SkippableText]:
-        """The possible values of `skippable` outside of blocks, other than None."""
+        """The values that `skippable` can have outside of blocks of calls, other than None."""
         return self._skippables
 
     def opening_end(self, text: str) -> int:
-        """Return the place behind the first character that may end an opening text, or the end of the text."""
+        """Return the index behind the first character with which an opening text may end, or the length of the text."""
         found = self._ends(text)
         return found.end() if found else len(text)
 
     def take_tag(self, tag: str) -> None:
-        """Continue behind a tag that begins or ends a block."""
+        """Continue behind a tag that was found without `feed`, and that begins or ends a block of calls."""
         if self.in_block:
             self._end_block()
         else:
@@ -191,14 +194,17 @@ class ToolParser(Saved):
         return out
 
     def feed_block(self, text: str, out: list[Piece]) -> str:
-        """Process text of the open block, add the final pieces to `out`, and return the text after the block."""
+        """Process text of the open block, append the final pieces to `out`, and return the text after the block.
+
+        Return an empty text while the block is open.
+        """
         text = self._block.feed(text, out)
         if self._block.done:
             self._end_block()
         return text
 
     def finish(self) -> list[Piece]:
-        """Flush the held text at the end of the answer; it cannot become a call any more."""
+        """End the answer: return pieces for the held text, which cannot become a complete call any more."""
         if self.in_block:
             self._call, self.in_block = self._block.call, False
             return self._block.finish()
@@ -226,18 +232,21 @@ class ToolParser(Saved):
             self._block.restore(block)
 
     def _begin(self, opener: str) -> None:
-        """Start a block behind its opening text."""
+        """Start a block of calls behind its opening text, which is empty if the block has no such text."""
         self._bare = self._behind = False
         self.in_block = True
         self._block.begin(opener, self._call)
 
     def _end_block(self) -> None:
-        """Continue behind a block."""
+        """Leave the block of calls that has ended, and take over the number of its last call."""
         self._behind = self._block.call > self._call
         self._call, self.in_block = self._block.call, False
 
     def _split_answer(self, text: str, out: list[Piece]) -> str:
-        """Process text outside of blocks; return the text after the next opening text."""
+        """Process text outside of blocks, append the final pieces to `out`, and start the next block of calls if one comes.
+
+        Return the text after its opening text, or an empty text.
+        """
         text = self._ahead + text
         self._ahead = ""
         if self._behind:
@@ -271,7 +280,15 @@ class ToolParser(Saved):
 
 @cache
 def _skippables(style: ToolStyle, strewn: bool) -> tuple[SkippableText, SkippableText]:
-    """Return the skippable texts outside of blocks: later in an answer, and after nothing but white space."""
+    """Return descriptions of the text outside of blocks that may bypass `feed`.
+
+    The first is for the middle of an answer, the second for an answer of nothing but white space so far.
+
+    Args:
+        style: The style of tool calls.
+        strewn: Whether calls without opening text may begin anywhere in the answer.
+
+    """
     starts = "".join(sorted({text[0] for text in style.opens}))
     if strewn:
         anywhere = SkippableText(starts + style.bare, openers=style.opens)
