@@ -38,7 +38,7 @@ _State = tuple[list[float | None], dict[Channel, _Sent], list[list[tuple[Annotat
 
 
 class Aligner:
-    """Queue of logprobs and counters of offsets, from which deltas get their `alignment`."""
+    """Queue of logprobs, and counters of offsets, from which each delta of an answer gets its `alignment`."""
 
     def __init__(self, tok: Tokenizer) -> None:
         self._tok = tok
@@ -56,7 +56,7 @@ class Aligner:
         return [list(self._logprobs), dict(self._sent), None if self._tops is None else list(self._tops)]
 
     def restore(self, state: Any) -> None:
-        """Restore a state from `state`; raise `ValueError` for an invalid one."""
+        """Restore a state that `state` has returned; raise `ValueError` for an invalid one."""
         logprobs, self._sent, tops = msgspec.convert(state, _State)
         size = self._tok.vocab_size
         check_restored(tops is None or len(tops) == len(logprobs), "other candidates wait than ids")
@@ -66,13 +66,21 @@ class Aligner:
 
     @property
     def waiting(self) -> int:
-        """Number of ids that are not in a delta yet."""
+        """Number of ids that were added and are not in a delta yet."""
         return len(self._logprobs)
 
     def add(
         self, count: int, logprobs: Sequence[float | None] | None, tops: Sequence[Candidates] | None = None
     ) -> None:
-        """Queue the logprobs of the next `count` ids, and the likeliest tokens in their places; further ones are dropped."""
+        """Queue the logprobs of the next ids, until `align` gives them to a delta.
+
+        Args:
+            count: The number of ids. Entries of the other arguments beyond it are ignored.
+            logprobs: One logprob or None for each id; None if the engine gave no logprobs.
+            tops: The likeliest tokens in place of each id, each an id with its logprob; None if the engine gave no such
+                lists.
+
+        """
         if tops is not None and self._tops is None:
             self._tops = deque([] for _ in self._logprobs)
         if self._tops is not None:
@@ -81,7 +89,7 @@ class Aligner:
         self._logprobs.extend(repeat(None, count) if logprobs is None else (listed() if listed else logprobs)[:count])
 
     def align(self, delta: Delta) -> Delta:
-        """Return the next delta with its alignment."""
+        """Return a copy of the next delta of the answer, with its `alignment`; take its ids' logprobs from the queue."""
         call = 0
         match delta:
             case ToolCallDelta():
@@ -108,7 +116,7 @@ class Aligner:
 
 
 def check_logprobs(logprobs: Sequence[float | None], count: int) -> None:
-    """Raise unless there is a logprob or None for each of `count` ids."""
+    """Raise `FeedError` unless `logprobs` is a sequence of `count` items, each a number or None."""
     if type(logprobs) is not list and (
         isinstance(logprobs, str | bytes | Mapping) or not hasattr(logprobs, "__getitem__")
     ):
@@ -124,7 +132,13 @@ def check_logprobs(logprobs: Sequence[float | None], count: int) -> None:
 
 
 def check_candidates(tops: Sequence[Candidates], count: int, vocab_size: int) -> None:
-    """Raise unless there are candidates for each of `count` ids, all in the vocabulary."""
+    """Raise unless `tops` has an entry for each of `count` ids, with no candidate outside the vocabulary.
+
+    Raises:
+        FeedError: The number of entries is not `count`.
+        TokenIdError: A candidate's id is outside the vocabulary.
+
+    """
     if len(tops) != count:
         given = f"{len(tops)} lists of candidates with {count} ids"
         raise FeedError(f"there are {given}", f"the engine gave {given}")

@@ -90,7 +90,14 @@ class ChatDecoder:
         self._begin(prompt_ids, splitter, styles)
 
     def _begin(self, prompt_ids: Sequence[int], splitter: Splitter | None, styles: Styles) -> None:
-        """Start an answer with a splitter of known styles."""
+        """Start an answer with a known splitter.
+
+        Args:
+            prompt_ids: The prompt, which decides how the first text is decoded.
+            splitter: Separates the text into channels; None if all of it is answer.
+            styles: The styles of the splitter.
+
+        """
         settings, tokenizer = self._settings, self._tokenizer
         self._splitter, self._styles = splitter, styles
         shown = shown_texts(tokenizer, styles) if settings.skip_special_tokens else {}
@@ -138,7 +145,7 @@ class ChatDecoder:
         self._bare = self._plain and not self.finished and not self._router.out
 
     def copy(self) -> ChatDecoder:
-        """Return an independent decoder in the same state, for an answer that branches."""
+        """Return an independent decoder in the same state, to continue one answer in two ways."""
         self._show_unseen()
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
@@ -152,7 +159,7 @@ class ChatDecoder:
         return other
 
     def state(self) -> bytes:
-        """Return the state for `from_state`: at most 1 KB, plus the text that is held."""
+        """Return the decoder's state, for `from_state`: at most 1 KB, plus the text that is held back."""
         self._show_unseen()
         said = DecoderState(
             styles=self._styles.names,
@@ -215,12 +222,12 @@ class ChatDecoder:
 
     @property
     def channel(self) -> Channel:
-        """The channel of the next text, as far as is known."""
+        """The channel of the next text (thinking, answer or tool calls), as far as the text so far tells."""
         return self._splitter.channel if self._splitter else ANSWER
 
     @property
     def consumed(self) -> int:
-        """The number of ids that were consumed."""
+        """The number of ids of the answer that were decoded; ids behind its end do not count."""
         return self._answer.count
 
     @property
@@ -290,7 +297,7 @@ class ChatDecoder:
     def _feed(
         self, ids: list[int], logprobs: Sequence[float | None] | None, tops: Sequence[Candidates] | None
     ) -> list[Delta]:
-        """Decode ids without the fast return of `feed`."""
+        """Check logprobs and candidates, decode ids, and return the final deltas: `feed` without its shortcut."""
         if logprobs is not None:
             check_logprobs(logprobs, len(ids))
         if tops is not None:
@@ -312,7 +319,17 @@ class ChatDecoder:
     def _decode_rest(
         self, ids: list[int], text: str, taken: list[int], place: int, given: tuple[str, bool] | None
     ) -> None:
-        """Decode the ids from `place`, up to the end of the ids or of the answer; the core has taken those before."""
+        """Decode the ids from index `place` on, up to the last one or the end of the answer, and queue the deltas.
+
+        Args:
+            ids: All ids of the call of `feed`.
+            text: The text that the core has decoded on the fast path and that is not emitted yet.
+            taken: The ids of `text`.
+            place: The index of the first id that the core has not taken.
+            given: Text for the splitter, or a tag that the core has found and a true flag; None if the core has
+                neither.
+
+        """
         self._bare = False  # if an id raises, deltas are pending
         while True:
             if text:
@@ -333,7 +350,7 @@ class ChatDecoder:
             text, taken, place, given = self._core_feed(ids, place)
 
     def _take(self, ids: list[int], place: int) -> None:
-        """Decode one id that the core left: a possible end token, or not an int."""
+        """Decode `ids[place]`, which the core has left: it may be an end token, or not an int."""
         try:
             token_id = to_id(ids[place])
         except TypeError:
@@ -353,7 +370,7 @@ class ChatDecoder:
     # -- text through the splitter and the stops -----------------------------------------------------------------------
 
     def _split(self, text: str) -> None:
-        """Emit text; end the answer at a stop string or a token limit."""
+        """Pass decoded text to the splitter and queue deltas; end the answer at a stop string or a token limit."""
         self._route(text)
         if self._router.stopped:
             self._end(FinishReason.STOP)
@@ -365,7 +382,7 @@ class ChatDecoder:
             self._settle()
 
     def _take_tag(self, tag: str) -> None:
-        """Continue behind a tag that the core has found."""
+        """Tell the splitter that the core has found and removed `tag`, and switch to the channel that follows it."""
         splitter = self._splitter
         assert splitter is not None
         splitter.take_tag(tag)
@@ -379,7 +396,7 @@ class ChatDecoder:
         self._open(True)
 
     def _route(self, text: str) -> None:
-        """Split text and route the pieces."""
+        """Pass decoded text to the splitter, and queue deltas for the pieces that it returns."""
         splitter = self._splitter
         if splitter is None:
             self._router.route([plain(text, ANSWER)], ANSWER)
@@ -387,25 +404,31 @@ class ChatDecoder:
             self._router.route(splitter.feed(text), splitter.channel)
 
     def _show_unseen(self) -> None:
-        """Show the splitter the text that took the fast path."""
+        """Feed the splitter the text that the core has kept for it on the fast path, so that its state is complete."""
         if text := self._detok.unseen():
             self._route(text)
             self._settle()
 
     def _settle(self) -> None:
-        """Update the fast path for the text that comes next."""
+        """Open or close the fast path for the text that comes next, by what the splitter allows."""
         router, splitter = self._router, self._splitter
         self._open(router.malformed is None and (splitter is None or router.continues(splitter.channel)))
 
     def _open(self, continues: bool) -> None:
-        """Open the fast path; `continues` if more text continues the last delta."""
+        """Open the fast path, if the splitter allows it.
+
+        Args:
+            continues: Text on the fast path continues the last delta. Otherwise only text that the splitter would hold
+                back may take the fast path.
+
+        """
         self._make = self._router.make
         if self._limits.any:
             self._detok.limit = self._limits.next(self._answer)
         self._fast.open(self._splitter, continues)
 
     def _check_budget(self) -> None:
-        """Call `on_thinking_spent` once if the thinking budget is spent and the thinking has not ended."""
+        """Call `on_thinking_spent` if the last id has used up the thinking budget and the thinking has not ended."""
         report = self._settings.on_thinking_spent
         if self.channel is REASONING and self._limits.spend(self._answer) and report is not None:
             report(self._index)
@@ -413,7 +436,14 @@ class ChatDecoder:
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def _end(self, reason: FinishReason, stop_reason: str | int | None = None, last: int | None = None) -> None:
-        """Flush every stage through those after it and emit `Finish`; the id `last` gives no text."""
+        """End the answer: queue deltas for all held text, and `Finish`.
+
+        Args:
+            reason: Why the answer ends; a stop string in the held text takes precedence.
+            stop_reason: The stop string or stop token that ended it; None for other ends.
+            last: The end token, which gives no text; None if no id is left.
+
+        """
         answer, router = self._answer, self._router
         if not router.stopped:
             self._route(self._detok.flush())
@@ -436,7 +466,7 @@ class ChatDecoder:
         self._fast.close()
 
     def _deliver(self) -> list[Delta]:
-        """Return the finished deltas, neighbours on one channel merged."""
+        """Return the queued deltas, neighbours on one channel merged, with alignments if requested; clear the queue."""
         self._bare = self._plain and not self.finished
         out = self._router.out
         if not out:

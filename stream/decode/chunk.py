@@ -22,16 +22,16 @@ IdOrIds = int | Sequence[int] | NDArray[Any]
 
 
 class Chunk(Struct, frozen=True, gc=False):
-    """A piece of text on its way through the stages.
+    """A piece of text, with its ids, that one stage of the decoding passes to the next.
 
     Attributes:
         ids: The ids whose text ends at the end of `text`, and those before them that have no text.
         text: Whole characters; empty for markup, for events without text, and for trailing ids.
         channel: The channel of the text.
-        name: As in `Piece`, like the fields after it.
-        call: The number of the tool call.
+        name: The function's name, in the first chunk of a tool call.
+        call: The number of the tool call in the answer, from 0.
         complete: The call is complete.
-        malformed: Why the text is not a tool call after all.
+        malformed: Why the text, which began as a tool call, is not one.
 
     """
 
@@ -49,10 +49,10 @@ _NO_IDS = (str, bytes, bytearray, bool, float, set, frozenset, dict)
 
 
 class FeedError(TypeError, ValueError):
-    """Ids or logprobs that a decoder cannot take.
+    """Error for ids or logprobs that a decoder cannot take.
 
     Attributes:
-        engine_error: The same fault, if an engine yielded them.
+        engine_error: The `EngineError` to raise in its place if an engine yielded them.
 
     """
 
@@ -62,7 +62,7 @@ class FeedError(TypeError, ValueError):
 
 
 def engine_ids(item: IdOrIds | EngineStep) -> list[int]:
-    """Do as `id_list` for an item that an engine yielded; raise `EngineError` in place of `FeedError`."""
+    """Convert an item that an engine yielded into a list of ids; raise `EngineError` if that is not possible."""
     try:
         return id_list(item)
     except FeedError as error:

@@ -13,7 +13,10 @@ _ANYTHING = SkippableText("")
 
 
 class FastPath:
-    """Configuration of the core's fast path, updated only when it changes."""
+    """Switch of the core's fast path, on which text reaches the output without the splitter.
+
+    The core is configured only when something changes.
+    """
 
     __slots__ = ("_detok", "_known")
 
@@ -23,7 +26,14 @@ class FastPath:
         detok.allow_skip(None)  # a copied detokenizer has the original's fast path
 
     def open(self, splitter: Splitter | None, continues: bool) -> None:
-        """Enable the fast path for the splitter's `SkippableText`; `continues` if text continues the last delta."""
+        """Let the text that the splitter's `skippable` describes take the fast path; close the path if that is None.
+
+        Args:
+            splitter: The splitter; None lets any text pass.
+            continues: Such text continues the last delta. Otherwise it may pass only if the splitter would hold it
+                back.
+
+        """
         skippable = _ANYTHING if splitter is None else splitter.skippable
         if skippable is None or not (continues or skippable.held):
             self.close()

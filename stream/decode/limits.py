@@ -31,23 +31,29 @@ class Limits(Saved):
         self.spent = False
 
     def reached(self, answer: _core.AnswerText) -> bool:
-        """Return whether the answer has `max_tokens` ids."""
+        """Return whether the answer has `max_tokens` ids or more; false without such a limit."""
         return self._max_tokens is not None and answer.count >= self._max_tokens
 
     def spend(self, answer: _core.AnswerText) -> bool:
-        """Mark the thinking budget as spent if the last id has reached it; return whether it has."""
+        """Return whether the last id has used up the thinking budget, and if so set `spent`."""
         reached = self._left(answer) == 0
         self.spent = self.spent or reached
         return reached
 
     def next(self, answer: _core.AnswerText) -> int | None:
-        """Return the number of ids at which the next limit is reached if all are thinking; None without a limit."""
+        """Return the number of ids of the answer at which a limit is next reached, if all further ids are thinking.
+
+        Return None if no limit can be reached.
+        """
         left = self._left(answer)
         limits = [] if left is None else [answer.count + left]
         return min([*limits, self._max_tokens] if self._max_tokens is not None else limits, default=None)
 
     def _left(self, answer: _core.AnswerText) -> int | None:
-        """Return the ids left in the thinking budget; None if the budget cannot be reached any more."""
+        """Return how many ids are left in the thinking budget.
+
+        Return None without a budget, once it is spent, or while the text is not thinking.
+        """
         if self._budget is None or self.spent or not answer.thinks:
             return None
         return max(0, self._budget - answer.thought)

@@ -52,13 +52,14 @@ class OutputOptions(TypedDict, total=False):
             None. Harmony, Inkling and Muse have calls of their own, which are always found.
         include_stop: Keep the stop string, or the text of a stop token, in the text.
         skip_special_tokens: Control tokens give no text, which is the default; tags are found in either case.
-        byte_fallback: As for `DecodeStream`.
+        byte_fallback: The rule for byte-fallback tokens; see `Tokenizer.decode`.
         alignment: Add an `Alignment` of ids and text to every delta.
         thinking_budget: Number of ids of thinking, tags included, after which unfinished thinking counts as spent.
             Nothing is cut off: the engine has to close the thinking.
         call_ids: Makes the id of each tool call. `chat()` has ids of nine random letters and digits by default; a decoder has
             none, so that equal ids give equal deltas.
-        on_thinking_spent: Called once with `index` at that point, before the deltas of that id are returned.
+        on_thinking_spent: Called once with `index` when the thinking budget is spent, before the deltas of that id are
+            returned.
 
     """
 
@@ -136,7 +137,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     on_thinking_spent: Callable[[int], object] | None = None
 
     def digest(self, tokenizer: Tokenizer) -> bytes:
-        """Return a 16-byte digest of these settings and a tokenizer."""
+        """Return a 16-byte digest of these settings and a tokenizer, to tell whether a saved state belongs to both."""
         functions = {"call_ids": None, "on_thinking_spent": None}
         said = structs.asdict(self) | {"ends": sorted(self.ends.items())} | functions
         data = msgspec.json.encode([_digest(tokenizer), said], order="deterministic")
@@ -148,7 +149,7 @@ _LOOKED_UP = frozenset({"eos_ids", "stop_token_ids", "ignore_eos", "stop", "reas
 
 
 def settings_of(tokenizer: Tokenizer, **options: Unpack[DecoderOptions]) -> Settings:
-    """Validate the options of a decoder and look up the styles they name.
+    """Validate the options of a decoder and look up the styles they name; return them as `Settings`.
 
     Raises:
         TokenIdError: An id is outside the vocabulary.
@@ -191,7 +192,7 @@ def settings_of(tokenizer: Tokenizer, **options: Unpack[DecoderOptions]) -> Sett
 
 
 def current_options(options: DecoderOptions) -> DecoderOptions:
-    """Return options under their current names, with iterators as lists, because a copied decoder reads them again.
+    """Return options under their current names, with lists in place of iterators, so that they can be read again.
 
     Deprecated names warn: `tool_schemas` is now `tools`, `reasoning_style` is now `reasoning`.
 
@@ -213,21 +214,27 @@ def current_options(options: DecoderOptions) -> DecoderOptions:
 
 
 def stop_channels(scope: str) -> frozenset[Channel]:
-    """Return the channels of a scope of stop strings; raise `ValueError` for an unknown scope."""
+    """Return the channels in which stop strings count for a `stop_scope` ("answer", "reasoning" or "all").
+
+    Raise `ValueError` for an unknown scope.
+    """
     if not isinstance(scope, str) or scope not in SCOPES:
         raise ValueError(f"stop_scope must be one of {', '.join(SCOPES)}, not {scope!r}")
     return SCOPES[scope]
 
 
 def finish_reason(reason: str) -> FinishReason:
-    """Return the `FinishReason` of a name; raise `ValueError` for an unknown one."""
+    """Return the member of `FinishReason` with a value such as "stop"; raise `ValueError` for an unknown one."""
     if reason not in list(FinishReason):
         raise ValueError(f"unknown finish reason {reason!r}; known are {', '.join(FinishReason)}")
     return FinishReason(reason)
 
 
 def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: int | None, index: int) -> None:
-    """Raise `TypeError` or `ValueError` unless the numeric options are valid."""
+    """Raise `TypeError` if an option is not an int (or None where allowed), and `ValueError` if it is out of range.
+
+    `min_tokens` above `max_tokens` is out of range, too.
+    """
     for name, number, least in (
         ("min_tokens", min_tokens, 0),
         ("max_tokens", max_tokens, 0),
@@ -249,7 +256,18 @@ def check_counts(*, min_tokens: int, max_tokens: int | None, thinking_budget: in
 def end_ids(
     tokenizer: Tokenizer, eos_ids: Iterable[int] | None, stop_token_ids: Iterable[int], ignore_eos: bool
 ) -> dict[int, int | None]:
-    """Return the ids that end an answer, each with its `stop_reason`; raise `TokenIdError` for an unknown id."""
+    """Return the ids that end an answer, each with the `stop_reason` to report: None for end tokens, else the id itself.
+
+    Args:
+        tokenizer: The tokenizer.
+        eos_ids: The end tokens; None for the tokenizer's.
+        stop_token_ids: Further ids that end an answer.
+        ignore_eos: Leave out the end tokens.
+
+    Raises:
+        TokenIdError: An id is outside the vocabulary.
+
+    """
     ends: dict[int, int | None] = {}
     if not ignore_eos:
         ends |= dict.fromkeys(_checked_ids(tokenizer, "eos_ids", tokenizer.eos_ids if eos_ids is None else eos_ids))
@@ -259,7 +277,12 @@ def end_ids(
 def thinking_style(
     reasoning: str | ReasoningStyle | None,
 ) -> tuple[bool, ReasoningStyle | Literal["auto"] | None]:
-    """Return whether thinking is dropped, and the requested style; raise `ValueError` for an unknown name."""
+    """Interpret the option `reasoning`; raise `ValueError` for an unknown name.
+
+    Returns:
+        Whether thinking is dropped; and the style, "auto" to detect it, or None to leave thinking in the answer.
+
+    """
     if reasoning is None or reasoning == "off":
         return False, None
     if reasoning in ("auto", "strip"):
@@ -269,7 +292,10 @@ def thinking_style(
 
 
 def calls_style(style: str | ToolStyle | None) -> ToolStyle | Literal["auto"] | None:
-    """Return the requested style of tool calls; raise `ValueError` for an unknown name."""
+    """Interpret the option `tool_style`: return the style, "auto" to detect it, or None to leave calls in the answer.
+
+    Raise `ValueError` for an unknown name.
+    """
     return None if style is None else "auto" if style == "auto" else tool_style_of(style)
 
 

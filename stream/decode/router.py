@@ -18,11 +18,11 @@ from tokenweir.stream.events.deltas import Channel, Delta, ReasoningDelta, TextD
 
 
 class Router(Saved):
-    """Maker of the deltas of one answer.
+    """Maker of the deltas of one answer, from the pieces that a splitter returns.
 
     Attributes:
         channel: The channel of the text that was emitted last.
-        malformed: Why that text, which began as a tool call, is not one.
+        malformed: Why that text, which began as a tool call, is not one; None for other text.
         called: Whether a complete tool call has been emitted.
         stopped: Whether a stop string, or the only call that is allowed, has ended the text.
         make: Factory of text deltas on `channel`, from the text, its ids and the index.
@@ -60,9 +60,12 @@ class Router(Saved):
 
         Args:
             answer: Text with its ids. All text that was added to it must pass through this router.
-            scope: The channels on which stops count; empty without stops.
+            scope: The channels on which stop strings count; empty without stop strings.
+            strip: Drop the thinking.
+            index: The `index` of all deltas.
+            channel: The channel of the first text.
             one_call: The first complete call ends the answer.
-            call_ids: Makes the id of each call; without it calls have none.
+            call_ids: Makes the id of each call; without it calls have no ids.
 
         """
         self._answer = answer
@@ -81,7 +84,7 @@ class Router(Saved):
         answer.think(channel is REASONING)
 
     def over(self, answer: _core.AnswerText) -> Router:
-        """Return an independent copy on a copy of the answer's text."""
+        """Return an independent copy that works on `answer`, a copy of this router's text."""
         other = self.copy()
         other._answer = answer
         return other
@@ -91,7 +94,13 @@ class Router(Saved):
         self.enter(self.channel, self._call)
 
     def route(self, pieces: list[Piece], after: Channel) -> None:
-        """Emit pieces; `after` is the channel of the text behind them."""
+        """Turn pieces into deltas in `out`, up to a stop string.
+
+        Args:
+            pieces: The pieces of a splitter.
+            after: The channel of the text that follows them.
+
+        """
         answer = self._answer
         for place, piece in enumerate(pieces, 1):
             channel, malformed = piece.channel, piece.malformed
@@ -122,7 +131,10 @@ class Router(Saved):
                     return
 
     def continues(self, channel: Channel) -> bool:
-        """Return whether text on `channel` continues the last delta, switching to the channel if nothing forbids it."""
+        """Return whether text on `channel` can be emitted next without a piece of the splitter; if so, switch to it.
+
+        It cannot where a tool call begins, because the call's name comes first.
+        """
         if channel is not self.channel:
             if channel is TOOL_CALL:  # the call's number comes with its name
                 return False
@@ -131,34 +143,40 @@ class Router(Saved):
         return True
 
     def switch_to(self, channel: Channel) -> None:
-        """Continue on `channel` behind a tag that the core has removed."""
+        """Switch to the channel that follows a tag, which the core has found and removed without a piece."""
         self._at, self.malformed = channel, None
         self.enter(channel)
 
     def release(self) -> None:
-        """Flush text that is held as a possible stop string."""
+        """Emit the text that is held back as the possible beginning of a stop string."""
         if self._searches and self._answer.stop_begun:
             self._send(None)
 
     def _send(self, text: str | None) -> None:
-        """Send text through the stop matcher; None flushes the text it holds."""
+        """Pass text through the matcher of stop strings, and emit what is final; None emits the text that it holds."""
         text, ids = self._answer.send(text)
         if text:
             self.emit(text, ids)
 
     def _cut_out(self, source: str, after: Channel) -> None:
-        """Remove markup; `after` is the channel of the text behind it."""
+        """Remove markup from the output. Its ids go to the next delta.
+
+        Args:
+            source: The markup.
+            after: The channel of the text behind it.
+
+        """
         self._answer.drop(source)
 
     def _emit_event(self, piece: Piece) -> None:
-        """Emit a tool call's events other than text: name, completion, failure."""
+        """Emit a delta for a piece of a tool call that is not plain text: a name, completion, failure or converted text."""
         said = piece.call, piece.complete, piece.malformed
         call_id = self._call_ids() if piece.name and self._call_ids is not None else ""
         ids = self._answer.take(piece.source)
         self.out.append(ToolCallDelta(piece.name, piece.text, ids, self._index, *said, id=call_id))
 
     def emit(self, text: str, ids: list[int]) -> None:
-        """Make a delta from final text."""
+        """Append a delta with final text on the current channel, and its ids; do nothing for empty text."""
         if text and self.malformed is None:
             self.out.append(self.make(text, ids, self._index))
         elif text and self.channel is TOOL_CALL:
@@ -167,7 +185,7 @@ class Router(Saved):
             self.out.append(TextDelta(text, ids, self._index, self.malformed))
 
     def enter(self, channel: Channel, call: int = 0) -> None:
-        """Switch to another channel or call."""
+        """Switch to another channel; in the channel of tool calls, to the call with the number `call`."""
         self.channel, self._call = channel, call
         self._searches = channel in self._scope
         if channel is TOOL_CALL:
@@ -178,9 +196,9 @@ class Router(Saved):
 
 
 class ChunkRouter(Router):
-    """Maker of a stage's chunks: one for each id boundary, and an empty one for removed markup.
+    """Router whose output is chunks for the next stage, not deltas: text is cut wherever an id ends.
 
-    The empty chunk tells the next stage that the text is not contiguous there.
+    Removed markup gives a chunk without text, which tells the next stage that the text is not contiguous there.
     """
 
     __slots__ = ()
@@ -193,11 +211,19 @@ class ChunkRouter(Router):
         scope: frozenset[Channel] = frozenset(),
         strip: bool = False,
     ) -> None:
-        """Start on a channel; see `Router` for the arguments."""
+        """Start on a channel.
+
+        Args:
+            answer: Text with its ids. All text that was added to it must pass through this router.
+            channel: The channel of the first text.
+            scope: The channels on which stop strings count; empty without stop strings.
+            strip: Drop the thinking.
+
+        """
         super().__init__(answer, scope, strip, 0, channel)
 
     def pass_on(self, chunk: Chunk) -> None:
-        """Emit a chunk unchanged, after the held text."""
+        """Emit the held text, and then `chunk`, which also gets the ids that are left over."""
         self.release()
         self.out.append(replace(chunk, ids=[*self._answer.finish(), *chunk.ids]))
 
@@ -207,7 +233,12 @@ class ChunkRouter(Router):
         return out
 
     def take_all(self, channel: Channel) -> list[Chunk]:
-        """Return the finished chunks, with the remaining ids in a last one."""
+        """Return the finished chunks and clear the list; ids that are left over come in a last chunk without text.
+
+        Args:
+            channel: The channel of that chunk.
+
+        """
         if ids := self._answer.finish():
             self.out.append(Chunk(ids, "", channel))
         return self.take()

@@ -26,6 +26,11 @@ class DecoderState(Struct, frozen=True, array_like=True):
 
     Attributes:
         styles: The names of the detected styles of thinking and of tool calls.
+        core: The state of the core's detokenizer.
+        splitter: The state of the splitter, as its `state` returns it.
+        router: The state of the router.
+        limits: The state of the token limits.
+        aligner: The state of the aligner; None without alignment.
         prompt_tokens: Number of ids of the prompt.
         finished: Whether the answer has ended.
         ignored: Number of ids after the end.
@@ -44,15 +49,27 @@ class DecoderState(Struct, frozen=True, array_like=True):
 
 
 def write_state(state: DecoderState, belongs: bytes) -> bytes:
-    """Serialise a state; `belongs` is the digest of the decoder's tokenizer and options."""
+    """Serialise a state with a checksum.
+
+    Args:
+        state: The state.
+        belongs: The digest of the decoder's tokenizer and options, which `read_state` compares.
+
+    """
     data = MAGIC + bytes([VERSION]) + belongs + msgspec.msgpack.encode(state)
     return data + _check(data)
 
 
 def read_state(data: bytes, belongs: bytes) -> DecoderState:
-    """Deserialise a state from `write_state`.
+    """Deserialise a state that `write_state` returned.
 
-    Raise `StateError` for a damaged state, or one of another version, tokenizer or other options.
+    Args:
+        data: The serialised state.
+        belongs: The digest of the tokenizer and options of the decoder that is to continue.
+
+    Raises:
+        StateError: The state is damaged, or has another version, tokenizer or other options.
+
     """
     if not isinstance(data, bytes) or data[: len(MAGIC)] != MAGIC or len(data) < len(MAGIC) + 1 + 2 * DIGEST:
         raise StateError("this is no state of a decoder, or it is cut off")
@@ -81,7 +98,7 @@ def check_consistent(
     finished: bool,
     vocab_size: int,
 ) -> None:
-    """Check the restored parts of a decoder against each other; raise `ValueError` if no answer leads to such a state."""
+    """Raise `ValueError` if the restored parts of a decoder do not fit each other, as no real answer leaves them."""
     if not finished:
         held = "" if splitter is None else splitter.held
         check_restored(len(held.encode()) == answer.awaited, "other text is held than what was given")

@@ -15,7 +15,7 @@ from tokenweir.encode.options import check_flags
 
 
 class StopStep(Struct, frozen=True, gc=False):
-    """Result of one step.
+    """Result of one step of the search for stop strings.
 
     Attributes:
         text: Final text, which can no longer be part of a stop.
@@ -80,7 +80,13 @@ class StopStrings(_core.StopStrings):
 
 
 def stop_list(stops: Iterable[str]) -> list[str]:
-    """Return the stop strings as a list; a single string is one stop."""
+    """Return the stop strings as a list; a single string is one stop.
+
+    Raises:
+        TypeError: `stops` is not iterable, or a stop is not a string.
+        ValueError: A stop is empty.
+
+    """
     if not isinstance(stops, Iterable):
         raise TypeError(f"stop is {type(stops).__name__} {stops!r}, not a list of strings")
     listed = [stops] if isinstance(stops, str) else list(stops)

@@ -25,31 +25,39 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Transform(Protocol[T_co]):
-    """A sans-I/O step of the pipeline."""
+    """Step of the decoding that does no I/O: it takes items of a source one by one and returns the items that are final."""
 
     @property
     def finished(self) -> bool:
-        """Whether the output has ended."""
+        """Whether the output has ended, so that no further item need be fed."""
         ...
 
     def feed(self, item: Any) -> Sequence[T_co]:
-        """Take an item."""
+        """Process an item of the source, and return the items of the output that are final."""
         ...
 
     def finish(self, failure: Exception | None) -> Sequence[T_co]:
-        """Return the items still held, after the end of the source or a failure of it or of `feed`."""
+        """End the output, and return the items that are still held.
+
+        Args:
+            failure: The error of the source or of `feed`; None if the source has ended.
+
+        """
         ...
 
 
 class StageRunner(Generic[T]):
-    """Runner of a transform that flushes held items when the source or the transform fails.
+    """Runner of a transform that still returns its held items when the source or the transform fails.
+
+    The error is kept in `failure`, and `check` raises it.
 
     Args:
+        transform: The transform.
         translate: Converts an error of the source or the transform into the error to raise.
 
     Attributes:
         ended: Whether the output has ended.
-        failure: The translated error of the source or the transform, or None.
+        failure: The error of the source or the transform, not translated yet, or None.
 
     """
 
@@ -64,7 +72,10 @@ class StageRunner(Generic[T]):
         self._translate = translate
 
     def feed(self, item: Any) -> Sequence[T]:
-        """Take an item of the source."""
+        """Process an item of the source, and return the items of the output that are final.
+
+        If the transform raises, keep the error in `failure` and return the items that it holds.
+        """
         if self.ended:
             return ()
         transform = self._transform
@@ -76,14 +87,19 @@ class StageRunner(Generic[T]):
         return given
 
     def end(self, failure: Exception | None = None) -> Sequence[T]:
-        """Flush the transform after the source has ended or failed."""
+        """End the output and return the items that the transform holds; an empty sequence if it has ended before.
+
+        Args:
+            failure: The error of the source; None if the source has ended.
+
+        """
         if self.ended:
             return ()
         self.ended, self.failure = True, failure
         return self._transform.finish(failure)
 
     def check(self) -> None:
-        """Raise `failure`, if there is one, and keep it no longer: its traceback refers to the runner."""
+        """Raise the translated `failure` if there is one, and forget it, because its traceback refers to the runner."""
         failure, self.failure = self.failure, None
         if failure is not None:
             raised = self._translate(failure)
@@ -94,7 +110,7 @@ class StageRunner(Generic[T]):
 
 
 class UntilEos:
-    """Truncation at an end token."""
+    """Transform that ends the stream of ids at an end token, which it passes on as a chunk without text."""
 
     def __init__(self, eos_ids: Collection[int]) -> None:
         self.finished = False
@@ -113,7 +129,7 @@ class UntilEos:
 
 
 class Detokenize:
-    """Decoding of ids into chunks."""
+    """Transform that decodes ids into chunks of text."""
 
     finished = False
 
@@ -140,7 +156,7 @@ class Detokenize:
 
 
 class SplitChannels:
-    """Assignment of chunks to channels by a splitter."""
+    """Transform that assigns chunks of the answer to channels (thinking, answer, tool calls) by a splitter."""
 
     finished = False
 
@@ -165,7 +181,7 @@ class SplitChannels:
 
 
 class StopAt:
-    """Truncation at a stop string."""
+    """Transform that ends the stream of chunks at a stop string."""
 
     def __init__(self, stops: StopStrings, scope: frozenset[Channel]) -> None:
         self.finished = False
@@ -191,7 +207,7 @@ class StopAt:
 
 
 class DecodeChat:
-    """Decoding of ids into deltas."""
+    """Transform that decodes ids, or steps of an engine, into deltas by a `ChatDecoder`."""
 
     __slots__ = ("_cached", "_decoder", "_reason", "finished")
 
@@ -203,7 +219,7 @@ class DecodeChat:
 
     @property
     def consumed(self) -> int:
-        """The number of ids that were consumed."""
+        """The number of ids of the answer that were decoded; ids behind its end do not count."""
         return self._decoder.consumed
 
     def feed(self, item: Any) -> Sequence[Delta]:
@@ -232,7 +248,7 @@ class DecodeChat:
         return self._counted(deltas) if self._cached else deltas
 
     def _counted(self, deltas: Sequence[Delta]) -> Sequence[Delta]:
-        """Return deltas whose finish, if there is one, has the count of the engine's cache."""
+        """Return the deltas; a `Finish` at the end gets the number of prompt ids that the engine had cached."""
         if not deltas or not isinstance(finish := deltas[-1], Finish):
             return deltas
         usage = finish.usage
@@ -241,7 +257,7 @@ class DecodeChat:
 
 
 class PassOn:
-    """Identity transform."""
+    """Transform that returns every item unchanged."""
 
     finished = False
 
