@@ -90,8 +90,8 @@ class CTranslate2Engine:
         """Generate from `prompt_ids`, one id a step; the end token is the last id.
 
         Raises:
-            EngineError: An empty prompt, one that fills the context, an id outside the model's vocabulary, an option that CTranslate2 cannot
-                honour (the message names it and its value), or a failure of the model itself.
+            EngineError: The prompt is empty, fills the context or has an id outside the model's vocabulary; an option
+                cannot be honoured (the message names it and its value); or the model itself fails.
 
         """
         return self._engine.generate(prompt_ids, sampling)
@@ -132,7 +132,12 @@ class CTranslate2Engine:
         return [self.tokens[token_id] for token_id in prompt_ids]
 
     def _room(self, prompt_ids: Sequence[int]) -> int | None:
-        """Return the most ids of an answer within the model's context, or None."""
+        """Return how many ids an answer to the prompt may have in the model's context; None if the context size is unknown.
+
+        Raises:
+            EngineError: The prompt fills the context.
+
+        """
         if self.context_size is None:
             return None
         if len(prompt_ids) >= self.context_size:
@@ -176,7 +181,12 @@ class CTranslate2Engine:
 
 
 def read_vocabulary(folder: Path) -> list[str]:
-    """Read the names of a model's tokens in the order of their ids; raise `EngineError` without a valid file."""
+    """Read the tokens of a CTranslate2 model from `vocabulary.json`, in the order of their ids.
+
+    Raises:
+        EngineError: The file is missing or invalid, or lists a token twice.
+
+    """
     path = folder / "vocabulary.json"
     try:
         tokens = json.loads(path.read_text("utf-8"))
@@ -192,7 +202,7 @@ def read_vocabulary(folder: Path) -> list[str]:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read a model's `config.json`; raise `EngineError` without a valid file."""
+    """Read `config.json` of a CTranslate2 model; raise `EngineError` if it is missing or invalid."""
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text("utf-8"))
@@ -206,7 +216,13 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def eos_ids(config: Mapping[str, Any], tokens: Sequence[str]) -> tuple[int, ...]:
-    """Return the ids of the end tokens that a configuration names."""
+    """Return the ids of the end tokens that `config` names.
+
+    Args:
+        config: The content of the model's `config.json`.
+        tokens: The model's tokens, in the order of their ids.
+
+    """
     eos = config.get("eos_token")
     names = eos if isinstance(eos, list) else [eos]
     return tuple(tokens.index(name) for name in names if name in tokens)

@@ -54,13 +54,23 @@ FAILURES: dict[int, EngineFailure] = {408: "timeout", 429: "overloaded", 503: "o
 
 
 class Event(Struct):
-    """Message of a server: an answer, a part of one, or an error in the middle of a stream."""
+    """Base class of messages of a server: an answer, a part of one, or an error in the middle of a stream.
+
+    Attributes:
+        error: The error; None for other messages.
+
+    """
 
     error: Any = None
 
 
 class ServerError(EngineError):
-    """Error response of a server, with its HTTP status."""
+    """Error for a response of a server with an error status.
+
+    Attributes:
+        status: The HTTP status.
+
+    """
 
     def __init__(self, message: str, *, kind: EngineFailure, status: int) -> None:
         super().__init__(message, kind=kind)
@@ -68,7 +78,7 @@ class ServerError(EngineError):
 
 
 class EngineServer:
-    """Client of an engine's server."""
+    """HTTP client of the server of an engine."""
 
     def __init__(
         self,
@@ -84,6 +94,7 @@ class EngineServer:
         Args:
             name: The engine's name, for messages.
             url: The server's address, such as `http://127.0.0.1:8000`; a path is kept.
+            api_key: The key to send as a bearer token; None for no key.
             connect_timeout: Seconds until the connection is established.
             read_timeout: Seconds without a byte, including the prefill of a long prompt.
 
@@ -114,15 +125,20 @@ class EngineServer:
         self._ssl_context = httpx.create_ssl_context() if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     async def get(self, path: str, kind: type[E]) -> E:
-        """Return the JSON object at a path; raise `EngineError` as `events` does."""
+        """Request `path` by GET and return the JSON object in the response, decoded as `kind`.
+
+        Raises:
+            EngineError: The server cannot be reached, times out, refuses, or sends an invalid object.
+
+        """
         async with self._answer("GET", path, None) as response:
             return self._decoded(await self._body(response), kind)
 
     async def events(self, path: str, body: Mapping[str, Any], kind: type[E]) -> AsyncGenerator[E, None]:
-        """Post a JSON object and yield the events of the stream, or the single object of a plain answer.
+        """Post `body` as JSON to `path`, and yield the events of the stream, or the single object of a plain response.
 
-        A request that fails before the answer begins is retried twice. A begun answer is not, because ids have been
-        yielded.
+        Each is decoded as `kind`. A request that fails before the response begins is retried twice. A response that has
+        begun is not requested again, because ids have been yielded.
 
         Raises:
             EngineError: The server cannot be reached, times out, refuses, or sends an invalid event; the message quotes
@@ -183,21 +199,32 @@ class EngineServer:
                 await _free(response)
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """Read a complete body, bounded as an event."""
+        """Return the complete body of a response; raise `EngineError` if it has more than `MAX_ANSWER_BYTES`."""
         body, whole = await self._read(response, MAX_ANSWER_BYTES)
         if not whole:
             raise EngineError(f"{self.name} at {self.url} sends an answer of more than {MAX_ANSWER_BYTES} bytes")
         return bytes(body)
 
     async def _error_body(self, response: httpx.Response) -> str:
-        """Read the server's message from the beginning of an error body."""
+        """Return the server's error message from the beginning of a response's body; a note says if it was cut off."""
         body, whole = bytearray(), False
         with anyio.move_on_after(ERROR_SECONDS):
             _, whole = await self._read(response, MAX_ERROR_BYTES, body)
         return _message(bytes(body)) + ("" if whole else f" (cut off after {len(body)} bytes)")
 
     async def _read(self, response: httpx.Response, most: int, body: bytearray | None = None) -> tuple[bytearray, bool]:
-        """Read at most `most` bytes of a body, into `body` if given; return them and whether the body is complete."""
+        """Read at most `most` bytes of a response's body.
+
+        Args:
+            response: The response.
+            most: Limit in bytes.
+            body: Buffer to which the bytes are appended, so that they are kept if the reading is cancelled; None for a
+                new one.
+
+        Returns:
+            The buffer, and whether the body is complete.
+
+        """
         body = bytearray() if body is None else body
         chunks = response.aiter_raw()
         try:
@@ -211,7 +238,7 @@ class EngineServer:
             await self._end(response, chunks)
 
     async def _end(self, response: httpx.Response, chunks: AsyncIterator[bytes]) -> None:
-        """Close the connection and its iterators, because httpx leaves the inner ones to the garbage collector."""
+        """Close a response's connection, and the iterators of its body, which httpx leaves to the garbage collector."""
         httpx = _httpx()
         await response.aclose()
         with suppress(httpx.HTTPError, httpx.StreamError, StopAsyncIteration):
@@ -246,7 +273,7 @@ class EngineServer:
 
 
 def _httpx() -> ModuleType:
-    """Import httpx lazily, because the import is slow."""
+    """Import httpx, which is slow, on first use, and return it; raise `EngineError` if it is not installed."""
     try:
         import httpx
     except ModuleNotFoundError as error:
@@ -255,13 +282,13 @@ def _httpx() -> ModuleType:
 
 
 async def _free(response: httpx.Response) -> None:
-    """Close an answer, and break its reference cycle, which holds the connection and all that was read from it."""
+    """Close a response and break its reference cycle, which keeps the connection and all that was read in memory."""
     await response.aclose()
     del response.stream
 
 
 class _Broken:
-    """Context manager that converts connection errors to `EngineError`."""
+    """Context manager that converts timeouts and connection errors of httpx in its block to `EngineError`."""
 
     def __init__(self, server: EngineServer) -> None:
         self._server = server
@@ -277,10 +304,14 @@ class _Broken:
 
 
 def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], extra: Collection[str]) -> dict[str, Any]:
-    """Return the set fields of a sampling under a server's own names, and those of its `extra`; without logprobs.
+    """Return the fields of a request to an engine's server: those of a sampling that are set, and its `extra`.
+
+    Stop and end options that the decoder enforces are included only if `names` has them; logprobs are not.
 
     Args:
-        names: The server's names of the supported fields.
+        engine: The engine's name, for messages.
+        sampling: The sampling.
+        names: The server's name for each field of `Sampling` that it supports.
         extra: The names that `Sampling.extra` may have.
 
     Raises:
@@ -296,7 +327,7 @@ def request_fields(engine: str, sampling: Sampling, names: Mapping[str, str], ex
 
 
 def cut_text(text: str) -> str:
-    """Truncate a server's text for a message, with a mark where it was cut."""
+    """Return a server's text for an error message, cut off after `MAX_MESSAGE` characters with a note that says so."""
     if len(text) <= MAX_MESSAGE:
         return text
     return f"{text[:MAX_MESSAGE]} (cut off after {MAX_MESSAGE} of {len(text)} characters)"
@@ -313,7 +344,10 @@ class _DataLines:
         self._rest = bytearray()  # the incomplete line
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Process bytes (empty at the end of the stream) and return the complete lines."""
+        """Process bytes, and return the data of the `data:` lines that are complete; empty bytes end the last line.
+
+        Raise `EngineError` for a line of more than `MAX_EVENT_BYTES`.
+        """
         first, *others = (chunk or b"\n").split(b"\n")
         self._rest += first
         if len(self._rest) > MAX_EVENT_BYTES:
@@ -326,7 +360,7 @@ class _DataLines:
 
 
 def _message(body: bytes) -> str:
-    """Return a server's message: from an error object of a known form, or the beginning of the text."""
+    """Return the error message in a response's body: from a JSON object of a known form, else the beginning of the body."""
     try:
         said = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def convert_gguf(path: Path, folder: Path) -> None:
-    """Convert the model at `path`; `folder` is created atomically.
+    """Convert the GGUF file at `path` to a CTranslate2 model in `folder`, which appears when it is complete.
 
     Raises:
         EngineError: ctranslate2 or gguf is not installed, the file is not GGUF, or its architecture is not supported.
@@ -103,7 +103,7 @@ def _specification(path: Path, reader: GGUFReader) -> Any:
 
 
 class _Model:
-    """Metadata and tensors of a GGUF file; each tensor can be taken once."""
+    """Metadata and tensors of a GGUF file. A tensor is removed when it is taken."""
 
     def __init__(self, path: Path, reader: GGUFReader) -> None:
         self._path = path
@@ -118,7 +118,12 @@ class _Model:
         return default
 
     def take(self, name: str) -> npt.NDArray[np.float32]:
-        """Return the weights of a tensor, of shape (rows, columns) or (columns,), and remove it."""
+        """Remove a tensor and return its weights as float32, of shape (rows, columns) or (columns,).
+
+        Raises:
+            EngineError: There is no such tensor, or its type cannot be read.
+
+        """
         from gguf.quants import dequantize
 
         if name not in self.tensors:

@@ -18,15 +18,16 @@ SEPARATORS: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_se
 
 
 class GrammarMask:
-    """Logits processor of one answer: only ids that continue the grammar keep their logits.
+    """Logits processor of transformers for one answer to which a grammar applies: only ids that the grammar allows remain.
 
-    It is also the stopping criterion, for models whose own end tokens are others than the grammar's.
+    `ends` is the stopping criterion to use with it, for models whose own end tokens are others than the grammar's.
     """
 
     def __init__(self, tokenizer: Any, sampling: Sampling) -> None:
         """Compile the grammar of a sampling.
 
         Args:
+            tokenizer: The model's tokenizer as an `llguidance.LLTokenizer`.
             sampling: The sampling, with a `json_schema` or a `grammar` in llguidance's form of Lark.
 
         Raises:
@@ -56,7 +57,13 @@ class GrammarMask:
         self._taken: int | None = None  # ids of the prompt and the answer that have been read
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Set the logits of all other ids to minus infinity; `scores` has the shape (1, n)."""
+        """Return `scores` with the logits of all ids that the grammar does not allow next set to minus infinity.
+
+        Args:
+            input_ids: The prompt and the answer so far, of shape (1, length).
+            scores: The logits of the next id, of shape (1, n); changed in place.
+
+        """
         self._read(input_ids)
         allowed = np.zeros(scores.shape[-1], np.bool_)
         if not self._matcher.is_stopped():
@@ -73,12 +80,17 @@ class GrammarMask:
         return scores
 
     def ends(self, input_ids: Any, scores: Any, **kwargs: Any) -> bool:
-        """Return whether the grammar allows nothing more, as a stopping criterion."""
+        """Return whether the grammar is complete and allows no further id; a stopping criterion of transformers."""
         self._read(input_ids)
         return bool(self._matcher.is_stopped())
 
     def _read(self, input_ids: Any) -> None:
-        """Advance by the ids since the last call; the first call comes with the prompt alone."""
+        """Advance the grammar by the ids that have come since the last call; those of the first call are the prompt's.
+
+        Raises:
+            EngineError: The grammar does not allow an id.
+
+        """
         count = input_ids.shape[-1]
         if self._taken is not None:
             for token_id in input_ids[0, self._taken :].tolist():
@@ -87,7 +99,7 @@ class GrammarMask:
         self._taken = count
 
     def _error(self) -> str:
-        """Return the first line of the matcher's error; its state follows."""
+        """Return the grammar matcher's error message: its first line, without the dump of the matcher's state behind it."""
         lines: list[str] = self._matcher.get_error().splitlines()
         return lines[0] if lines else ""
 

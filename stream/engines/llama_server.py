@@ -48,27 +48,32 @@ FINISH_REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
 
 
 class Candidate(Struct):
-    """A token that could have been generated."""
+    """A token that could have been generated, with its logprob, as llama.cpp's server reports it."""
 
     id: int
     logprob: float | None = None
 
 
 class Probability(Struct):
-    """A token's row of `completion_probabilities`."""
+    """Logprob of a generated token and of the likeliest tokens in its place, as llama.cpp's server reports them."""
 
     logprob: float | None = None
     top_logprobs: list[Candidate] = field(default_factory=list)
 
 
 class Timings(Struct):
-    """Counts of a completion so far; `cache_n` are the ids of the prompt that the slot had."""
+    """Counts of a completion in an event of llama.cpp's server.
+
+    Attributes:
+        cache_n: The number of ids of the prompt that the server had cached; None if it does not tell.
+
+    """
 
     cache_n: int | None = None
 
 
 class CompletionEvent(Event):
-    """An event of `/completion`."""
+    """An event of the stream of `/completion` of llama.cpp's server: new text and ids, and the state of the completion."""
 
     content: str = ""
     tokens: list[int] = field(default_factory=list)
@@ -166,7 +171,7 @@ class LlamaServerEngine:
         raise EngineError("llama-server's stream ended before the answer did", kind="unreachable")
 
     async def served(self) -> ServedModel:
-        """Request the description of the server's model.
+        """Request the description of the server's model, and set `context_size` from it.
 
         Raises:
             EngineError: The server does not answer.
@@ -178,9 +183,11 @@ class LlamaServerEngine:
 
 
 def completion_body(prompt_ids: Sequence[int], sampling: Sampling) -> dict[str, Any]:
-    """Return the body of a request to `/completion` for a stream with ids.
+    """Return the JSON body of a request to `/completion` of llama.cpp's server, for a stream with ids.
 
-    A field that llama.cpp cannot honour raises `EngineError`.
+    Raises:
+        EngineError: A field of the sampling cannot be honoured.
+
     """
     refuse_several(NAME, sampling)
     if sampling.min_tokens and not sampling.ignore_eos:
@@ -195,13 +202,16 @@ def completion_body(prompt_ids: Sequence[int], sampling: Sampling) -> dict[str, 
 
 
 def media_prompt(prompt: MediaPrompt, props: _Props) -> dict[str, Any]:
-    """Return a prompt with media in the server's form: its text with markers, and the media in base64.
+    """Return a prompt with media in the form of llama.cpp's server: its text with markers, and the media in base64.
 
     The server adds its own begin-of-sequence token to a text, so one in the text is left out.
 
+    Args:
+        prompt: The prompt.
+        props: The server's description of its model.
+
     Raises:
-        EngineError: The server's model takes no media of a kind, or the text has other control tokens or markers than the
-            template's.
+        EngineError: The server's model takes no media of a kind, or a message's text has control tokens or the marker.
 
     """
     able = {"image": props.modalities.vision, "audio": props.modalities.audio}
@@ -233,16 +243,23 @@ def media_prompt(prompt: MediaPrompt, props: _Props) -> dict[str, Any]:
 
 
 class CompletionSteps:
-    """Steps of an engine out of llama.cpp's events, with the ids that these omit."""
+    """Converter of events of llama.cpp's server to steps of an engine; it infers the ids that the events omit."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._lost = LostIds(tokenizer)
 
     def step(self, event: CompletionEvent, given: int, top_logprobs: int = 0) -> EngineStep:
-        """Return the step of an event after `given` ids; raise `EngineError` for an event that contradicts itself.
+        """Return the step for an event. Ids that the server has omitted are inferred, and have no logprobs or candidates.
 
-        Inferred ids have no candidates.
+        Args:
+            event: The event.
+            given: The number of ids of the answer in the steps so far.
+            top_logprobs: Most candidates of an id to report.
+
+        Raises:
+            EngineError: The event contradicts itself or the ids before it.
+
         """
         ids, inferred, reason = event.tokens, list[int](), None
         lost = 0 if event.tokens_predicted is None else event.tokens_predicted - given - len(ids)
@@ -278,7 +295,13 @@ class CompletionSteps:
 
 
 def llama_server(url: str, **options: Any) -> EngineServer:
-    """Return a client of a llama-server, which can describe its model before there is a tokenizer."""
+    """Return an HTTP client of a llama-server, which can request the model's description before a tokenizer is loaded.
+
+    Args:
+        url: The server's address.
+        **options: As for `EngineServer`: `api_key`, `connect_timeout`, `read_timeout`.
+
+    """
     return EngineServer("llama-server", url, **options)
 
 

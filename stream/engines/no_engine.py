@@ -11,10 +11,10 @@ from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 
 
 class NoEngine:
-    """Placeholder for an engine; refuses to generate.
+    """Placeholder for servers that only render prompts and decode ids; it refuses to generate.
 
     Attributes:
-        context_size: Most ids of prompt and answer together; render refuses longer prompts.
+        context_size: Most ids of prompt and answer together; longer prompts are refused when they are rendered.
 
     """
 
@@ -22,7 +22,10 @@ class NoEngine:
     supports = frozenset(DEFAULTS)
 
     def __init__(self, context_size: int | None = None) -> None:
-        """Make the placeholder, with the model's context size if known.
+        """Make the placeholder.
+
+        Args:
+            context_size: Most ids of prompt and answer together; None if unknown.
 
         Raises:
             TypeError: The size is not an int.
@@ -38,7 +41,7 @@ class NoEngine:
     async def generate(
         self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None
     ) -> AsyncGenerator[Sequence[int], None]:
-        """Raise.
+        """Refuse to generate.
 
         Raises:
             EngineError: Always; its `kind` is "unsupported".

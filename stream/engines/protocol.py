@@ -12,7 +12,11 @@ from tokenweir.stream.events.step import EngineStep
 
 
 def check_engine(engine: object, name: str = "engine") -> None:
-    """Raise unless an object is an engine with valid attributes; `name` is its argument name, for messages.
+    """Raise unless an object is an engine with valid attributes.
+
+    Args:
+        engine: The object.
+        name: The name of the argument that it was passed as, for messages.
 
     Raises:
         TypeError: It is not an engine, or one of its attributes has the wrong type.
@@ -40,10 +44,16 @@ def check_engine(engine: object, name: str = "engine") -> None:
 
 
 def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str]) -> None:
-    """Raise `EngineError` for fields that an engine cannot honour, before it generates.
+    """Raise `EngineError` if a sampling sets a field that an engine cannot honour.
 
-    It honours `supports` besides `ENFORCED_BY_DECODER`; `extra` includes all of its keys. The error's `kind` is
-    "unsupported" and its `option` the field.
+    The error's `kind` is "unsupported" and its `option` the field. Fields that the decoder enforces, such as `stop` and
+    `max_tokens`, are never refused.
+
+    Args:
+        engine: The engine's name, for messages.
+        sampling: The sampling.
+        supports: The fields that the engine honours; with `extra`, any key of it passes.
+
     """
     for name, value in sampling.given().items():
         if name not in ENFORCED_BY_DECODER and name not in supports and NO_EFFECT.get(name) != value:
@@ -51,13 +61,13 @@ def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str
 
 
 def refuse_several(engine: str, sampling: Sampling) -> None:
-    """Raise `EngineError` for parallel answers, for an engine without `parallel`."""
+    """Raise `EngineError` if a sampling asks for several parallel answers (`n`), which the engine named cannot give."""
     if sampling.n != 1:
         raise EngineError(f"{engine} gives one answer a call; n={sampling.n} cannot be honoured")
 
 
 def check_ranges(sampling: Sampling) -> None:
-    """Raise `EngineError` for numbers out of range, for an engine with its own sampler."""
+    """Raise `EngineError` if `max_tokens`, `temperature`, `top_p` or `top_k` is out of range."""
     max_tokens, temperature, top_p, top_k = sampling.max_tokens, sampling.temperature, sampling.top_p, sampling.top_k
     if max_tokens is not None and max_tokens < 0:
         raise EngineError(f"max_tokens={max_tokens} is below 0")

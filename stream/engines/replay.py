@@ -143,7 +143,7 @@ class ReplayEngine:
 
 
 def _checked(recordings: object) -> tuple[Recording, ...]:
-    """Return the given recordings as a tuple; raise `TypeError` for anything that is not a sequence of recordings."""
+    """Return the recordings as a tuple; raise `TypeError` if they are not a sequence of `Recording`."""
     if not isinstance(recordings, Iterable):
         raise TypeError(f"recordings must be several recordings, not one {type(recordings).__name__}")
     listed = tuple(recordings)

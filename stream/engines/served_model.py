@@ -18,7 +18,7 @@ class _Cards(Event):
 
 
 class ServedModel(Struct, frozen=True):
-    """Description of a server's model.
+    """Description of the model that a server runs; fields that the server does not tell are None.
 
     Attributes:
         path: The path of its files on the server's machine, or its name on a hub.
@@ -33,7 +33,7 @@ class ServedModel(Struct, frozen=True):
 
 
 class ModelCardEngine:
-    """Base class of vLLM and SGLang engines: the first entry of `/v1/models` describes the model."""
+    """Base class of the engines for vLLM and SGLang, whose servers describe their model at `/v1/models`."""
 
     context_size: int | None = None
 
@@ -41,7 +41,10 @@ class ModelCardEngine:
         self._server = server
 
     async def served(self) -> ServedModel:
-        """Request the description of the model; it is empty if the server has no such endpoint."""
+        """Request the description of the model, and set `context_size` from it.
+
+        The description is empty if the server has no such endpoint or lists no model.
+        """
         try:
             cards = (await self._server.get("/v1/models", _Cards)).data
         except ServerError as error:
@@ -53,7 +56,7 @@ class ModelCardEngine:
         return model
 
     async def _rest_of_context(self, prompt: int) -> int | None:
-        """Return the most ids of an answer to a prompt of `prompt` ids; None if the context size is unknown."""
+        """Return the most ids of an answer to a prompt of `prompt` ids, at least 1; None if the context size is unknown."""
         if self.context_size is None:
             await self.served()
         return None if self.context_size is None else max(1, self.context_size - prompt - 1)

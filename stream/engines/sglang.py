@@ -131,7 +131,17 @@ class SglangEngine(ModelCardEngine):
 
 
 def _step(chunk: _Chunk, given: int, most: int) -> EngineStep:
-    """Return the step with a chunk's new ids; `given` ids have been yielded."""
+    """Return the step with the new ids of a chunk of SGLang's stream.
+
+    Args:
+        chunk: The chunk, which has either the new ids or all ids of the answer.
+        given: The number of ids in the steps so far.
+        most: Most candidates of an id to report.
+
+    Raises:
+        EngineError: The chunk is incomplete or contradicts the ids before it.
+
+    """
     meta = chunk.meta_info
     if meta is None or chunk.output_ids is None:
         raise EngineError("SGLang sends a chunk without output_ids and meta_info")

@@ -132,7 +132,11 @@ class SyncEngine:
 
 
 def _of_the_engine(error: BaseException) -> BaseException:
-    """Convert exceptions that would end the process or the reader into `EngineError`; return others unchanged."""
+    """Return the error to raise for an engine's error.
+
+    Errors that would end the process or the reader, such as `SystemExit` or `StopIteration`, become `EngineError`;
+    others are returned unchanged.
+    """
     if not isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | CancelledError | StopIteration):
         return error
     failure = EngineError(f"the engine ended itself: {type(error).__name__}: {error}")
@@ -141,7 +145,7 @@ def _of_the_engine(error: BaseException) -> BaseException:
 
 
 class _HandOff:
-    """Bounded queue of steps from the engine's thread to the reader's."""
+    """Bounded queue of steps, from the thread of a blocking engine to its reader."""
 
     def __init__(self, size: int) -> None:
         self.closed = False
@@ -152,7 +156,7 @@ class _HandOff:
         self._changed = Condition()
 
     def put(self, step: Step) -> bool:
-        """Wait for room and add a step; return false if the reader has closed."""
+        """Wait for room in the queue and add a step; return false, without adding it, if the reader has closed."""
         with self._changed:
             self._changed.wait_for(lambda: self.closed or len(self._steps) < self._size)
             if not self.closed:
@@ -161,13 +165,16 @@ class _HandOff:
             return not self.closed
 
     def end(self, failure: BaseException | None) -> None:
-        """Mark the end of the steps; `failure` is raised after the last one."""
+        """Mark the end of the steps. After the last one, `take` raises `failure` or, for None, returns an empty list."""
         with self._changed:
             self._ended, self._failure = True, failure
             self._changed.notify_all()
 
     def take(self) -> list[Step]:
-        """Wait for steps and return all of them; an empty list means the end."""
+        """Wait for steps, and return all that are queued.
+
+        At the end, return an empty list, or raise the engine's failure.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self.closed or self._ended or self._steps)
             taken = list(self._steps)
@@ -178,7 +185,7 @@ class _HandOff:
             return taken
 
     def close(self) -> None:
-        """Close the reader's side: a `put` that waits returns False, a `take` that waits returns."""
+        """Close the queue for the reader: a waiting `put` returns false, a waiting `take` returns."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()
@@ -189,7 +196,7 @@ _running: dict[Thread, _HandOff] = {}
 
 @atexit.register
 def _end_running() -> None:
-    """Close the running generations and wait for their threads.
+    """Close the running generations at process exit, and wait up to `EXIT_PATIENCE` seconds for their threads.
 
     A thread that returns from native code during interpreter shutdown can abort the process, as CTranslate2 4.8 and
     pybind11 do.

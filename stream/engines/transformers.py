@@ -58,7 +58,7 @@ class ChatStreamer:
         self.decoder = ChatDecoder(tokenizer, **options)
 
     def put(self, value: Any) -> None:
-        """Process a prompt, of shape (1, n), or new ids, of shape (k,).
+        """Process the ids that `generate` passes: a prompt, of shape (1, n), or new ids, of shape (k,).
 
         Raises:
             ValueError: There is more than one answer.
@@ -187,7 +187,10 @@ class TransformersEngine:
 
 
 class _Steps:
-    """Bridge from the push interface of one `generate` to an iterator, with a buffer of one item."""
+    """Streamer and stopping criterion for one `generate` that runs in a thread; iterating over it yields the ids.
+
+    The buffer has room for one id.
+    """
 
     def __init__(self) -> None:
         self.closed = Event()
@@ -195,7 +198,7 @@ class _Steps:
         self._prompt = True
 
     def run(self, model: Any, prompt_ids: Sequence[int], options: dict[str, Any]) -> None:
-        """Generate to the end, in its own thread."""
+        """Run `generate` to its end, in a thread of its own; a failure is raised where the ids are read."""
         try:
             inputs = prompt_tensor(model, prompt_ids)
             criteria = [self, *options.pop("stopping_criteria", ())]
@@ -206,7 +209,7 @@ class _Steps:
             self._give(None)
 
     def put(self, value: Any) -> None:
-        """Process the prompt, then new ids."""
+        """Take what `generate` passes: ignore the first value, the prompt, and hand on the ids of the others."""
         if self._prompt:
             self._prompt = False
             return
@@ -217,7 +220,7 @@ class _Steps:
         """Do nothing, because `run` reports the end and failures."""
 
     def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> bool:
-        """Return whether to stop, as a stopping criterion."""
+        """Return whether `generate` is to stop, because the reader has closed; a stopping criterion."""
         return self.closed.is_set()
 
     def __iter__(self) -> Iterator[int]:
@@ -236,7 +239,12 @@ class _Steps:
 
 
 def load_model(folder: Path) -> Any:
-    """Load the model of a folder; nothing is downloaded."""
+    """Load the model in a folder as `AutoModelForCausalLM`, for inference; nothing is downloaded.
+
+    Raises:
+        EngineError: transformers or PyTorch is not installed, or the folder does not hold a usable model.
+
+    """
     try:
         import torch  # noqa: F401
         from transformers import AutoModelForCausalLM
@@ -250,7 +258,7 @@ def load_model(folder: Path) -> Any:
 
 
 def prompt_tensor(model: Any, prompt_ids: Sequence[int]) -> dict[str, Any]:
-    """Return the ids and their mask as `generate` takes them, of shape (1, n), on the model's device."""
+    """Return the ids and their mask as arguments of `generate`: tensors of shape (1, n), on the model's device."""
     import torch
 
     ids = torch.tensor([list(prompt_ids)], device=model.device)

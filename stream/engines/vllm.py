@@ -66,7 +66,7 @@ class _Candidate(Struct):
 
     @property
     def id(self) -> int:
-        """The id, which older servers give as a text."""
+        """The token's id; older servers give it as the text `token_id:N` only."""
         return _named_id(self.token) if self.token_id is None else self.token_id
 
 
@@ -102,7 +102,7 @@ class _Chunk(Event):
 
     @property
     def cached(self) -> int | None:
-        """Ids of the prompt that the engine had in its prefix cache, if the chunk tells."""
+        """The number of ids of the prompt that the engine had in its prefix cache; None if the chunk does not tell."""
         details = None if self.usage is None else self.usage.prompt_tokens_details
         return None if details is None else details.cached_tokens
 
@@ -198,9 +198,18 @@ class VllmEngine(ModelCardEngine):
     async def _steps(
         self, path: str, body: dict[str, Any], ends: set[int], answers: int, most: int
     ) -> AsyncGenerator[EngineStep, None]:
-        """Yield the steps of a request, and add the answers that have ended to `ends`.
+        """Yield the steps of a request, and add the index of each answer that ends to `ends`.
 
-        The usage is behind the last ids, and its reader closes the stream at an end token. So the last step waits for it.
+        The server sends the number of cached ids behind the last ids, where the reader has closed the stream. So the
+        last step waits for it, at most `USAGE_SECONDS`.
+
+        Args:
+            path: The path of the endpoint.
+            body: The request.
+            ends: The set of the answers that have ended.
+            answers: The number of answers that were asked for.
+            most: Most candidates of an id to report.
+
         """
         async with aclosing(self._server.events(path, body, _Chunk)) as events:
             async for chunk in events:
@@ -218,14 +227,19 @@ class VllmEngine(ModelCardEngine):
 
 
 def content_parts(media: MediaPrompt) -> list[dict[str, str]]:
-    """Return the field `content_parts` of `/inference/v1/generate`; the digest is the engine's key of the media."""
+    """Return media as the field `content_parts` of a request to `/inference/v1/generate`.
+
+    The digest of each is its `uuid`, by which the engine caches it.
+    """
     return [{"type": f"{each.kind}_url", "url": each.url, "uuid": each.digest} for each in media.media]
 
 
 def sampling_fields(sampling: Sampling) -> dict[str, Any]:
-    """Return vLLM's fields of a sampling: without stop strings, with all fields of `extra`.
+    """Return the fields of a sampling as vLLM names them, and those of its `extra`; without stop strings.
 
-    A field of `extra` that is unknown to vLLM raises `EngineError`.
+    Raises:
+        EngineError: A field cannot be honoured, or a key of `extra` is unknown to vLLM.
+
     """
     fields = request_fields("vLLM", sampling, NAMES, REQUEST_EXTRA | SAMPLING_EXTRA)
     for name, theirs in (("json_schema", "json"), ("grammar", "grammar")):
@@ -235,7 +249,7 @@ def sampling_fields(sampling: Sampling) -> dict[str, Any]:
 
 
 def _named_id(token: str) -> int:
-    """Return the id of a token's placeholder, `token_id:N`."""
+    """Return the id N of a token that vLLM names `token_id:N`; raise `EngineError` for any other text."""
     number = token.removeprefix("token_id:")
     if number == token or not (number.isascii() and number.isdigit() and len(number) < 10):
         raise EngineError(f"vLLM gives a candidate without its id: {cut_text(token)!r}")

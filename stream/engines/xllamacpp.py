@@ -128,7 +128,9 @@ class XllamacppEngine:
     ) -> AsyncGenerator[Sequence[int] | EngineStep, None]:
         """Generate from `prompt_ids`; the end token is the last id.
 
-        Raise `EngineError` for an unsupported field or schema or too long a prompt, and if the model fails.
+        Raises:
+            EngineError: A field or a schema is not supported, the prompt is too long, or the model fails.
+
         """
         return self._engine.generate(prompt_ids, sampling)
 
@@ -161,7 +163,12 @@ class XllamacppEngine:
             yield step
 
     def _events(self, body: dict[str, Any]) -> Iterator[CompletionEvent]:
-        """Yield the events of a completion; closing the iterator stops it at its next token."""
+        """Run a completion, and yield its events as they come. Closing the iterator stops the completion at its next token.
+
+        Args:
+            body: The request, as `/completion` of llama.cpp's server takes it.
+
+        """
         server = self._server()
         chunks: SimpleQueue[_Chunk | BaseException | None] = SimpleQueue()  # bounded by `n_predict`
         closed = Event()
@@ -193,7 +200,10 @@ class XllamacppEngine:
             thread.join()
 
     def _tried_out(self, schema: bytes) -> bool:
-        """Return whether a schema is enforced: whether it forbids a token that no JSON begins with, however likely."""
+        """Return whether llama.cpp enforces a JSON schema, found out by a short generation.
+
+        It asks for a token with which no JSON begins. If that token is generated, the schema is ignored.
+        """
         (wrong,) = self._tokenizer.encode(NEVER_JSON, add_special_tokens=False)
         body = {
             "prompt": [wrong],
@@ -226,7 +236,7 @@ class XllamacppEngine:
 
 
 def _event_of(chunk: _Chunk) -> CompletionEvent:
-    """Return a chunk as the event that `/completion` would have sent."""
+    """Convert a chunk of the package's stream into the event that `/completion` of llama.cpp's server would have sent."""
     choice = chunk.choices[0]
     rows = [] if choice.logprobs is None else choice.logprobs.content
     count = chunk.timings.predicted_n if chunk.usage is None else chunk.usage.completion_tokens

@@ -7,5 +7,5 @@ import string
 
 
 def new_call_id() -> str:
-    """Return nine letters and digits, the only form of a call's id that Mistral's chat templates accept."""
+    """Return a new random id of a tool call: nine letters and digits, the only form that Mistral's templates accept."""
     return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(9))

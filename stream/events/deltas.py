@@ -49,12 +49,12 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 class TokenLogprob(Struct, frozen=True, gc=False):
-    """A token that could have been generated.
+    """A token that could have been generated at some place, with its logprob.
 
     Attributes:
         token_id: Its id.
-        logprob: The engine's logprob of it.
-        token_bytes: Its `Tokenizer.token_bytes`.
+        logprob: The natural logarithm of the probability that the engine gave it.
+        token_bytes: The bytes that the token stands for, as `Tokenizer.token_bytes` gives them.
 
     """
 

@@ -9,7 +9,7 @@ FORMATS = "PNG, JPEG, WebP or GIF"
 
 
 class ImageHeader(NamedTuple):
-    """Format and size of an image, in pixels."""
+    """Format of an image as a media type (such as "image/png"), and its size in pixels."""
 
     media_type: str
     width: int
@@ -17,7 +17,10 @@ class ImageHeader(NamedTuple):
 
 
 def read_image_header(data: bytes) -> ImageHeader | None:
-    """Return the header of an image, or None for other data and for a header that is cut off or says 0 pixels."""
+    """Return the format and size of a PNG, JPEG, WebP or GIF image, from its first bytes.
+
+    Return None for other data, and for a header that is cut off or has a size of 0 pixels.
+    """
     try:
         header = _read(data)
     except struct.error:
@@ -36,7 +39,7 @@ def _read(data: bytes) -> ImageHeader | None:
 
 
 def _webp(data: bytes) -> ImageHeader | None:
-    """Read the first chunk (RFC 9649): lossy, lossless or extended."""
+    """Return the format and size of a WebP image (RFC 9649: lossy, lossless or extended); None for an invalid one."""
     match data[12:16]:
         case b"VP8 " if data[23:26] == b"\x9d\x01\x2a":
             width, height = struct.unpack_from("<HH", data, 26)
@@ -60,7 +63,7 @@ MOST_SEGMENTS = 1024
 
 
 def _jpeg(data: bytes) -> ImageHeader | None:
-    """Skip the segments before the frame header."""
+    """Return the format and size of a JPEG image; None if no frame header comes within `MOST_SEGMENTS` segments."""
     place = 2
     for _ in range(MOST_SEGMENTS):
         if data[place : place + 2] == b"\xff\xff":  # a fill byte

@@ -6,14 +6,17 @@ from math import isinf
 
 
 def count_outside_strings(data: bytes, signs: bytes) -> int:
-    """Return how often the bytes `signs` occur outside the strings of a JSON text; any number if it is not valid JSON."""
+    """Return how often any of the bytes in `signs` occurs outside the strings of a JSON text.
+
+    The result is meaningless if the text is not valid JSON.
+    """
     kept = _unescaped(data).translate(None, bytes(set(range(256)) - set(signs) - set(b'"')))
     kept = kept.replace(b'""', b"")  # strings without any of the signs
     return sum(map(len, kept.split(b'"')[::2]))
 
 
 def has_more_outside_strings(data: bytes, signs: bytes, most: int) -> bool:
-    """Return whether the bytes `signs` occur more often than `most` times outside the strings of a JSON text."""
+    """Return whether bytes of `signs` occur more than `most` times in all outside the strings of a JSON text."""
     if sum(map(data.count, signs)) <= most:
         return False
     return count_outside_strings(data, signs) > most
@@ -27,14 +30,14 @@ def has_more_strings(data: bytes, most: int) -> bool:
 
 
 def _unescaped(data: bytes) -> bytes:
-    """Return a JSON text in which each quote begins or ends a string."""
+    """Return a JSON text without escaped quotes and backslashes, so that each quote left begins or ends a string."""
     return data.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def as_float(text: str) -> float:
-    """Return a number of JSON, as `float_hook` of msgspec, whose own conversion of 1e300 takes 20 times as long.
+    """Convert a number of JSON to float; raise `ValueError` if it is out of range.
 
-    A number out of range raises `ValueError`.
+    It serves as msgspec's `float_hook`, because msgspec is slow to convert large numbers.
     """
     if isinf(value := float(text)):
         raise ValueError("Number out of range")

@@ -13,13 +13,13 @@ class Media(Struct, frozen=True, kw_only=True):
     """An image, a sound or a video of a conversation.
 
     Attributes:
-        kind: Its kind.
-        media_type: Its media type, such as `image/png`; empty if it is not here.
-        url: All of it, as a data URL in base64; or its web address, where these are allowed.
+        kind: "image", "audio" or "video".
+        media_type: Its media type, such as `image/png`; empty if only its web address is known.
+        url: Its content as a data URL in base64; or its web address, where these are allowed.
         digest: The SHA-256 of its bytes, or of the address, in hexadecimal.
-        size: Its bytes; 0 if it is not here.
-        message: The number of its message.
-        part: The number of its part in the message's content.
+        size: Its size in bytes; 0 if only its web address is known.
+        message: The index of its message in the conversation, from 0.
+        part: The index of its part in the message's content, from 0.
 
     """
 
@@ -33,16 +33,16 @@ class Media(Struct, frozen=True, kw_only=True):
 
     @property
     def base64(self) -> str:
-        """The bytes in base64."""
+        """The content in base64, taken from the data URL."""
         return self.url.partition(",")[2]
 
     @property
     def place(self) -> str:
-        """The path of its part, for messages to people."""
+        """The path of its part in the request, such as `messages[0].content[1]`, for error messages."""
         return f"messages[{self.message}].content[{self.part}]"
 
     def __str__(self) -> str:
-        """Name the place and the kind, as the beginning of a sentence."""
+        """Return the path and the kind as the beginning of a sentence: `messages[0].content[1] is an image`."""
         return f"{self.place} is {'a' if self.kind == 'video' else 'an'} {self.kind}"
 
 
@@ -53,8 +53,8 @@ class MediaPrompt(Struct, frozen=True, kw_only=True):
         text: The prompt's text.
         media: The media, in the order of their placeholders.
         places: The start and the end of each placeholder in the text, in characters.
-        guarded: Whether the text has control tokens that count as text. An engine that encodes the text itself would take
-            them for control tokens.
+        guarded: Whether messages have text that spells a control token but counts as text. An engine that encodes the
+            prompt's text itself would take it for a control token.
 
     """
 

@@ -38,7 +38,7 @@ def merge(deltas: Iterable[Delta]) -> list[Delta]:
 
 
 def _plain_text(waiting: list[Delta]) -> TextDelta | None:
-    """Fast path: join deltas that are all plain text of one answer; None for any others."""
+    """Fast path of `merge`: join deltas that are all plain text of one answer into one; None for any others."""
     index = waiting[0].index
     texts: list[str] = []
     token_ids: list[int] = []
@@ -72,7 +72,7 @@ def size_of(delta: Delta) -> int:
 
 
 def _kind(delta: Delta) -> tuple[object, ...]:
-    """Return a key; neighbours with equal keys can be joined."""
+    """Return a key of a delta: neighbours of one answer can be joined if their keys are equal."""
     match delta:
         case TextDelta():
             return TextDelta, delta.malformed

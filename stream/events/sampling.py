@@ -61,13 +61,13 @@ class Sampling(Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        """Check the types of the fields; their values are checked by the engine and the decoder.
+        """Check the types of the fields, and normalise some; engine and decoder check the values.
 
         Iterators of stops become tuples, since the first of several answers would use them up. Arrays become tuples
         too, since they cannot be compared with a default. Numpy's numbers become Python's, which engines can serialise.
 
         Raises:
-            TypeError: Names the field and its value.
+            TypeError: A field has the wrong type; the message names the field and its value.
 
         """
         for name in self.__struct_fields__:
@@ -84,7 +84,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
                 check(**{name: value})
 
     def given(self) -> dict[str, Any]:
-        """Return the fields whose value is not the default."""
+        """Return the fields whose value is not the default, by name."""
         return {name: value for name, default in DEFAULTS.items() if (value := getattr(self, name)) != default}
 
 

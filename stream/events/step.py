@@ -32,9 +32,12 @@ class EngineStep(Struct, frozen=True):
 
 
 def likeliest(candidates: Iterable[tuple[int, float | None]], most: int) -> list[tuple[int, float]]:
-    """Return the likeliest candidates of an id, at most `most`, each once, the likeliest first.
+    """Return the `most` likeliest of the candidates, sorted by falling logprob, each id once.
 
-    The id that was generated may be among the candidates again.
+    Args:
+        candidates: Ids with their logprobs, perhaps with duplicates; those with None are left out.
+        most: Most candidates to return.
+
     """
     found = {token_id: logprob for token_id, logprob in candidates if logprob is not None}
     return sorted(found.items(), key=lambda candidate: -candidate[1])[:most]
