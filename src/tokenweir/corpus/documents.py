@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 
 class DocumentBatch(NamedTuple):
-    """A batch of documents.
+    """A batch of encoded documents.
 
     Attributes:
-        mask: uint8, 1 for every id that a model learns to generate; None if not requested.
+        ids: The ids of each document.
+        mask: uint8 for each id, 1 for those that a model learns to generate; None if not requested.
         skipped: Number of rows that were left out because they are missing or null.
 
     """
@@ -37,11 +38,13 @@ class DocumentBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentEncoder:
-    """Encoder of the parts of a corpus; pickled once for every process.
+    """Encoder of the documents of a corpus, with its settings; every process gets a pickled copy.
 
     Attributes:
+        tokenizer: The tokenizer.
         column: The column with texts, or with lists of messages.
-        template: Renders the messages; None if there are texts.
+        options: Options of `Tokenizer.encode`, for texts.
+        template: Renders the messages; None if the documents are texts.
         loss_mask: Also return the loss mask.
         skip_null: Leave out rows that are missing or null, instead of raising.
 
@@ -55,7 +58,12 @@ class DocumentEncoder:
     skip_null: bool = False
 
     def encode(self, part: InputPart) -> Iterator[DocumentBatch]:
-        """Encode a part, batch by batch; raise `CorpusError` with the position of a document that cannot be encoded."""
+        """Read and encode the documents of a part of an input file; yield them in batches.
+
+        Raises:
+            CorpusError: A document cannot be encoded; the message has its position.
+
+        """
         columns = [self.column] if self.template is None else [self.column, "tools"]
         for values, numbers in read_columns(part, columns):
             rows = len(numbers)
@@ -75,7 +83,7 @@ class DocumentEncoder:
                 raise CorpusError(f"{place(part, numbers[place_in_batch])}: {self.column!r}: {why}") from error
 
     def _culprit(self, texts: Any) -> tuple[int, str | None]:
-        """Return the index of the first text that cannot be encoded, and the reason."""
+        """Return the index of the first of `texts` that cannot be encoded, and the reason; 0 and None if all can."""
         for number, text in enumerate(texts.to_pylist() if hasattr(texts, "to_pylist") else texts):
             if text is None:
                 return number, "is missing or null"
@@ -118,7 +126,17 @@ class DocumentEncoder:
 def _without_null_rows(
     values: Mapping[str, Any], column: str, numbers: Sequence[int]
 ) -> tuple[Mapping[str, Any], Sequence[int]]:
-    """Return the rows, and their numbers, whose value of a column is there."""
+    """Leave out the rows in which `column` is null.
+
+    Args:
+        values: The values of the rows, by column.
+        column: The column.
+        numbers: The numbers of the rows.
+
+    Returns:
+        The values and the numbers of the other rows.
+
+    """
     array = values[column]
     is_arrow = hasattr(array, "is_valid")
     if (array.null_count if is_arrow else array.count(None)) == 0:
@@ -133,7 +151,7 @@ def _without_null_rows(
 
 
 def _plain(values: Any) -> list[Any]:
-    """Return values as plain JSON, without the nulls that Arrow adds for missing fields of structs."""
+    """Return a column as a list of plain JSON values, without the nulls that Arrow adds for missing fields of structs."""
     return [_without_nulls(value) for value in values.to_pylist()] if hasattr(values, "to_pylist") else values
 
 

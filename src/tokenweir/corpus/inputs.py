@@ -34,7 +34,7 @@ KINDS = {
 
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
-    """Context manager that turns errors into a `CorpusError` that names a file or folder."""
+    """Context manager that converts `OSError` and `ValueError` to a `CorpusError` whose message begins with `path`."""
     try:
         yield
     except CorpusError:  # it names a file already
@@ -44,7 +44,14 @@ def naming(path: str | Path) -> Iterator[None]:
 
 
 class Input(msgspec.Struct, frozen=True):
-    """A file as it was when the run began; its path is absolute."""
+    """An input file, with its size and modification time when the run began.
+
+    Attributes:
+        path: Its absolute path.
+        size: Its size in bytes.
+        mtime_ns: Its modification time, in nanoseconds.
+
+    """
 
     path: str
     size: int
@@ -52,18 +59,18 @@ class Input(msgspec.Struct, frozen=True):
 
     @classmethod
     def at(cls, path: Path) -> Input:
-        """Return the current state of a file; raise `OSError` if it is not accessible, or as for `of`."""
+        """Return the current state of the file at a path; raise `OSError` if it is not accessible or not a regular file."""
         return cls.of(path, path.stat())
 
     @classmethod
     def of(cls, path: Path, found: os.stat_result) -> Input:
-        """Return the state of a file from its `stat`; raise `OSError` for a pipe or device, which is read only once."""
+        """Return the state of a file from its `stat`; raise `OSError` unless it is a regular file, readable in parts."""
         if not stat.S_ISREG(found.st_mode):
             raise OSError("is no file on a disk, which can be read in parts")
         return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
-        """Raise `CorpusError` if the file has changed, or is gone."""
+        """Raise `CorpusError` if the file has changed since this state was recorded, or cannot be accessed."""
         with naming(self.path):
             now = Input.at(Path(self.path))
         if now != self:
@@ -71,12 +78,14 @@ class Input(msgspec.Struct, frozen=True):
 
 
 class InputPart(msgspec.Struct, frozen=True):
-    """A range of an input file, encoded as a whole.
+    """A part of an input file, which becomes one shard.
 
     Attributes:
-        start: The first row group, record batch or byte.
+        number: The number of the part among all parts of the run, from 0.
+        input: The file.
+        start: The first row group (Parquet), record batch (Arrow) or byte (text).
         stop: One past the last one.
-        size: Approximate bytes; the parts of a file sum up to its size.
+        size: Approximate bytes; the sizes of a file's parts add up to its size.
 
     """
 
@@ -88,12 +97,15 @@ class InputPart(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The kind of its file: one of the values of `KINDS`."""
+        """The kind of the file: "parquet", "arrow", "jsonl" or "text"."""
         return kind_of(Path(self.input.path))
 
 
 def kind_of(path: Path) -> str:
-    """Return the kind of a file, one of the values of `KINDS`; raise `CorpusError` for an unknown extension."""
+    """Return a file's kind by its extension: "parquet", "arrow", "jsonl" or "text".
+
+    Raise `CorpusError` for an unknown extension.
+    """
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
         raise CorpusError(f"{path}: the name of an input ends with one of {' '.join(KINDS)}")
@@ -109,10 +121,10 @@ def check_path(path: Path) -> None:
 
 
 def plan(paths: Sequence[Path], part_bytes: int) -> list[InputPart]:
-    """Cut files into parts of about `part_bytes`.
+    """Cut files into parts of about `part_bytes`, numbered in the order of the files.
 
     Raises:
-        CorpusError: A file is of no known kind, cannot be read, is there twice, if only under another name (as a link
+        CorpusError: A file is of no known kind, cannot be read, is listed twice, if only under another name (as a link
             is), or has a path that is not UTF-8.
 
     """
@@ -133,7 +145,14 @@ def plan(paths: Sequence[Path], part_bytes: int) -> list[InputPart]:
 
 
 def _cuts(path: Path, size: int, part_bytes: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, stop, bytes) of every part; an empty file has one part, and so a shard."""
+    """Yield the parts of a file, each as start, stop and size; a file without content has one part.
+
+    Args:
+        path: The file.
+        size: Its size in bytes.
+        part_bytes: Approximate size of a part.
+
+    """
     kind = kind_of(path)
     if kind == "parquet":
         from pyarrow import parquet
@@ -153,7 +172,14 @@ def _cuts(path: Path, size: int, part_bytes: int) -> Iterator[tuple[int, int, in
 
 
 def _grouped(sizes: Sequence[int], size: int, part_bytes: int) -> Iterator[tuple[int, int, int]]:
-    """Yield runs of row groups of about `part_bytes`; the file's size is distributed over them."""
+    """Group row groups into parts of about `part_bytes`; yield each part as start, stop and size.
+
+    Args:
+        sizes: The size of each row group.
+        size: The size of the file, which is distributed over the parts.
+        part_bytes: Approximate size of a part.
+
+    """
     total = sum(sizes) or 1
     start = together = given = 0
     for i, each in enumerate(sizes):
@@ -168,7 +194,7 @@ def _grouped(sizes: Sequence[int], size: int, part_bytes: int) -> Iterator[tuple
 
 @contextmanager
 def record_batches(path: str | Path) -> Iterator[tuple[pyarrow.Schema, Iterator[pyarrow.RecordBatch]]]:
-    """Context manager of the schema and the lazily read record batches of an Arrow file or stream."""
+    """Context manager that opens an Arrow file or stream; yields its schema and an iterator over its record batches."""
     import pyarrow
 
     with pyarrow.memory_map(str(path)) as source:

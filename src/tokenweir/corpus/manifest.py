@@ -22,13 +22,13 @@ NAME = "manifest.jsonl"
 
 
 class RunHeader(msgspec.Struct, frozen=True):
-    """Everything that determines the bytes of the shards.
+    """Record of everything that determines the bytes of a run's shards.
 
     Attributes:
         version: The version of the manifest and of the shards.
-        inputs: The files.
-        tokenizer: The hash of what ids mean and of how texts become ids.
-        settings: The command's options.
+        inputs: The input files.
+        tokenizer: A digest of the meaning of ids and of how texts become ids.
+        settings: The run's options.
 
     """
 
@@ -39,11 +39,13 @@ class RunHeader(msgspec.Struct, frozen=True):
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """A complete shard.
+    """Record of a complete shard.
 
     Attributes:
-        part: The number of its part.
-        files: Names and sizes.
+        part: The number of the part of the input that it has.
+        files: The sizes of its files in bytes, by name.
+        documents: Number of documents.
+        tokens: Number of ids.
         skipped: Number of rows that were left out because they are missing or null.
 
     """
@@ -56,12 +58,23 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 class Manifest:
-    """The manifest of a folder that this process writes into; `shards` has the complete ones by their part's number."""
+    """The manifest of a folder of shards, which is locked for this process.
+
+    Attributes:
+        shards: The complete shards, by the number of their part.
+
+    """
 
     def __init__(self, folder: Path, header: RunHeader) -> None:
-        """Start in a new folder, or resume a run with the same header.
+        """Lock the folder, and start a run in it or resume one with the same header.
 
-        Raise `CorpusError` if another process writes into the folder, or it has the shards of another run.
+        Args:
+            folder: The folder, which is created if it does not exist.
+            header: What determines the bytes of the shards.
+
+        Raises:
+            CorpusError: Another process writes into the folder, or it has the shards of another run.
+
         """
         self._folder = folder
         self._path = folder / NAME
@@ -89,14 +102,14 @@ class Manifest:
             raise
 
     def add(self, shard: Shard) -> None:
-        """Record a shard whose files have been renamed."""
+        """Record a shard whose files are complete under their final names."""
         self.shards[shard.part] = shard
         with naming(self._folder):
             self._file.write(msgspec.json.encode(shard) + b"\n")
             os.fsync(self._file.fileno())
 
     def close(self, *, finished: bool) -> None:
-        """Release the folder; after a complete run, sort the shards first."""
+        """Unlock the folder; if the run has `finished`, first rewrite the manifest with the shards in order."""
         self._file.close()
         try:
             if finished:
@@ -133,7 +146,13 @@ class Manifest:
 
 
 def _differences(found: RunHeader, wanted: RunHeader) -> Iterator[str]:
-    """Return a description of the differences between two headers."""
+    """Yield a phrase for each difference between two headers, such as "another tokenizer".
+
+    Args:
+        found: The header in the folder.
+        wanted: The header of this run.
+
+    """
     if found.version != wanted.version:
         yield f"another version ({found.version})"
     if found.inputs != wanted.inputs:

@@ -21,17 +21,19 @@ BATCH_BYTES = 8 << 20
 
 
 def read_columns(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    """Yield the values of columns in batches.
+    """Read a part of an input file; yield the values of columns in batches.
 
     Args:
-        columns: The first must be there; of a JSONL or text file with others only what is there.
+        part: The part.
+        columns: The names of the columns. The first must exist; others may be missing. In a text file, each line is a
+            value of the first column.
 
     Yields:
-        A mapping of column to values (Arrow arrays for Parquet and Arrow files, else lists), and the number of each row or
-        line in its part.
+        A mapping of column to values (Arrow arrays for Parquet and Arrow files, else lists), and the number of each row
+        or line in the part, from 0.
 
     Raises:
-        CorpusError: A column is missing, or a line is not JSON or lacks it; gives the position.
+        CorpusError: The first column is missing, or a line is not JSON; the message has the position.
 
     """
     match part.kind:
@@ -76,9 +78,9 @@ def _arrow(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[st
 
 
 def _check(batch: pyarrow.RecordBatch) -> None:
-    """Validate an array of a possibly damaged file, because pyarrow would read out of bounds.
+    """Raise `ValueError` if an array of the batch has invalid offsets, codes or lengths, as a damaged file may.
 
-    Invalid offsets, codes or lengths raise `ValueError`.
+    pyarrow would read out of bounds there.
     """
     import pyarrow
 
@@ -102,7 +104,7 @@ def _present(names: Iterable[str], columns: Sequence[str], part: InputPart) -> l
 
 
 def _strings(array: pyarrow.Array) -> pyarrow.Array:
-    """Return the array, decoded if it is dictionary-encoded."""
+    """Return an Arrow array, with dictionary encoding undone."""
     import pyarrow
 
     return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
@@ -129,7 +131,13 @@ def _json_lines(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mappi
 
 
 def _why(line: bytes, error: Exception) -> str:
-    """Return the error of a line of JSON; msgspec reports a lone surrogate as truncated data."""
+    """Return the reason why a line cannot be read as JSON, in place of msgspec's misleading one for a lone surrogate.
+
+    Args:
+        line: The line.
+        error: The error that was raised for it.
+
+    """
     if isinstance(error, UnicodeDecodeError):
         return "is not UTF-8"
     try:
@@ -142,7 +150,7 @@ def _why(line: bytes, error: Exception) -> str:
 
 
 def _line_batches(part: InputPart) -> Iterator[tuple[list[bytes], range]]:
-    """Yield the lines that begin in a part, without their line feeds, with their numbers, from 0 in the part."""
+    """Yield the lines that begin in a part, in batches and without line feeds, and their numbers in the part, from 0."""
     with open(part.input.path, "rb") as file:
         _first_line(file, part)
         first = 0
@@ -154,7 +162,7 @@ def _line_batches(part: InputPart) -> Iterator[tuple[list[bytes], range]]:
 
 
 def _first_line(file: BinaryIO, part: InputPart) -> int:
-    """Seek to the first line that begins in a part, or to the part's end, and return the position.
+    """Seek to the first line that begins in a part, or to the part's end, and return the position in bytes.
 
     A line may be longer than many parts, each of which reads no more of it than its own bytes.
     """
@@ -177,7 +185,13 @@ def _some_lines(file: BinaryIO, stop: int) -> list[bytes]:
 
 
 def place(part: InputPart, number: int) -> str:
-    """Return the position of a row, for messages."""
+    """Return the position of a row or line, for messages: the file, and the line or the row in its part.
+
+    Args:
+        part: The part.
+        number: The number of the row or line in the part, from 0.
+
+    """
     match part.kind:
         case "parquet":
             return f"{part.input.path}: row {number} from row group {part.start} on"

@@ -39,7 +39,10 @@ class Progress(NamedTuple):
     Attributes:
         done: Bytes of the inputs in complete shards.
         total: Bytes of all inputs.
-        resumed: Bytes in shards of an earlier run.
+        resumed: Bytes of the inputs in shards of an earlier run.
+        documents: Number of documents in complete shards.
+        tokens: Number of ids in complete shards.
+        shards: Number of complete shards.
         skipped: Number of rows that were left out because they are missing or null.
 
     """
@@ -63,17 +66,20 @@ def encode_files(
     workers: int | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
-    """Encode files to shards in a folder; what an earlier run with the same files and options has done is kept.
+    """Encode files to shards of ids in a folder, and return the final progress.
 
-    The shards are the same however many processes there are, and however often a run was killed and begun again. Memory
-    is bounded: a process has `reading.BATCH_BYTES` of text and its ids at a time, or one row, if that is larger.
+    Shards that an earlier run with the same files and options has completed are kept. The shards are the same however
+    many processes there are, and however often a run was killed and begun again. Memory is bounded: a process has
+    `reading.BATCH_BYTES` of text and its ids at a time, or one row, if that is larger.
 
     Args:
         paths: Parquet, Arrow, JSONL or text files.
-        folder: Where shards go, one a part, and the manifest.
+        folder: Where the shards, one for each part, and the manifest go.
+        encoder: Encodes the documents.
+        format: The format of the shards: "parquet", "npy" or "megatron".
         part_bytes: Approximate size of a part of an input.
-        workers: Processes; None: as many as there are cores to run on. With one, this process does the work.
-        report: Called at the beginning and after each shard.
+        workers: Number of processes; None for as many as there are usable cores. With 1, this process does the work.
+        report: Called with the progress at the beginning and after each shard.
 
     Raises:
         CorpusError: An input cannot be read or encoded, the folder has something else, or pyarrow is needed and not
@@ -133,7 +139,7 @@ def _check_installed(paths: Sequence[Path], format: Format) -> None:
 
 
 def _fingerprint(encoder: DocumentEncoder) -> str:
-    """Return a digest of a tokenizer: the meaning of its ids, and the ids of sample texts."""
+    """Return a digest of a tokenizer and its options: of the meaning of its ids, and of the ids of sample texts."""
     tokenizer = encoder.tokenizer
     samples = ["Hello, world!\n  naïve café 12345", "你好，世界 \U0001f600", *tokenizer.control_texts[:100]]
     ids = [tokenizer.encode(text, **encoder.options) for text in samples]
@@ -151,7 +157,7 @@ def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: In
 
 
 def _batches(encoder: DocumentEncoder, part: InputPart) -> Iterator[DocumentBatch]:
-    """Yield the documents of a part; errors name its input."""
+    """Read and encode the documents of a part; yield them in batches. Errors name the input file."""
     with naming(part.input.path):
         yield from encoder.encode(part)
 
@@ -165,7 +171,10 @@ _work: tuple[DocumentEncoder, Path, Format]  # of a worker process
 def _shards(
     parts: Sequence[InputPart], folder: Path, encoder: DocumentEncoder, format: Format, workers: int
 ) -> Iterator[Iterator[tuple[InputPart, Shard]]]:
-    """Context manager of an iterator over finished shards; leaving it ends the processes."""
+    """Context manager that writes a shard for each part, in `workers` processes, which end when it is left.
+
+    It yields an iterator over pairs of part and finished shard.
+    """
     if workers <= 1:
         yield ((part, _make_shard(encoder, folder, format, part)) for part in parts)
         return
@@ -199,7 +208,7 @@ def _in_pool(pool: ProcessPoolExecutor, parts: Sequence[InputPart], workers: int
 
 
 def _begin(encoder: DocumentEncoder, folder: Path, format: Format) -> None:
-    """Initialise a worker process."""
+    """Initialise a worker process: keep the arguments, ignore SIGINT, and watch the parent process."""
     global _work
     _work = encoder, folder, format
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's own process ends this one
@@ -207,7 +216,7 @@ def _begin(encoder: DocumentEncoder, folder: Path, format: Format) -> None:
 
 
 def _end_with_parent() -> None:
-    """Exit when the parent process is killed, which queues do not report."""
+    """Wait for the end of the parent process, then exit at once; the queues do not report that the parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait_for([parent.sentinel])

@@ -24,19 +24,24 @@ TEMPORARY = ".tmp-"
 
 
 def id_type(vocab_size: int) -> np.dtype[Any]:
-    """Return the smallest type that Megatron reads and that holds all ids."""
+    """Return uint16 if it holds all ids below `vocab_size`, else int32: the types that Megatron reads."""
     return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.int32)
 
 
 class ShardWriter(ABC):
-    """Writer of one shard: files have temporary names until it is complete, and are removed on failure."""
+    """Base class of writers of one shard. Files have temporary names until the shard is complete.
+
+    As a context manager, it removes the files of an incomplete shard.
+    """
 
     def __init__(self, folder: Path, name: str, vocab_size: int, *, masks: bool) -> None:
         """Start a shard.
 
         Args:
-            name: The stem of its file names.
-            masks: Every batch has a loss mask.
+            folder: The folder of the files.
+            name: The beginning of the files' names.
+            vocab_size: Number of ids of the tokenizer, which decides the type of the ids.
+            masks: Every batch has a loss mask, which is written too.
 
         """
         self._folder, self._name = folder, name
@@ -53,14 +58,14 @@ class ShardWriter(ABC):
             self._temporary(name).unlink(missing_ok=True)
 
     def write(self, batch: DocumentBatch) -> None:
-        """Add documents."""
+        """Append the documents of a batch to the shard."""
         self.documents += len(batch.ids)
         self.tokens += len(batch.ids.ids)
         self.skipped += batch.skipped
         self._write(batch.ids, batch.mask)
 
     def close(self) -> dict[str, int]:
-        """Finish the shard and return the names and sizes of its files."""
+        """Finish the shard, give its files their final names, and return their sizes in bytes by name."""
         self._end()
         sizes = {}
         for name in self._files:
@@ -76,7 +81,7 @@ class ShardWriter(ABC):
         return self._folder / f"{TEMPORARY}{os.getpid()}-{name}"
 
     def _path(self, ending: str) -> Path:
-        """Return the temporary path of a file of the shard."""
+        """Add a file with this name ending to the shard, and return the temporary path to write it to."""
         self._files.append(self._name + ending)
         return self._temporary(self._files[-1])
 
@@ -91,7 +96,7 @@ class ShardWriter(ABC):
 
 
 class ParquetShard(ShardWriter):
-    """`NAME.parquet`: a row a document, with `input_ids` and, if asked for, `loss_mask`."""
+    """Writer of `NAME.parquet`: a row for each document, with `input_ids` and, if masks are written, `loss_mask`."""
 
     def _begin(self) -> None:
         import pyarrow
@@ -119,7 +124,7 @@ _FORMAT: Any = np.lib.format  # untyped in numpy
 
 
 class _Npy:
-    """One-dimensional array in numpy's file format, written incrementally."""
+    """Writer of a one-dimensional array, part by part, to a file in numpy's format."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self._file = open(path, "wb")  # noqa: SIM115
@@ -136,14 +141,15 @@ class _Npy:
         self._file.close()
 
     def _header(self) -> None:
-        """Write the header, which numpy pads so that any length fits."""
+        """Write the file's header with the current size; numpy pads it, so that it can be written again with any size."""
         descr = _FORMAT.dtype_to_descr(self._dtype)
         _FORMAT.write_array_header_1_0(self._file, {"descr": descr, "fortran_order": False, "shape": (self._size,)})
 
 
 class NpyShard(ShardWriter):
-    """`NAME.ids.npy`, all ids one after the other, and `NAME.offsets.npy`, int64[n + 1]: where each document begins.
+    """Writer of numpy files: `NAME.ids.npy` has all ids one after the other.
 
+    `NAME.offsets.npy` is int64[n + 1]: where each of the n documents begins, and the end. If masks are written,
     `NAME.loss_mask.npy` is uint8, one for each id.
     """
 
@@ -169,7 +175,7 @@ _MEGATRON_CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # type codes of an inde
 
 
 class _Indexed:
-    """A `.bin` and the `.idx` beside it, as Megatron-LM's indexed datasets have them."""
+    """Writer of a pair of files as Megatron-LM's indexed datasets have them: ids in `.bin`, document sizes in `.idx`."""
 
     def __init__(self, data: Path, index: Path, dtype: np.dtype[Any]) -> None:
         self._data: BinaryIO = open(data, "wb")  # noqa: SIM115
@@ -195,7 +201,10 @@ class _Indexed:
 
 
 class MegatronShard(ShardWriter):
-    """`NAME.bin` and `NAME.idx`; loss masks are a dataset of their own, `NAME_loss_mask.bin` and `.idx`."""
+    """Writer of `NAME.bin` and `NAME.idx`, an indexed dataset of Megatron-LM.
+
+    Loss masks are a dataset of their own, `NAME_loss_mask.bin` and `NAME_loss_mask.idx`.
+    """
 
     def _begin(self) -> None:
         self._ids = _Indexed(self._path(".bin"), self._path(".idx"), self._type)
