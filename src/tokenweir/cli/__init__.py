@@ -29,7 +29,7 @@ INTERRUPTED = 130
 
 
 class _Failure(click.ClickException):
-    """An error of ours as click shows it: one line on stderr, exit code 1, no traceback."""
+    """Exception that click shows as one line on stderr, with exit code 1 and without a traceback."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         line = " ".join(visible(self.message).split("\n"))
@@ -37,7 +37,7 @@ class _Failure(click.ClickException):
 
 
 class _Closed(io.TextIOBase):
-    """Standard output that the parent has closed; writing a result to it is an error."""
+    """Replacement for a standard output that the parent process has closed: writing to it raises `OSError`."""
 
     def write(self, text: str) -> int:
         raise OSError(errno.EBADF, "standard output is closed")
@@ -45,7 +45,10 @@ class _Closed(io.TextIOBase):
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Convert errors to one line with escaped control characters, and an exit code."""
+    """Context manager that converts the exceptions of a command to an error message of one line and an exit code.
+
+    Control characters in the message are escaped.
+    """
     try:
         yield
     except BrokenPipeError:  # the reader of our output is gone; click ends quietly
@@ -74,7 +77,7 @@ _RENAMED_FLAGS = {
 
 
 def _current_flags(args: list[str]) -> Iterator[str]:
-    """Yield arguments with deprecated flags under their current names; each of these gets a line on stderr."""
+    """Yield the arguments, with the current name in place of each deprecated flag; warn of each such flag on stderr."""
     for place, arg in enumerate(args):
         if arg == "--":
             yield from args[place:]

@@ -12,7 +12,14 @@ from tokenweir.encode.options import check_texts
 
 
 class Attachment(NamedTuple):
-    """A file of a message; its kind is "text", or the kind of media."""
+    """A file that is attached to a message.
+
+    Attributes:
+        name: The file's name.
+        kind: "text", or the kind of media: "image", "audio" or "video".
+        part: The part of the message's content that carries it, in OpenAI's form.
+
+    """
 
     name: str
     kind: str
@@ -20,14 +27,15 @@ class Attachment(NamedTuple):
 
 
 def read_attachment(path: str, engine: object) -> Attachment:
-    """Read a file for a message.
+    """Read a file, to attach it to a message.
 
     Args:
         path: The file; `~` is the home folder.
+        engine: The engine that gets the message; its attribute `media` has the kinds of media that it takes.
 
     Raises:
-        MediaError: The engine takes no files of its kind, or it is neither media nor UTF-8.
-        OSError: It cannot be read.
+        MediaError: The engine takes no media of the file's kind, or the file is neither media nor UTF-8.
+        OSError: The file cannot be read.
         RuntimeError: There is no home folder.
 
     """

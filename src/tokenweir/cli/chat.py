@@ -124,7 +124,7 @@ def _messages(once: str | None, history: Path | None) -> Iterator[str]:
 
 
 def _completers() -> dict[str, Completer | None]:
-    """Return the completer of each command's argument."""
+    """Return the completer for the argument of each command, by command; None for a command without one."""
     from prompt_toolkit.completion import PathCompleter, WordCompleter
 
     known: dict[str, Completer] = {

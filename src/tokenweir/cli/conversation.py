@@ -53,15 +53,15 @@ THINK: tuple[Think, ...] = get_args(Think)
 
 @dataclass
 class Conversation:
-    """Messages so far, and the settings of the next answer.
+    """A conversation in the terminal: the messages so far, and the settings of the next answer.
 
     Attributes:
         model: The model that answers.
         sampling: The sampling.
-        system: The system message, if there is one.
+        system: The system message; None without one.
         think: What to do with thinking; None means dim on a terminal that can, and hide elsewhere.
-        load: Factory of the model that an `--engine` names.
-        messages: Those of the user and the answers, without the system message.
+        load: Makes the model that a value of `--engine` names.
+        messages: The messages of the user and the answers, without the system message.
         attached: The files of the next message.
 
     """
@@ -76,10 +76,17 @@ class Conversation:
     _ids: list[int] = field(default_factory=list)
 
     def turn(self, line: str, runner: asyncio.Runner) -> bool:
-        """Answer a line or obey its command; False ends the conversation.
+        """Process a line that the user has typed: run it if it is a command (`/...`), else send it and show the answer.
+
+        Args:
+            line: The line.
+            runner: Runs the generation.
+
+        Returns:
+            False if the conversation is to end, else true.
 
         Raises:
-            TokenweirError: The message cannot be answered, or the command not obeyed; nothing has changed.
+            TokenweirError: The message cannot be answered, or the command not run; nothing has changed.
 
         """
         if not line.startswith("/"):
@@ -124,7 +131,7 @@ class Conversation:
         return True
 
     def note(self, text: str, indent: int = 0) -> None:
-        """Print a note beside the answers; long lines are wrapped behind `indent` spaces."""
+        """Print a note to the user on stderr; at a terminal, long lines are wrapped and continue behind `indent` spaces."""
         sys.stdout.flush()
         if sys.stderr.isatty():
             width = window(sys.stderr)[0]
@@ -172,7 +179,7 @@ class Conversation:
         self.note(f"{self.model.about}\n")
 
     def attach(self, path: str) -> None:
-        """Attach a file to the next message, or forget the attached ones if the path is empty."""
+        """Attach a file to the next message; an empty path removes all attached files. Print what has happened."""
         if not path:
             self.attached.clear()
             self.note("No file is attached.\n")
@@ -273,7 +280,7 @@ class Conversation:
                 del self.messages[before:]
 
     def _show(self, model: Model, sampling: Sampling, messages: list[dict[str, Any]], runner: asyncio.Runner) -> str:
-        """Show an answer up to its end or to Ctrl-C; returns its text."""
+        """Generate and show an answer to `messages`, up to its end or to Ctrl-C, and return its text."""
         dimness = styled(sys.stdout)
         think = self.think or ("dim" if dimness else "hide")
         answer = ShownAnswer(_view(), think, labelled=think == "show" or not dimness)
@@ -291,7 +298,7 @@ class Conversation:
 
 
 async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, Any]], answer: ShownAnswer) -> None:
-    """Show the answer to `messages` as it comes."""
+    """Generate an answer to `messages`, and show it by `answer` as it comes."""
     import asyncio
 
     from tokenweir.stream.chat.chat import chat as stream
@@ -308,7 +315,7 @@ async def _stream(model: Model, sampling: Sampling, messages: list[dict[str, Any
 
 
 async def _draw(answer: ShownAnswer) -> None:
-    """Draw 30 times a second, and at most a quarter of the time."""
+    """Draw an answer again and again until cancelled: at most 30 times a second, and at most a quarter of the time."""
     import asyncio
     import time
 
@@ -333,16 +340,23 @@ def recordings() -> tuple[Recording, ...]:
 
 
 def settings() -> list[str]:
-    """Return the fields of the sampling that `/set` can set, without `n`."""
+    """Return the names of the fields of `Sampling` that `/set` can set: all but `n`."""
     from tokenweir.stream.events.sampling import DEFAULTS
 
     return [name for name in DEFAULTS if name != "n"]
 
 
 def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
-    """Return the sampling with a field set to typed JSON or a word; empty means the default.
+    """Return a copy of the sampling with one field changed.
 
-    Raise `msgspec.ValidationError` for a value that the field cannot have.
+    Args:
+        sampling: The sampling.
+        name: The field.
+        value: The value as the user typed it: JSON, or else a text; empty for the default.
+
+    Raises:
+        msgspec.ValidationError: The field cannot have the value.
+
     """
     from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 

@@ -32,7 +32,7 @@ def count(
     tokenizer: Path | None,
     as_json: bool,
 ) -> None:
-    """Count the tokens of TEXT, files or stdin; one number an input."""
+    """Count the tokens of TEXT, files or stdin; prints one number for each input."""
     tok = load_tokenizer(tokenizer)
     for item in read_inputs(text, file, lines):
         tokens = tok.count(item, add_special_tokens=not no_add_special_tokens, parse_special=not no_parse_special)

@@ -40,7 +40,7 @@ def decode(
 ) -> None:
     """Turn IDS, files or stdin into text.
 
-    Ids stand apart by white space or commas, or are a JSON list, or an object of `encode --json`. The text is printed
+    Ids are separated by white space or commas, or are a JSON list, or an object of `encode --json`. The text is printed
     as it is; with --lines a line end follows each. On a terminal, control characters are shown and not obeyed.
     """
     tok = load_tokenizer(tokenizer)
@@ -55,10 +55,10 @@ def decode(
 
 
 def parse_ids(source: str) -> list[int]:
-    """Read ids from text: numbers apart by white space or commas, a JSON list, or an object with a list `ids`.
+    """Read ids from text: numbers separated by white space or commas, a JSON list, or a JSON object with a list `ids`.
 
     Raises:
-        TokenIdError: A value that is not a whole number, named with its position, the first being 1; or broken JSON.
+        TokenIdError: A value is not a whole number (the message has its position, from 1), or the JSON is invalid.
 
     """
     values: Any

@@ -53,8 +53,8 @@ def encode(
 ) -> None:
     """Turn TEXT, files or stdin into token ids.
 
-    Prints one line an input: the ids, separated by spaces. With --json one object an input, with the ids and the
-    tokens they stand for.
+    Prints a line for each input: the ids, separated by spaces. With --json an object for each input, with the ids and
+    the tokens they stand for.
     """
     tok = load_tokenizer(tokenizer)
     files = () if text else file or (sys.stdin.buffer,)
@@ -98,6 +98,9 @@ def _size(files: tuple[BinaryIO, ...]) -> int:
 
 
 def _progress(size: int) -> Any:
-    """Return a progress bar on stderr, shown for large files on a terminal whose stdout is redirected."""
+    """Return a progress bar on stderr for `size` bytes.
+
+    It is visible for large inputs only, and only if stderr is a terminal and stdout is not.
+    """
     shown = size >= WATCHABLE_BYTES and styled(sys.stderr) and not sys.stdout.isatty()
     return click.progressbar(length=size, label="encoding", file=sys.stderr, hidden=not shown)

@@ -141,7 +141,7 @@ def encode_files(
 
 
 class _Bar:
-    """Progress on stderr with rate and time left, while a person watches; else a line every half a minute."""
+    """Display of a run's progress on stderr: a line that is rewritten at a terminal, else a new line every 30 seconds."""
 
     EVERY = 30.0
 
@@ -150,7 +150,7 @@ class _Bar:
         self._live = styled(sys.stderr)
 
     def show(self, progress: Progress) -> None:
-        """Show how far a run is."""
+        """Show the progress of a run; elsewhere than at a terminal, at most every 30 seconds."""
         now = time.monotonic()
         if not self._live and now - self._said < self.EVERY:
             return
@@ -159,13 +159,19 @@ class _Bar:
         click.echo(f"\r\x1b[2K{line}" if self._live else line, err=True, nl=not self._live)
 
     def end(self) -> None:
-        """Leave the line."""
+        """Erase the line from the terminal."""
         if self._live:
             click.echo("\r\x1b[2K", err=True, nl=False)
 
 
 def describe(progress: Progress, seconds: float) -> str:
-    """Return a line about the progress of a run that began `seconds` ago."""
+    """Return a line about a run's progress: share, megabytes and tokens so far, rate, and time left.
+
+    Args:
+        progress: The progress.
+        seconds: Seconds since the run began.
+
+    """
     share = progress.done / progress.total if progress.total else 1.0
     line = f"{share:4.0%}  {progress.done / 1e6:,.0f} of {progress.total / 1e6:,.0f} MB  {progress.tokens:,} tokens"
     rate = (progress.done - progress.resumed) / seconds if seconds > 0 else 0.0

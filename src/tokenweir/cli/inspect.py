@@ -32,8 +32,8 @@ SPELLED_OUT = 32  # entries of a mapping or list of the spec that are printed, n
 def inspect(tokenizer: Path | None, as_json: bool) -> None:
     """Print the components of a tokenizer, its tokens, and the settings of its files.
 
-    Padding and truncation are those of the files; encoding never applies them. Flags are those of the files, too; the
-    ids that encoding puts around a text are printed beside them.
+    Padding, truncation and flags are printed as the files have them; encoding never applies padding and truncation. The
+    ids that encoding puts around a text are printed beside the flags.
     """
     tok = load_tokenizer(tokenizer)
     facts = describe(tok)
@@ -44,7 +44,7 @@ def inspect(tokenizer: Path | None, as_json: bool) -> None:
 
 
 def describe(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Collect the facts as JSON values; of large tables only their sizes."""
+    """Return what is known about a tokenizer as JSON values, by name; of large tables only the number of entries."""
     from tokenweir.encode.build import core_of
     from tokenweir.stream.decode.parsers.detection import read_prompt
 
@@ -88,7 +88,7 @@ def describe(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def _component(value: Any) -> Any:
-    """Return a part of the spec as JSON values, with the number of entries in place of large collections."""
+    """Convert a part of the tokenizer's spec to JSON values; long texts and large collections become their sizes."""
     if isinstance(value, Struct):
         tag = {} if value.__struct_config__.tag is None else {"type": value.__struct_config__.tag}
         return tag | {name: _component(getattr(value, name)) for name in value.__struct_fields__}
@@ -106,7 +106,7 @@ def _component(value: Any) -> Any:
 
 
 def _text(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
-    """Return the facts as readable text: a label, one line for each part, and the first entries of long lists."""
+    """Format the result of `describe` for people: a label, one line for each part, and the first entries of long lists."""
     ends = [f"{token_id} {token}" for token_id, token in facts["eos"]["tokens"].items()]
     added = [
         " ".join([str(token["id"]), token["content"], *(name for name, value in token.items() if value is True)])
@@ -145,12 +145,18 @@ def _text(tokenizer: Tokenizer, facts: Mapping[str, Any]) -> str:
 
 
 def _flags(tokenizer: Tokenizer) -> list[tuple[str, bool | None]]:
-    """Return whether the files ask for a begin-of-text and an end token, each under the flag's name in the files."""
+    """Return pairs of a flag's name in the files and whether it is set: for the begin-of-text token and the end token.
+
+    A flag that the files do not set is None.
+    """
     return [("add_bos_token", tokenizer.spec.add_bos), ("add_eos_token", tokenizer.spec.add_eos)]
 
 
 def _parts(component: Struct | None) -> list[str]:
-    """Return a line for each component: its type, and its simple fields that differ from their defaults."""
+    """Return a line for each part of a component: its type, and its simple fields that differ from their defaults.
+
+    Return an empty list for None.
+    """
     if component is None:
         return []
     config = component.__struct_config__

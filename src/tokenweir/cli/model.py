@@ -46,7 +46,15 @@ TOY = "An n-gram toy answers: it strings together words that often follow each o
 
 @dataclass(frozen=True)
 class Model:
-    """An engine with tokenizer and template, and one line about its answers for users."""
+    """An engine with the tokenizer and the template of its model.
+
+    Attributes:
+        engine: The engine.
+        tokenizer: The tokenizer.
+        template: The chat template.
+        about: A line for users that says where answers come from.
+
+    """
 
     engine: Engine
     tokenizer: Tokenizer
@@ -57,16 +65,16 @@ class Model:
 def load_model(
     spec: str | None, tokenizer: Path | None, template: Path | None, *, engine_key: str | None = None
 ) -> Model:
-    """Make the engine that `spec` names, as `--engine` takes it, with the tokenizer and the template of its model.
+    """Make the engine that an `--engine` option names, with the tokenizer and the template of its model.
 
     Args:
-        spec: None means the small model where it is there, else the n-gram toy.
+        spec: The value of the option; None means the small model if it is installed, else the n-gram toy.
         tokenizer: A file or folder; None means what the engine brings, or the embedded vocabulary.
-        template: A file or folder; None means the template that comes with the tokenizer, or that the server tells.
+        template: A file or folder; None means the template that comes with the tokenizer, or that the server reports.
         engine_key: The API key of the engine's server.
 
     Raises:
-        click.UsageError: An unknown engine, one that does not speak the tokenizer's ids, or a model without a tokenizer.
+        click.UsageError: The engine is unknown, its ids are not the tokenizer's, or a model comes without a tokenizer.
         EngineError: The engine cannot be made.
 
     """
@@ -154,7 +162,7 @@ FOLDERS: dict[str, Callable[[str], Engine]] = {"ctranslate2": _ctranslate2, "tra
 
 
 def _tokenizer_in(folder: Path) -> Path:
-    """Return the tokenizer file of a model's folder."""
+    """Return the path of the tokenizer file in a model's folder; raise `click.UsageError` if there is no such file."""
     from tokenweir.encode.formats import find_in_folder
 
     try:
@@ -168,7 +176,16 @@ SERVERS = ("vllm", "sglang", "llama-server")
 
 
 def _behind(kind: str, url: str, tokenizer: Path | None, template: Path | None, key: str | None) -> Model:
-    """Return the engine behind a URL, with the server's description of its model."""
+    """Connect to an engine's server, and return the engine with the tokenizer and the template of the server's model.
+
+    Args:
+        kind: "vllm", "sglang" or "llama-server".
+        url: The server's address.
+        tokenizer: A file or folder; None for the path that the server reports.
+        template: A file or folder; None for the template that the server reports, or the tokenizer's.
+        key: The server's API key.
+
+    """
     import anyio
 
     from tokenweir.stream.engines.llama_server import LlamaServerEngine, llama_server, served
@@ -199,7 +216,13 @@ def _behind(kind: str, url: str, tokenizer: Path | None, template: Path | None, 
 
 
 def _told(url: str, path: str | None) -> Path:
-    """Return the model files that a server reports, if they are on this machine."""
+    """Return the path of the model's files that a server reports; raise `click.UsageError` if it is not on this machine.
+
+    Args:
+        url: The server's address, for the message.
+        path: The reported path; None if the server reports no path, which raises, too.
+
+    """
     if path is None:
         raise click.UsageError(f"{url} does not tell its tokenizer: give --tokenizer")
     if not Path(path).exists():
@@ -208,6 +231,6 @@ def _told(url: str, path: str | None) -> Path:
 
 
 def note(line: str) -> None:
-    """Print a line about a slow operation."""
+    """Print a line about the progress of a slow operation on stderr."""
     sys.stderr.write(f"{visible(line)}\n")
     sys.stderr.flush()

@@ -58,7 +58,7 @@ lines_option = click.option("--lines", is_flag=True, help="Every line of a file 
 
 
 def text_options(command: Command) -> Command:
-    """Add the parameters of `encode` and `count`: texts, files, and the treatment of special tokens."""
+    """Decorate a command with the parameters of `encode` and `count`: texts, files, and how special tokens are treated."""
     for option in (
         no_parse_special_option,
         no_add_special_tokens_option,
@@ -71,7 +71,17 @@ def text_options(command: Command) -> Command:
 
 
 def load_tokenizer(path: Path | None) -> Tokenizer:
-    """Load the tokenizer at `path`, that of a model in the hub's cache, or the embedded one."""
+    """Load the tokenizer at a path.
+
+    Args:
+        path: A file or folder, or the name of a model in the cache of the Hugging Face hub; None for the embedded
+            tokenizer.
+
+    Raises:
+        click.UsageError: The path is a device.
+        TokenizerFileError: There is no such file or model, or it is not a tokenizer.
+
+    """
     from tokenweir.encode.formats.hub import find_snapshot, is_name
     from tokenweir.encode.tokenizer import Tokenizer
 
@@ -88,10 +98,11 @@ def load_tokenizer(path: Path | None) -> Tokenizer:
 
 
 def load_gpu_encoder(tokenizer: Tokenizer, device: str) -> GpuEncoder | None:
-    """Make the encoder on a GPU, as `--device` asks for it; None where the tokenizer is to encode.
+    """Make the encoder on a GPU for a value of `--device`; return None if the tokenizer is to encode on the CPU.
 
     Args:
-        device: "gpu", "cpu", or "auto": on a GPU if that can be.
+        tokenizer: The tokenizer.
+        device: "gpu", "cpu", or "auto", which takes a GPU if one is available and supports the tokenizer.
 
     Raises:
         DeviceError: `device` is "gpu", and no GPU is available.
@@ -111,7 +122,7 @@ def load_gpu_encoder(tokenizer: Tokenizer, device: str) -> GpuEncoder | None:
 
 
 def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:
-    """Load the chat template at `path` for `tokenizer`, or the one that came with it."""
+    """Load the chat template at `path` for `tokenizer`; None for the template that came with the tokenizer."""
     from tokenweir.templates.chat_template import ChatTemplate
 
     if path is None:
@@ -122,7 +133,14 @@ def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:
 
 
 def missing_extra(what: str, error: ImportError, extra: str = "chat") -> TokenweirError:
-    """Return an error that says how to install a missing package; `what` says who needs it."""
+    """Return an error that says how to install a missing package.
+
+    Args:
+        what: The beginning of the message, to which the package's name is added, such as "colours need".
+        error: The failed import.
+        extra: The extra of tokenweir that installs the package.
+
+    """
     return TokenweirError(f"{what} {error.name}: pip install 'tokenweir[{extra}]'")
 
 
@@ -156,12 +174,19 @@ def read_inputs(arguments: tuple[str, ...], files: tuple[BinaryIO, ...], lines: 
 
 
 def file_name(file: BinaryIO) -> str:
-    """Return the name of a file for messages."""
+    """Return the name of a file for messages; "<stdin>" if it has no name."""
     return str(getattr(file, "name", "<stdin>"))
 
 
 def decode_utf8(data: bytes, file: BinaryIO, offset: int = 0) -> str:
-    """Decode `data`, which stands at `offset` in `file`; raise `TextError` with the place of an invalid byte."""
+    """Decode a part of a file as UTF-8; raise `TextError` with the place of the first invalid byte.
+
+    Args:
+        data: The bytes.
+        file: The file, for the message.
+        offset: Where `data` begins in the file, in bytes.
+
+    """
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -43,7 +43,7 @@ MOST_PATHS = 10
 
 class _MessagesFile(click.File):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Open the file, or say where JSON goes that was given in its place."""
+        """Open the file that an argument names. If the argument is JSON itself, raise an error that says how to pass it."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
@@ -83,10 +83,11 @@ def render(
     """Render MESSAGES, a JSON file or stdin, to the prompt that a model gets.
 
     MESSAGES is a list of objects with role and content, or an object with such a list as messages and, if need be,
-    tools. With --json one object: the text, its segments, and the ids.
+    tools. With --json prints one object: the text, its segments, and the ids.
 
-    With --origins in colours at a terminal; at a pipe a line a stretch: where its characters begin and end, who wrote it, and
-    the text, with tabs between. Texts of the input that the template never wrote are named on standard error.
+    With --origins, a terminal shows the text in colours. Elsewhere it prints a line for each span of the text: where
+    its characters begin and end, who wrote it, and the text, separated by tabs. Texts of the input that the template
+    never wrote are named on standard error.
     """
     tok = load_tokenizer(tokenizer)
     try:

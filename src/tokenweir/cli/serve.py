@@ -42,7 +42,7 @@ LAST_RESORT = 5.0
 
 
 class _Serve(click.Command):
-    """Command that keeps its arguments for worker processes."""
+    """Command that keeps its command-line arguments in the context, so that worker processes can be started with them."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -162,11 +162,11 @@ def serve(
 ) -> None:
     """Serve an engine over OpenAI's and Anthropic's HTTP interfaces and a websocket of responses, with a page to chat at.
 
-    Without --engine it is the small model that `tokenweir fetch-model` has fetched, else a toy that makes words up, and
-    `demo`, which plays recorded answers. The name `default` always means the first model.
+    Without --engine it serves the small model that `tokenweir fetch-model` has fetched, else a toy that makes words up;
+    and `demo`, which plays recorded answers. The name `default` always means the first model.
 
-    SIGTERM and SIGINT let the answers in flight end first; a second one cuts them off. An engine that does not stop is left
-    behind when the time to drain is over, with a line that says so and exit code 1.
+    SIGTERM and SIGINT let the answers in flight end first; a second one cuts them off. If an engine has not stopped
+    when the time to drain is over, the process prints a line that says so, and exits with code 1.
     """
     import asyncio
 
@@ -257,7 +257,7 @@ def serve(
 
 
 def _call_by_signal(end: Callable[[], None]) -> None:
-    """Install handlers: the first SIGTERM or SIGINT calls a function, the second ends the process."""
+    """Install signal handlers: the first SIGTERM or SIGINT calls `end`, the second ends the process."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         for each in END_SIGNALS:  # the next signal ends the process without waiting for answers
@@ -269,7 +269,7 @@ def _call_by_signal(end: Callable[[], None]) -> None:
 
 
 def _log_accesses() -> None:
-    """Write the access log to standard error, and nothing else beside each line."""
+    """Configure logging so that the lines of the access log go to standard error, without a prefix."""
     import logging
 
     lines = logging.StreamHandler()
@@ -281,14 +281,14 @@ def _log_accesses() -> None:
 
 
 def _end() -> None:
-    """Exit the process although an engine still runs."""
+    """Exit the process at once with code 1, although an engine still runs, and say so on stderr."""
     sys.stderr.write("An engine did not stop, and is left behind.\n")
     sys.stderr.flush()
     os._exit(1)
 
 
 def _limits(given: tuple[str, ...]) -> Limits:
-    """Read `--limit`; raise `click.UsageError` for an unknown limit or an invalid value."""
+    """Parse the values of `--limit`, each `NAME=VALUE`; raise `click.UsageError` for an unknown name or bad value."""
     from tokenweir.stream.serve.limits.limits import Limits
 
     kinds = {field.name: float if isinstance(field.default, float) else int for field in fields(Limits)}

@@ -38,8 +38,8 @@ def tokens(
 ) -> None:
     """Show the tokens of TEXT, files or stdin: coloured, with their ids.
 
-    At a pipe a line a token: its id, where its characters begin and end, and the token, with tabs between. With --json an
-    object an input.
+    If the output is not a terminal, prints a line for each token: its id, where its characters begin and end, and the
+    token, separated by tabs. With --json an object for each input.
     """
     tok = load_tokenizer(tokenizer)
     items: Iterable[str] = read_inputs(text, file, lines)

@@ -39,12 +39,12 @@ _context = multiprocessing.get_context("spawn")
 
 @dataclass(frozen=True)
 class Work:
-    """Setup of a worker process, besides the command's arguments.
+    """Setup of a worker process of `serve`, besides the command's arguments.
 
     Attributes:
-        place: Its place among the workers.
-        parent: Pipe to the parent process: receives the description of the server once it answers, and sends a message
-            to end it.
+        place: The worker's place among the workers: its listening socket and how it finds the others.
+        parent: Pipe to the parent process. The worker sends the description of its server once that answers. It
+            receives a message when it is to end.
 
     """
 
@@ -52,7 +52,13 @@ class Work:
     parent: Connection
 
     def begin(self, about: str, end: Callable[[], object]) -> None:
-        """Report to the parent that the server answers; `end` is called in a thread on the parent's message or exit."""
+        """Report to the parent process that the server answers, and wait for the parent's message in a thread.
+
+        Args:
+            about: The description of the server, for users.
+            end: Called in the thread when the parent asks the worker to end, or has exited.
+
+        """
         self.parent.send(about)
 
         def wait() -> None:
@@ -64,7 +70,13 @@ class Work:
 
 
 def work(arguments: Sequence[str], given: Work) -> None:
-    """Run a worker: the command itself, with its place."""
+    """Run the command `serve` as a worker process; signals are left to the parent process.
+
+    Args:
+        arguments: The arguments of the command.
+        given: The worker's setup.
+
+    """
     from tokenweir.cli import main
 
     for number in SIGNALS:  # terminals and service managers send them to all processes; the parent knows what to do
@@ -73,9 +85,16 @@ def work(arguments: Sequence[str], given: Work) -> None:
 
 
 def run(arguments: Sequence[str], *, host: str, port: int, count: int) -> int:
-    """Keep workers running until a signal ends them; return 0 if all of them ended well.
+    """Run a server in several worker processes until a signal ends it; return the exit code, 0 if all ended well.
 
-    Port 0 lets the system choose one. Raise `OSError` if the port is not available.
+    Workers that die are started again. Raise `OSError` if the port is not available.
+
+    Args:
+        arguments: The arguments of `serve` for each worker.
+        host: The address to listen on.
+        port: The port; 0 lets the system choose one.
+        count: The number of workers.
+
     """
     listeners = [listener_at(host, port, shared=True)]
     if SPREADS_CONNECTIONS:
@@ -91,11 +110,13 @@ def run(arguments: Sequence[str], *, host: str, port: int, count: int) -> int:
 
 
 class _Worker:
-    """A worker process.
+    """A worker process, as the parent process sees it.
 
     Attributes:
-        about: Its description of the server; None if it ended before it answered.
+        about: Future of the description of its server; None if the process ended before the server answered.
         ended: Future that is done when the process has ended.
+        name: The worker's name among the workers.
+        process: The process.
 
     """
 
@@ -113,7 +134,7 @@ class _Worker:
         loop.add_reader(self.process.sentinel, self._over)
 
     def end(self) -> None:
-        """End it after its answers; a second call ends it at once."""
+        """Ask the process to end after its current answers; a second call kills it."""
         if self._ending:
             self.process.kill()
         self._ending = True
@@ -152,7 +173,7 @@ class _Workers:
         self._changing = asyncio.Lock()
 
     async def run(self) -> int:
-        """Start all processes, wait until all have ended, and return the exit code."""
+        """Start all processes, wait until all have ended, and return the exit code: 0 if all of them ended well."""
         loop = asyncio.get_running_loop()
         for number in END_SIGNALS:
             loop.add_signal_handler(number, self._stop)
@@ -174,7 +195,13 @@ class _Workers:
         return self._code
 
     def _start(self, slot: int, replaces: str | None = None) -> _Worker:
-        """Start a process for a listener."""
+        """Start a worker process on a listening socket.
+
+        Args:
+            slot: The number of the socket.
+            replaces: The name of the worker that the new one replaces; None if no worker serves there.
+
+        """
         place = Place(self._listeners[slot], self._folder, secrets.token_hex(4), replaces, self._secret)
         worker = _Worker(self._arguments, place)
         self._running.add(worker)
@@ -192,7 +219,14 @@ class _Workers:
             self._code = self._code or code
 
     async def _restart(self, slot: int, worker: _Worker, code: int) -> None:
-        """Start a process in the place of one that has died, unless another one has the place."""
+        """Start a new worker in place of one that has died, after a pause, unless it has been replaced already.
+
+        Args:
+            slot: The number of the worker's listening socket.
+            worker: The worker that has died.
+            code: Its exit code.
+
+        """
         async with self._changing:
             if self._serving[slot] is not worker:
                 return
@@ -202,7 +236,7 @@ class _Workers:
                 self._start(slot)
 
     async def _replace_all(self) -> None:
-        """Put new processes in the place of all, one after the other."""
+        """Replace all workers by new processes, one after the other; keep the old ones if a new one does not start."""
         async with self._changing:
             for slot, old in enumerate(self._serving):
                 if self._stopping or old is None:
@@ -215,7 +249,7 @@ class _Workers:
         _say("All workers are replaced; the old ones end when their answers have ended.")
 
     def _stop(self) -> None:
-        """End all processes after their answers; a second call ends them at once."""
+        """Ask all processes to end after their current answers; a second call kills them."""
         self._stopping = True
         for worker in self._running:
             worker.end()

@@ -13,14 +13,15 @@ Think = Literal["show", "dim", "hide"]
 
 
 class ShownAnswer:
-    """One answer: deltas shown by channel in a view, and a summary of tokens and time."""
+    """Display of one answer: it shows deltas by channel in a view, and makes a summary of tokens and time."""
 
     def __init__(self, view: View, think: Think, *, labelled: bool) -> None:
-        """Start an answer and the clock of `summary`.
+        """Start an answer, and the clock of `summary`.
 
         Args:
-            think: "show" thinking, "dim" or "hide" it.
-            labelled: Name thinking and answer; without it, dimness is to tell them apart.
+            view: Shows the text.
+            think: What to do with thinking: "show", "dim" or "hide".
+            labelled: Print a name above thinking, and above an answer that follows it. A tool call always has one.
 
         """
         self._texts: list[str] = []
@@ -36,7 +37,7 @@ class ShownAnswer:
 
     @property
     def text(self) -> str:
-        """The answer so far, as the model gave it and without its thinking."""
+        """The text of the answer so far, as the model wrote it; without thinking and tool calls."""
         return "".join(self._texts)
 
     @property
@@ -45,7 +46,7 @@ class ShownAnswer:
         return self._ids
 
     def step(self, delta: Delta) -> None:
-        """Add a delta; the next `draw` shows it."""
+        """Add a delta, and pass its text to the view."""
         from tokenweir.stream.events.deltas import Finish, ReasoningDelta, TextDelta
 
         self._ids += delta.token_ids
@@ -79,15 +80,15 @@ class ShownAnswer:
         self._view.write(text)
 
     def draw(self) -> None:
-        """Show the deltas since the last call."""
+        """Draw on the screen what has been added since the last call."""
         self._view.draw()
 
     def close(self) -> None:
-        """Show everything, and end the line that the answer is on."""
+        """Draw everything, and end the line on which the answer ends."""
         self._view.close()
 
     def summary(self) -> str:
-        """Return a line with the number of tokens and the time."""
+        """Return a line with the number of tokens, the time to the first one, the rate, and why the answer ended."""
         thinking = f", {self._thinking_tokens} thinking" if self._thinking_tokens else ""
         parts = [f"{len(self._ids)} tokens{thinking}"]
         if self._prompt_tokens:

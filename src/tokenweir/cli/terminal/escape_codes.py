@@ -12,7 +12,7 @@ DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 
 
 def controllable(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether `stream` is a terminal with escape codes."""
+    """Return whether `stream` is a terminal that obeys escape codes: `TERM` in `environ` is set, and not to "dumb"."""
     return stream.isatty() and environ.get("TERM", "dumb") != "dumb"
 
 
@@ -22,5 +22,5 @@ def styled(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def dim(text: str, style: bool) -> str:
-    """Return `text` with visible control characters, dimmed if the terminal supports it."""
+    """Return `text` with control characters made visible; with `style`, also with the escape codes for dim text."""
     return f"{DIM}{visible(text)}{PLAIN}" if style else visible(text)

@@ -26,17 +26,17 @@ _BRACKET_PASTES, _DO_NOT = "\x1b[?2004h", "\x1b[?2004l"
 
 
 def default_history() -> Path:
-    """Return the path of the history file: below XDG_STATE_HOME, or `~/.local/state`."""
+    """Return the default path of the history file, below `XDG_STATE_HOME` or `~/.local/state`."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(state) / "tokenweir" / "history"
 
 
 def typed(arguments: Mapping[str, Completer | None], history: Path | None) -> Iterator[str]:
-    """Yield typed messages until Ctrl-D, or Ctrl-C twice.
+    """Yield the messages that the user types at the terminal, until Ctrl-D, or Ctrl-C twice in a row.
 
     Args:
-        arguments: The completer of each command's argument.
-        history: The history file; None keeps no history.
+        arguments: The completer for the argument of each command, by command.
+        history: The file that keeps what was typed; None keeps no history.
 
     Raises:
         ImportError: prompt_toolkit is not installed.
@@ -74,7 +74,12 @@ def typed(arguments: Mapping[str, Completer | None], history: Path | None) -> It
 
 
 def _completer(arguments: Mapping[str, Completer | None]) -> Completer:
-    """Complete a command at the beginning of a message, and then its argument."""
+    """Return a completer for messages: at their beginning it completes the name of a command, then the command's argument.
+
+    Args:
+        arguments: The completer for the argument of each command, by command; None for a command without one.
+
+    """
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
 
@@ -90,7 +95,7 @@ def _completer(arguments: Mapping[str, Completer | None]) -> Completer:
 
 
 def _keys() -> KeyBindings:
-    """Enter sends; behind a backslash, and with Alt, it begins another line."""
+    """Return key bindings: Enter sends the message; with Alt, or behind a backslash, it begins another line."""
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
     keys = KeyBindings()
@@ -133,7 +138,10 @@ def _history(path: Path | None) -> History:
 
 @contextlib.contextmanager
 def keys_wait() -> Iterator[None]:
-    """Keep what is typed during an answer for the next prompt, and off the screen; Ctrl-C and Ctrl-Z still act."""
+    """Context manager for the time of an answer: keys are not echoed, and what is typed is input of the next prompt.
+
+    Ctrl-C and Ctrl-Z still act.
+    """
     with keys_unseen() as unseen:
         marks = unseen and controllable(sys.stdout)
         if marks:

@@ -12,7 +12,7 @@ _TOGETHER, _SHOW = "\x1b[?2026h", "\x1b[?2026l"  # synchronised output, where su
 
 
 class LiveLines:
-    """The last lines of a terminal; only changed lines are rewritten.
+    """Text at the bottom of a terminal that is drawn again as it grows; only changed lines are rewritten.
 
     Lines that have scrolled out of the window cannot be changed any more. If they should change, because the window has
     another width or a table other columns, the text continues below: a line or two may be shown twice, but no line is
@@ -25,11 +25,11 @@ class LiveLines:
         self._above: list[str] = []  # the lines at the head of the text that have left the window
 
     def draw(self, lines: Sequence[str], width: int, height: int) -> None:
-        """Show the lines of a text in place of those drawn before.
+        """Show a text in place of the one drawn before.
 
         Args:
-            lines: All of its lines, with escape codes for styles only.
-            width: Columns of the window. A terminal whose width changes wraps what is drawn anew.
+            lines: All lines of the text, with escape codes for styles only.
+            width: Columns of the window. A terminal whose width changes wraps anew what is on it.
             height: Rows of the window.
 
         """
@@ -53,7 +53,7 @@ class LiveLines:
         self._drawn, self._above = new, list(lines[:above])
 
     def end(self) -> None:
-        """Leave the lines where they are; what is drawn next begins below them."""
+        """Leave the drawn lines as they are, and go to the line below, where the next text begins."""
         if self._drawn:
             self._out.write("\n")
             self._out.flush()
@@ -66,7 +66,13 @@ def unstyled(line: str) -> str:
 
 
 def _first_change(drawn: Sequence[str], new: Sequence[str]) -> int:
-    """Return the first line to rewrite: one that differs, or else the last one, where the cursor is."""
+    """Return the index of the first line to rewrite: the first that differs, at most the last one, where the cursor is.
+
+    Args:
+        drawn: The lines on the screen.
+        new: The lines to show.
+
+    """
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(drawn, new, strict=False)))
     return max(0, min(same, len(drawn) - 1, len(new) - 1))
 
@@ -78,10 +84,10 @@ def _rows(line: str, width: int) -> int:
 
 
 def _signs(lines: Iterable[str]) -> int:
-    """Return the number of characters other than spaces, which is independent of wrapping."""
+    """Return how many characters of the lines are neither white space nor escape codes; wrapping does not change it."""
     return sum(len("".join(unstyled(line).split())) for line in lines)
 
 
 def _lines_of(lines: Sequence[str], signs: int) -> int:
-    """Return the number of lines until more than `signs` characters have been shown."""
+    """Return how many lines from the first on have, together, at most `signs` characters as `_signs` counts them."""
     return len(list(takewhile(lambda total: total <= signs, accumulate(_signs([line]) for line in lines))))

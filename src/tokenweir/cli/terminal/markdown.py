@@ -31,7 +31,7 @@ _MATH = frozenset("()[]{},;:!|")
 
 
 class _BoldHeading(Heading):
-    """A heading on the left, bold, without a frame."""
+    """Heading of a Markdown text for rich: on the left, bold, without a frame."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         self.text.justify = "left"
@@ -40,9 +40,9 @@ class _BoldHeading(Heading):
 
 
 class _WholeTable(TableElement):
-    """A table whose words stay whole; where the window is too narrow for it, a line a cell, behind its column's name.
+    """Table of a Markdown text for rich whose words are not cut off.
 
-    rich's own cuts the ends of words off.
+    If the window is too narrow for the words, the table becomes a list: a line for each cell, behind its column's name.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -74,7 +74,10 @@ _LONG_WORD = 16  # columns of a word from which on it may be broken, as addresse
 
 
 def _widths(columns: Sequence[Measurement], room: int) -> list[int] | None:
-    """Return the width of each column, the smallest demands first; None if words do not fit."""
+    """Distribute `room` columns of the window over the columns of a table, the smallest demands first.
+
+    Return the widths; None if the words do not fit.
+    """
     widths = [min(column.minimum, _LONG_WORD) for column in columns]
     spare = room - sum(widths)
     if spare < 0:
@@ -101,13 +104,13 @@ _LEVEL, _LEAST = 4, 8  # columns that a level of nesting takes, and that a text 
 
 
 def _depth(tokens: Sequence[Token]) -> int:
-    """Return the nesting depth of lists and quotations."""
+    """Return how deep lists and quotations are nested in parsed Markdown; 0 without any."""
     nesting = accumulate(token.nesting for token in tokens if token.tag in ("li", "blockquote"))
     return max(nesting, default=0)
 
 
 class LightMarkdown(Markdown):
-    """A text of Markdown to print; rich draws it."""
+    """Markdown text that rich can print at a terminal, in a plainer style than rich's own."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
@@ -136,7 +139,7 @@ class LightMarkdown(Markdown):
 
 
 def finished(text: str) -> int:
-    """Return the end of the finished blocks, in characters.
+    """Return how many characters at the beginning of a Markdown text belong to finished blocks.
 
     A block is finished when another one has begun below it in a line that is complete.
     """

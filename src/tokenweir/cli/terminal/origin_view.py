@@ -12,7 +12,13 @@ if TYPE_CHECKING:
 
 
 def draw(prompt: Prompt, out: TextIO) -> None:
-    """Print a prompt in colours, the template's text dim, and then the origins in theirs."""
+    """Print a prompt, with the template's text dim and the text of each other origin on a colour, and a legend of origins.
+
+    Args:
+        prompt: The prompt.
+        out: Where to print.
+
+    """
     console = console_of(file=out)
     from rich.text import Text
 

@@ -22,28 +22,31 @@ SVG_WIDTH = 84
 
 
 def shown(data: bytes) -> str:
-    """Return a token's bytes as text: symbols for control characters, ↵ for line feeds, escapes for invalid bytes."""
+    """Return a token's bytes as one line of text.
+
+    Control characters become symbols, line feeds ↵, and invalid bytes escapes.
+    """
     return one_line(data.decode("utf-8", "backslashreplace"))
 
 
 def one_line(text: str) -> str:
-    """Return a text with symbols for its control characters, line feeds and tabs."""
+    """Return a text with symbols in place of its control characters, line feeds and tabs."""
     return visible(text).replace("\n", "↵").replace("\t", "⇥")
 
 
 class TokenView:
-    """The tokens of a text, to be printed or drawn."""
+    """Display of the tokens of a text, each on a colour, printed or as an SVG picture."""
 
     def __init__(self, tokenizer: Tokenizer, ids: Sequence[int]) -> None:
         self._ids = ids
         self._data = [tokenizer.token_bytes(token_id) for token_id in ids]
 
     def print(self, out: TextIO) -> None:
-        """Print the text and its ids, in colours where `out` is a terminal that has them."""
+        """Print the text, its ids, and the numbers of tokens and characters; in colours if the terminal `out` has them."""
         self._print(console_of(file=out, color_system="auto" if styled(out) else None))
 
     def svg(self) -> str:
-        """Draw what `print` would show as SVG; it needs only a monospaced font."""
+        """Return the source of an SVG picture of what `print` shows; it needs only a monospaced font."""
         import io
         import re
 
@@ -76,7 +79,7 @@ class TokenView:
 
 
 def console_of(**options: Any) -> Console:
-    """Make a console of rich's; raise `TokenweirError` if rich is not installed."""
+    """Return a console of rich, made with its `options`; raise `TokenweirError` if rich is not installed."""
     try:
         from rich.console import Console
     except ImportError as error:

@@ -28,23 +28,30 @@ would go over rows above the answer, which are the person's own words.
 
 
 class View(Protocol):
-    """Protocol of views that show the channels of an answer, one below the other."""
+    """Protocol of views: they show the channels of an answer (thinking, text, tool calls), one below the other."""
 
     def open(self, label: str | None, *, dimmed: bool = False, markdown: bool = False) -> None:
-        """Begin a channel, an empty line below what is shown, with its name in a line of its own if there is one."""
+        """Begin a channel, below an empty line.
+
+        Args:
+            label: The channel's name, printed in a line of its own; None for no name.
+            dimmed: Show its text dim, if the terminal can.
+            markdown: Its text is Markdown.
+
+        """
 
     def write(self, text: str) -> None:
-        """Add text to the channel."""
+        """Add text to the channel that is open."""
 
     def draw(self) -> None:
-        """Show what has been added, if that has not happened yet."""
+        """Show the text that was added and is not on the screen yet."""
 
     def close(self) -> None:
-        """Show everything, and end the line."""
+        """Show all text, and end the line on which it ends."""
 
 
 class PlainView:
-    """Text as it is, its control characters made visible."""
+    """`View` that writes text at once and unformatted, with control characters made visible."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -79,7 +86,7 @@ class MarkdownView:
     """`View` that draws an answer as blocks of Markdown; their words stay whole at any width of the window."""
 
     def __init__(self, out: TextIO) -> None:
-        """Begin below the cursor; raise `ImportError` if rich is not installed."""
+        """Start below the cursor of the terminal `out`; raise `ImportError` if rich is not installed."""
         from rich.console import Console
 
         self._out = out
@@ -132,7 +139,10 @@ class MarkdownView:
         self._drawn = None
 
     def _window(self) -> tuple[int, int, float]:
-        """Return the columns and rows of the terminal, and the seconds for which lines should not be drawn over."""
+        """Return the columns and rows of the terminal, and for how many seconds nothing should be redrawn.
+
+        The latter is 0 unless the width has just changed.
+        """
         width, height = window(self._out)
         now = time.monotonic()
         if width != self._width:
@@ -166,9 +176,9 @@ def window(out: TextIO) -> tuple[int, int]:
 
 
 def view_of(out: TextIO) -> View:
-    """Return the view for a stream: light Markdown on a terminal with cursor control, else plain text.
+    """Return the view for a stream: `MarkdownView` if it is a terminal with escape codes, else `PlainView`.
 
-    For a person who watches, rich must be installed (`ImportError`).
+    Raise `ImportError` if a `MarkdownView` is needed and rich is not installed.
     """
     if controllable(out):
         return MarkdownView(out)
