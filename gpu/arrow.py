@@ -22,7 +22,14 @@ class DeviceDocuments:
     """
 
     def __init__(self, strings: DeviceStrings, device: Device) -> None:
-        """Wait for the event that the array's producer set; raise `ValueError` for a null or unordered offsets."""
+        """Wrap Arrow strings that `device` can read, without copying their text.
+
+        The device's later calls wait for the event that the array's producer set. The offsets are copied to the host.
+
+        Raises:
+            ValueError: A string is null, or the offsets do not ascend.
+
+        """
         self._strings = strings  # whose memory this is
         self.device = device
         self.offsets: NDArray[np.int64] = np.zeros(len(strings) + 1, np.int64)
@@ -47,13 +54,19 @@ class DeviceDocuments:
         return len(self._strings)
 
     def __getitem__(self, index: int) -> bytes:
-        """Copy one text to the host."""
+        """Copy one text to the host; return its bytes."""
         begin, end = self.offsets[index : index + 2].tolist()
         with self.device.use():
             return self.device.to_host(self._bytes[begin:end]).tobytes()
 
     def part(self, first: int, last: int) -> tuple[Any, Any]:
-        """Copy the texts [first, last) on the device, with `SLACK` zero bytes after them; return the copy and its offsets."""
+        """Copy the texts with the numbers [first, last) to a new array on the device.
+
+        Returns:
+            The bytes, followed by `SLACK` zero bytes; and the byte of the copy at which each text begins and the last one
+            ends, int64[last - first + 1]. Both are on the device.
+
+        """
         begin, end = self.offsets[first], self.offsets[last]
         text = self.device.empty(int(end - begin) + SLACK, np.uint8)
         text[:-SLACK] = self._bytes[begin:end]

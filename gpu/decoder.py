@@ -43,7 +43,7 @@ class DeviceTexts(DeviceRows):
         return self._values
 
     def to_host(self) -> list[str]:
-        """Copy the texts to the host. Bytes that are not UTF-8 become U+FFFD, as with Python's `errors="replace"`.
+        """Copy the texts to the host, one `str` for each. Invalid UTF-8 becomes U+FFFD, as with `errors="replace"`.
 
         Raises:
             DeviceError: The device failed.
@@ -68,7 +68,7 @@ class GpuDecoder:
     """
 
     def __init__(self, tokenizer: Tokenizer, *, skip_special_tokens: bool = True, device: Device | None = None) -> None:
-        """Copy the bytes of each id to a device.
+        """Copy the tokenizer's decoding table, the bytes of each id, to a device.
 
         Args:
             tokenizer: A tokenizer whose decoder joins the bytes of its tokens: any byte-level vocabulary, SentencePiece
@@ -93,10 +93,13 @@ class GpuDecoder:
             self.device.synchronize()  # the tables are for every thread, whose streams do not wait for this one's
 
     def decode_batch(self, rows: DeviceRagged | Ragged) -> DeviceTexts:
-        """Decode many rows of ids.
+        """Decode many rows of ids to their bytes, on the device.
 
         Args:
-            rows: Rows on this device, such as a `GpuEncoder` returns, or on the host, from which they are copied.
+            rows: Rows on this device, such as a `GpuEncoder` returns; or rows on the host, which are copied to it.
+
+        Returns:
+            One text for each row.
 
         Raises:
             TokenIdError: An id is outside the vocabulary; the message names the id and the row.
@@ -149,7 +152,20 @@ class GpuDecoder:
         return self.device.to_device(ids), self.device.to_device(offsets - offsets[0])
 
     def _measure(self, ids: Any, offsets: Any) -> tuple[Any, Any, Any, Any]:
-        """Look up each id's bytes; return these, each id's offset in its tile, the counters and the tiles' offsets."""
+        """Look up the bytes of each id, and compute where they go in the output.
+
+        A tile is a run of ids that one block of threads handles.
+
+        Args:
+            ids: The ids of all rows; int32 on the device.
+            offsets: The place in `ids` at which each row begins and the last one ends; int64 on the device.
+
+        Returns:
+            Four arrays on the device: for each id the place and size of its bytes in the decoding table; for each id the
+            byte at which it begins within its tile's output; the counters of decode.cu, with the number of bytes in all;
+            and the byte of the output at which each tile begins and the last one ends.
+
+        """
         n, n_texts = int(ids.size), int(offsets.size) - 1
         n_tiles = -(-n // _TILE)
         (counters,) = self.device.words([_CONSTANTS["kCounters"]], zero=True)
@@ -172,11 +188,11 @@ class GpuDecoder:
 
 
 class _Tables(Structs):
-    """The bytes that ids stand for, on a device.
+    """The decoding table on a device: the bytes of each id.
 
     Attributes:
-        struct: `DecodeTables`.
-        differs_at_begin: Whether an id that begins a text stands for other bytes there than within it.
+        struct: The struct `DecodeTables` of decode.cu, as an array on the device.
+        differs_at_begin: Whether some id decodes to other bytes at the beginning of a text than within it.
 
     """
 

@@ -32,10 +32,10 @@ class Recording(Protocol[T_co]):
     """Recorded kernel launches, which can be replayed on new content of a host array."""
 
     def replay(self) -> AbstractContextManager[T_co]:
-        """Copy the host array and launch the recorded work; the context is its result, which the next replay
-        overwrites.
+        """Return a context manager that runs the recorded work again and yields its result.
 
-        The host array must not change until the thread has waited for the device.
+        On entry the host array is copied to the device and the recorded kernels are launched. The next replay overwrites
+        the result. The host array must not change until the thread has waited for the device.
         """
         ...
 
@@ -54,7 +54,10 @@ class Device(Protocol):
     name: str
 
     def to_device(self, host: NDArray[Any]) -> Any:
-        """Copy a host array to the device. One from `pinned` must not change until the next call of `synchronize`."""
+        """Copy a host array to the device; return the copy.
+
+        An array from `pinned` must not change until the next call of `synchronize`.
+        """
         ...
 
     def empty(self, n: int, dtype: DTypeLike) -> Any:
@@ -80,11 +83,14 @@ class Device(Protocol):
         ...
 
     def copied(self, array: Any) -> Any:
-        """Copy an array from another device of this kind, which has finished it, and wait for the copy."""
+        """Copy an array of another device of this kind to this one, and wait until the copy is complete.
+
+        The other device's work on the array must be complete.
+        """
         ...
 
     def holds(self, array: Any) -> bool:
-        """Return whether an array of a device of this kind lies on this one."""
+        """Return whether an array lies on this device, and not on another one of this kind."""
         ...
 
     def reads(self, kind: int, number: int) -> bool:
@@ -96,7 +102,7 @@ class Device(Protocol):
         ...
 
     def wait_for(self, event: int) -> None:
-        """Make all later calls wait for an event, given by the device's own handle."""
+        """Make the device wait for an event before it runs later calls; `event` is the device's own handle, an integer."""
         ...
 
     def address(self, array: Any) -> int:
@@ -108,6 +114,8 @@ class Device(Protocol):
 
         Args:
             kernel: Its name; names are unique among all kernels.
+            grid: The number of blocks.
+            block: The number of threads in a block.
             args: Device arrays, passed as pointers, and numpy scalars, passed by value.
 
         Raises:
@@ -117,12 +125,13 @@ class Device(Protocol):
         ...
 
     def record(self, host: NDArray[Any], work: Callable[[Any], T]) -> Recording[T]:
-        """Record the launches of some work on a host array, so that replaying them costs one launch.
+        """Record the kernel launches of `work`, so that replaying them costs one launch.
 
         Args:
             host: An array from `pinned`.
-            work: Takes a device array, the copy of `host`. It may allocate, zero, copy on the device and launch, but
-                neither copy from or to the host nor wait. It is called twice.
+            work: Takes a device array, the copy of `host`, and returns the result that each replay yields. It may
+                allocate, zero, copy on the device and launch, but neither copy from or to the host nor wait. It is
+                called twice.
 
         """
         ...
@@ -136,11 +145,13 @@ class Device(Protocol):
         ...
 
     def free_bytes(self) -> int:
-        """Return how much device memory is free."""
+        """Return the number of bytes of device memory that are free."""
         ...
 
     def use(self) -> AbstractContextManager[None]:
-        """Make this the calling thread's current device. Every other call must be made inside this context.
+        """Return a context manager in which this is the calling thread's current device.
+
+        Every other method must be called inside this context.
 
         Raises:
             DeviceError: Something inside the context failed on the device; the message says what.
@@ -149,9 +160,10 @@ class Device(Protocol):
         ...
 
     def side_stream(self) -> AbstractContextManager[None]:
-        """Like `use`, but on a stream of its own, beside the work of other threads; for one thread at a time.
+        """Return a context manager like that of `use`, whose calls run on a separate stream of the device.
 
-        Leaving the context waits for the work.
+        So they run concurrently with the calls of other threads. Leaving the context waits for them. Only one thread at a
+        time may be inside.
         """
         ...
 
@@ -211,13 +223,22 @@ class CupyDevice:
         return self._cupy.zeros(n, dtype)
 
     def words(self, sizes: Sequence[int], *, zero: bool = False) -> list[Any]:
-        """See `Device`; the arrays are slices of one, so that memory is allocated and set once."""
+        """Allocate arrays of uint32, each aligned to 16 bytes, as slices of one allocation.
+
+        Args:
+            sizes: The number of elements of each array.
+            zero: Whether to fill them with zeros; if not, they are not initialized.
+
+        """
         begins = list(accumulate((-(-size // 4) * 4 for size in sizes), initial=0))
         memory = (self._cupy.zeros if zero else self._cupy.empty)(begins[-1], np.uint32)
         return [memory[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]
 
     def to_host(self, array: Any) -> NDArray[Any]:
-        """See `Device`; the copy goes to pinned memory, which CuPy pools and which spares the driver a second copy."""
+        """Copy a device array to the host, and wait for the copy.
+
+        It goes to pinned memory, which CuPy pools and which saves the driver a second copy.
+        """
         from cupyx import empty_pinned
 
         host: NDArray[Any] = (
@@ -236,7 +257,13 @@ class CupyDevice:
         return bool(array.device.id == self._number)
 
     def reads(self, kind: int, number: int) -> bool:
-        """See `Device`; it reads its own memory, and managed memory."""
+        """Return whether this device can read memory of a device: its own memory, and managed memory.
+
+        Args:
+            kind: The device's type in Arrow's device interface.
+            number: The device's number there.
+
+        """
         return kind == _ARROW_CUDA_MANAGED or (kind, number) == (_ARROW_CUDA, self._number)
 
     def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> Any:
@@ -256,7 +283,7 @@ class CupyDevice:
         self._kernels[kernel]((grid,), (block,), args)
 
     def record(self, host: NDArray[Any], work: Callable[[Any], T]) -> Recording[T]:
-        """See `Device`; the recording is a CUDA graph."""
+        """Record the kernel launches of `work` as a CUDA graph; see `Device.record` for the arguments."""
         self.synchronize()  # the recording has a stream of its own
         return CudaGraph(self._cupy, host, work)
 
@@ -270,7 +297,7 @@ class CupyDevice:
         return memory
 
     def free_bytes(self) -> int:
-        """See `Device`; unused memory of CuPy's pool counts as free."""
+        """Return the number of bytes of device memory that are free; unused memory of CuPy's pool counts as free."""
         free, _ = self._cupy.cuda.runtime.memGetInfo()
         return int(free + self._cupy.get_default_memory_pool().free_bytes())
 

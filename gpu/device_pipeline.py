@@ -55,12 +55,17 @@ class Mode(Protocol):
 
 
 class DevicePipeline:
-    """A device, a mode's tables on it, and the staging buffers by which text reaches it. Threads take turns."""
+    """The encoding pipeline of one device: a mode's tables on it, and the staging buffers by which text reaches it.
+
+    Only one thread at a time may use it.
+    """
 
     def __init__(self, device: Device, mode: Mode, max_batch_bytes: int | None, replays: Replays | None) -> None:
-        """Take a device and a mode's tables on it.
+        """Build the pipeline of a device.
 
         Args:
+            device: The device.
+            mode: The mode, whose tables are on the device.
             max_batch_bytes: As in `GpuEncoder`.
             replays: Recordings for small batches; None launches kernels one by one.
 
@@ -72,7 +77,18 @@ class DevicePipeline:
         self._staging = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
 
     def encode(self, texts: BatchTexts, share: range, parse_special: bool) -> list[BatchPart]:
-        """Encode the documents of a share part by part; each part is copied while the device encodes the one before."""
+        """Encode a share of the documents part by part; each part is copied while the device encodes the one before.
+
+        Args:
+            texts: The texts of the whole call.
+            share: The numbers of the documents to encode.
+            parse_special: Whether to match added tokens.
+
+        Returns:
+            The parts in the documents' order, with their ids in `encoded`, on the device. A part that is left to the CPU,
+            or has no text, has no ids.
+
+        """
         with self.device.use():
             limit = min(self._max_batch_bytes or MAX_BATCH_BYTES, MAX_BYTES - 1)  # a mode may put a space before it
             size = texts.offsets[share.stop] - texts.offsets[share.start]
@@ -87,7 +103,7 @@ class DevicePipeline:
         return parts
 
     def encode_to_end(self, texts: BatchTexts, share: range, parse_special: bool) -> list[BatchPart]:
-        """Encode a share as `encode` does, and wait, so that other devices and threads can read the ids."""
+        """Encode a share as `encode` does, and wait for the device, so that other devices and threads can read the ids."""
         with self.device.use():
             parts = self.encode(texts, share, parse_special)
             self.device.synchronize()
@@ -119,7 +135,10 @@ class DevicePipeline:
             return self._upload(texts, part, turn)
 
     def _upload(self, texts: BatchTexts, part: BatchPart, turn: int) -> tuple[Any, Any]:
-        """Copy a part's text and offsets to the device in one transfer, from one of two staging buffers."""
+        """Copy a part's text and offsets to the device in one transfer; return both as arrays of the device.
+
+        `turn`, 0 or 1, chooses the staging buffer. Texts that lie on the device already are copied there instead.
+        """
         if isinstance(texts.documents, DeviceDocuments):
             return texts.documents.part(part.first, part.last)
         room = -(-(part.size + SLACK) // _ALIGNMENT) * _ALIGNMENT

@@ -18,7 +18,7 @@ class EncodedBatch(NamedTuple):
         ids: The ids of all documents one after the other; int32.
         offsets: The place in `ids` at which each document begins and the last one ends; int64.
         refused: The numbers of the refused documents, ascending; they have no ids here, and the CPU encodes them.
-        reasons: The reason for each of those.
+        reasons: For each refused document the reason, as text.
 
     """
 

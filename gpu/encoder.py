@@ -46,7 +46,7 @@ class ModeOptions(TypedDict, total=False):
 
 
 def _exact(tokenizer: Tokenizer, device: Device, **options: Any) -> Mode:
-    """Make exact mode for the tokenizer's kind of model; of other kinds, `ByteLevelMode` raises and names the model."""
+    """Make exact mode for the tokenizer's kind of model; raise `UnsupportedTokenizerError` for a kind without one."""
     modes: dict[type, Callable[..., Mode]] = {
         _core.WordPiece: WordPieceMode,
         _core.CharacterBpe: CharacterMode,
@@ -173,10 +173,13 @@ class GpuEncoder:
         Args:
             texts: `str`, `bytes` (UTF-8; in exact mode, invalid bytes count as U+FFFD) and `Prompt` objects, or a
                 string array of Arrow: whatever has `__arrow_c_array__`, `__arrow_c_stream__` or
-                `__arrow_c_device_array__`. One that lies on the device (string, large_string or the same of binary)
-                stays there.
+                `__arrow_c_device_array__`. An array that lies on the device (of type string, large_string, binary or
+                large_binary) is not copied to the host.
             parse_special: As in `Tokenizer.encode`; it must be True if there are prompts.
             options: As in `Tokenizer.encode`. Nothing is added to prompts, which are encoded as by `Prompt.encode`.
+
+        Returns:
+            The ids of each text, on the first device.
 
         Raises:
             TextError: A text has a lone surrogate; the message says which.
@@ -213,7 +216,7 @@ class GpuEncoder:
         return result
 
     def _encode_parts(self, texts: BatchTexts, parse_special: bool) -> list[BatchPart]:
-        """Encode each device's share, and gather the ids on the first device."""
+        """Encode each device's share; return all parts in the documents' order, with their ids on the first device."""
         shares = texts.shares(self.devices)
         busy = [(pipeline, share) for pipeline, share in zip(self._pipelines[1:], shares[1:], strict=True) if share]
         if not busy:
@@ -226,7 +229,7 @@ class GpuEncoder:
         return parts
 
     def _moved(self, part: BatchPart) -> BatchPart:
-        """Copy another device's ids of a part to the first device."""
+        """Copy the ids of a part that another device encoded to the first device; return the part, which is changed."""
         if part.encoded is not None:
             ids, offsets = self.device.copied(part.encoded.ids), self.device.copied(part.encoded.offsets)
             part.encoded = part.encoded._replace(ids=ids, offsets=offsets)

@@ -20,7 +20,7 @@ class CudaGraph(Generic[T]):
     """
 
     def __init__(self, cupy: Any, host: NDArray[Any], work: Callable[[Any], T]) -> None:
-        """Record as `Device.record` does, on CuPy's current device."""
+        """Record the kernel launches of `work` on CuPy's current device; `host` and `work` are as for `Device.record`."""
         self._cuda, self._host = cupy.cuda, host
         self._pool = self._cuda.MemoryPool()
         self._released = self._cuda.Event(disable_timing=True)
@@ -38,7 +38,10 @@ class CudaGraph(Generic[T]):
 
     @contextmanager
     def replay(self) -> Iterator[T]:
-        """See `Recording`; runs on CuPy's current stream, after earlier uses of the arrays on other streams."""
+        """Run the recorded work on CuPy's current stream, with the present content of the host array; yield its result.
+
+        It waits for earlier uses of the result on other streams. The next replay overwrites the result.
+        """
         stream = self._cuda.get_current_stream()
         stream.wait_event(self._released)
         self._input.set(self._host, stream=stream)

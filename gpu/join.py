@@ -18,7 +18,14 @@ _TILE = constants("insert.cu")["kTile"]  # ids a block
 
 
 class AddedIds(NamedTuple):
-    """The ids that are added around documents, except around those with the numbers `bare`."""
+    """The ids that are added around documents.
+
+    Attributes:
+        prefix: The ids before each document's own.
+        suffix: The ids after them.
+        bare: The numbers of the documents around which nothing is added.
+
+    """
 
     prefix: Sequence[int]
     suffix: Sequence[int]
@@ -26,11 +33,11 @@ class AddedIds(NamedTuple):
 
 
 class Inserted(NamedTuple):
-    """The ids that the host adds to a part: affixes, and the documents that the CPU encoded.
+    """The ids that the host adds to a part: affixes, and all ids of documents that the CPU encoded.
 
     Attributes:
         ids: The added ids of all documents one after the other; int32.
-        shifts: The place in `ids` at which each document's begin and the last one's end; int64[n + 1].
+        shifts: The place in `ids` at which each document's added ids begin and the last one's end; int64[n + 1].
 
     """
 
@@ -39,7 +46,15 @@ class Inserted(NamedTuple):
 
 
 def join(device: Device, parts: Sequence[BatchPart], on_cpu: CpuIds, affixes: AddedIds) -> DeviceRagged:
-    """Join the ids of all parts, in the documents' order."""
+    """Join the ids of all parts into one array on the device, in the documents' order.
+
+    Args:
+        device: The device on which the ids of the parts lie.
+        parts: The parts, which together are all documents of a call.
+        on_cpu: The ids of the documents that the CPU encoded, by the documents' numbers.
+        affixes: The ids to add around documents.
+
+    """
     if len(parts) == 1 and (only := parts[0].encoded) and not (on_cpu or affixes.prefix or affixes.suffix):
         return DeviceRagged(only.ids, only.offsets, device)
     n = parts[-1].last if parts else 0

@@ -50,7 +50,7 @@ def kernel_sources() -> tuple[Path, ...]:
 
 
 def kernel_names(source: Path) -> list[str]:
-    """Return the names of the kernels that a file defines by `extern "C" __global__ void name(`."""
+    """Return the names of the kernels that a source file defines by `extern "C" __global__ void name(`."""
     return _KERNEL.findall(source.read_text("utf-8"))
 
 
@@ -126,10 +126,10 @@ class Kernels:
         self._functions: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        """Return a CuPy function, which is called with a grid, a block and arguments.
+        """Return the kernel with this name as a CuPy function, which is called with a grid, a block and arguments.
 
         Raises:
-            DeviceError: Its file does not compile; the message has NVRTC's log.
+            DeviceError: Its source file does not compile; the message has NVRTC's log.
 
         """
         if name not in self._functions:
@@ -148,7 +148,10 @@ def _log(nvrtc: Any, program: int) -> str:
 
 
 def _key(source: Path, arch: str) -> str:
-    """Hash everything that the compiled code depends on: the source, every header, the options and the compiler."""
+    """Return the cache key of a compiled source file: a hash of everything that the compiled code depends on.
+
+    That is the source, every header, the compiler options for `arch` and the compiler's version.
+    """
     from cupy.cuda import nvrtc
 
     files = [source, *sorted(HEADERS.rglob("*.h")), *sorted(SOURCES.rglob("*.cuh"))]

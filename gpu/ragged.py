@@ -16,10 +16,17 @@ _THREADS = 256
 
 
 class DeviceRows:
-    """Rows of any length in one array on a device; a sequence of rows."""
+    """Rows of any length, one after the other in one array on a device. A sequence: item i is row i, on the device."""
 
     def __init__(self, values: Any, offsets: Any, device: Device) -> None:
-        """Take the values and offsets, which are arrays of the device."""
+        """Wrap two arrays of a device.
+
+        Args:
+            values: The values of all rows one after the other.
+            offsets: The place in `values` at which each row begins and the last one ends; int64[n + 1].
+            device: The device on which both arrays lie.
+
+        """
         self._values = values
         self.offsets = offsets
         self._device = device
@@ -28,7 +35,7 @@ class DeviceRows:
         return int(self.offsets.size) - 1
 
     def __getitem__(self, index: int) -> Any:
-        """Return the values of one text, on the device. The first call copies the offsets to the host, and waits."""
+        """Return the values of one row, on the device. The first call copies the offsets to the host, and waits."""
         n = len(self)
         if not -n <= index < n:
             raise IndexError(f"text {index} of {n}")

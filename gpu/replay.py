@@ -24,13 +24,19 @@ PADDING = b"\x80" + b" a" * 15 + b"."
 
 
 class Bucket(NamedTuple):
-    """The size of the batches that a recording can replay."""
+    """The greatest batch that a recording can replay.
+
+    Attributes:
+        size: The most bytes of text.
+        documents: The most documents.
+
+    """
 
     size: int
     documents: int
 
     def holds(self, part: BatchPart) -> bool:
-        """Return whether a part fits."""
+        """Return whether a part has at most the bucket's bytes and documents."""
         return part.size <= self.size and len(part) <= self.documents
 
 
@@ -39,7 +45,7 @@ BUCKETS = Bucket(TILE, 16), Bucket(8 * TILE, 256)
 
 
 class Replay:
-    """The recording for a bucket."""
+    """The recorded kernel launches for batches up to a bucket's size, and the host memory that they read."""
 
     def __init__(self, device: Device, mode: ExactMode, bucket: Bucket, parse_special: bool) -> None:
         """Record the launches of a mode; `parse_special` is as in `ExactMode.encode`."""
@@ -55,29 +61,39 @@ class Replay:
         self._recording = device.record(self._staging, lambda copy: begin(copy[:room], copy[room:].view(np.int64)))
 
     def encode(self, texts: BatchTexts, part: BatchPart) -> EncodedBatch:
-        """Encode a part that fits into the bucket."""
+        """Encode a part that fits into the bucket, whose documents must be on the host and have no guards."""
         texts.copy(part, self._text, self._offsets[: len(part) + 1])
         self._pad(part.size, len(part))
         with self._recording.replay() as batch:
             return batch.collect(REASONS, len(part))
 
     def _pad(self, size: int, documents: int) -> None:
-        """Fill the bucket with padding after `size` bytes and `documents` documents."""
+        """Fill the rest of the host memory with padding documents, after a part's `size` bytes and `documents` documents."""
         self._text[size:] = self._padding[: len(self._text) - size]
         steps = self._steps[: len(self._offsets) - documents]
         np.minimum(size + steps, len(self._text), out=self._offsets[documents:])
 
 
 class Replays:
-    """The recordings of a mode, each made when the first batch for it comes."""
+    """The recordings of a mode, one for each bucket; each is made for the first batch that needs it."""
 
     def __init__(self, device: Device, mode: ExactMode) -> None:
-        """Take a mode, whose tables are on the device for every thread."""
+        """Begin without recordings; the mode's tables must be on the device."""
         self._device, self._mode = device, mode
         self._replays: dict[tuple[Bucket, bool], Replay] = {}
 
     def encode(self, texts: BatchTexts, part: BatchPart, parse_special: bool) -> EncodedBatch | None:
-        """Encode a part; return None if it is too large, lies on the device already, or has guards, which need the host."""
+        """Encode a part by replaying the recording of the smallest bucket that it fits into.
+
+        Args:
+            texts: The texts of the call.
+            part: The part of them to encode.
+            parse_special: Whether to match added tokens.
+
+        Returns:
+            The ids; None if the part cannot be replayed: it fits into no bucket, lies on the device already, or has guards.
+
+        """
         bucket = next((bucket for bucket in BUCKETS if bucket.holds(part)), None)
         if bucket is None or isinstance(texts.documents, DeviceDocuments) or texts.guards_of(part) is not None:
             return None

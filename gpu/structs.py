@@ -15,7 +15,7 @@ from tokenweir.gpu.device import Device
 
 
 class Structs:
-    """A maker of structs for kernels, which keeps the arrays that they point to alive."""
+    """The owner of structs for kernels: it builds them on a device, and keeps alive the arrays to which they point."""
 
     def __init__(self, device: Device) -> None:
         """Take the device on which the structs lie."""
@@ -23,7 +23,16 @@ class Structs:
         self._arrays: list[Any] = []
 
     def _struct(self, order: Sequence[str], values: Mapping[str, NDArray[Any] | int]) -> Any:
-        """Build a struct on the device with its fields in `order`; arrays are copied, and pointed to."""
+        """Build a struct on the device; return it as an array of 8-byte words.
+
+        Args:
+            order: The names of the fields, in the order of the C++ struct.
+            values: The value of each field: an integer; or an array, which is copied to the device and becomes a pointer.
+
+        Raises:
+            ValueError: `values` has other names than `order`.
+
+        """
         if set(order) != set(values):
             raise ValueError(f"a struct of {', '.join(order)} is given {', '.join(values)}")
         return self._device.to_device(np.array([self._word(values[field]) for field in order], np.uint64))

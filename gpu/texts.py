@@ -44,8 +44,8 @@ class BatchTexts:
         documents: Their UTF-8, on the host or on the device.
         offsets: The byte at which each text begins and the last one ends, counted over all texts; int64[n + 1].
         prompts: The prompts among them, by their number.
-        guarded: Their guarded characters.
-        guards: Sorted offsets, counted over all texts, of characters that no control token may cover.
+        guarded: For each prompt, by its number, the ascending offsets of characters that no control token may cover.
+        guards: The same offsets of all prompts as bytes, counted over all texts; sorted, int64.
 
     """
 
@@ -78,7 +78,7 @@ class BatchTexts:
         self.offsets = self.documents.offsets
 
     def _documents(self, given: list[Any], tokenizer: Tokenizer) -> Documents:
-        """Convert texts and prompts to UTF-8, and set `prompts` and `guards`."""
+        """Convert texts and prompts to UTF-8; also set `prompts`, `guarded` and `guards`."""
         with suppress(TypeError):  # most batches have plain texts only, and need no second pass
             return Documents(given)
         self.prompts = {i: text for i, text in enumerate(given) if hasattr(text, "guarded_for")}
@@ -97,7 +97,15 @@ class BatchTexts:
         return len(self.documents)
 
     def shares(self, devices: Sequence[Device]) -> list[range]:
-        """Divide the documents between devices, evenly by bytes; those on a device all go to it."""
+        """Divide the documents between devices, evenly by bytes.
+
+        A small batch goes to fewer devices: each share has about `SHARE_BYTES` at least. Documents that lie on a device
+        all go to it.
+
+        Returns:
+            For each device the range of the numbers of its documents, which may be empty.
+
+        """
         n, size = len(devices), int(self.offsets[-1])
         if isinstance(self.documents, DeviceDocuments):
             own = next(i for i, device in enumerate(devices) if device is self.documents.device)
@@ -130,14 +138,17 @@ class BatchTexts:
             first = last
 
     def copy(self, part: BatchPart, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
-        """Copy a part's bytes and offsets; the documents must be on the host."""
+        """Copy a part's bytes into `text`, and its offsets, counted from its first byte, into `offsets`.
+
+        The documents must be on the host.
+        """
         assert isinstance(self.documents, Documents)
         self.documents.copy(part.first, part.last, text)
         own = self.offsets[part.first : part.last + 1]
         np.subtract(own, own[0], out=offsets)
 
     def guards_of(self, part: BatchPart) -> NDArray[np.int64] | None:
-        """Return the guards of a part, counted from its first byte, or None if it has no guards."""
+        """Return the `guards` within a part, as bytes counted from its first one; None if it has no guards."""
         start = self.offsets[part.first]
         begin, end = np.searchsorted(self.guards, (start, self.offsets[part.last]))
         return self.guards[begin:end] - start if begin < end else None

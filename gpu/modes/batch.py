@@ -33,12 +33,13 @@ class Batch:
         text: The documents, one after the other; uint8.
         offsets: The byte at which each document begins and the last one ends; int64.
         max_bytes: The most bytes that one thread or block walks; a document that needs more is refused.
-        taken: A bit map of the bytes of added tokens.
-        tokens: A bit map of the places that have an id.
-        ids: The ids, each at the place where its token begins in the text.
-        scratch: Arrays of words for a mode's own kernels.
-        refusals: The reasons why each document is refused, as bits of `Refusal` in kernels/common/documents.cuh.
-        counters: The words of `Counter` in the same header.
+        taken: A bit map of the bytes of text that matched added tokens cover.
+        tokens: A bit map of the bytes of text at which a token begins.
+        ids: For each byte of text a word; the id of a token is in the word of its first byte.
+        scratch: Arrays of 32-bit words for a mode's own kernels.
+        refusals: For each document the reasons why it is refused, as bits of `Refusal` in
+            kernels/common/documents.cuh; 0 if it is not.
+        counters: The counters of the batch, by the enumeration `Counter` in the same header.
 
     """
 
@@ -50,7 +51,7 @@ class Batch:
         Args:
             text: The documents and `SLACK` zero bytes, at an address that is a multiple of 8.
             bit_maps: The number of bit maps, including `taken` and `tokens`.
-            scratch: The sizes of the scratch arrays, in words.
+            scratch: The sizes of the scratch arrays, in 32-bit words.
 
         Raises:
             ValueError: The text is empty, too long or misaligned.
@@ -79,7 +80,16 @@ class Batch:
         return begins
 
     def find_added(self, searches: Sequence[Any], guards: NDArray[np.int64] | None, *, earlier: Any = _NULL) -> None:
-        """Find added tokens by each search in turn; bytes that earlier searches took, or bits of `earlier`, are passed over."""
+        """Find the added tokens in the text by each search in turn, and write their ids.
+
+        A search skips the bytes that tokens of earlier searches cover.
+
+        Args:
+            searches: The structs `AddedTokenTables` of added_tokens.cu, one for each search.
+            guards: Sorted offsets in `text` of characters that no added token may cover, or None.
+            earlier: A bit map of further bytes that all searches skip.
+
+        """
         places, n_guards = (_NULL, 0) if guards is None else (self.device.to_device(guards), guards.size)
         for search in searches:
             if earlier is not _NULL:
@@ -106,13 +116,16 @@ class Batch:
             earlier = self.taken
 
     def refuse_guarded(self, guards: NDArray[np.int64]) -> None:
-        """Refuse the documents that have one of these offsets, since the model's own pieces may be control tokens."""
+        """Refuse the documents that have guarded characters, given by their sorted offsets in `text`.
+
+        For models some of whose own pieces are control tokens: the kernels do not keep these from guarded characters.
+        """
         guarded = np.searchsorted(self.device.to_host(self.offsets), guards, "right") - 1
         self.refusals[np.unique(guarded)] = _COUNTERS["kGuardedPiece"]
         self.counters[_COUNTERS["kRefusals"]] = 1
 
     def count(self) -> Self:
-        """Count the ids. This is the last stage without a copy to or from the host."""
+        """Count the ids of all documents on the device, and return this object. Nothing is copied to the host."""
         self.launch(
             "count_ids",
             self.n_tiles,
@@ -128,11 +141,11 @@ class Batch:
         return self
 
     def collect(self, reasons: Mapping[int, str], n_documents: int | None = None) -> EncodedBatch:
-        """Compact the ids into one array, and read the reasons of refused documents.
+        """Compact the ids into one array, and copy the reasons of refused documents to the host.
 
         Args:
-            reasons: The reasons by their bits; of several, the first counts.
-            n_documents: The number of documents that count, if all after them have no ids; None is all.
+            reasons: The text of each reason, by its bit in `refusals`. A document with several gets the first.
+            n_documents: The number of documents to return, if all after them are padding without ids; None returns all.
 
         """
         n = int(self.n_documents) if n_documents is None else n_documents

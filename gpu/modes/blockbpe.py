@@ -42,9 +42,9 @@ REASONS = {
 
 
 def unsplit(tokenizer: Tokenizer) -> Tokenizer:
-    """Return the tokenizer whose ids are BlockBPE's: the text between added tokens is one piece.
+    """Return a copy of a tokenizer whose pre-tokenizer does not split: the text between added tokens is one piece.
 
-    Raise `UnsupportedTokenizerError` unless it is byte-level BPE without a normalizer.
+    Its ids are those of BlockBPE. Raise `UnsupportedTokenizerError` unless it is byte-level BPE without a normalizer.
     """
     spec = tokenizer.spec
     if not isinstance(spec.model, BPE | RankBPE):
@@ -73,7 +73,8 @@ class BlockBpeMode:
         tokenizer: The tokenizer whose ids these are; it encodes the documents that the kernels refuse.
         block: The number of threads in a block.
         max_bytes: The most bytes of a document; a longer one is refused.
-        literal: Whether a pass does one merge, as in the paper's Algorithm 1; the ids are the same.
+        literal: Whether each pass over a document does one merge only, as in the paper's Algorithm 1. The ids are the
+            same.
 
     """
 
@@ -92,8 +93,11 @@ class BlockBpeMode:
             block: The number of threads in a block, a multiple of 32 up to 1024; the paper has 256, 512 and 1024. Long
                 documents want large blocks; many documents want small ones.
 
+            max_bytes: The most bytes of a document; a longer one is refused.
+            literal: Whether each pass does one merge only, as in the paper's Algorithm 1.
+
         Raises:
-            UnsupportedTokenizerError: For another tokenizer.
+            UnsupportedTokenizerError: The tokenizer is not byte-level BPE, or has a normalizer.
             ValueError: `block` is not such a number, or `max_bytes` is out of range.
 
         """

@@ -80,11 +80,12 @@ class _Tables(SearchTables):
     """The tables of added tokens, of the model, and of its split points.
 
     Attributes:
-        prefix: `Prefix` of kernels/spaces.cu.
-        user_defined: `AddedTokenTables` of the user-defined pieces, if there are any.
+        prefix: The texts that get a space before them: a value of the enumeration `Prefix` of kernels/spaces.cu.
+        user_defined: A list with the struct `AddedTokenTables` of the user-defined pieces; empty if there are no such
+            pieces.
         guards_pieces: Whether some of the model's own pieces are control tokens, which user text must not become.
-        bpe: `DeviceBpe`.
-        cuts: `CharacterTables`.
+        bpe: The struct `DeviceBpe` of the model, on the device.
+        cuts: The struct `CharacterTables` of the split points, on the device.
 
     """
 
@@ -112,7 +113,11 @@ class _Tables(SearchTables):
 
 
 def _user_defined(model: Model) -> list[tuple[str, int, bool, bool, bool]]:
-    """Return the user-defined pieces as they stand in the kernels' text, in the form that `AddedTokens` takes."""
+    """Return the user-defined pieces of a SentencePiece model, with spaces in place of U+2581.
+
+    Each is (content, id, False, False, False), as `AddedTokens` takes tokens. Empty for a model of another kind. Raise
+    `UnsupportedTokenizerError` for a piece with a space.
+    """
     if not isinstance(model, SentencePiece):
         return []
     found = [(model.pieces[i], i) for i, piece_type in enumerate(model.types) if piece_type == USER_DEFINED]
@@ -134,9 +139,15 @@ def _device_tables(tokenizer: Tokenizer, spaces: bool) -> _core.DeviceTables:
 
 
 def spacing(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None) -> tuple[int, bool]:
-    """Return which texts get a space before them (`Prefix`), and whether spaces stand for U+2581.
+    """Derive the treatment of spaces from a tokenizer's normalizer and pre-tokenizer.
 
-    Raise `UnsupportedTokenizerError` for components that do anything else.
+    Returns:
+        Which texts get a space before them, as a value of the enumeration `Prefix` of kernels/spaces.cu; and whether
+        spaces become U+2581 before encoding.
+
+    Raises:
+        UnsupportedTokenizerError: The components do anything else.
+
     """
     match list(parts(normalizer)), list(parts(pre_tokenizer)):
         case [], []:

@@ -76,7 +76,7 @@ class ExactMode(ABC):
 
     @abstractmethod
     def _load(self) -> None:
-        """Copy the tables of the tokenizer's kind of model."""
+        """Copy the tables of the tokenizer's kind of model to the device; called once, by the constructor."""
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
@@ -98,11 +98,17 @@ class ExactMode(ABC):
 
     @abstractmethod
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
-        """Do all stages up to counting the ids. Without guards, nothing is copied from or to the host."""
+        """Launch all stages of encoding up to counting the ids; return the batch, whose ids `collect` then returns.
+
+        The arguments are as for `encode`. Without guards, nothing is copied from or to the host.
+        """
 
 
 class MergingMode(ExactMode):
-    """A mode that merges pieces; `max_bytes` bounds a piece, and text without a sure boundary."""
+    """Exact mode for BPE: pieces are merged.
+
+    `max_bytes` is the most bytes of a piece, and of a stretch of text that no certain piece boundary interrupts.
+    """
 
     BOUNDS = 64, MAX_PIECE_BYTES
 
@@ -157,7 +163,10 @@ class PieceBatch(Batch):
         self.begins = self.mark()  # of documents, and then of pieces
 
     def cut(self, stage: Any) -> None:
-        """Cut the present pieces by a stage of the pre-tokenizer."""
+        """Cut the pieces found so far (at first, whole documents) by one stage of the pre-tokenizer.
+
+        `stage` is its struct `CutTables` of cut.cu, on the device.
+        """
         begins, self.begins = self.begins, self.bit_map()
         self.launch(
             "cut_pieces",
@@ -176,13 +185,19 @@ class PieceBatch(Batch):
         )
 
     def cut_oversized(self, pairs: Any) -> None:
-        """Cut oversized pieces where no merge crosses."""
+        """Cut oversized pieces at places that no merge can cross.
+
+        `pairs` is the model's struct `ByteCutTable` of oversized.cu, on the device.
+        """
         begins, self.begins = self.begins, self.bit_map()
         by_words = pairs, self.text, self.n, begins, self.taken, self.begins
         self.launch("cut_oversized", -(-self.n_words // THREADS), *by_words)
 
     def encode(self, bpe: Any) -> None:
-        """Encode the pieces that are tokens or short enough for one thread, and queue the others for `merge`."""
+        """Encode the pieces that are tokens or short enough for one thread, and queue the others for `merge`.
+
+        `bpe` is the model's struct `DeviceBpe` of encode.cu, on the device.
+        """
         self.launch(
             "encode_pieces",
             self.n_tiles,
@@ -202,7 +217,14 @@ class PieceBatch(Batch):
         )
 
     def merge(self, bpe: Any, workers: int, far: Any) -> None:
-        """Merge the queued pieces by up to `workers` blocks, fewer if a batch of this size cannot occupy them."""
+        """Merge the pieces that `encode` queued.
+
+        Args:
+            bpe: As for `encode`.
+            workers: The most blocks of threads; a small batch gets fewer.
+            far: Scratch memory on the device for the blocks that merge long pieces.
+
+        """
         medium, long_pieces = (pieces.size // 2 for pieces in self.scratch)  # at most
         for_long = min(workers, LONG_WORKERS, long_pieces)
         for_medium = min(workers, -(-medium // _WARPS))

@@ -34,7 +34,16 @@ class Spaced(NamedTuple):
 
 
 def check_added(prefix: int, contents: Collection[bytes]) -> None:
-    """Raise `UnsupportedTokenizerError` for an added token that leaves no room for a space, or would match it."""
+    """Raise `UnsupportedTokenizerError` if spaces cannot be put before texts because of an added token.
+
+    Such a token has one byte, where a space must replace its last byte; or it begins with a space, and would match the one
+    that is put before a text.
+
+    Args:
+        prefix: The texts that get a space, a value of the enumeration `Prefix` of kernels/spaces.cu.
+        contents: The UTF-8 of the added tokens.
+
+    """
     if prefix == EACH and min(map(len, contents), default=2) < 2:
         raise UnsupportedTokenizerError("exact mode: an added token of one byte, where a space follows it")
     if prefix != NOWHERE and any(content.startswith(b" ") for content in contents):
@@ -42,7 +51,10 @@ def check_added(prefix: int, contents: Collection[bytes]) -> None:
 
 
 def with_spaces(device: Device, prefix: int, text: Any, offsets: Any, guards: NDArray[np.int64] | None) -> Spaced:
-    """Insert a byte before each document, if a space may stand there."""
+    """Copy a batch with a space inserted before each document.
+
+    Offsets and guards are moved accordingly. If `prefix` is `NOWHERE`, the batch is returned as it is.
+    """
     if prefix == NOWHERE:
         return Spaced(text, offsets, guards)
     if guards is not None:  # a byte for each document that has begun
@@ -57,7 +69,11 @@ def with_spaces(device: Device, prefix: int, text: Any, offsets: Any, guards: ND
 
 
 def begin_texts(batch: Batch, prefix: int, begins: Any) -> None:
-    """Put spaces before texts, once added tokens have been found; inserted bytes without a text after them are `taken`."""
+    """Put a space before each text that gets one by `prefix`; added tokens must have been found.
+
+    A space that `with_spaces` inserted and that no text follows is marked in `batch.taken`, so that it gets no id.
+    `begins` is the bit map of the bytes at which documents begin.
+    """
     if prefix == NOWHERE:
         return
     taken, batch.taken = batch.taken, batch.bit_map()

@@ -36,8 +36,9 @@ class SearchTables(Structs):
     """The tables of added tokens.
 
     Attributes:
-        searches: The added tokens matched in raw text, and those matched in normalized text, where there are any.
-        added: `AddedTokenTables` for each of these.
+        searches: One or two matchers on the host: of the added tokens matched in raw text, and of those matched in
+            normalized text. One without tokens is left out.
+        added: For each matcher its struct `AddedTokenTables`, on the device.
 
     """
 
@@ -67,15 +68,17 @@ class ModelTables(SearchTables):
     """The tables of added tokens and of byte-level BPE.
 
     Attributes:
-        bpe: `DeviceBpe`.
-        longest: The bytes of the longest token.
+        bpe: The struct `DeviceBpe` of the model, on the device.
+        longest: The length of the longest token in bytes.
 
     """
 
     def __init__(self, tokenizer: Tokenizer, device: Device, mode: str, *, any_bytes: bool) -> None:
-        """Copy what the kernels need to a device.
+        """Copy the tables that the kernels need to a device.
 
         Args:
+            tokenizer: The tokenizer.
+            device: The device.
             mode: The mode's name, with which error messages begin.
             any_bytes: Whether the kernels also encode bytes that are not UTF-8, so that every byte needs a token.
 
@@ -103,7 +106,7 @@ class ModelTables(SearchTables):
 
 
 def bpe_fields(tables: _core.DeviceTables) -> Mapping[str, NDArray[Any] | int]:
-    """Return the fields of `DeviceBpe`."""
+    """Return the values of the fields of the struct `DeviceBpe` of encode.cu, by name."""
     pairs, pieces = tables.pairs, tables.pieces
     # Bytes without a token occur only in refused documents; any one-byte token there keeps kernels inside their tables.
     any_token = tables.byte_ids[tables.byte_ids != _NO_ID][0]
@@ -130,13 +133,16 @@ class ExactTables(ModelTables):
     """The tables of added tokens, of byte-level BPE, and of the pre-tokenizer.
 
     Attributes:
-        cuts: `CutTables` for each stage of the pre-tokenizer.
-        oversized: `ByteCutTable`; None where oversized pieces cannot be cut.
+        cuts: For each stage of the pre-tokenizer its struct `CutTables`, on the device.
+        oversized: The struct `ByteCutTable`, on the device; None if oversized pieces cannot be cut.
 
     """
 
     def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
-        """Copy what the kernels need to a device; raise `UnsupportedTokenizerError` for what they cannot do exactly."""
+        """Copy the tables that the kernels need to a device.
+
+        Raise `UnsupportedTokenizerError` for a tokenizer that they cannot reproduce exactly.
+        """
         super().__init__(tokenizer, device, "exact mode", any_bytes=False)
         nfc = _needs_nfc(tokenizer.spec.normalizer)
         stages = core_of(tokenizer).pre_tokenizer
@@ -183,7 +189,10 @@ class ExactTables(ModelTables):
 
 
 def _needs_nfc(normalizer: Normalizer | None) -> bool:
-    """Return whether there is a normalizer; raise UnsupportedTokenizerError if it is not NFC."""
+    """Return whether the normalizer is NFC; False without a normalizer.
+
+    Raise `UnsupportedTokenizerError` for any other normalizer.
+    """
     kinds = list(parts(normalizer))
     for step in kinds:
         if not isinstance(step, NFC):
@@ -192,7 +201,7 @@ def _needs_nfc(normalizer: Normalizer | None) -> bool:
 
 
 def _check(automaton: Automaton) -> None:
-    """Raise for an automaton that kernels cannot walk, or not in linear time."""
+    """Raise `UnsupportedTokenizerError` for an automaton that kernels cannot walk, or not in linear time."""
     reason = ""
     if automaton.context is not None:
         reason = "a condition that looks further than the next character"
@@ -211,14 +220,19 @@ def _check(automaton: Automaton) -> None:
 
 
 def paged(pages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Return the distinct pages, joined, and for each page the number of its copy there."""
+    """Deduplicate the rows of an array, called pages.
+
+    Returns:
+        The distinct pages one after the other, one-dimensional; and for each row of `pages` the number of its page there.
+
+    """
     numbers: dict[bytes, int] = {}
     index = [numbers.setdefault(page.tobytes(), len(numbers)) for page in pages]
     return np.frombuffer(b"".join(numbers), pages.dtype), np.array(index, np.uint16)
 
 
 def _rows_of_bits(pairs: NDArray[np.bool_]) -> NDArray[np.uint32]:
-    """Pack a matrix of pairs into 32 words: bit b of word a is the pair (a, b)."""
+    """Pack a matrix of booleans, of at most 32 rows and columns, into 32 words: bit b of word a is `pairs[a, b]`."""
     square = np.zeros((32, 32), np.bool_)
     square[: len(pairs), : len(pairs)] = pairs
     return np.packbits(square, axis=1, bitorder="little").view(np.uint32).ravel()

@@ -32,7 +32,7 @@ _CONSTANTS, _NORMAL = constants("unigram.cu"), constants("normalize.cu")
 
 
 class UnigramMode(ExactMode):
-    """Exact mode for Unigram; `max_bytes` bounds a piece."""
+    """Exact mode for Unigram. A document with a piece of more than `max_bytes` bytes is refused."""
 
     def _load(self) -> None:
         self._tables = _Tables(self.tokenizer, self._device)
@@ -91,13 +91,13 @@ class UnigramMode(ExactMode):
 
 
 class Form(NamedTuple):
-    """The normal form of a Unigram model's text.
+    """The rules by which a Unigram model's text is normalized.
 
     Attributes:
         charsmap: SentencePiece's precompiled character map; if empty, no character is replaced.
         huggingface: Whether the map is applied as HuggingFace does, and all white space counts as spaces.
-        rules: Bits of `Rule` of kernels/normalize.cu.
-        prefix: `Prefix` of kernels/spaces.cu.
+        rules: The treatment of spaces: bits of the enumeration `Rule` of kernels/normalize.cu.
+        prefix: The texts that get a space before them: a value of the enumeration `Prefix` of kernels/spaces.cu.
         user_defined: User-defined pieces, which are not normalized.
 
     """
@@ -110,7 +110,10 @@ class Form(NamedTuple):
 
 
 def form_of(tokenizer: Tokenizer) -> Form:
-    """Derive the normal form from a tokenizer's components; raise `UnsupportedTokenizerError` for unknown ones."""
+    """Derive the rules of normalization from a tokenizer's normalizer and pre-tokenizer.
+
+    Raise `UnsupportedTokenizerError` for components that the kernels do not reproduce.
+    """
     spec, words = tokenizer.spec, _NORMAL["kCollapses"] | _NORMAL["kWords"]
     match list(parts(spec.normalizer)), list(parts(spec.pre_tokenizer)):
         case [SentencePieceNormalizer(escape_whitespaces=True, suffix=False) as text], [] if (
@@ -129,13 +132,13 @@ def form_of(tokenizer: Tokenizer) -> Form:
 
 
 class _Tables(SearchTables):
-    """The tables of added tokens, of the normal form, and of the model.
+    """The tables of added tokens, of normalization, and of the model.
 
     Attributes:
-        form: The normal form of the text.
-        characters: `CharacterMap`.
-        model: `UnigramTables`.
-        sums: The floating-point type of scores and their sums.
+        form: The rules of normalization.
+        characters: The struct `CharacterMap` of normalize.cu, on the device.
+        model: The struct `UnigramTables` of unigram.cu, on the device.
+        sums: The numpy type of scores and their sums: float32 or float64.
         guards_pieces: Whether some of the model's own pieces are control tokens, which user text must not become.
 
     """
@@ -175,14 +178,23 @@ class _Tables(SearchTables):
 
 @lru_cache(maxsize=4)
 def _entries(charsmap: bytes, huggingface: bool) -> NDArray[np.uint32]:
-    """Compute the replacement of each character; devices share it, since it takes a tenth of a second."""
+    """Return the replacement of each character by a character map, indexed by code point, as kernels read it.
+
+    `huggingface` applies the map as HuggingFace does. The result is cached.
+    """
     entries = _core.device_characters(charsmap, huggingface)
     entries.flags.writeable = False
     return entries
 
 
 def _check_user_defined(entries: NDArray[np.uint32], pieces: Iterable[str]) -> None:
-    """Raise for a user-defined piece with a character that normalization would replace elsewhere."""
+    """Raise `UnsupportedTokenizerError` for a user-defined piece with a character that normalization replaces.
+
+    Args:
+        entries: The replacement of each character, from `_entries`.
+        pieces: The user-defined pieces, which are themselves not normalized.
+
+    """
     for piece in pieces:
         for character in piece.replace(SIGN, ""):
             itself = character.encode().ljust(4, b"\xff")

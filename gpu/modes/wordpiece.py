@@ -39,9 +39,9 @@ _MARKS = "\u302e\U0001d165"  # which no normalizer removes; in Unicode's order t
 
 
 class WordPieceMode(ExactMode):
-    """Exact mode for WordPiece with BERT's pre-tokenizer, and its normalizer or none.
+    """Exact mode for WordPiece with BERT's pre-tokenizer, with or without BERT's normalizer.
 
-    `max_bytes` bounds a run of characters that normalization removes.
+    `max_bytes` is the most bytes of a run of characters that normalization removes.
     """
 
     def _load(self) -> None:
@@ -72,7 +72,12 @@ class WordPieceMode(ExactMode):
 
 
 class _Tables(SearchTables):
-    """The tables of added tokens, of characters, and of the model (`WordPieceTables`)."""
+    """The tables of added tokens, of characters, and of the model.
+
+    Attributes:
+        words: The struct `WordPieceTables` of wordpiece.cu, on the device: the characters and the model.
+
+    """
 
     def __init__(self, tokenizer: Tokenizer, device: Device) -> None:
         model, spec = core_of(tokenizer).model, tokenizer.spec.model
@@ -98,8 +103,10 @@ class _Tables(SearchTables):
 
 
 def characters(tokenizer: Tokenizer) -> NDArray[np.uint32]:
-    """Return an entry for each code point: a `Kind` of kernels/wordpiece.cu in the high bits, the replacement in the
-    low ones.
+    """Return what BERT's normalizer and pre-tokenizer do to each code point, as kernels read it.
+
+    An entry has in its low 24 bits the character that replaces the code point, and above them its kind, by the enumeration
+    `Kind` of kernels/wordpiece.cu: part of a word, a word by itself, a space, removed, or left to the CPU.
 
     Raises:
         UnsupportedTokenizerError: The normalizer or the pre-tokenizer is not BERT's.
@@ -117,7 +124,7 @@ def characters(tokenizer: Tokenizer) -> NDArray[np.uint32]:
 
 @lru_cache(maxsize=4)
 def _entries(bert: BertNormalizer | None) -> NDArray[np.uint32]:
-    """Compute the entries of `characters`; tokenizers and devices share them, since it takes half a second."""
+    """Compute the result of `characters` for a normalizer, or for no normalizer. The result is cached."""
     every = np.delete(np.arange(CODE_POINTS, dtype=np.uint32), _SURROGATES)
     between = np.full(2 * len(every) + 1, ord("a"), np.uint32)  # marks do not compose with an "a", nor move across it
     between[1::2] = every
@@ -150,7 +157,10 @@ def _entries(bert: BertNormalizer | None) -> NDArray[np.uint32]:
 
 
 def _kinds() -> NDArray[np.int64]:
-    """Find each character's kind by pre-tokenizing one character of each class of the automaton."""
+    """Return for each code point what BERT's pre-tokenizer makes of it, as a value of `Kind` of kernels/wordpiece.cu.
+
+    It is part of a word, a word by itself, or a space.
+    """
     core, (automaton,), *_ = pre_tokenizer_core(BertPreTokenizer(), takes_bytes=False)
     classes = automaton.class_pages[automaton.class_index].ravel()
     kinds = np.zeros(automaton.n_classes, np.int64)
@@ -163,7 +173,10 @@ def _kinds() -> NDArray[np.int64]:
 
 
 def _check_control(tokenizer: Tokenizer, model: WordPiece, kinds: NDArray[Any]) -> None:
-    """Raise for a control token that the model could make of text, since kernels do not check for it."""
+    """Raise `UnsupportedTokenizerError` if the model can encode ordinary text to a control token.
+
+    The kernels do not check for this. `kinds` are the kinds of all code points, as in the entries of `characters`.
+    """
     for content in (token.content for token in tokenizer.added_tokens if is_control(token)):
         if content not in model.vocab or content == model.unk_token:
             continue
