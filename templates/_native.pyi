@@ -14,7 +14,7 @@ class Template:
 
         Args:
             source: The Jinja source, of 1 MiB at most.
-            name: The beginning of error messages.
+            name: The template's name, with which error messages begin.
 
         Raises:
             TemplateError: The source does not parse; the message has the line.
@@ -23,11 +23,11 @@ class Template:
 
     @property
     def variables(self) -> frozenset[str]:
-        """Names that the template may read from the input; functions such as `range` are left out."""
+        """The names of the variables that the template may read from its input; functions such as `range` are left out."""
 
     @property
     def iterates_over_content(self) -> bool:
-        """Whether some loop is over a message's content, which is a list of parts then."""
+        """Whether the template has a loop over a message's content, so that it takes contents that are lists of parts."""
 
     @property
     def argument_form(self) -> Literal["object", "text", "either"]:
@@ -44,16 +44,17 @@ class Template:
         now: datetime | None = None,
         vouched: AbstractSet[str] = frozenset(),
     ) -> Rendering:
-        """Render the template. The GIL is released while it runs.
+        """Render the template with these variables. The GIL is released while it runs.
 
         Args:
             variables: The variables, or the JSON of an object of them. Values are str, int, float, bool, None, lists,
                 tuples, mappings with str keys, and models with a method `model_dump`.
-            now: The time that `strftime_now` tells, by default the local time.
-            vouched: Names of variables whose text counts as the template's.
+            now: The time that `strftime_now` formats, by default the local time.
+            vouched: Names of variables whose text is trusted: it counts as the template's.
 
         Raises:
-            TemplateError: The template fails, with its line; a bound is exceeded; or a value is none of these, with its path.
+            TemplateError: The template fails (the message has the line), a bound is exceeded, or a value has another type
+                (the message has its path).
             TextError: A string has a lone surrogate.
 
         """
@@ -78,21 +79,23 @@ class Template:
         """Render a conversation. The GIL is released, except while Python objects are read.
 
         Args:
-            messages: The messages, which are checked and given to the template in its form.
-            form: The form.
-            variables: Other variables.
+            messages: The messages, which are checked, and converted to `form`.
+            form: The form in which the template takes messages.
+            variables: Other variables of the template.
             tools: JSON schemas of functions.
-            documents: Documents.
+            documents: Documents, for templates that quote from them.
             add_generation_prompt: The variable of this name.
-            clock: Tells the time, if the template asks for it.
-            call_ids: The form of ids of calls, with `{name}` and `{number}`; empty leaves them as they are.
-            part_calls: Give calls a message of their own, whose content is None.
-            continued: A field of the last message, to which `tag` is appended.
-            tag: The tag.
-            source: The template's source, which must read that field.
+            clock: Returns the time; called only if the template asks for it.
+            call_ids: The pattern by which the ids of tool calls are rewritten, with `{name}` and `{number}`; empty leaves
+                them unchanged.
+            part_calls: Whether to move the calls of a message that also has content to a message of their own, whose
+                content is None.
+            continued: The name of a field of the last message, to which `tag` is appended; None appends it nowhere.
+            tag: The text to append.
+            source: The template's source; it must mention the field `continued`.
             tokens: Control tokens to search for at once, so that `guarded` with them need not search the text again.
-            earlier: Another rendering. What the text has in common with it is not searched again, if it was searched for
-                the same `tokens`.
+            earlier: An earlier rendering. If it was searched for the same `tokens`, the beginning that both texts have in
+                common is not searched again.
 
         Raises:
             TemplateError: As `render`; or the messages, tools or documents are not as `ChatTemplate.render` takes them.
@@ -101,19 +104,20 @@ class Template:
         """
 
 class Messages:
-    """Messages that are read once, for any number of renders. Objects never change, and threads may share them.
+    """The messages of a conversation, read once for any number of renders. Immutable; threads may share them.
 
-    A sequence: an item is a message as a new dict.
+    A sequence: item i is message i, as a new dict.
     """
 
     def __init__(self, messages: Sequence[Mapping[str, object]] | Sequence[object]) -> None:
         """Read messages.
 
         Args:
-            messages: Mappings or pydantic models; `check` looks at their roles and contents, as each render does.
+            messages: Mappings or pydantic models. Their roles and contents are not checked here but by `check`, and by
+                each render.
 
         Raises:
-            TemplateError: One of them is neither, or has a value that is no JSON; the message has its path.
+            TemplateError: One of them is neither, or has a value that JSON does not have; the error has its path.
             TextError: A string has a lone surrogate.
 
         """
@@ -126,55 +130,58 @@ class Messages:
             json: The text, in UTF-8.
 
         Raises:
-            TemplateError: It is no JSON, or not a list of objects.
+            TemplateError: The text is not JSON, or not a list of objects.
             TextError: A string has a lone surrogate.
 
         """
 
     @staticmethod
     def from_chat_json(json: bytes, most_items: int) -> Messages | None:
-        """Read the messages of a Chat Completions request, as `chat_messages` of the server gives them to templates.
+        """Read the messages of a Chat Completions request: the fast path of the server's function `chat_messages`.
 
         Args:
-            json: The JSON of the list.
-            most_items: Most messages, content parts and calls.
+            json: The JSON of the list of messages.
+            most_items: The most messages, content parts and calls.
 
         Returns:
-            The messages; None if they are not plain: not as they should be, too many, or with parts that are not text. The
-            server's own reader looks at them then.
+            The messages in the form that templates take; None if the slow path must read them: they are malformed, too
+            many, or have parts that are not text.
 
         """
 
     def check(self, roles: AbstractSet[str]) -> None:
-        """Check the roles, contents and calls.
+        """Raise if the role, content or calls of a message are not as `ChatTemplate.render` takes them.
 
         Args:
             roles: The roles to accept.
 
         Raises:
-            TemplateError: One of them is not as `ChatTemplate.render` takes it.
+            TemplateError: A message is invalid; the error names it and the field.
 
         """
 
     @property
     def digests(self) -> tuple[bytes, ...]:
-        """For each message 16 bytes that tell it from all others; the order of keys counts."""
+        """A 16-byte digest of each message's content; equal messages with keys in another order have other digests."""
 
     @property
     def text_digests(self) -> tuple[int, ...]:
-        """For each message a hash of its texts, without those of calls. Of a long text it has the length and three samples."""
+        """A fast 64-bit hash of each message's texts, as a signed integer.
+
+        Tool calls are left out, and of a long text only the length and three samples are hashed.
+        """
 
     def text_chain(self, start: int) -> tuple[int, ...]:
-        """Return a hash of each prefix of the conversation, the empty one included, by `text_digests`.
+        """Return a hash of each prefix of the conversation, computed from `text_digests`: n + 1 for n messages.
 
         Args:
-            start: The hash of all that comes before the messages, of 64 bits with a sign.
+            start: The hash of the empty prefix, a signed 64-bit integer that stands for everything before the messages.
 
         """
 
     @property
     def text_size(self) -> int:
-        """Bytes of UTF-8 of all strings but keys."""
+        """The number of UTF-8 bytes of all strings of the messages, except keys."""
 
     def __len__(self) -> int: ...
     @overload
@@ -185,39 +192,42 @@ class Messages:
 
 @final
 class GrowingMessages(Messages):
-    """The messages of a list that grows, of which each is read once. None at first; not to be shared between threads."""
+    """The messages of a list that grows: `read` converts only those that are new.
+
+    Empty at first. Threads must not share an object.
+    """
 
     def __init__(self) -> None: ...
     def read(self, messages: Sequence[Mapping[str, object]] | Sequence[object]) -> None:
-        """Become the messages of a sequence.
+        """Replace the messages by those of a sequence.
 
-        What is read is the messages behind those of the last call, if these are the same objects with the same content, and
-        all messages otherwise.
+        If the sequence begins with the same objects as in the last call, with the same content, only the messages after
+        these are read. Otherwise all are read.
 
         Args:
             messages: As for `Messages`.
 
         Raises:
-            TemplateError: As `Messages`; there are no messages then.
+            TemplateError: As `Messages`; this object is then empty.
             TextError: As `Messages`.
 
         """
 
 def read_tools(tools: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
-    """Check and copy tools: mappings that each describe a function by its name.
+    """Check a list of tools; return a copy as plain dicts.
 
     Args:
-        tools: The tools.
+        tools: Mappings, each of which describes a function and has its name.
 
     Raises:
-        TemplateError: They are anything else. Python functions are refused: their JSON schema is wanted.
+        TemplateError: `tools` is anything else. Python functions are refused; pass their JSON schemas.
         TextError: A string has a lone surrogate.
 
     """
 
 @final
 class MessageForm:
-    """The form in which a template gets messages."""
+    """The form to which messages are converted for a template."""
 
     def __init__(
         self,
@@ -230,22 +240,23 @@ class MessageForm:
 
         Args:
             roles: The roles that messages may have.
-            takes_parts: Leave a content of parts as it is; else their texts are joined with line feeds.
-            arguments: The form of the arguments of calls.
-            special_tokens: Variables and their texts, which count as the template's.
+            takes_parts: Whether to leave contents that are lists of parts; if not, the parts' texts are joined with line
+                feeds.
+            arguments: The form of the arguments of calls: objects, JSON text, or as they are ("either").
+            special_tokens: Template variables such as `bos_token` and their texts, which count as the template's.
 
         """
 
 @final
 class ControlTokens:
-    """A search for control tokens in the output of templates."""
+    """A matcher for control tokens in the output of templates."""
 
     def __init__(self, tokens: Sequence[str], exempt: Sequence[str]) -> None:
-        """Build the search.
+        """Build the matcher.
 
         Args:
             tokens: The texts of the control tokens.
-            exempt: Those that count also in the content of an assistant's message.
+            exempt: Those that count as control tokens also where the content of an assistant's message spells them.
 
         """
 
@@ -259,11 +270,14 @@ class Utf8:
 
 @final
 class Rendering:
-    """The output of a template. Positions are bytes of the output's UTF-8, unless a name has `character`."""
+    """The output of a template, with the origin of each byte.
+
+    Positions are bytes of the output's UTF-8, unless a property says that they are characters.
+    """
 
     @property
     def text(self) -> str:
-        """The output, decoded when it is first asked for."""
+        """The output as a str, which is made when it is first read."""
 
     @property
     def utf8(self) -> Utf8:
@@ -271,66 +285,71 @@ class Rendering:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles of the messages."""
+        """The role of each message, in order."""
 
     @property
     def continued(self) -> str:
-        """The text of the field that is continued, without the tag; empty for other renders."""
+        """The text of the field `continued` of the last message, without the tag; empty if no field is continued."""
 
     @property
     def spans(self) -> list[tuple[int, int, int, int, bool]]:
         """(start, end, origin, offset, changed) of each stretch that one origin wrote, without gaps.
 
-        `origin` is an argument of `origin()`. `offset` is in bytes of the origin's text, where the stretch begins. If
-        `changed`, the text is not that of the origin: escaped, of another case, or a number's digits; `offset` tells then
-        where the changed text began.
+        `origin` is a number, which `origin()` turns into a name. `offset` is the byte of the origin's text at which the
+        stretch begins. If `changed`, the text is not that of the origin: escaped, of another case, or a number's digits;
+        `offset` is then that of the source of the changed text.
         """
 
     @property
     def character_spans(self) -> list[tuple[int, int, int, bool]]:
-        """(start, end, origin, changed) of the same stretches."""
+        """(start, end, origin, changed) of each stretch in `spans`, in characters."""
 
     @property
     def unvouched(self) -> list[tuple[int, int, bool]]:
-        """(start, end, answered) of the stretches that neither the template wrote nor anyone vouches for, in characters.
+        """(start, end, answered) of each stretch of untrusted text, in characters.
 
-        `answered`: in the content of an assistant's message.
+        That is all text that neither the template wrote nor a trusted variable, such as a special token, or a role.
+        `answered`: the stretch comes from the content of an assistant's message.
         """
 
     @property
     def generation(self) -> list[tuple[int, int]]:
-        """Start and end of each `{% generation %}` block, also of empty ones; blocks within others are left out."""
+        """(start, end) of each `{% generation %}` block, also of empty ones; blocks within others are left out."""
 
     @property
     def character_generation(self) -> list[tuple[int, int]]:
-        """Start and end of the same blocks."""
+        """(start, end) of each block in `generation`, in characters."""
 
     @property
     def left_out(self) -> list[str]:
-        """Paths of the strings of the input, empty ones not counted, that the output has nothing of."""
+        """The paths of the nonempty input strings of which the output has no part."""
 
     @property
     def places(self) -> list[tuple[int, int, int, int]]:
-        """(start, end, message, part) of what the template wrote for media parts of contents, in characters."""
+        """(start, end, message, part) of the placeholder of each media part of a message's content.
+
+        Start and end are characters; `message` is the index of the message, `part` that of the part in its content.
+        """
 
     def guarded(self, tokens: ControlTokens) -> tuple[int, ...]:
-        """Offsets in characters, ascending, over which no control token may match.
+        """Return the ascending offsets of characters over which no control token may match.
 
-        There is one for each occurrence of a control token that is not wholly the template's, or vouched for: its first
-        character that is not.
+        There is one for each occurrence of a control token that includes untrusted text (see `unvouched`): its first
+        untrusted character.
         """
 
     def cut(self, characters: int) -> None:
-        """Keep only so many characters of the output."""
+        """Truncate the output to its first `characters` characters."""
 
     @property
     def steps(self) -> int:
-        """The work that was counted, which the same template and input always take."""
+        """The number of steps of work that rendering took; the same for every render of the same template and input."""
 
     def origin(self, index: int) -> str:
-        """The name of an origin: `template`, `engine` (digits, JSON punctuation), or a path into the variables.
+        """Return the name of an origin: `template`, `engine` (digits, JSON punctuation), or a path into the variables.
 
-        A path is like `messages[3].tool_calls[0].function.arguments.city`; that of a key ends in ` (key)`.
+        A path is like `messages[3].tool_calls[0].function.arguments.city`; that of a key ends in ` (key)`. `index` is the
+        number of the origin in `spans`.
 
         Raises:
             IndexError: There is no such origin.

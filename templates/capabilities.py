@@ -32,7 +32,7 @@ def _turn(role: str, content: str) -> Message:
 
 
 class TemplateCapabilities:
-    """The capabilities of a template; each is found when it is first asked for."""
+    """The forms of input that a template takes, and other properties; each is determined when it is first read."""
 
     def __init__(
         self, template: Template, source: str, special_tokens: Mapping[str, str], clock: Callable[[], datetime]
@@ -44,12 +44,15 @@ class TemplateCapabilities:
 
     @cached_property
     def argument_form(self) -> ArgumentForm:
-        """The form in which the template takes the arguments of calls."""
+        """The form in which the template takes the arguments of tool calls: "object", "text" (JSON) or "either"."""
         return self._template.argument_form
 
     @cached_property
     def content_format(self) -> Literal["parts", "string"]:
-        """The form of a user's content. A template may loop over that of another role, and take this for a string."""
+        """The form in which the template takes a user message's content: "parts" (a list) or "string".
+
+        It is "string" also if the template loops over the content of other roles' messages only.
+        """
         if not self._template.iterates_over_content:
             return "string"
         part = {"type": "text", "text": "?"}
@@ -59,12 +62,12 @@ class TemplateCapabilities:
 
     @cached_property
     def leaves_out_calls(self) -> bool:
-        """Whether the template writes calls only where a message's content is None, and not where it is empty."""
+        """Whether the template writes a message's tool calls if its content is None, but omits them if it is empty."""
         return _NAME in self._call(None) and _NAME not in self._call("")
 
     @cached_property
     def takes_later_system(self) -> bool:
-        """Whether the template writes a system message behind others, in its place."""
+        """Whether the template writes a system message that follows other messages, at its place among them."""
         said = [_turn(role, text) for role, text in zip(("system", "user", "assistant", "user"), _SAID, strict=True)]
         written = self._written(*said, _turn("system", _LATER)) or ""
         places = [written.find(text) for text in (*_SAID, _LATER)]
@@ -72,7 +75,10 @@ class TemplateCapabilities:
 
     @cached_property
     def is_prefix_stable(self) -> bool:
-        """Whether a conversation's text stays as it is when a user's message or a call's result follows an answer with thinking."""
+        """Whether a rendered conversation is a prefix of the text with one more message.
+
+        Tested with a user message, or a tool's result, that follows an answer with thinking.
+        """
         asked, later = _turn("user", _SAID[0]), _turn("user", _SAID[2])
         thinking = {"reasoning_content": _SAID[3], "thinking": _SAID[3]}
         if not self._grows([asked, _turn("assistant", _SAID[1]) | thinking], later):
@@ -84,7 +90,10 @@ class TemplateCapabilities:
 
     @cached_property
     def call_ids(self) -> str:
-        """The form of a call's id, where the template writes that in place of the function's name; or an empty text."""
+        """The pattern of a tool call's id, with `{name}` and `{number}`, if the template writes only ids and no names.
+
+        An empty text for other templates.
+        """
         if _ID not in (written := self._call("")) or _NAME in written:
             return ""
         style = shown_tools(self._source)
@@ -92,21 +101,34 @@ class TemplateCapabilities:
 
     @cached_property
     def shown(self) -> str:
-        """The source, and the text of a call with its tools: some templates build their markup of parts."""
+        """The text to search for a style's markup: the template's source, followed by a rendered tool call.
+
+        The call is included because some templates assemble their markup from parts.
+        """
         return f"{self._source}\0{self._call('', tools=[_TOOL], reasoning_content='...', thinking='...')}"
 
     def _call(self, content: str | None, tools: list[dict[str, Any]] | None = None, **fields: str) -> str:
-        """The text of a call beside some content; empty if the template refuses it."""
+        """Render a user message and an assistant's message with a tool call; return the text, empty if it is refused.
+
+        Args:
+            content: The content of the assistant's message.
+            tools: The tools to show.
+            fields: Further fields of the assistant's message.
+
+        """
         return self._written({"role": "user", "content": "?"}, self._calling(content) | fields, tools=tools) or ""
 
     def _calling(self, content: str | None) -> Message:
-        """A message with a call beside some content."""
+        """Return an assistant's message with this content and a tool call."""
         arguments = '{"a": "b"}' if self.argument_form == "text" else {"a": "b"}
         call = {"id": _ID, "type": "function", "function": {"name": _NAME, "arguments": arguments}}
         return {"role": "assistant", "content": content, "tool_calls": [call]}
 
     def _grows(self, messages: list[Message], later: Message, tools: list[dict[str, Any]] | None = None) -> bool:
-        """Whether the texts of the first messages are beginnings of the text with a later one."""
+        """Return whether each prefix of `messages` renders to a prefix of the text of `messages` and `later`.
+
+        Prefixes that the template refuses are not counted; False if it refuses `messages`, or all of them with `later`.
+        """
         for first in ([_turn("system", _LATER)], []):  # which some templates refuse
             after = self._written(*first, *messages, later, tools=tools)
             before = [
@@ -119,7 +141,10 @@ class TemplateCapabilities:
     def _written(
         self, *messages: Message, tools: list[dict[str, Any]] | None = None, generation: bool = True
     ) -> str | None:
-        """The text of some messages; None if the template refuses them."""
+        """Render messages; return the text, or None if the template refuses them.
+
+        `generation` is the variable `add_generation_prompt`.
+        """
         variables = {
             "bos_token": "",
             "eos_token": "",

@@ -53,11 +53,12 @@ class ChatTemplate:
 
     Attributes:
         source: The Jinja source.
-        name: Which of a model's templates it is.
+        name: The template's name among those of its model, such as "default".
         special_tokens: Template variables such as `bos_token`, and their text.
-        control_tokens: The control tokens known to the template.
-        variables: The variables that the template reads, `messages` and the special tokens included.
-        marks_generation: The source says by `{% generation %}` what a model generates.
+        control_tokens: The texts of the control tokens known to the template: those that it was given, or else those
+            found in its source.
+        variables: The names of the variables that the template reads, `messages` and the special tokens included.
+        marks_generation: Whether the source marks by `{% generation %}` what a model generates.
 
     """
 
@@ -78,12 +79,13 @@ class ChatTemplate:
         Args:
             source: Jinja source. It comes with a model: never take one from a request.
             special_tokens: Template variables such as `bos_token`, and their text.
-            name: Which of a model's templates it is; errors have it.
-            control_tokens: Control tokens of the model, for `Prompt.segments`; None: those that the source shows. An encoder
-                guards against all that its tokenizer has.
-            guard: Off, user text may become control tokens. Only for messages that are trusted throughout.
+            name: The template's name among those of its model, for error messages.
+            control_tokens: Control tokens of the model, for `Prompt.segments`; None: those found in the source. When a
+                prompt is encoded, all control tokens of the tokenizer are guarded against, whatever is given here.
+            guard: Whether user text is kept from becoming control tokens. False only for messages that are trusted
+                throughout.
             extra_roles: Roles to accept beside system, developer, user, assistant, tool and function.
-            clock: The time that the template's `strftime_now` tells.
+            clock: Returns the time that the template's `strftime_now` formats.
             response_template: The model's `response_template` in the form of transformers, which describes its answers: the
                 first source of `reasoning` and `tool_style`.
 
@@ -140,14 +142,14 @@ class ChatTemplate:
         """Load a `.jinja` file, or a template of a GGUF file or model folder.
 
         In a folder `chat_template.jinja` and `additional_chat_templates/*.jinja` come first, then the `chat_template`
-        of `tokenizer_config.json`: one source, or a list of named ones. A folder without a template
-        may have DeepSeek V3.2's program `encoding_dsv32.py`, whose prompts a template of the package writes.
+        of `tokenizer_config.json`: one source, or a list of named ones. For a folder without a template that has DeepSeek
+        V3.2's program `encoding_dsv32.py`, this package has a template that writes the same prompts.
 
         Args:
             path: The file or folder.
             name: Which template, where there are several; `tool_use` and `rag` are common.
-            special_tokens: Replaces what the folder's files say.
-            control_tokens: Replaces what the folder's files say.
+            special_tokens: Template variables such as `bos_token`, and their text, instead of those in the files.
+            control_tokens: The texts of control tokens, instead of those in the files.
             **options: As for `ChatTemplate`.
 
         Raises:
@@ -172,7 +174,7 @@ class ChatTemplate:
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer, *, name: str = "default", **options: Any) -> Self:
-        """Take the template that came with a tokenizer, and its control tokens from the tokenizer itself.
+        """Compile the template in a tokenizer's files, with the tokenizer's control tokens.
 
         Args:
             tokenizer: The model's tokenizer.
@@ -202,15 +204,15 @@ class ChatTemplate:
 
     @property
     def takes_later_system(self) -> bool:
-        """Whether the template writes a system message that follows others, in its place."""
+        """Whether the template writes a system message that follows other messages, at its place among them."""
         return self._capabilities.takes_later_system
 
     @property
     def is_prefix_stable(self) -> bool:
-        """Whether the text of a conversation stays as it is while it grows, with the template's default variables.
+        """Whether a rendered conversation stays a prefix of its later renders, with the template's default variables.
 
-        Many templates drop the thinking of earlier answers when a user speaks again. Their prompts begin otherwise then, and an
-        engine's prefix cache ends there.
+        It does not with many templates, which drop the thinking of earlier answers once a user speaks again. From that
+        place on an engine's prefix cache is of no use.
         """
         return self._capabilities.is_prefix_stable
 
@@ -262,11 +264,11 @@ class ChatTemplate:
         Args:
             messages: Mappings or pydantic models with `role` and `content` (a string, a list of parts, or None), and
                 other fields that the template reads: `tool_calls`, `reasoning_content`... Fields that are None count as
-                absent. `Messages` are read once for any number of renders.
+                absent. A `Messages` object is read once and serves any number of renders.
             add_generation_prompt: End with the opening of the assistant's turn; by default yes, unless the final
                 message is continued.
             tools: JSON schemas of functions.
-            documents: For templates that quote from documents.
+            documents: Documents, for templates that quote from them.
             continue_final_message: End inside the last message so that the model continues it: True continues its
                 `content`, a string names another field.
             find_generated: Set `Prompt.generated` to the text between `{% generation %}` and `{% endgeneration %}`.
@@ -278,8 +280,8 @@ class ChatTemplate:
             **variables: Variables of the template, such as `enable_thinking`; see `ChatTemplate.variables`.
 
         Raises:
-            TemplateError: The messages are not as above, the template refuses them (with its own words), or it exceeds a
-                bound.
+            TemplateError: The messages are not as above, the template raises an error (whose words the message has), or
+                rendering exceeds a bound of work, size or depth.
             TextError: A string has a lone surrogate.
 
         """
@@ -307,8 +309,8 @@ class ChatTemplate:
     ) -> Prompt:
         """Render a conversation for one tokenizer.
 
-        The prompt is that of `render`. The tokenizer's control tokens are searched for while the text is at hand, so that
-        `Prompt.guarded_for` need not search it again.
+        The prompt is that of `render`. The tokenizer's control tokens are searched for at once, so that
+        `Prompt.guarded_for` need not search the text again.
 
         Args:
             tokenizer: The model's tokenizer.
@@ -387,7 +389,10 @@ class ChatTemplate:
         )
 
     def _search(self, tokenizer: Tokenizer | None, exempt: tuple[str, ...]) -> ControlTokens:
-        """Return the search for the control tokens of a tokenizer, or for those known to the template."""
+        """Return the matcher for the control tokens of a tokenizer; without one, for those known to the template.
+
+        `exempt` are the control tokens that count also in an assistant's content.
+        """
         return (
             search_for(self.control_tokens, exempt)
             if tokenizer is None
@@ -407,7 +412,7 @@ def _unpickled(
     name: str,
     given: tuple[tuple[str, Any], ...],
 ) -> ChatTemplate:
-    """Return the template of a pickle."""
+    """Compile the template that a pickle describes; `given` are the other arguments of the constructor."""
     options = dict(given)
     options["response_template"] = json.loads(options["response_template"])
     return kind(source, special_tokens=dict(special_tokens), name=name, **options)
@@ -422,10 +427,10 @@ def _choose(templates: Mapping[str, str], name: str, owner: str) -> str:
 
 
 def _names_and_texts(special_tokens: object) -> dict[str, str]:
-    """A template's special tokens, as they were given.
+    """Check special tokens; return them as a new dict of names to texts, empty for None.
 
     Raises:
-        TypeError: They are no mapping of names to texts.
+        TypeError: The argument is neither None nor a mapping of names to texts.
 
     """
     if not isinstance(special_tokens, Mapping | None):

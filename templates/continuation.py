@@ -11,14 +11,16 @@ TAG = "CONTINUE_FINAL_MESSAGE_TAG "  # templates know it; the space shows whethe
 
 
 def cut_at_tag(text: str, final: str) -> str:
-    """Cut rendered text at the tag.
+    """Return the rendered text up to the last occurrence of the tag, which was appended to the last message.
+
+    Without the white space before the tag, if the template has stripped the message.
 
     Args:
-        text: What the template rendered.
-        final: The text of the message before the tag.
+        text: The text that the template rendered.
+        final: The text of the last message, without the tag.
 
     Raises:
-        TemplateError: The final message or the tag is not there.
+        TemplateError: The text lacks the last message or the tag.
 
     """
     place = text.rfind(TAG.strip())

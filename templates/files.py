@@ -26,10 +26,10 @@ class TemplateFiles(Struct, frozen=True):
     """Chat templates of a model, and the tokens that they need.
 
     Attributes:
-        templates: The Jinja sources, by name.
+        templates: The Jinja sources, by name; the plain one is `default`.
         special_tokens: The texts of tokens by role, such as `bos_token`.
         control_tokens: The texts of the tokens that control the model; None if no file lists them.
-        response_template: The description by which transformers parses an answer; None without one.
+        response_template: The description by which transformers parses an answer; None if no file has one.
 
     """
 
@@ -40,16 +40,18 @@ class TemplateFiles(Struct, frozen=True):
 
 
 class _AddedTokens(Struct):
-    """A tokenizer.json of which only this field is decoded."""
+    """A tokenizer.json file of which only the added tokens are decoded."""
 
     added_tokens: list[AddedToken] = []
 
 
 def read_template_files(path: Path) -> TemplateFiles:
-    """Read a template file, or the templates of a GGUF file or model folder, in the order of `encode.formats.folder`.
+    """Read the chat templates of a `.jinja` file, a GGUF file or a model folder, and the tokens that they need.
+
+    `encode.formats.folder.read_chat_templates` has the precedence of the files in a folder.
 
     Raises:
-        TokenizerFileError: A file cannot be read or is not what its name says.
+        TokenizerFileError: A file cannot be read, or does not have the format that its name promises.
 
     """
     try:
@@ -75,7 +77,10 @@ def read_template_files(path: Path) -> TemplateFiles:
 
 
 def _with_tokenizer(folder: Path, templates: Mapping[str, str]) -> TemplateFiles:
-    """Read a folder whose tokenizer is of another format than tokenizer.json; `templates` are those beside it."""
+    """Read the templates and tokens of a folder whose tokenizer has another format than tokenizer.json.
+
+    If that is a GGUF file, its templates are joined with `templates`, those of the folder's other files, which win.
+    """
     path = formats.find_in_folder(folder)
     if is_gguf(path):
         inside = _in_gguf(path)
@@ -89,7 +94,7 @@ def _with_tokenizer(folder: Path, templates: Mapping[str, str]) -> TemplateFiles
 
 
 def _in_gguf(path: Path) -> TemplateFiles:
-    """Read a GGUF file, also one whose tokenizer is refused."""
+    """Read the templates and tokens of a GGUF file, even if its tokenizer is not supported."""
     try:
         metadata = Metadata.from_file(path)
         if GGML + "tokens" not in metadata:

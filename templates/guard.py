@@ -25,18 +25,24 @@ _ROUNDS = 8  # of encoding again, after which all user text is guarded
 
 
 def control_texts(added_tokens: Iterable[AddedToken]) -> tuple[str, ...]:
-    """The texts of the added tokens that control the model, by the rule of `Tokenizer.control_texts`."""
+    """Return the texts of the added tokens that control the model: special tokens, and tokens with punctuation."""
     return tuple(token.content for token in added_tokens if is_control(token))
 
 
 @lru_cache(maxsize=64)
 def search_for(tokens: tuple[str, ...], exempt: tuple[str, ...]) -> ControlTokens:
-    """The search for some control tokens; `exempt` are those that an assistant's content may have."""
+    """Return a matcher for control tokens in rendered prompts, from a cache.
+
+    Args:
+        tokens: The texts of the control tokens.
+        exempt: Those that count as control tokens also in an assistant's content, which a template may search for them.
+
+    """
     return ControlTokens(list(tokens), list(exempt))
 
 
 class TokenizerGuard:
-    """Control tokens as a tokenizer matches them."""
+    """The guard of one tokenizer: it finds text of a prompt that the tokenizer would wrongly take for control tokens."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokens = tuple(tokenizer.control_texts)
@@ -46,26 +52,27 @@ class TokenizerGuard:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> TokenizerGuard:
-        """The guard of a tokenizer, made once."""
+        """Return the guard of a tokenizer, which is made once for each."""
         guard = _guards.get(tokenizer)
         if guard is None:
             guard = _guards[tokenizer] = cls(tokenizer)
         return guard
 
     def search(self, exempt: tuple[str, ...]) -> ControlTokens:
-        """Return the search for the tokenizer's control tokens; `exempt` as for `search_for`."""
+        """Return the matcher for the tokenizer's control tokens; `exempt` is as for `search_for`."""
         return search_for(self._tokens, exempt)
 
     def guarded(self, rendering: Rendering, tokenizer: Tokenizer, exempt: tuple[str, ...]) -> tuple[int, ...]:
-        """Find the characters over which no control token may match.
+        """Find the characters over which no control token may match, because user text spells it.
 
         Args:
             rendering: The prompt.
             tokenizer: The tokenizer of this guard.
-            exempt: Control tokens that count in an assistant's content.
+            exempt: Control tokens that count also in an assistant's content.
 
         Returns:
-            Ascending offsets of characters, one for each control token that would count and must not.
+            Ascending offsets of characters: for each occurrence of a control token that is not wholly the template's, its
+            first character that is not. All characters of user text if these cannot be determined.
 
         """
         guarded = rendering.guarded(self.search(exempt))
@@ -99,7 +106,15 @@ _guards: WeakKeyDictionary[Tokenizer, TokenizerGuard] = WeakKeyDictionary()
 
 
 def _first_unvouched(stretches: Sequence[tuple[int, int, bool]], start: int, end: int, exempt: bool) -> int | None:
-    """Return the first of some characters that is not vouched for; `exempt`: an assistant's content counts as vouched for."""
+    """Return the first character in [start, end) that comes from user text, or None.
+
+    Args:
+        stretches: The stretches of user text, as in `Rendering.unvouched`.
+        start: The first character to look at.
+        end: The character after the last one.
+        exempt: Whether an assistant's content does not count as user text.
+
+    """
     at = bisect_right(stretches, start, key=lambda stretch: stretch[1])  # the first that ends behind `start`
     while at < len(stretches) and stretches[at][0] < end:
         if not (exempt and stretches[at][2]):
@@ -109,7 +124,7 @@ def _first_unvouched(stretches: Sequence[tuple[int, int, bool]], start: int, end
 
 
 def _sees_other_text(tokenizer: Tokenizer) -> bool:
-    """Whether control tokens may be found in text that the normalizer made of other characters."""
+    """Return whether the tokenizer may match a control token where the text has other characters, before normalizing."""
     normalizer = tokenizer.spec.normalizer
     steps = normalizer.normalizers if isinstance(normalizer, NormalizerSequence) else (normalizer,)
     if normalizer is None or not steps:
@@ -120,7 +135,10 @@ def _sees_other_text(tokenizer: Tokenizer) -> bool:
 
 
 def _only_adds_words(step: object) -> bool:
-    """Whether no control token's punctuation comes from a step of a normalizer."""
+    """Return whether a normalizer's step is known to add only letters, digits and white space to a text.
+
+    Such a step cannot make a control token of other text.
+    """
     match step:
         case NFC():
             return True

@@ -14,7 +14,7 @@ _FORMAL = frozenset({"role", "type", "id", "tool_call_id", "name"})  # fields th
 
 
 class Span(Protocol):
-    """A stretch of text with its origin."""
+    """A stretch of a prompt's text, in characters, with its origin: "template", "engine" or the path of an input value."""
 
     @property
     def start(self) -> int: ...
@@ -25,7 +25,15 @@ class Span(Protocol):
 
 
 class Fields(NamedTuple):
-    """The fields of messages that a mask counts; `given` are the roles of all messages."""
+    """The selection of message fields whose ids a loss mask counts.
+
+    Attributes:
+        given: The role of each message.
+        roles: The roles whose messages count.
+        thinking: Whether fields with thinking count.
+        tool_calls: Whether tool calls count.
+
+    """
 
     given: tuple[str, ...]
     roles: frozenset[str]
@@ -33,7 +41,7 @@ class Fields(NamedTuple):
     tool_calls: bool
 
     def counts(self, number: int, field: str) -> bool:
-        """Whether the mask counts a field of a message."""
+        """Return whether the mask counts a field of the message with this number."""
         if number >= len(self.given) or self.given[number] not in self.roles:
             return False
         if field in REASONING_FIELDS:
@@ -42,11 +50,14 @@ class Fields(NamedTuple):
 
 
 def is_content(path: str, written: Collection[str]) -> bool:
-    """Whether a path of the input that was not written is text that a template should write.
+    """Return whether an input text that is absent from a prompt is content, which a template should have written.
+
+    Roles, types, names and ids are not content. Nor is thinking if the message's thinking was written under another
+    field name.
 
     Args:
-        path: The path.
-        written: The paths that were written.
+        path: The path of the text in the input, such as `messages[3].content`.
+        written: The paths of the input texts that the prompt has.
 
     """
     if path.rsplit(".", 1)[-1] in _FORMAL:
@@ -63,7 +74,13 @@ def is_content(path: str, written: Collection[str]) -> bool:
 
 
 def message_indices(origins: Sequence[Span], offsets: Sequence[tuple[int, int]]) -> list[int]:
-    """Tell the message of each id; -1 if no message's text is in it."""
+    """Return for each id the number of the first message whose text it covers, or -1 if it covers no message's text.
+
+    Args:
+        origins: The origins of the prompt's text.
+        offsets: The (start, end) characters of each id.
+
+    """
     stretches = [(span.start, span.end, number) for span in origins if (number := _message_of(span.origin)[0]) >= 0]
     return [stretches[at][2] if at >= 0 else -1 for at in _covering(stretches, offsets)]
 
@@ -77,15 +94,15 @@ def loss_mask(
     *,
     end_tokens: bool,
 ) -> list[int]:
-    """Tell which ids a model learns; `Prompt.loss_mask` says how they are chosen.
+    """Return 1 for each id of a prompt that a model learns, else 0; `Prompt.loss_mask` describes the choice.
 
     Args:
-        origins: Who wrote it.
-        ids: Its ids.
-        offsets: Their characters.
+        origins: The origins of the prompt's text.
+        ids: The ids of the prompt.
+        offsets: The (start, end) characters of each id.
         end_ids: The ids that end a turn.
-        fields: What counts.
-        end_tokens: Count the id that ends a turn.
+        fields: The fields of messages that count.
+        end_tokens: Whether the id that ends a turn counts.
 
     """
     counted: list[tuple[int, int, int]] = []  # stretches that count, each from one text of a message to the next
@@ -114,7 +131,19 @@ def loss_mask(
 def _extend(
     mask: list[int], texts: list[int], ids: Sequence[int], at: int, end_ids: Collection[int], *, end_tokens: bool
 ) -> None:
-    """Count the markup behind a message up to the id that ends its turn, if there is one before another message's text."""
+    """Set the mask for the template's markup from index `at` up to the id that ends the turn.
+
+    Nothing is set if the text of another message, or the end, comes before such an id.
+
+    Args:
+        mask: The mask, which is changed.
+        texts: For each id the number of the message whose text it covers, or -1.
+        ids: The ids.
+        at: The index of the first id after a message's text.
+        end_ids: The ids that end a turn.
+        end_tokens: Whether to set the mask for the id that ends the turn, too.
+
+    """
     end = at
     while end < len(ids) and texts[end] < 0 and ids[end] not in end_ids:
         end += 1
@@ -123,13 +152,19 @@ def _extend(
 
 
 def _message_of(origin: str) -> tuple[int, str]:
-    """Return the number of an origin's message and its field; -1 and "" if the origin is not in a message."""
+    """Return the message number and the field of an origin such as `messages[3].content`; (-1, "") for other origins."""
     found = _MESSAGE.match(origin)
     return (int(found[1]), found[2] or "") if found else (-1, "")
 
 
 def _covering(stretches: Sequence[tuple[int, int, int]], offsets: Sequence[tuple[int, int]]) -> list[int]:
-    """Return for each id the index of the first of the ascending stretches that it overlaps, or -1."""
+    """Return for each id the index of the first stretch that it overlaps, or -1.
+
+    Args:
+        stretches: Ascending (start, end, number) in characters; the number is not used.
+        offsets: The (start, end) characters of each id.
+
+    """
     ends = [end for _, end, _ in stretches]
     found = []
     for start, end in offsets:

@@ -47,7 +47,7 @@ class OriginSpan(NamedTuple):
 
 
 class MediaPlace(NamedTuple):
-    """A stretch of a prompt that the template wrote for an image, a video or sound.
+    """The placeholder of an image, a video or sound: the stretch of a prompt that the template wrote for it.
 
     Attributes:
         start: Its first character.
@@ -64,10 +64,10 @@ class MediaPlace(NamedTuple):
 
 
 class Prompt:
-    """The text of a prompt, and who wrote it.
+    """The text of a rendered prompt, with the origin of each character.
 
     Attributes:
-        control_tokens: The control tokens that the template was told of or that its source shows.
+        control_tokens: The texts of the control tokens that the template was given or that its source has.
         generated: Ascending (start, end) of the characters that a model is to generate, if `render` was asked to find them.
 
     """
@@ -85,13 +85,13 @@ class Prompt:
         """Build a prompt.
 
         Args:
-            text: Its text, if `rendering` does not have it.
+            text: The text, if there is no `rendering`.
             guarded: Ascending offsets of characters over which no control token may match, whatever the tokenizer; None:
-                they are found by the origins, if `rendering` has any.
-            control_tokens: Control tokens, for `segments`.
-            generated: Spans for `encode_with_mask`.
-            rendering: The text as a template made it, with its origins.
-            exempt: Control tokens that count also in an assistant's content.
+                they are derived from the origins in `rendering`, and without it no character is guarded.
+            control_tokens: The texts of control tokens, for `segments`.
+            generated: Ascending (start, end) of the characters that a model is to generate, for `encode_with_mask`.
+            rendering: A template's output, with its origins.
+            exempt: Control tokens that count also where an assistant's content spells them.
 
         """
         self._text = text
@@ -116,7 +116,7 @@ class Prompt:
 
     @property
     def rendering(self) -> Rendering | None:
-        """The text as a template made it; None if it was given as a str."""
+        """The template's output, with the origins of its text; None if the prompt was built from a str."""
         return self._rendering
 
     @property
@@ -126,7 +126,7 @@ class Prompt:
 
     @property
     def encoded_text(self) -> str | Utf8:
-        """The text, in UTF-8 if a template rendered it: for encoders that take both, without a copy."""
+        """The text for encoders: a read-only UTF-8 buffer if a template rendered it, otherwise the str. Not a copy."""
         return self._text if self._rendering is None else self._rendering.utf8
 
     @property
@@ -139,13 +139,16 @@ class Prompt:
         return self._found
 
     def guarded_for(self, tokenizer: Tokenizer) -> tuple[int, ...]:
-        """Find the characters over which no control token of a tokenizer may match, for encoders other than `encode`.
+        """Find the characters over which no control token of a tokenizer may match.
+
+        For callers that encode the text themselves; `encode` does this by itself.
 
         Args:
             tokenizer: The tokenizer that encodes the prompt.
 
         Returns:
-            Ascending offsets of characters, one for each control token in the text that is not wholly the template's.
+            Ascending offsets of characters: for each control token in the text that is not wholly the template's, its
+            first character that is not.
 
         """
         check_tokenizer(tokenizer)
@@ -189,22 +192,29 @@ class Prompt:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles of the messages, by their numbers."""
+        """The role of each message, in order; empty for a prompt that no template made."""
         return () if self._rendering is None else self._rendering.roles
 
     def origin_ids(self, tokenizer: Tokenizer) -> list[tuple[OriginSpan, int, int]]:
-        """Return the origins with the number of their first id and of the id behind them.
+        """Return each span of `origins` with the range of ids that cover it.
 
-        An id that covers text of several origins belongs to each of them.
+        An id that covers text of several spans belongs to each of them.
 
         Args:
             tokenizer: The model's tokenizer.
+
+        Returns:
+            (span, first, last) of each span: the index in `encode(tokenizer)` of its first id, and the index after its
+            last one.
 
         """
         return [(span, *ids) for span, ids in zip(self.origins, self._ids_of(self.origins, tokenizer), strict=True)]
 
     def message_end(self, number: int) -> int:
-        """Return the byte of the UTF-8 text behind the last one that a message wrote; 0 if it wrote none."""
+        """Return the offset, in bytes of the UTF-8 text, at which the last text of a message ends.
+
+        `number` is the message's index. 0 if the prompt has no text of the message.
+        """
         if self._rendering is None:
             return 0
         name, path = self._rendering.origin, f"messages[{number}]."
@@ -212,19 +222,24 @@ class Prompt:
 
     @cached_property
     def places(self) -> tuple[MediaPlace, ...]:
-        """The placeholders of media parts: the text that a template writes for such a part in its loop over a content.
+        """The placeholders of media parts of messages' contents, in the order of the text.
 
-        A media part has `image`, `video` or `audio` in its type or in a key.
+        A media part has `image`, `video` or `audio` in its type or in a key. Its placeholder is the text that the template
+        writes for it in its loop over the content.
         """
         return () if self._rendering is None else tuple(MediaPlace(*place) for place in self._rendering.places)
 
     def media_ids(self, tokenizer: Tokenizer) -> list[tuple[MediaPlace, int, int]]:
-        """Return the places with the number of their first id and of the id behind them.
+        """Return each placeholder of `places` with the range of ids that cover it.
 
         An id that covers the end of a placeholder and text behind it belongs to the placeholder.
 
         Args:
             tokenizer: The model's tokenizer.
+
+        Returns:
+            (place, first, last) of each placeholder: the index in `encode(tokenizer)` of its first id, and the index after
+            its last one.
 
         """
         return [(place, *ids) for place, ids in zip(self.places, self._ids_of(self.places, tokenizer), strict=True)]
@@ -241,14 +256,14 @@ class Prompt:
         return tuple(path for path in self._rendering.left_out if masks.is_content(path, written))
 
     def message_indices(self, tokenizer: Tokenizer) -> list[int]:
-        """Tell the message of each id.
+        """Find the message that each id belongs to.
 
         Args:
             tokenizer: The model's tokenizer.
 
         Returns:
-            For each id of `encode` the number of the message whose text is in it, or -1: the template's text alone, or
-            that of tools and other variables.
+            For each id of `encode` the index of the first message whose text it covers; -1 if it covers only text of the
+            template, of tools or of other variables.
 
         """
         return masks.message_indices(self.origins, self._encoded_offsets(tokenizer)[1])
@@ -262,10 +277,10 @@ class Prompt:
         tool_calls: bool = True,
         end_tokens: bool = False,
     ) -> list[int]:
-        """Tell which ids a model learns, for any template, whether it marks them or not.
+        """Return a training mask: the ids of certain messages, for any template, whether it has `{% generation %}` or not.
 
-        Those are the ids from the first to the last text of a message, with the template's markup between and directly
-        behind it, up to the token that ends the turn.
+        The mask covers the ids from the first to the last text of a message, with the template's markup between these and
+        directly behind them, up to the token that ends the turn.
 
         Args:
             tokenizer: The model's tokenizer.
@@ -275,7 +290,7 @@ class Prompt:
             end_tokens: Count the token that ends a turn, one of `tokenizer.eos_ids`.
 
         Returns:
-            1 or 0 for each id of `encode`.
+            For each id of `encode` 1 if the model learns it, else 0.
 
         """
         ids, offsets = self._encoded_offsets(tokenizer)
@@ -283,10 +298,11 @@ class Prompt:
         return masks.loss_mask(self.origins, ids, offsets, tokenizer.eos_ids, fields, end_tokens=end_tokens)
 
     def encode(self, tokenizer: Tokenizer) -> list[int]:
-        """Turn the prompt into ids.
+        """Encode the prompt to ids.
 
-        The whole text is encoded at once, so that without user text that looks like a control token the ids are those
-        of the text: no seams, no spaces added. No ids are added around it, since templates write their own `<s>`.
+        Control tokens are matched only where the template wrote all of them. The text is encoded as a whole and not in
+        parts, so the ids are otherwise those of the plain text. No ids are added around it, since templates write their
+        own `<s>`.
 
         Args:
             tokenizer: The model's tokenizer.
@@ -295,14 +311,14 @@ class Prompt:
         return tokenizer.encode(self.text, add_special_tokens=False, guarded=self.guarded_for(tokenizer))
 
     def encode_with_mask(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-        """Turn the prompt into ids, and tell which a model learns to generate.
+        """Encode the prompt to ids, with a mask of those that a model learns to generate.
 
         Args:
             tokenizer: The model's tokenizer.
 
         Returns:
-            The ids of `encode`, and for each 1 if it covers a character of `generated`, else 0: what transformers gives
-            for `return_assistant_tokens_mask`.
+            The ids of `encode`, and for each 1 if it covers a character of `generated`, else 0. This is the mask that
+            transformers returns for `return_assistant_tokens_mask`.
 
         """
         ids, offsets = self._encoded_offsets(tokenizer)
@@ -316,7 +332,7 @@ class Prompt:
     def _ids_of(
         self, spans: tuple[OriginSpan, ...] | tuple[MediaPlace, ...], tokenizer: Tokenizer
     ) -> list[tuple[int, int]]:
-        """Return for each span the number of the first id that has text of it, and of the id behind the last one."""
+        """Return for each span the index of the first id that covers text of it, and the index after the last one."""
         if not spans:
             return []
         offsets = self._encoded_offsets(tokenizer)[1]

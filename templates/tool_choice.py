@@ -29,10 +29,10 @@ _NO_THINKING = {"enable_thinking": False, "thinking": False}
 
 
 class ResolvedToolChoice(Struct, frozen=True):
-    """A choice of tools, and the arguments that make template and engine honour it.
+    """The arguments for template and engine by which they honour a request's `tool_choice`.
 
     Attributes:
-        tools: The tools to show. For a named function, that one alone, and a call is required.
+        tools: The tools to show to the model; None for no tools. If the choice names a function, that one alone.
         variables: Variables for `ChatTemplate.render`.
         json_schema: The schema of the answer for the engine; None if the model writes calls in its own markup.
 
@@ -59,9 +59,9 @@ def resolve_tool_choice(
         tool_choice: "auto" or None leaves it to the model; "none", "required", or one function:
             `{"type": "function", "function": {"name": ...}}`, or with the name beside the type.
         parallel_tool_calls: Whether an answer may have several calls; None leaves it to the model. A template that
-            reads this variable gets it, and a schema is limited to one call. Otherwise the decoder ends the answer
-            after the first.
-        forces: Whether the engine honours a JSON schema.
+            reads this variable gets it. If False, a JSON schema allows one call only; without a schema, the decoder must
+            end the answer after the first call.
+        forces: Whether the engine makes an answer fit a JSON schema.
 
     Raises:
         TemplateError: The choice has another form, names no tool, or is honoured by neither engine nor template; or the
@@ -98,7 +98,9 @@ def resolve_tool_choice(
 
 
 def call_list_schema(tools: Tools, *, one: bool) -> dict[str, Any]:
-    """Return the schema of a list of at least one call of some functions; of exactly one call with `one`.
+    """Return the JSON schema of a list of calls `{"name": ..., "arguments": ...}` of these functions.
+
+    The list has at least one call; with `one`, exactly one.
 
     References within a function's parameters are rewritten to their place in the whole schema.
     """
@@ -126,7 +128,7 @@ def call_list_schema(tools: Tools, *, one: bool) -> dict[str, Any]:
 
 
 def _lead(schema: Any, root: str) -> Any:
-    """Copy a schema, and make its references begin at `root`."""
+    """Return a copy of a JSON schema in which references to places within it (`#/...`) begin with `root` instead of `#`."""
     if isinstance(schema, Mapping):
         return {
             key: root + value[1:]
@@ -138,7 +140,7 @@ def _lead(schema: Any, root: str) -> Any:
 
 
 def _name(tool_choice: ToolChoice) -> str:
-    """Return the name of the function that a choice requires."""
+    """Return the name of the function that a `tool_choice` names; raise `TemplateError` for a choice of another form."""
     name = _field(tool_choice, "name")
     if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "function" and isinstance(name, str) and name:
         return name
@@ -146,6 +148,6 @@ def _name(tool_choice: ToolChoice) -> str:
 
 
 def _field(value: object, field: str) -> Any:
-    """Return a field of a tool's description or of a choice, which may stand inside of `function`."""
+    """Return a field of a tool or a tool choice, from its `function` object if it has one; None if it is missing."""
     function = value.get("function", value) if isinstance(value, Mapping) else None
     return function.get(field) if isinstance(function, Mapping) else None

@@ -31,7 +31,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         or_json: Whether a block of another grammar may contain JSON instead.
         bare: The first characters of an answer that consists of calls alone, without an opening text.
         strewn: Whether calls without an opening text may stand anywhere in the answer.
-        answers: Texts right after an opening text by which text follows instead of a call.
+        answers: Texts that, right after an opening text, show that plain answer text follows instead of a call.
         strays: Texts that models write right behind a block and that are markup there, besides `closes` a second time.
         separators: Texts that may stand between two objects outside a list; the empty text allows none.
         tails: Texts that may follow the arguments and are markup too.
@@ -82,7 +82,7 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         return (*self.opens, self.closes, *calls, *self.tokens, *self.others)
 
     def __post_init__(self) -> None:
-        """Refuse a style without an opening text or with a bad header."""
+        """Raise `ValueError` for a style without an opening text, or whose header is invalid or has no group `name`."""
         if not self.opens or "" in self.opens:
             raise ValueError(f"tool style {self.name!r}: nothing opens a block, or the empty text does: {self.opens}")
         try:
@@ -110,7 +110,8 @@ class ParameterStyle(ToolStyle, frozen=True, kw_only=True):
         name_stops: Texts that end the function's name without belonging to it.
         name_tail: Text that ends the markup behind the name; empty if the name's end does.
         key_opens: The text before a parameter's name.
-        key_closes: The texts after a parameter's name, each with the source of the value's type.
+        key_closes: The texts after a parameter's name, each with the source of the value's type: "schema" (the tool's
+            schema), "string" (always a string) or "json" (always JSON).
         type_tags: A pair of texts around a type, which may stand between a key and its value; or empty.
         value_opens: The text before a value; empty if the key's end begins the value.
         joins: The text between a parameter's name and its value if a model omits the tags between them, as in
@@ -209,14 +210,32 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
 
 
 def json_in_tags(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:
-    """Return a style of JSON calls whose tags are control tokens."""
+    """Return a style of JSON calls between two tags that are control tokens.
+
+    Args:
+        name: The style's name.
+        opener: The tag before a block of calls.
+        closer: The tag after it.
+        **fields: Other fields of `ToolStyle`.
+
+    """
     return ToolStyle(name=name, opens=(opener,), closes=closer, tokens=(opener, closer), **fields)
 
 
 def functions_and_parameters(
     name: str, openers: tuple[str, ...], closer: str, function: str, parameter: str, **fields: Any
 ) -> ParameterStyle:
-    """Return a style whose tags are `<FUNCTION=NAME>` and `<PARAMETER=KEY>`, each with its closing tag."""
+    """Return a style of calls `<FUNCTION=NAME><PARAMETER=KEY>VALUE</PARAMETER></FUNCTION>`.
+
+    Args:
+        name: The style's name.
+        openers: The texts that begin a block of calls.
+        closer: The text that ends a block.
+        function: The word in place of FUNCTION.
+        parameter: The word in place of PARAMETER.
+        **fields: Other fields of `ParameterStyle`.
+
+    """
     return ParameterStyle(
         name=name,
         opens=openers,
@@ -233,7 +252,16 @@ def functions_and_parameters(
 
 
 def invokes(name: str, openers: tuple[str, ...], closer: str, space: str, **fields: Any) -> ParameterStyle:
-    """Return a style whose tags are `<invoke name="NAME">` and `<parameter name="KEY">`, with a prefix of their own."""
+    """Return a style of calls `<invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>`.
+
+    Args:
+        name: The style's name.
+        openers: The texts that begin a block of calls.
+        closer: The text that ends a block.
+        space: A prefix of the names of all tags, such as the namespace `atem:`; may be empty.
+        **fields: Other fields of `ParameterStyle`.
+
+    """
     keys: tuple[tuple[str, ValueKind], ...] = (('">', "schema"),)
     return ParameterStyle(
         name=name,
@@ -250,7 +278,16 @@ def invokes(name: str, openers: tuple[str, ...], closer: str, space: str, **fiel
 
 
 def keys_and_values(name: str, opener: str, closer: str, suffix: str = "", **fields: Any) -> ParameterStyle:
-    """Return a style whose tags are `<arg_key>KEY</arg_key>` and `<arg_value>VALUE</arg_value>`."""
+    """Return a style whose arguments are `<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>`.
+
+    Args:
+        name: The style's name.
+        opener: The text that begins a block of calls.
+        closer: The text that ends a block.
+        suffix: Text appended to `arg_key` and `arg_value` in the tags.
+        **fields: Other fields of `ParameterStyle`.
+
+    """
     return ParameterStyle(
         name=name,
         opens=(opener,),

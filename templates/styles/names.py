@@ -149,13 +149,13 @@ TOOL_FAMILIES: dict[str, str] = {
 
 
 def named_style(name: str, kind: str, styles: Mapping[str, T], families: Mapping[str, str]) -> T:
-    """Look up a style; case and `_` for `-` make no difference.
+    """Look up a style by its name or that of a family of models; case and `_` for `-` make no difference.
 
     Args:
         name: The style's name, or a family's.
-        kind: What the error calls such a style.
+        kind: The noun for such a style in error messages.
         styles: The styles by their names.
-        families: The names of styles by those of families.
+        families: For each name of a family the name of its style.
 
     Raises:
         TypeError: The name is no string.

@@ -24,9 +24,10 @@ AfterCloser = Literal["keep", "strip_newlines", "strip"]
 
 
 class ReasoningStyle(Struct, frozen=True, kw_only=True):
-    """Tags around the thinking, and the policies for tags that do not pair.
+    """A style of thinking: the tags around it in a model's answer, and the policies for tags that do not pair.
 
-    A tag that counts is removed. Thinking that is cut short stays thinking.
+    A tag that counts is removed from the text. Thinking without a closing tag, because the answer was cut short, is still
+    thinking.
     `msgspec.structs.replace(STYLES["think"], opens_at="anywhere")` makes a style with another policy.
 
     Attributes:
@@ -55,9 +56,10 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
             They count at the beginning of a line, or before an object, a tag or a name with a tag, so that thinking may
             mention them.
         token_enders: Enders that are control tokens, which count anywhere.
-        framed: The answer stands between tags of ordinary text. They are also removed if thinking is left in the
-            answer.
-        separate: Whether the thinking has a channel of its own. Otherwise it is answer, without the tags and wrappers.
+        framed: Whether the answer itself is between tags that are ordinary text. They are removed even if the caller
+            wants the thinking left in the answer.
+        separate: Whether the thinking is separated from the answer. If not, it is part of the answer, without the tags
+            and wrappers.
         strip: Whether the thinking is dropped.
         shows: Texts that together show the style in a template or its output; if empty, its marks show it.
         unlike: Texts that exclude the style in a template.
@@ -89,11 +91,11 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """All texts that are removed."""
+        """All texts of the style that are removed from an answer: openers, closers, wrappers and envelope."""
         return self.openers + self.closers + self.wrappers + self.envelope
 
     def __post_init__(self) -> None:
-        """Refuse a style whose result would depend on the way in which its text is cut."""
+        """Raise `ValueError` for invalid fields; the class lists the cases."""
         tags = self.openers + self.closers + self.wrappers + self.envelope + self.enders + self.token_enders
         if len(self.envelope) not in (0, 2):
             raise ValueError(f"reasoning style {self.name!r}: envelope {self.envelope} is no pair of texts")
@@ -118,9 +120,10 @@ class ReasoningStyle(Struct, frozen=True, kw_only=True):
 
 @cache
 def ended_by_calls(style: ReasoningStyle, calls: ToolStyle) -> ReasoningStyle:
-    """Return the style of thinking that also ends where a call of another style opens.
+    """Return a copy of a style of thinking whose thinking also ends where a tool call begins.
 
-    A control token ends it anywhere, and other text where an ender does.
+    The opening texts of `calls` are added: control tokens to `token_enders`, which count anywhere, and others to `enders`.
+    `doubtful` ones, and those that share a beginning with a tag of the style, are left out.
     """
     tags = [*style.marks, *style.enders, *style.token_enders]
     found: dict[bool, list[str]] = {True: [], False: []}

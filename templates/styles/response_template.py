@@ -29,7 +29,11 @@ _QUANTIFIERS = frozenset("*?{")
 
 
 def reasoning_of(template: object) -> ReasoningStyle | None:
-    """Return the style of thinking that a response template describes, or None."""
+    """Return the style of thinking that a model's `response_template` describes.
+
+    A known style is returned as it is in the table. Another one, between plain texts, is a new object. None if the template
+    describes no style that can be read.
+    """
     fields = _fields(template)
     field = next((fields[name] for name in _THINKING if name in fields), None)
     if field is None:
@@ -49,7 +53,11 @@ def reasoning_of(template: object) -> ReasoningStyle | None:
 
 
 def tool_style_of_template(template: object) -> ToolStyle | None:
-    """Return the style of tool calls that a response template describes, or None."""
+    """Return the style of tool calls that a model's `response_template` describes.
+
+    A known style is returned as it is in the table. Another one, of JSON or Python between plain texts, is a new object.
+    None if the template describes no style that can be read.
+    """
     field = _fields(template).get("tool_calls")
     if field is None:
         return None
@@ -63,7 +71,13 @@ def tool_style_of_template(template: object) -> ToolStyle | None:
 
 
 def _own_style(field: Mapping[str, Any], content: object) -> ToolStyle | None:
-    """Return a style that no table has, for calls in JSON or in Python between plain texts."""
+    """Return a new style for calls in JSON or Python between plain texts; None for any other form of calls.
+
+    Args:
+        field: The field `tool_calls` of a response template.
+        content: The format of its content, such as "json" or "python-call-list".
+
+    """
     openers, closers = _literals(field, "open"), _literals(field, "close")
     if not openers or len(closers) != 1 or field.get("content_args"):
         return None
@@ -84,7 +98,7 @@ def _own_style(field: Mapping[str, Any], content: object) -> ToolStyle | None:
 
 
 def _reads(style: ToolStyle, field: Mapping[str, Any]) -> bool:
-    """Return whether a known style reads the content of a field."""
+    """Return whether a known style can read the calls that a response template's field `tool_calls` describes."""
     arguments = field.get("content_args")
     arguments = arguments if isinstance(arguments, Mapping) else {}
     pattern = str(arguments.get("tag_pattern", "")).replace("\\", "")
@@ -102,7 +116,10 @@ def _reads(style: ToolStyle, field: Mapping[str, Any]) -> bool:
 
 
 def _keys(field: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the keys of name and arguments in the content's objects; None if the content does not have both."""
+    """Return the keys under which a call's JSON object has the function's name and the arguments.
+
+    `field` is the field `tool_calls` of a response template. None if the objects do not have both.
+    """
     transform = field.get("transform")
     function = transform.get("function") if isinstance(transform, Mapping) else None
     if function == "{content}":
@@ -117,7 +134,7 @@ def _keys(field: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _fields(template: object) -> Mapping[str, Mapping[str, Any]]:
-    """Return the fields of a response template of version 1; none for any other object."""
+    """Return the fields of a response template of version 1, by name; empty for any other object."""
     if not isinstance(template, Mapping) or template.get("version", 1) != 1:
         return {}
     fields = template.get("fields")
@@ -127,7 +144,10 @@ def _fields(template: object) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _literals(field: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return the plain texts that open or close a field; none if there is a pattern, or another value."""
+    """Return the plain texts under `key`, "open" or "close", of a response template's field, without repetitions.
+
+    Empty if the value is missing, or is not a text or a list of texts.
+    """
     given = field.get(key, ())
     texts = (given,) if isinstance(given, str) else given
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
@@ -136,14 +156,18 @@ def _literals(field: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def _texts(field: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return the texts that open or close a field, or that a pattern begins with, without white space around them."""
+    """Return the texts by which a response template's field opens or closes, without white space around them.
+
+    `key` is "open" or "close". If the field has a pattern in place of texts, the result is the plain text with which the
+    pattern begins.
+    """
     pattern = field.get(f"{key}_pattern")
     texts = (_beginning(pattern),) if isinstance(pattern, str) else _literals(field, key)
     return tuple(filter(None, (text.strip() for text in texts)))
 
 
 def _beginning(pattern: str) -> str:
-    """Return the plain text that all matches of a regular expression begin with, as far as it is written plainly."""
+    """Return the plain text at the start of a regular expression, with which all of its matches begin; may be empty."""
     text, place = "", 0
     while place < len(pattern) and pattern[place] not in _SPECIAL:
         escaped = pattern[place] == "\\"
@@ -156,5 +180,5 @@ def _beginning(pattern: str) -> str:
 
 
 def _fits(texts: Iterable[str], marks: Iterable[str]) -> bool:
-    """Return whether a text and a mark are the same, or one begins the other."""
+    """Return whether any of the texts is a prefix of any of the marks, or the other way round. Empty marks do not count."""
     return any(mark and (mark.startswith(text) or text.startswith(mark)) for text in texts for mark in marks)

@@ -8,12 +8,15 @@ from tokenweir.templates.styles.tools import TOOL_STYLES, tool_style_of
 
 
 def shown_reasoning(text: str) -> str | None:
-    """Name the style that a template's text shows: a mark of it stands there, and a wrapper if it shares its tags."""
+    """Return the name of the first style of thinking whose tags a template's text has, or None.
+
+    A style with an envelope must show that, too. Its `shows` and `unlike` decide if they are given.
+    """
     return next((style.name for style in STYLES.values() if _shows(text, style)), None)
 
 
 def content_tags(source: str) -> tuple[str, ...]:
-    """Return the tags that the template may look for in an assistant's content, to cut old thinking away."""
+    """Return the thinking tags that a template's source has; templates search contents for them, to remove old thinking."""
     # Thinking that is a message of its own is a field of its own for templates, too.
     styles = (style for style in STYLES.values() if style.name not in (*MESSAGES, "solar-open"))
     styles = (style for style in styles if not style.shows or _shows(source, style))
@@ -30,12 +33,15 @@ def _shows(source: str, style: ReasoningStyle) -> bool:
 
 
 def _marks(style: ReasoningStyle) -> tuple[str, ...]:
-    """Return the texts that show a style in a template: its two control tokens, or its tags."""
+    """Return the texts by which a template shows a style: its control tokens if it has two, otherwise all of its tags."""
     return style.tokens if len(style.tokens) == 2 else style.openers + style.closers
 
 
 def shown_tools(text: str) -> str | None:
-    """Name the style that a template's text shows: an opening text stands there, and nothing of another style."""
+    """Return the name of the first style of tool calls whose opening text a template's text has, or None.
+
+    A style's `shows` and `unlike` decide if they are given.
+    """
     for style in TOOL_STYLES.values():
         shown = all(mark in text for mark in style.shows) if style.shows else any(mark in text for mark in style.opens)
         if shown and not any(mark in text for mark in style.unlike):
@@ -44,14 +50,15 @@ def shown_tools(text: str) -> str | None:
 
 
 def style_of_answer(shown: str | ToolStyle | None, tools: object) -> str | ToolStyle | None:
-    """Choose how to look for calls in an answer.
+    """Choose the style by which an answer is searched for tool calls.
 
     Args:
-        shown: The style that the template shows.
+        shown: The style that the template shows, or None.
         tools: The request's tools.
 
     Returns:
-        The style, "auto" where none is shown. Without tools None, unless every answer of the style has markup.
+        With tools: `shown`, or "auto" if it is None. Without tools: None, so that no calls are searched for; but `shown` if
+        the style also marks plain answers (`ToolStyle.answers`).
 
     """
     if tools:
