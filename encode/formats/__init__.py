@@ -25,11 +25,11 @@ class FileFormat(Struct, frozen=True):
     """A format of tokenizer files. A new one is its module, and a row of `FORMATS`.
 
     Attributes:
-        noun: The name of such a file in messages.
-        names: Names of such files in a model folder, as patterns.
+        noun: The noun for such a file in error messages, such as "a GGUF file".
+        names: Glob patterns of the names that such files have in a model folder.
         recognises: Whether a file is of this format, by its path and content. Formats are asked in the order of `FORMATS`.
-        read: Returns the spec of a file's content.
-        options: The options of `Tokenizer.from_file` that `read` takes.
+        read: Takes a file's content and returns the spec of its tokenizer.
+        options: The names of the options of `Tokenizer.from_file` that `read` takes as keywords.
 
     """
 
@@ -72,7 +72,10 @@ FORMATS: dict[Format, FileFormat] = {
 def read_file(
     path: Path, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None, nfc: bool = True
 ) -> TokenizerSpec:
-    """Read a tokenizer file with the files beside it, or a model folder; see `Tokenizer.from_file`."""
+    """Read a tokenizer file with the files beside it, or a model folder; return the tokenizer's spec.
+
+    The arguments and errors are those of `Tokenizer.from_file`.
+    """
     if os.path.isdir(path):  # `Path.is_dir` fails for names that are too long
         path = find_in_folder(path)
     options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens, "nfc": nfc}
@@ -106,7 +109,10 @@ def read_bytes(
     special_tokens: Mapping[str, int] | None = None,
     nfc: bool = True,
 ) -> TokenizerSpec:
-    """Read a tokenizer from memory; see `Tokenizer.from_bytes`."""
+    """Read a tokenizer from the content of a file; return its spec.
+
+    The arguments and errors are those of `Tokenizer.from_bytes`.
+    """
     if not isinstance(data, bytes | bytearray | memoryview):
         hint = "; from_file() takes a path" if isinstance(data, str) else ""
         raise TypeError(f"data must be bytes, not {type(data).__name__}{hint}")
@@ -118,7 +124,7 @@ def read_bytes(
 
 
 def check_given(pattern: object, special_tokens: object, nfc: object) -> None:
-    """Raise `TypeError` for options that are invalid for any file."""
+    """Raise `TypeError` if an option of `Tokenizer.from_file` has the wrong type, whatever the file's format."""
     if not isinstance(pattern, str | None):
         raise TypeError(f"pattern must be str, not {type(pattern).__name__}")
     check_flags(nfc=nfc)
@@ -132,7 +138,7 @@ def check_given(pattern: object, special_tokens: object, nfc: object) -> None:
 
 
 def _checked(format: Format, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are given; raise `ValueError` for one that the format does not take."""
+    """Return the options that differ from their defaults; raise `ValueError` for one that the format does not take."""
     given = {name: value for name, value in options.items() if value is not (True if name == "nfc" else None)}
     for name in given:
         if name not in FORMATS[format].options:
@@ -142,9 +148,10 @@ def _checked(format: Format, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_in_folder(folder: Path) -> Path:
-    """Return the tokenizer file of a model folder: the first name in `FORMATS` that it has, in the order of `_SEARCHED`.
+    """Return the path of the tokenizer file in a model folder.
 
-    Raise `TokenizerFileError` if there is no such file, or several of one kind.
+    Of several formats the first counts: tokenizer.json, tiktoken rank file, SentencePiece model, tekken.json, GGUF file.
+    Raise `TokenizerFileError` if there is no such file, or if several match one name pattern.
     """
     for pattern in (name for format in _SEARCHED for name in FORMATS[format].names):
         found = sorted(folder.glob(pattern))

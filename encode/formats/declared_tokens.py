@@ -25,10 +25,11 @@ _OWN_ROLES = "model_specific_special_tokens"
 
 
 class FlaggedToken(Struct, frozen=True):
-    """A token with flags; `AddedToken` has their meaning.
+    """A token of a model folder's files, with its flags; `AddedToken` explains the other fields.
 
     Attributes:
-        normalized: A flag; where the file leaves it out, None: a token that is not special is matched in normalized text.
+        normalized: Whether the token is matched in normalized text. None if the file does not say it: then only a token
+            that is not special is.
 
     """
 
@@ -40,7 +41,7 @@ class FlaggedToken(Struct, frozen=True):
     special: bool = False
 
     def added(self, token_id: int | None = None, *, special: bool = False) -> AddedToken:
-        """Return the added token; `special`: it is special, whatever its own flag says."""
+        """Convert to an `AddedToken` with this id; with `special`, it is special, whatever its own flag says."""
         special = special or self.special
         normalized = not special if self.normalized is None else self.normalized
         return AddedToken(self.content, token_id, self.single_word, self.lstrip, self.rstrip, normalized, special)
@@ -51,11 +52,11 @@ Spelling = str | FlaggedToken
 
 
 class Declared(NamedTuple):
-    """The tokens of the files.
+    """The tokens that the files beside a tokenizer declare.
 
     Attributes:
-        tokens: Those with an id of their own, by that id.
-        roles: Role to token, those of `ROLES` first.
+        tokens: The tokens that are listed with an id, by that id.
+        roles: The token that plays each role, such as `bos_token`; the roles of `ROLES` come first.
         extra: Special tokens without a role.
 
     """
@@ -65,7 +66,7 @@ class Declared(NamedTuple):
     extra: Sequence[Spelling]
 
     def special_roles(self) -> dict[str, str]:
-        """Return the text of the token that plays each role."""
+        """Return for each role the text of the token that plays it."""
         return {role: content(token) for role, token in self.roles.items()}
 
 
@@ -84,14 +85,15 @@ def read_declared(
     """Read the tokens that the files of a model folder declare.
 
     Args:
-        config: `tokenizer_config.json`. Where it has an `added_tokens_decoder`, the next three do not count.
-        token_map: `special_tokens_map.json`.
-        more_tokens: `added_tokens.json`.
+        config: The content of `tokenizer_config.json`. If it has an `added_tokens_decoder`, the next three arguments are
+            ignored.
+        token_map: The content of `special_tokens_map.json`.
+        more_tokens: The content of `added_tokens.json`.
         listed: The added tokens of the tokenizer file.
-        padding: The padding of the tokenizer file, whose token plays the role where no file names one.
+        padding: The padding settings of the tokenizer file. Their token is the padding token if no file declares one.
 
     Raises:
-        TokenizerFileError: If an entry has the wrong type.
+        TokenizerFileError: An entry has the wrong type.
 
     """
     values = dict(config)
@@ -132,9 +134,15 @@ def read_declared(
 
 
 def tokens_to_add(listed: Sequence[AddedToken], declared: Declared) -> tuple[AddedToken, ...]:
-    """Return the tokens that transformers adds to those that a tokenizer.json lists, in its order.
+    """Return the tokens that transformers adds to those of a tokenizer.json, in the order in which it adds them.
 
-    A token that is listed is added again, and the later flags hold. One that is added and plays a role is special.
+    A token that the tokenizer.json lists may be among them, with other flags, which then replace its own. An added token
+    that plays a role is special.
+
+    Args:
+        listed: The added tokens of the tokenizer.json.
+        declared: The tokens that the files beside it declare.
+
     """
     added: list[Spelling] = [token for _, token in sorted(declared.tokens.items())]
     contents = {token.content for token in listed if token.content} | set(map(content, added))
@@ -149,7 +157,7 @@ def tokens_to_add(listed: Sequence[AddedToken], declared: Declared) -> tuple[Add
 
 
 def added_token(token: Spelling, *, special: bool) -> AddedToken:
-    """Return the added token that a spelling stands for; one that is a text alone is special."""
+    """Convert a token, given as a text or with flags, to an `AddedToken`. A text alone is special; flags, if `special`."""
     return AddedToken(token, special=True) if isinstance(token, str) else token.added(special=special)
 
 
@@ -158,9 +166,9 @@ def _is_own_role(key: str) -> bool:
 
 
 def _add_token_map(values: dict[str, Any], token_map: Mapping[str, Any]) -> None:
-    """Add the entries of special_tokens_map.json, which come before those of the config.
+    """Merge the entries of special_tokens_map.json into `values`, those of tokenizer_config.json, and replace these.
 
-    A token of a wrong type raises `TokenizerFileError`.
+    Lists of extra special tokens are joined. A token of a wrong type raises `TokenizerFileError`.
     """
     for key, value in token_map.items():
         if key in ROLES and not isinstance(value, str | dict | None):
@@ -183,7 +191,11 @@ def _add_token_map(values: dict[str, Any], token_map: Mapping[str, Any]) -> None
 def _old_tokens(
     values: Mapping[str, Any], more_tokens: Mapping[str, Any], listed: Sequence[AddedToken]
 ) -> list[tuple[int, FlaggedToken]]:
-    """Return the tokens of added_tokens.json and those that the tokenizer file lists, each with its id."""
+    """Return the tokens of a folder without an `added_tokens_decoder`: (id, token).
+
+    They are those of added_tokens.json (`more_tokens`), followed by those that the tokenizer file lists with an id.
+    `values` are the entries of the configuration files, which tell the special ones.
+    """
     extra = values.get(_EXTRA)
     named = [*map(values.get, ROLES), *(extra if isinstance(extra, list) else ())]
     special = {content(token) for token in named if isinstance(token, str | FlaggedToken)}
@@ -209,7 +221,7 @@ def _tokens_with_ids(entries: Any) -> list[tuple[int, FlaggedToken]]:
 
 
 def _made(entry: Any, file: str, key: str) -> FlaggedToken:
-    """Return the token that a JSON object describes."""
+    """Convert a JSON object that describes a token; raise `TokenizerFileError`, with `file` and `key`, for other values."""
     if not isinstance(entry, dict):
         raise TokenizerFileError(f"{file}: {key}: {entry!r:.60} is no object")
     try:
@@ -219,7 +231,7 @@ def _made(entry: Any, file: str, key: str) -> FlaggedToken:
 
 
 def _converted(value: Any) -> Any:
-    """Return the token for an object that says of itself that it is one, anything else unchanged."""
+    """Convert a JSON object with `"__type": "AddedToken"` to a token; return any other value unchanged."""
     return _made(value, CONFIG, "a token") if isinstance(value, dict) and value.get("__type") == "AddedToken" else value
 
 

@@ -50,7 +50,7 @@ CHANGING_CLASSES = frozenset(
 
 
 def beside(path: Path) -> list[Path]:
-    """Every file that reading `path` may look at besides, whether it is there or not."""
+    """Return the other files of its folder that reading the tokenizer file `path` may open, whether they exist or not."""
     folder = path.parent
     names = (CONFIG, TOKEN_MAP, MORE_TOKENS, "generation_config.json", "config.json", "chat_template.jinja")
     more = [*folder.glob("tokenization_*.py"), *(folder / "additional_chat_templates").glob("*.jinja")]
@@ -59,13 +59,16 @@ def beside(path: Path) -> list[Path]:
 
 
 def read_beside(spec: TokenizerSpec, folder: Path, *, tokenizer_config: bool = True) -> TokenizerSpec:
-    """Complete `spec` with the files of its folder that exist.
+    """Return a spec completed by the configuration files and chat templates of a model folder, as far as they exist.
 
     Args:
-        tokenizer_config: What tokenizer_config.json says of tokens counts; if not, its chat templates alone do.
+        spec: The spec read from the tokenizer file.
+        folder: The model folder.
+        tokenizer_config: Whether the tokens that tokenizer_config.json declares count. If not, only its chat templates
+            do.
 
     Raises:
-        TokenizerFileError: If one of them is not a JSON object, or an entry has the wrong type.
+        TokenizerFileError: A file is not a JSON object, or an entry has the wrong type.
 
     """
     templates = read_chat_templates(folder, config := _json(folder / CONFIG))
@@ -86,10 +89,17 @@ def read_beside(spec: TokenizerSpec, folder: Path, *, tokenizer_config: bool = T
 def _with_declared(
     spec: TokenizerSpec, config: dict[str, Any], token_map: dict[str, Any], more_tokens: dict[str, Any]
 ) -> TokenizerSpec:
-    """Return `spec` with the tokens, roles and flags of the files beside it.
+    """Return `spec` with the added tokens, roles and flags that the files beside it declare.
 
-    The flags decide what is added to a text for a SentencePiece model only, as they do for its class in transformers
-    5.24: it has no post-processor. `tiktoken` adds nothing.
+    For a SentencePiece model, which has no post-processor, the flags `add_bos_token` and `add_eos_token` decide what is
+    added to a text, as in transformers 5.24. For other models they are only recorded.
+
+    Args:
+        spec: The spec read from the tokenizer file.
+        config: The content of tokenizer_config.json.
+        token_map: The content of special_tokens_map.json.
+        more_tokens: The content of added_tokens.json.
+
     """
     declared = read_declared(config, token_map, more_tokens, spec.added_tokens, spec.padding)
     spec = replace(
@@ -106,7 +116,10 @@ def _with_declared(
 
 
 def _around(spec: TokenizerSpec, role: str) -> list[tuple[str, int]]:
-    """Return the token of a SentencePiece model that a flag asks for, with its id."""
+    """Return the token that plays a role ("bos" or "eos") in a SentencePiece model, as a list of one (token, id).
+
+    Raise `TokenizerFileError` if there is no such token.
+    """
     assert isinstance(spec.model, SentencePiece)
     token = spec.special_roles.get(f"{role}_token")
     if token is None:
@@ -132,10 +145,10 @@ def _added_tokens(spec: TokenizerSpec, declared: Declared) -> tuple[AddedToken, 
 
 
 def _beside_pieces(spec: TokenizerSpec, model: SentencePiece, declared: Declared) -> tuple[AddedToken, ...]:
-    """Return the added tokens of a SentencePiece model.
+    """Return the added tokens of a SentencePiece model: those of the spec and those that the files beside it declare.
 
-    It lists its control pieces, but how their text is found only the files beside it can say. It is not found in
-    normalized text, which has U+2581 before it.
+    A declared token replaces one of the spec with the same text. All of them are matched in text that is not normalized,
+    because normalized text has U+2581 before it.
     """
     tokens = {token.content: token for token in spec.added_tokens}
     for token_id, token in sorted(declared.tokens.items()):
@@ -151,18 +164,21 @@ def _beside_pieces(spec: TokenizerSpec, model: SentencePiece, declared: Declared
 
 
 def recognise_beside(path: Path, data: bytes) -> Recognised | None:
-    """Tell what a rank file belongs to by its name, the files of its folder and its content; code there is not read."""
+    """Recognise a known rank file by its name, the files of its folder and its content; None if it is unknown.
+
+    Of code in the folder only the file names count. `data` is the content.
+    """
     code = [file.name for file in path.parent.glob("tokenization_*.py")]
     by_name = recognise(path.name, _json(path.parent / CONFIG), _json(path.parent / "config.json"), code)
     return by_name or recognise_content(data)
 
 
 def check_class_beside(folder: Path) -> None:
-    """Refuse a SentencePiece model whose folder names a class that gives its pieces other ids or changes its text.
+    """Raise if a SentencePiece model's folder names a class of transformers that changes the model's ids or its text.
 
     Raises:
-        TokenizerFileError: If a configuration is not a JSON object.
-        UnsupportedTokenizerError: If there is such a class.
+        TokenizerFileError: tokenizer_config.json is not a JSON object.
+        UnsupportedTokenizerError: It names such a class.
 
     """
     name = _json(folder / "tokenizer_config.json").get("tokenizer_class")
@@ -176,12 +192,16 @@ def check_class_beside(folder: Path) -> None:
 def read_chat_templates(folder: Path, config: dict[str, Any] | None = None) -> dict[str, str]:
     """Return the chat templates of a model folder, by name; the plain one is `default`.
 
-    chat_template.jinja comes before tokenizer_config.json's `chat_template`, which is a string or a list of
-    `{name, template}`; additional_chat_templates/NAME.jinja add named ones. Without any of them, a program that writes the
-    prompts may have a template in `programs`.
+    chat_template.jinja replaces the `chat_template` of tokenizer_config.json, which is a string or a list of
+    `{name, template}`. Each additional_chat_templates/NAME.jinja is a template NAME. A folder without templates whose
+    prompts are written by a known program gets the template in `programs` that stands for it.
+
+    Args:
+        folder: The model folder.
+        config: The content of tokenizer_config.json; None reads the file.
 
     Raises:
-        TokenizerFileError: If a file is unreadable or an entry has the wrong type.
+        TokenizerFileError: A file is unreadable, or an entry has the wrong type.
 
     """
     config = _json(folder / "tokenizer_config.json") if config is None else config
@@ -236,7 +256,7 @@ def _flag(config: dict[str, Any], key: str, otherwise: bool | None) -> bool | No
 
 
 def _ids(config: dict[str, Any], key: str) -> list[int]:
-    """Return an id or a list of ids."""
+    """Return the token ids under a key of a configuration, which has one id or a list; empty if the key is missing."""
     value = config.get(key)
     ids = value if isinstance(value, list) else [] if value is None else [value]
     for token_id in ids:

@@ -28,13 +28,14 @@ def is_name(text: str) -> bool:
 
 
 def find_snapshot(name: str, revision: str = "main") -> Path:
-    """Return the folder of a model's files in the cache.
+    """Return the folder of a model's files in the local cache of the HuggingFace hub.
 
     Args:
+        name: The model's name on the hub.
         revision: A branch or tag that was fetched, or a commit's hash.
 
     Raises:
-        TokenizerFileError: It is not in the cache.
+        TokenizerFileError: The model, or this revision, is not in the cache.
         ValueError: The name or the revision is not valid on the hub.
 
     """

@@ -40,7 +40,10 @@ _T = TypeVar("_T")
 
 
 class _Unigram(Struct, tag="Unigram"):
-    """`Unigram` with the vocabulary as it is written, since the library does not read scores as the nearest numbers."""
+    """A Unigram model of a tokenizer.json whose `vocab` is still JSON text.
+
+    The scores in it are parsed by `read`, because HuggingFace's library does not round them to the nearest number.
+    """
 
     vocab: Raw
     unk_id: int | None = None
@@ -61,7 +64,9 @@ class _Unigram(Struct, tag="Unigram"):
 
 
 class _BPE(Struct, tag="BPE", kw_only=True):
-    """`BPE` as it is written: a million objects for the tokens and the merges would take most of the time."""
+    """A BPE model of a tokenizer.json whose `vocab` and `merges` are still JSON text; `read` parses them without Python
+    objects for each token.
+    """
 
     vocab: Raw
     merges: Raw
@@ -82,7 +87,7 @@ class _BPE(Struct, tag="BPE", kw_only=True):
 
 
 class _WordPiece(Struct, tag="WordPiece", kw_only=True):
-    """`WordPiece` as it is written."""
+    """A WordPiece model of a tokenizer.json whose `vocab` is still JSON text, which `read` parses."""
 
     vocab: Raw
     unk_token: str = "[UNK]"
@@ -100,7 +105,10 @@ def _token_ids(written: Raw) -> Mapping[str, int]:
 
 
 def _decode_field(written: Raw, type: type[_T], place: str) -> _T:
-    """Decode what the core's reader does not take, which is little that is right: this says what is wrong with it."""
+    """Decode JSON text to a type: the slow path for a field that the core's reader has refused.
+
+    Raise the error that says what is wrong; `place` is the field's name in it.
+    """
     try:
         return msgspec.json.decode(written, type=type)
     except msgspec.ValidationError as error:
@@ -111,7 +119,7 @@ _Model = _BPE | _WordPiece | _Unigram
 
 
 class _Parts(Struct):
-    """Parts of a tokenizer.json beside the model; the components are the spec's own structs."""
+    """The parts of a tokenizer.json other than the model, decoded to the structs of `encode.spec`."""
 
     version: str = "1.0"
     added_tokens: tuple[AddedToken, ...] = ()
@@ -132,19 +140,19 @@ class _ModelType(Struct):
 
 
 class _Typed(Struct):
-    """A tokenizer.json of which only the model's type is decoded."""
+    """A tokenizer.json file of which only the model's type is decoded."""
 
     model: _ModelType
 
 
 class _OldFile(_Parts, kw_only=True):
-    """File whose model has no `type`."""
+    """A tokenizer.json file whose model has no `type`; the model is still JSON text."""
 
     model: Raw
 
 
 class _ModelKeys(Struct):
-    """Keys of a model from which a missing type is inferred."""
+    """The keys of a model from which its type is inferred if it has no `type`."""
 
     vocab: Raw = Raw()
     merges: Raw = Raw()
@@ -154,11 +162,11 @@ class _ModelKeys(Struct):
 
 
 def read(data: bytes) -> TokenizerSpec:
-    """Read a tokenizer.json.
+    """Read a tokenizer.json; return the spec of the tokenizer.
 
     Raises:
-        TokenizerFileError: If it is not JSON, or has a value of the wrong type; the message has the place.
-        UnsupportedTokenizerError: For a component that is not reproduced exactly; the message names it.
+        TokenizerFileError: The file is not JSON, or has a value of the wrong type; the message has the place.
+        UnsupportedTokenizerError: A component cannot be reproduced exactly; the message names it.
 
     """
     try:
@@ -203,7 +211,7 @@ def _decode(data: bytes) -> tuple[_Parts, BPE | WordPiece | Unigram]:
 
 
 def _says_type(data: bytes) -> bool:
-    """Return whether a file's model has a `type`; true as well for a file without a model."""
+    """Return whether the model of a tokenizer.json has a `type`; True also for a file without a valid model."""
     try:
         return bool(msgspec.json.decode(data, type=_Typed).model.type)
     except msgspec.ValidationError:
@@ -211,7 +219,10 @@ def _says_type(data: bytes) -> bool:
 
 
 def _untold_type(keys: _ModelKeys) -> type[_Model]:
-    """Return the type of a model by its fields, as the library tries them in turn."""
+    """Infer the type of a model without a `type` from its keys, as HuggingFace's library does; return its class here.
+
+    Raise `UnsupportedTokenizerError` for a WordLevel model, and `TokenizerFileError` if the keys fit no type.
+    """
     if keys.merges:
         return _BPE
     if keys.unk_token and keys.continuing_subword_prefix and keys.max_input_chars_per_word:
@@ -224,7 +235,11 @@ def _untold_type(keys: _ModelKeys) -> type[_Model]:
 
 
 def _refusal(error: msgspec.ValidationError, within: str = "") -> TokenizerFileError | UnsupportedTokenizerError:
-    """Return the error: unsupported for a component of unknown type, otherwise a file with a wrong or missing value."""
+    """Convert an error of msgspec to one of this package.
+
+    That is `UnsupportedTokenizerError` for a component of unknown type, and `TokenizerFileError` for any other wrong or
+    missing value. `within` is the JSON path of the decoded value, which begins the place in the message.
+    """
     message, _, place = str(error).partition(" - at ")
     place = (within + place.strip("`").removeprefix("$")).removeprefix(".")
     if place.endswith("type") and message.startswith("Invalid value"):
@@ -233,7 +248,10 @@ def _refusal(error: msgspec.ValidationError, within: str = "") -> TokenizerFileE
 
 
 def _check(component: Normalizer | PreTokenizer | Decoder | None, place: str) -> None:
-    """Refuse what the structs can hold and a tokenizer.json cannot."""
+    """Raise for a component that the spec's structs allow but a tokenizer.json must not have; `place` is its JSON path.
+
+    `UnsupportedTokenizerError` for components of SentencePiece, `TokenizerFileError` for invalid values.
+    """
     match component:
         case NormalizerSequence(parts):
             for i, normalizer in enumerate(parts):

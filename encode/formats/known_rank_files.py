@@ -51,15 +51,17 @@ KIMI_PATTERN = "|".join(
 
 
 class KnownRankFile(NamedTuple):
-    """Pattern and special tokens of a known rank file, which the file itself lacks.
+    """The pattern and the special tokens of a known rank file, which the file itself lacks.
 
     Attributes:
+        name: The name of the vocabulary.
         pattern: The pre-tokenizer's pattern, as fancy-regex reads it.
-        following: Special tokens with the next ids after the ranks, in this order.
+        special_tokens: The ids of special tokens by their texts.
+        following: More special tokens, with the next ids after the ranks, in this order.
         reserved: The number of ids after the ranks that are special tokens: `<|reserved_token_ID|>` unless
             tokenizer_config.json names them.
-        nfc: Text is normalized to form C first.
-        not_with: Keys of a config.json by which a model has more special tokens than these.
+        nfc: Whether text is normalized to form C first.
+        not_with: Keys of config.json that show that a model has other special tokens; then the file is not recognised.
 
     """
 
@@ -196,11 +198,12 @@ _BY_SHA256 = {"d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed"
 
 
 class Recognised(NamedTuple):
-    """A rank file that is known.
+    """A rank file that was recognised as a known one.
 
     Attributes:
-        by: What told it, for people.
-        named: Ids that tokenizer_config.json gives a token.
+        known: The pattern and the special tokens.
+        by: By what it was recognised, such as "the name tokenizer.model"; for messages.
+        named: The ids that tokenizer_config.json lists with a token.
 
     """
 
@@ -215,7 +218,15 @@ def recognise(
     config: Mapping[str, Any] = {},
     code: Collection[str] = (),
 ) -> Recognised | None:
-    """Tell what a rank file belongs to; None if nothing says it."""
+    """Recognise a known rank file by its name and by the files beside it; return None if it is unknown.
+
+    Args:
+        name: The file's name.
+        tokenizer_config: The content of tokenizer_config.json.
+        config: The content of config.json.
+        code: The names of the `tokenization_*.py` files beside it.
+
+    """
     for known, by in _candidates(name, tokenizer_config, config, code):
         if known is not None:
             named = tokenizer_config.get("added_tokens_decoder")
@@ -226,7 +237,7 @@ def recognise(
 
 
 def recognise_content(data: bytes) -> Recognised | None:
-    """Return the known rank file that has this content, else None."""
+    """Recognise a known rank file by the hash of its content; return None if it is unknown."""
     known = _BY_SHA256.get(hashlib.sha256(data).hexdigest())
     return None if known is None else Recognised(known, "its content")
 

@@ -29,9 +29,10 @@ class Field(NamedTuple):
     """One field of a protobuf message.
 
     Attributes:
+        number: The field's number.
         wire: Its wire type.
-        at: Where its tag stands in the file.
-        value: The number of a varint; of anything else (start, end) in the file.
+        at: The byte of the file at which the field begins.
+        value: The number, if the field is a varint; otherwise the (start, end) bytes of the value in the file.
 
     """
 
@@ -45,10 +46,14 @@ def fields(data: bytes, start: int, end: int, path: str) -> Iterator[Field]:
     """Yield the fields of the message in `data[start:end]`.
 
     Args:
-        path: What errors call it.
+        data: The file.
+        start: The first byte of the message.
+        end: The byte after the last one.
+        path: The name of the message in errors.
 
     Raises:
-        TokenizerFileError: If a number or a value is cut off, a wire type is unknown, or there are too many.
+        TokenizerFileError: A number or a value is cut off, a wire type is unknown, or there are more than `MAX_FIELDS`
+            fields.
 
     """
     at = start
@@ -79,14 +84,17 @@ def fields(data: bytes, start: int, end: int, path: str) -> Iterator[Field]:
 
 
 def read_into(message: MutableMapping[str, Any], schema: Schema, data: bytes, span: tuple[int, int], path: str) -> None:
-    """Read the known fields of the message in `data[span]`.
+    """Read the fields of a protobuf message that a schema knows into a mapping.
 
     Args:
-        message: Name to value; what is there already is replaced.
-        path: What errors call it.
+        message: The mapping of field names to values, which is changed; earlier values are replaced.
+        schema: The name and the kind of each known field, by its number.
+        data: The file.
+        span: The (start, end) bytes of the message.
+        path: The name of the message in errors.
 
     Raises:
-        TokenizerFileError: If the message is damaged or a known field has another type.
+        TokenizerFileError: The message is damaged, or a known field has another type.
 
     """
     for field in fields(data, *span, path):
@@ -117,7 +125,10 @@ def _value(kind: Kind, field: Field, data: bytes, path: str) -> bool | bytes | f
 
 
 def _varint(data: bytes, at: int, end: int, path: str) -> tuple[int, int]:
-    """Return the number at `at`, and the position behind it."""
+    """Read the varint at byte `at`; return its value, a 64-bit unsigned integer, and the position after it.
+
+    Raise `TokenizerFileError`, which names `path`, if it is longer than 10 bytes or reaches beyond `end`.
+    """
     value = 0
     for i in range(10):
         if at + i >= end:

@@ -52,7 +52,7 @@ _ROLES = {"bos": "<s>", "eos": "</s>", "pad": "<pad>"}
 
 
 def looks_like(data: bytes) -> bool:
-    """Return whether a file may be a SentencePiece model: it begins with a piece, its length, and the piece's text.
+    """Return whether data may be a SentencePiece model: it begins with a protobuf field that is a piece.
 
     No rank file does, since its lines are base64 and a number.
     """
@@ -66,11 +66,11 @@ def looks_like(data: bytes) -> bool:
 
 
 def read(data: bytes) -> TokenizerSpec:
-    """Read a model file.
+    """Read a SentencePiece model file; return the spec of the tokenizer.
 
     Raises:
-        TokenizerFileError: If the file is damaged, or its pieces contradict themselves.
-        UnsupportedTokenizerError: For a model of words or characters, two pieces of one spelling, or a denormalizer.
+        TokenizerFileError: The file is damaged, or its pieces are inconsistent.
+        UnsupportedTokenizerError: The model is one of words or characters, has two equal pieces, or has a denormalizer.
 
     """
     pieces, scores, types, rest = _core.sentencepiece_pieces(data)
@@ -137,7 +137,16 @@ def _of_type(types: bytes, wanted: int) -> Iterator[int]:
 
 
 def _special_roles(trainer: Mapping[str, Any], pieces: list[str], types: bytes) -> Iterator[tuple[str, str]]:
-    """Control pieces of certain names play the roles, as in sentencepiece; the ids in trainer_spec do not count."""
+    """Yield (role, piece) for the unknown piece and the control pieces that play roles, such as ("bos_token", "<s>").
+
+    As in sentencepiece, control pieces are found by their names, and the ids in trainer_spec do not count.
+
+    Args:
+        trainer: The fields of the model's trainer_spec.
+        pieces: The pieces by id.
+        types: The type of each piece, a byte.
+
+    """
     yield "unk_token", pieces[types.index(UNKNOWN)]
     control = {pieces[i] for i in _of_type(types, CONTROL)}
     for role, default in _ROLES.items():
@@ -146,7 +155,10 @@ def _special_roles(trainer: Mapping[str, Any], pieces: list[str], types: bytes) 
 
 
 def _check(pieces: list[str], types: bytes, byte_fallback: bool, algorithm: str) -> None:
-    """Make the checks of sentencepiece's loader (model_interface.cc) that the core does not make."""
+    """Raise for pieces that sentencepiece's loader (model_interface.cc) refuses and the core does not.
+
+    For example without exactly one unknown piece, with equal pieces, or with some of the 256 byte pieces only.
+    """
     if (unknown := types.count(UNKNOWN)) != 1:
         raise TokenizerFileError(f"pieces: {unknown} of type unknown; exactly one is needed")
     if len(set(pieces)) != len(pieces):

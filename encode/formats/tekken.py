@@ -75,7 +75,7 @@ class _File(Struct):
 
 
 class _Keys(Struct):
-    """Keys that distinguish a tekken.json from a tokenizer.json."""
+    """The keys by which a tekken.json is told from a tokenizer.json."""
 
     config: Raw = Raw()
     vocab: Raw = Raw()
@@ -83,7 +83,7 @@ class _Keys(Struct):
 
 
 def recognises(data: bytes) -> bool:
-    """Return whether a JSON file of any name looks like a tekken.json."""
+    """Return whether the content of a JSON file looks like that of a tekken.json."""
     if b'"token_bytes"' not in data:  # costs a hundredth of the reading of keys
         return False
     try:
@@ -94,12 +94,12 @@ def recognises(data: bytes) -> bool:
 
 
 def read(data: bytes) -> TokenizerSpec:
-    """Read a tekken.json.
+    """Read a tekken.json; return the spec of the tokenizer.
 
     Raises:
-        TokenizerFileError: If it is not JSON, has a value of the wrong type, or contradicts itself; the message has the
+        TokenizerFileError: The file is not JSON, has a value of the wrong type, or is inconsistent; the message has the
             place.
-        UnsupportedTokenizerError: If it has more ids than fit.
+        UnsupportedTokenizerError: It has too many ids or special tokens.
 
     """
     try:
@@ -148,7 +148,7 @@ def _ranks(entries: Sequence[_Entry], shift: int) -> dict[bytes, int]:
 
 
 def _special_tokens(file: _File) -> list[str]:
-    """Return all special tokens by id, including the reserved ones."""
+    """Return the texts of all special tokens by id; reserved ids without a text get names such as `<SPECIAL_20>`."""
     if not (version := re.fullmatch(r"v(\d{1,9})", file.config.version)):
         raise TokenizerFileError(f"config.version: {file.config.version!r:.60} is not v and a number")
     if file.special_tokens is not None:

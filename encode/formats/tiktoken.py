@@ -24,17 +24,18 @@ def read(
     pattern: str | None = None,
     special_tokens: Mapping[str, int] | None = None,
 ) -> TokenizerSpec:
-    """Read a rank file.
+    """Read a tiktoken rank file; return the spec of the tokenizer.
 
     Args:
+        data: The content of the file.
         name: Its file name, for errors.
-        recognised: What it belongs to; None if nothing says it.
+        recognised: The known rank file as which it was recognised; None for an unknown one.
         pattern: The pre-tokenizer's pattern, as fancy-regex reads it, instead of the known one.
-        special_tokens: Text to id, instead of the known ones.
+        special_tokens: The ids of special tokens by their texts, instead of the known ones.
 
     Raises:
-        TokenizerFileError: If a line is not base64 and a rank, or a rank or token is there twice; says which line.
-        UnsupportedTokenizerError: If the pattern is neither given nor known.
+        TokenizerFileError: A line is not base64 and a rank, or a rank or token occurs twice; the message has the line.
+        UnsupportedTokenizerError: The pattern is neither given nor known.
 
     """
     ranks = _ranks(data)

@@ -10,7 +10,7 @@ Differences from llama.cpp that follow:
   for one after the other, from the longest on.
 - Of a merge that is listed twice the later place counts, as in HuggingFace's library; llama.cpp keeps the first.
 - SentencePiece vocabularies are segmented by sentencepiece's rules and arithmetic.
-- The ids that end a generation are those of the file's keys; names count only where there is none.
+- The ids that end a generation are those of the file's keys; names count only in files without such keys.
 - Converters' padding (`[PAD7]`) is not matched in text.
 - No attribute of a token is derived from a model's name.
 """
@@ -47,32 +47,34 @@ def is_gguf(path: Path) -> bool:
 
 
 def read_file(path: Path, *, pattern: str | None = None, nfc: bool = True) -> TokenizerSpec:
-    """Read a file without its tensors.
+    """Read the tokenizer of a GGUF file; the tensors are not read. `pattern` and `nfc` are as for `read`.
 
     Raises:
-        TokenizerFileError: If it cannot be read, is cut short or contradicts itself; says the key and the byte.
-        UnsupportedTokenizerError: For a tokenizer that is not reproduced exactly.
+        TokenizerFileError: The file cannot be read, is cut short or inconsistent; the message has the key and the byte.
+        UnsupportedTokenizerError: The tokenizer cannot be reproduced exactly.
 
     """
     return read(Metadata.from_file(path), pattern=pattern, nfc=nfc)
 
 
 def read_bytes(data: bytes | mmap.mmap, *, pattern: str | None = None, nfc: bool = True) -> TokenizerSpec:
-    """Return the spec of a file in memory, as `read_path` does."""
+    """Read the tokenizer of a GGUF file in memory, like `read_file`."""
     return read(Metadata(data), pattern=pattern, nfc=nfc)
 
 
 def read(metadata: Metadata, *, pattern: str | None = None, nfc: bool = True) -> TokenizerSpec:
-    """Read the tokenizer from the metadata of a file.
+    """Read the tokenizer from the metadata of a GGUF file; return its spec.
 
     Args:
-        pattern: The pattern by which text is split, as HuggingFace's library reads it: for byte-level BPE whose
-            `tokenizer.ggml.pre` is missing or says too little.
-        nfc: Compose text as the original does; if not, leave it as it is, like llama.cpp.
+        metadata: The metadata.
+        pattern: The regular expression by which text is split, as HuggingFace's library reads it: for byte-level BPE
+            whose `tokenizer.ggml.pre` is missing or says too little.
+        nfc: Whether text is normalized to form C if the original tokenizer does it; llama.cpp does not.
 
     Raises:
-        TokenizerFileError: If a value is missing, of the wrong type or contradicts another.
-        UnsupportedTokenizerError: For a tokenizer that is not reproduced exactly.
+        TokenizerFileError: A value is missing, of the wrong type or inconsistent.
+        UnsupportedTokenizerError: The tokenizer cannot be reproduced exactly.
+        ValueError: `pattern` is given, but the model is not byte-level BPE.
 
     """
     if not nfc:
@@ -111,7 +113,7 @@ def _without_nfc(normalizer: Normalizer | None) -> Normalizer | None:
 
 
 def chat_templates(metadata: Metadata) -> dict[str, str]:
-    """Return the chat templates by name; the plain one is `default`."""
+    """Return the chat templates of a GGUF file, by name; the plain one is `default`."""
     templates = {}
     for key in metadata:
         if key == _TEMPLATE or key.startswith(_TEMPLATE + "."):
@@ -125,7 +127,15 @@ def chat_templates(metadata: Metadata) -> dict[str, str]:
 
 
 def _from_huggingface(metadata: Metadata, source: str) -> TokenizerSpec:
-    """Return the spec of the tokenizer.json that a converter has embedded, with the affixes of the other keys."""
+    """Return the spec of a tokenizer.json that is embedded in a GGUF file.
+
+    The file's other keys add the roles of tokens, the ids that end a generation, the flags and the chat templates.
+
+    Args:
+        metadata: The file's metadata.
+        source: The text of the tokenizer.json.
+
+    """
     try:
         spec = huggingface.read(source.encode())
     except (TokenizerFileError, UnsupportedTokenizerError) as error:

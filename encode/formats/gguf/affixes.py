@@ -12,13 +12,22 @@ from tokenweir.encode.spec.models import CONTROL, UNKNOWN
 
 
 def flag(metadata: Metadata, key: str, otherwise: bool) -> bool:
-    """Return the boolean value of a tokenizer's key, or `otherwise` where the file lacks it."""
+    """Return the boolean under `tokenizer.ggml.KEY` of a GGUF file, or `otherwise` if the file lacks it."""
     value = metadata.flag(GGML + key)
     return otherwise if value is None else value
 
 
 def with_defaults(vocabulary: Vocabulary, **roles: int) -> Vocabulary:
-    """Set each role that no key of the file names to llama.cpp's default id, unless that is an ordinary token."""
+    """Return the vocabulary with default ids for roles that the file does not name.
+
+    A default does not apply if the token with that id is not a control or unknown token. If the file names no ids that end
+    a generation, the id of `eos_token` becomes one.
+
+    Args:
+        vocabulary: The tokens of the file.
+        roles: llama.cpp's default id of each role, such as `bos_token=1`.
+
+    """
     found = {
         role: token_id
         for role, token_id in roles.items()
@@ -38,11 +47,15 @@ def with_affixes(
     add_eos: bool = False,
     add_sep: bool = False,
 ) -> TokenizerSpec:
-    """Return the spec with the post-processor that the file's flags describe, and with the roles and the end tokens.
+    """Return the spec with the post-processor that the file's flags describe, the roles, and the ids that end a generation.
 
     Args:
-        add_bos: Add the beginning-of-text token where no flag decides and the token exists; `add_eos` and `add_sep`
-            likewise.
+        spec: The spec of the tokenizer.
+        metadata: The file's metadata, with the flags.
+        vocabulary: The file's tokens.
+        add_bos: Whether to add the beginning-of-text token if the file has it but no flag about it.
+        add_eos: Likewise for the end token.
+        add_sep: Likewise for the separator.
 
     Raises:
         TokenizerFileError: A flag asks for a token that the file does not name.
@@ -71,7 +84,7 @@ def with_affixes(
 
 
 def template(vocabulary: Vocabulary, before: list[int], after: list[int]) -> TemplateProcessing:
-    """Return the template that puts tokens before and after a text."""
+    """Return the post-processor that adds the tokens with these ids before and after a text."""
     return TemplateProcessing.around(
         [(vocabulary.tokens[i], i) for i in before], [(vocabulary.tokens[i], i) for i in after]
     )

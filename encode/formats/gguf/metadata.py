@@ -43,11 +43,11 @@ class Metadata:
     """The keys of a GGUF file and their values.
 
     Attributes:
-        head: The file up to where the metadata ends.
+        head: The bytes of the file up to the end of the metadata.
 
     Raises:
-        TokenizerFileError: If the data is cut short or contradicts itself; the message has the key and the byte.
-        UnsupportedTokenizerError: For another version or byte order.
+        TokenizerFileError: The data is cut short or inconsistent; the message has the key and the byte.
+        UnsupportedTokenizerError: The file has another version or byte order.
 
     """
 
@@ -73,7 +73,7 @@ class Metadata:
 
     @classmethod
     def from_file(cls, path: Path) -> Metadata:
-        """Map a file; raise `TokenizerFileError` also if it cannot be read."""
+        """Map a GGUF file into memory and find its keys; raise `TokenizerFileError` also if it cannot be read."""
         try:
             with path.open("rb") as file:
                 data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -89,12 +89,12 @@ class Metadata:
         return iter(self._places)
 
     def string(self, key: str) -> str | None:
-        """Return a string; None if there is no such key."""
+        """Return the string under a key; None if there is no such key."""
         place = self._typed(key, (_STRING,))
         return None if place is None else self._strings(key, place, 1)[0]
 
     def flag(self, key: str) -> bool | None:
-        """Return a boolean; None if there is no such key."""
+        """Return the boolean under a key; None if there is no such key."""
         place = self._typed(key, (_BOOL,))
         if place is None:
             return None
@@ -104,12 +104,12 @@ class Metadata:
         return bool(value)
 
     def integer(self, key: str) -> int | None:
-        """Return an integer of any width; None if there is no such key."""
+        """Return the integer, of any width, under a key; None if there is no such key."""
         place = self._typed(key, (0, 1, 2, 3, 4, 5, 10, 11))
         return None if place is None else int(self._scalars(place, 1)[0])
 
     def strings(self, key: str) -> list[str] | None:
-        """Return an array of strings; None if there is no such key."""
+        """Return the array of strings under a key; None if there is no such key."""
         place = self._typed(key, (_STRING,), array=True)
         if place is None or place.elements is None:
             return None
@@ -118,14 +118,20 @@ class Metadata:
         return self._strings(key, place, place.elements)
 
     def numbers(self, key: str, *types: str) -> NDArray[np.generic] | None:
-        """Return an array of numbers, of one of these types; None if there is no such key."""
+        """Return the array of numbers under a key, as a view of the file; None if there is no such key.
+
+        `types` are the element types to accept, by GGUF's names, such as "FLOAT32". `TokenizerFileError` for another type.
+        """
         place = self._typed(key, tuple(map(_NAMES.index, types)), array=True)
         return None if place is None or place.elements is None else self._scalars(place, place.elements)
 
     # -- the pass over the keys ----------------------------------------------------------------------------------------
 
     def _find(self, at: int, number: int) -> int:
-        """Read a key, keep where its value lies, and return where the next one begins."""
+        """Read a key at a byte offset, record the place of its value, and return the offset of the next key.
+
+        `number` is the key's index, for errors.
+        """
         length = self._number("<Q", at, f"the length of key {number}")
         if length > min(MAX_KEY_BYTES, self._size - at - 8):
             raise TokenizerFileError(f"key {number} at byte {at} is {length} bytes long")

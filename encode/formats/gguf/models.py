@@ -47,7 +47,10 @@ _BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def byte_level_bpe(metadata: Metadata, vocabulary: Vocabulary, pattern: str | None) -> TokenizerSpec:
-    """`gpt2`: BPE over bytes, cut as `tokenizer.ggml.pre` says."""
+    """Return the spec for a file with `tokenizer.ggml.model = "gpt2"`: byte-level BPE.
+
+    Text is split as `tokenizer.ggml.pre` says, or by `pattern` if it is given.
+    """
     name = metadata.string(GGML + "pre")
     if pattern is not None:
         pre = Pre(stages=split(pattern))
@@ -88,7 +91,7 @@ def _merges(metadata: Metadata) -> Sequence[str | tuple[str, str]]:
 
 
 def _ranks(vocabulary: Vocabulary) -> RankBPE:
-    """tiktoken's ranks, spelled in GPT-2's alphabet."""
+    """Return tiktoken's model for a vocabulary whose tokens are spelled in GPT-2's byte alphabet: each rank is the id."""
     alphabet = {letter: byte for byte, letter in enumerate(_core.byte_alphabet())}
     ranks = {}
     for rank in vocabulary.of_type(NORMAL):
@@ -105,12 +108,18 @@ def _ranks(vocabulary: Vocabulary) -> RankBPE:
 
 
 def bpe_over_text(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
-    """`gemma4`: BPE by merges over text whose spaces are U+2581, with byte tokens for unknown characters."""
+    """Return the spec for a file with `tokenizer.ggml.model = "gemma4"`.
+
+    That is BPE by merges over text whose spaces are U+2581, with byte tokens for unknown characters.
+    """
     return with_affixes(_bpe_over_text(metadata, vocabulary, prefix_space=False), metadata, vocabulary, True)
 
 
 def _bpe_over_text(metadata: Metadata, vocabulary: Vocabulary, *, prefix_space: bool) -> TokenizerSpec:
-    """Return the spec that HuggingFace's files of Gemma have; with `prefix_space`, of Llama 2."""
+    """Return the spec of BPE by merges over text whose spaces are U+2581, as Gemma's tokenizer.json has it.
+
+    With `prefix_space`, a space is put before each text, as in Llama 2's.
+    """
     normalizer: Normalizer = Replace(Pattern(String=" "), _SPACE)
     decoders: list[Decoder] = [Replace(Pattern(String=_SPACE), " "), ByteFallback(), Fuse()]
     if prefix_space:
@@ -133,7 +142,7 @@ def _bpe_over_text(metadata: Metadata, vocabulary: Vocabulary, *, prefix_space: 
 
 
 def _byte_tokens(vocabulary: Vocabulary) -> int:
-    """Return the number of bytes that have a token."""
+    """Return how many of the 256 bytes have a token such as `<0xE4>`; raise `TokenizerFileError` for a malformed one."""
     for token_id in vocabulary.of_type(BYTE):
         if vocabulary.tokens[token_id] not in _BYTE_TOKENS:
             raise TokenizerFileError(
@@ -146,7 +155,10 @@ def _byte_tokens(vocabulary: Vocabulary) -> int:
 
 
 def sentencepiece_bpe(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
-    """`llama`: SentencePiece's BPE by scores; by merges where the scores say nothing and the file has merges."""
+    """Return the spec for a file with `tokenizer.ggml.model = "llama"`: SentencePiece's BPE by scores.
+
+    If all scores are equal or missing, it is BPE by the file's merges instead.
+    """
     prefix_space = flag(metadata, "add_space_prefix", True)
     scores = _scores(metadata, len(vocabulary.tokens))
     normal = vocabulary.of_type(NORMAL)
@@ -164,7 +176,7 @@ def sentencepiece_bpe(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSp
 
 
 def sentencepiece_unigram(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
-    """`t5`: SentencePiece's Unigram."""
+    """Return the spec for a file with `tokenizer.ggml.model = "t5"`: SentencePiece's Unigram."""
     scores = _scores(metadata, len(vocabulary.tokens))
     if scores is None:
         raise TokenizerFileError(f"{GGML}scores: missing")
@@ -233,7 +245,10 @@ def _scores(metadata: Metadata, size: int) -> NDArray[np.float32] | None:
 
 
 def _space_marks(vocabulary: Vocabulary) -> tuple[bool, tuple[str, ...]]:
-    """Return whether spaces become U+2581 before encoding, as the tokens show; and notes."""
+    """Return whether spaces become U+2581 before encoding, as the tokens show; and notes on that for `TokenizerSpec.notes`.
+
+    Raise `UnsupportedTokenizerError` if no token has either.
+    """
     normal = [vocabulary.tokens[i] for i in vocabulary.of_type(NORMAL, UNUSED)]
     marked, literal = sum(_SPACE in token for token in normal), sum(" " in token for token in normal)
     if marked and literal:

@@ -63,18 +63,18 @@ _BLOOM = " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"
 
 
 class Pre(Struct, frozen=True, kw_only=True):
-    """Pre-tokenizer and defaults of one name.
+    """The pre-tokenizer and the defaults that a name in `tokenizer.ggml.pre` stands for.
 
     Attributes:
         stages: The pre-tokenizer's parts; None if the original ones are not known.
         spelling: The spelling of tokens: in GPT-2's alphabet of bytes (`bytes`), or as text with U+2581 for spaces
             (`spaces`).
-        ranks: The original is a tiktoken file: the rank of a token is its id, and the merges are ignored.
-        nfc: Text is composed first.
-        ignore_merges: See `spec.BPE`.
-        add_bos: Whether a beginning-of-text token goes first unless the file says otherwise.
-        add_sep: Whether a separator goes last, likewise.
-        doubt: The uncertainty of this entry; empty if it was compared with the family's own file.
+        ranks: Whether the original is a tiktoken file: the rank of a token is its id, and the file's merges are ignored.
+        nfc: Whether text is normalized to form C first.
+        ignore_merges: Whether a piece that is a token is taken whole, without merging.
+        add_bos: Whether a beginning-of-text token is added before a text unless the file says otherwise.
+        add_sep: Whether a separator is added after it, likewise.
+        doubt: The reason why this entry is uncertain; empty if it was compared with the family's own file.
 
     """
 
@@ -89,13 +89,13 @@ class Pre(Struct, frozen=True, kw_only=True):
 
     @property
     def pre_tokenizer(self) -> PreTokenizer | None:
-        """The pre-tokenizer as a tokenizer.json would have it."""
+        """The pre-tokenizer of all `stages`, as a tokenizer.json would have it; None if there are no stages."""
         stages = self.stages or ()
         return stages[0] if len(stages) == 1 else PreTokenizerSequence(stages) if stages else None
 
 
 def split(*patterns: str) -> tuple[PreTokenizer, ...]:
-    """Return splits by patterns, each inside the pieces of the one before, and the alphabet of bytes."""
+    """Return the parts of a pre-tokenizer: a split by each pattern, inside the pieces of the one before, and `ByteLevel`."""
     return (*(Split(pattern=Pattern(Regex=pattern), behavior="Isolated") for pattern in patterns), _BYTES)
 
 

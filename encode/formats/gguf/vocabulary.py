@@ -34,11 +34,11 @@ _NO_TOKEN = (-1, 0xFFFFFFFF)
 
 
 class Vocabulary(Struct, frozen=True):
-    """The tokens of a file.
+    """The tokens of a GGUF file.
 
     Attributes:
-        tokens: By id, as the file spells them.
-        types: A byte each: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
+        tokens: The tokens by id, as the file spells them.
+        types: The type of each token, a byte: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
         padding: Ids that name no token: converters fill the rows that a model has beyond its vocabulary with `[PAD7]`
             (7 being the id), or leave them empty. llama.cpp would match that text.
         roles: The ids that the file gives, by role, such as `bos_token`.
@@ -56,7 +56,7 @@ class Vocabulary(Struct, frozen=True):
 
     @property
     def ids(self) -> dict[str, int]:
-        """Token to id, without padding."""
+        """The id of each token, without padding."""
         if not self.padding:
             return dict(zip(self.tokens, range(len(self.tokens)), strict=True))
         return {token: i for i, token in enumerate(self.tokens) if i not in self.padding}
@@ -67,15 +67,15 @@ class Vocabulary(Struct, frozen=True):
         return [i for i in found if i not in self.padding]
 
     def role(self, role: str) -> str | None:
-        """Return the token with a role, or None."""
+        """Return the token that plays a role, such as `bos_token`, or None if the file names no token for it."""
         return None if (token_id := self.roles.get(role)) is None else self.tokens[token_id]
 
     def special_roles(self) -> dict[str, str]:
-        """Return the tokens by role, for roles of control tokens."""
+        """Return the token of each role, without those that the file types as ordinary text."""
         return {role: self.tokens[i] for role, i in self.roles.items() if self.types[i] != NORMAL}
 
     def added_tokens(self) -> tuple[AddedToken, ...]:
-        """Tokens to search for in text; the unknown token is one, as in llama.cpp and in HuggingFace's files."""
+        """Return the tokens to search for in text: unknown, control and user-defined ones; all but the last are special."""
         return tuple(
             AddedToken(self.tokens[i], id=i, special=self.types[i] != USER_DEFINED)
             for i in self.of_type(UNKNOWN, CONTROL, USER_DEFINED)
@@ -83,11 +83,11 @@ class Vocabulary(Struct, frozen=True):
 
 
 def read_vocabulary(metadata: Metadata) -> Vocabulary:
-    """Read the tokens and what the file says of them.
+    """Read the tokens of a GGUF file, with their types and roles.
 
     Raises:
-        TokenizerFileError: If a key is missing or of the wrong type, a token is there twice, or an id is outside.
-        UnsupportedTokenizerError: If there are more tokens than ids fit.
+        TokenizerFileError: A key is missing or of the wrong type, two tokens are equal, or an id is outside the vocabulary.
+        UnsupportedTokenizerError: There are more tokens than ids can number.
 
     """
     tokens = metadata.strings(GGML + "tokens")
@@ -121,7 +121,10 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
 
 
 def _token_id(metadata: Metadata, key: str, size: int) -> int | None:
-    """Return the token id that a key holds; None if it holds none."""
+    """Return the token id under `tokenizer.ggml.KEY`; None if the key is missing or its value means "no token".
+
+    Raise `TokenizerFileError` if the id is not below `size`.
+    """
     token_id = metadata.integer(GGML + key)
     if token_id is None or token_id in _NO_TOKEN:
         return None

@@ -18,7 +18,10 @@ _CAPITAL = re.compile("[A-Z]").search
 
 
 def word_piece(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
-    """`bert`: WordPiece, between [CLS] and [SEP] whatever the flags say."""
+    """Return the spec for a file with `tokenizer.ggml.model = "bert"`: WordPiece.
+
+    [CLS] and [SEP] are added around each text, whatever the file's flags say.
+    """
     vocabulary, notes = _with_continuations(vocabulary)
     unknown, cls, sep = (
         _bert_token(vocabulary, roles, name)
@@ -48,7 +51,7 @@ def word_piece(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
 
 
 def _with_continuations(vocabulary: Vocabulary) -> tuple[Vocabulary, tuple[str, ...]]:
-    """Return the vocabulary in BERT's spelling, with `##` before tokens that continue a word; and notes.
+    """Return the vocabulary in BERT's spelling, with `##` before tokens that continue a word; and notes on the change.
 
     Converters put U+2581 before tokens that begin a word instead. Exceptions are control tokens and, in older files,
     tokens in square brackets. Files that have `##` already are unchanged.

@@ -12,12 +12,12 @@ _TEMPLATES = {"encoding_dsv32.py": "deepseek-v3.2.jinja"}
 
 
 def prompt_programs(folder: Path) -> list[Path]:
-    """Return the programs in a folder that write the model's prompts, as their file names tell."""
+    """Return the Python files in a model folder that write its prompts, recognised by their names (`encoding*.py`)."""
     return [program for pattern in _PATTERNS for program in sorted(folder.glob(pattern))]
 
 
 def template_of_program(folder: Path) -> str | None:
-    """Return the Jinja source that stands for the folder's program; None if there is no program or no such template."""
+    """Return the Jinja source that writes the same prompts as a model folder's program; None if no such source is known."""
     for program in prompt_programs(folder):
         if (name := _TEMPLATES.get(program.name)) is not None:
             return (Path(__file__).parent / name).read_text("utf-8")
