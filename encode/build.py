@@ -31,11 +31,15 @@ class Core(NamedTuple):
     """The compiled objects of one tokenizer.
 
     Attributes:
-        tokens: The content of every id.
-        raw: The added tokens that are searched for in original text.
-        normalized: Those that are searched for in normalized text.
-        own: The model's own control tokens.
-        added: The added tokens, each with its normalized spelling.
+        encoder: The encoder, which matches all added tokens.
+        model: The model.
+        tokens: The decoded content of every id.
+        pre_tokenizer: The pre-tokenizer.
+        raw: The matcher for the added tokens that are searched for in original text.
+        normalized: The matcher for those that are searched for in normalized text.
+        normalizer: The normalizer.
+        own: The matcher for control tokens among the model's own pieces.
+        added: The added tokens, each with the spelling by which it is searched for if it is matched in normalized text.
 
     """
 
@@ -50,7 +54,7 @@ class Core(NamedTuple):
     added: tuple[tuple[AddedToken, str], ...]
 
     def encoder_of(self, tokens: Collection[str]) -> _core.Encoder:
-        """Return an encoder that matches no added tokens but these, and whose model yields no control token."""
+        """Build an encoder that matches only the added tokens with these texts, and whose model yields no control token."""
         raw, normalized = _matchers((token, s) for token, s in self.added if token.content in tokens)
         own, pieces = self.own, self.pre_tokenizer
         parts = (self.normalizer, pieces.core, self.model, raw, normalized, own, self.tokens, pieces.by_characters)
@@ -58,7 +62,7 @@ class Core(NamedTuple):
 
 
 def core_of(tokenizer: Tokenizer) -> Core:
-    """Return the compiled objects of a tokenizer, which other rooms of this package need and users do not."""
+    """Return the compiled objects of a tokenizer; for other modules of this package, not for users."""
     return tokenizer._core
 
 
@@ -68,11 +72,13 @@ def build_core(
     own_controls: tuple[str, ...],
     kept: _core.KeptTables | None,
 ) -> Core:
-    """Build the core.
+    """Build the compiled objects of a tokenizer.
 
     Args:
+        spec: The description of the tokenizer.
+        added: Its added tokens, with their effective ids.
         own_controls: The model's own pieces that user text must not become (`added_tokens.own_control_texts`).
-        kept: The tables of the same tokenizer from the cache, if it has them (`table_cache.py`).
+        kept: The tables of the same tokenizer from the cache (`table_cache.py`); None builds them from the spec.
 
     Raises:
         UnsupportedTokenizerError: A construct is not reproduced exactly.
@@ -111,7 +117,10 @@ def build_core(
 
 
 def _matchers(tokens: Iterable[tuple[AddedToken, str]]) -> tuple[_core.AddedTokens, _core.AddedTokens]:
-    """Make the matchers for tokens of original and of normalized text; each token comes with its normalized spelling."""
+    """Build two matchers: for the added tokens that are matched in original text, and for those in normalized text.
+
+    Each token comes with its spelling in normalized text.
+    """
     tokens = tuple(tokens)
     raw = _searchable((t, t.content) for t, _ in tokens if not t.normalized)
     return raw, _searchable((t, s) for t, s in tokens if t.normalized)
@@ -151,7 +160,10 @@ def _check_spellings(tokens: Iterable[tuple[AddedToken, str]]) -> None:
 
 
 def _spells_bytes(model: Model) -> bool:
-    """Whether a BPE model can encode bytes: every byte of UTF-8 has a token, and no token depends on its place in a piece."""
+    """Return whether a model is BPE that can encode bytes.
+
+    Every byte that UTF-8 can contain has a token, and no token depends on its place in a piece (by a prefix or suffix).
+    """
     if not isinstance(model, BPE) or model.continuing_subword_prefix or model.end_of_word_suffix:
         return False
     letters = _core.byte_alphabet()
@@ -212,7 +224,7 @@ def _model(model: Model, vocabulary: _core.Vocabulary, control: Sequence[int], *
 
 
 def _searchable(tokens: Iterable[tuple[AddedToken, str]]) -> _core.AddedTokens:
-    """Make the matcher for tokens, each with its spelling in the searched text."""
+    """Build the matcher for added tokens, each given with its spelling in the text that is searched."""
     found = [(spelled, t.id, t.single_word, t.lstrip, t.rstrip) for t, spelled in tokens]
     flips: list[int] = []
     if any(single_word for _, _, single_word, _, _ in found):  # word characters are those of Rust's regex

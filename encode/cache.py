@@ -35,7 +35,9 @@ def store(path: Path, *data: bytes | memoryview) -> None:
 
 
 def open_own(path: Path) -> FileIO:
-    """Open a file that `store` may have written; raise `OSError` unless this user owns it and others cannot write it.
+    """Open a file for reading that `store` may have written.
+
+    Raise `OSError` if it does not exist, this user does not own it, or others can write it.
 
     A folder that others can write to may hold their links, their pipes, and files that pass every checksum.
     """
@@ -50,6 +52,6 @@ def open_own(path: Path) -> FileIO:
 
 
 def read_own(path: Path) -> bytes:
-    """Read a file as `open_own` opens it, and raise as it does."""
+    """Return the content of a file that `store` may have written; raise `OSError` as `open_own` does."""
     with open_own(path) as file:
         return file.read()

@@ -46,7 +46,15 @@ class EncodeOptions(AffixOptions, total=False):
 def check_options(
     given: Iterable[str], known: frozenset[str], what: str, instead: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Raise TypeError for an unknown option; the message has the advice from `instead`, or lists the options of `what`."""
+    """Raise `TypeError` if a keyword is not a known option.
+
+    Args:
+        given: The names of the keywords.
+        known: The names of the options.
+        what: The function whose options they are, for the message, which lists them.
+        instead: For some unknown names the advice with which the message ends in place of the list.
+
+    """
     for name in given:
         if name not in known:
             advice = instead.get(name, f"the options of {what} are {', '.join(sorted(known))}")
@@ -61,7 +69,7 @@ def check_flags(**flags: object) -> None:
 
 
 def refuse_texts(**truths: object) -> None:
-    """Raise `TypeError`, with the name, for a truth value that is a text, since "no" and "False" are truthy."""
+    """Raise `TypeError`, with the name, for an option used as a truth value that is a text: "no" and "False" are true."""
     for name, truth in truths.items():
         if isinstance(truth, str):
             raise TypeError(f"{name}={truth!r:.80} is neither True nor False")

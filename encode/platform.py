@@ -40,9 +40,9 @@ def usable_cores() -> int:
 
 
 def lower_thread_priority() -> None:
-    """Let other threads of this process, and other programs, have a busy core before the calling thread.
+    """Lower the priority of the calling thread (niceness 10), so that other threads and programs run first on a busy core.
 
-    Only Linux has a niceness for a thread; elsewhere, and where a sandbox forbids it, nothing happens.
+    Only Linux has a niceness for a thread; elsewhere, and where a sandbox forbids it, this is a no-op.
     """
     if sys.platform.startswith("linux"):
         with suppress(OSError):
@@ -50,9 +50,9 @@ def lower_thread_priority() -> None:
 
 
 def thread_wait() -> float:
-    """Return the seconds for which the calling thread was ready to run, and other programs or a quota of its group had its core.
+    """Return the seconds in all for which the calling thread was ready to run but had no core.
 
-    Only Linux counts them; elsewhere it is 0.
+    Other threads had the core, or a quota of its group forbade to run. Only Linux counts them; elsewhere the result is 0.
     """
     if not sys.platform.startswith("linux"):
         return 0.0
@@ -64,13 +64,13 @@ def thread_wait() -> float:
 
 
 def open_unfollowed(path: str | os.PathLike[str]) -> int:
-    """Open a file for reading, neither through a link nor waiting for the writer of a pipe, and return its descriptor."""
+    """Open a file for reading; return its descriptor. Symbolic links are not followed; opening a pipe does not wait."""
     names = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_BINARY")  # Windows has the last one alone
     return os.open(path, sum((getattr(os, name, 0) for name in names), os.O_RDONLY))
 
 
 def is_own_file(state: os.stat_result) -> bool:
-    """Return whether this user owns a regular file that no other user may write.
+    """Return whether the state of a file (`os.stat`) is that of a regular file that this user owns and no other may write.
 
     Windows has access lists instead of these bits: there, a file in the user's own folder counts as the user's.
     """
@@ -88,7 +88,10 @@ def lock_file(file: IO[str]) -> None:
 
 
 def claim_port(listener: socket.socket, *, shared: bool) -> None:
-    """Set the options of a socket that is about to be bound to a port, shared or not."""
+    """Set the options of a socket before it is bound to a port.
+
+    With `shared`, several processes may bind the same port and the system spreads connections over them, where it can.
+    """
     if sys.platform == "win32":  # SO_REUSEADDR would let other programs take the port over
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         return
@@ -99,7 +102,10 @@ def claim_port(listener: socket.socket, *, shared: bool) -> None:
 
 @contextmanager
 def keys_unseen() -> Iterator[bool]:
-    """Keep typed keys for the next reader and off the screen; Ctrl-C and Ctrl-Z still act. Yields False if it cannot be."""
+    """Turn off the terminal's echo and line editing inside the context; typed keys stay for the next reader.
+
+    Ctrl-C and Ctrl-Z still act. Yields True; False if there is no terminal, or on Windows, where nothing is changed.
+    """
     if sys.platform == "win32":
         yield False
         return

@@ -11,9 +11,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def renamed_keywords(**names: str) -> Callable[[F], F]:
-    """Return a decorator that takes deprecated keywords, given as `old="new"`.
+    """Return a decorator for functions that accept deprecated keywords, given as `old="new"`.
 
-    A call with an old keyword warns and goes on with the new one; a call with both raises `TypeError`.
+    A call with an old keyword emits a `DeprecationWarning` and passes the value by the new name. A call with both raises
+    `TypeError`.
     """
 
     def decorate(function: F) -> F:
@@ -32,6 +33,8 @@ def rename(keywords: dict[str, Any], names: dict[str, str], *, stacklevel: int) 
     """Replace deprecated keys of `keywords` in place, each with a warning.
 
     Args:
+        keywords: The keywords of a call, which are changed.
+        names: The new name of each deprecated one.
         stacklevel: As for `warnings.warn`, from the view of this function's caller.
 
     Raises:

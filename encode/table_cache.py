@@ -62,7 +62,7 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """Return the current state of a file."""
+        """Return a source file with its current state."""
         try:
             found = path.stat()
         except OSError:
@@ -71,7 +71,16 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Head(msgspec.Struct, frozen=True, array_like=True):
-    """The head of a cache file, as msgpack."""
+    """The head of a cache file, as msgpack.
+
+    Attributes:
+        key: The hash of the path and options by which the tokenizer was loaded.
+        code: The digest of the code that wrote the file.
+        sources: The source files as they were then.
+        digest: The SHA-256 of their contents.
+        spec: The spec, whose model has no tables.
+
+    """
 
     key: str
     code: str
@@ -94,7 +103,7 @@ class Kept(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The source of a tokenizer, with which another process can load it again.
+    """The arguments by which another process can load the same tokenizer again, with a hash of its files.
 
     Attributes:
         path: The file or folder.
@@ -113,7 +122,7 @@ class Origin(NamedTuple):
 
 
 class Entry:
-    """The source files of one tokenizer, and its cache file. Must be created before the files are read.
+    """The cache entry of one tokenizer: its source files and its cache file. Must be created before the files are read.
 
     Attributes:
         sources: All files that reading the tokenizer may open.
@@ -126,7 +135,10 @@ class Entry:
     def __init__(
         self, path: Path, pattern: str | None, special_tokens: Mapping[str, int] | None, nfc: bool = True
     ) -> None:
-        """Find the files; raise `TokenizerFileError` for a folder with no tokenizer file, or several."""
+        """Record the present state of the source files; the arguments are those of `Tokenizer.from_file`.
+
+        Raise `TokenizerFileError` for a folder with no tokenizer file, or several.
+        """
         path = Path(os.path.abspath(path))
         file = find_in_folder(path) if os.path.isdir(path) else path  # `Path.is_dir` fails for names that are too long
         self.sources = tuple(map(Source.at, [file, *beside(file)]))
@@ -161,7 +173,10 @@ class Entry:
             return None
 
     def keep(self, spec: TokenizerSpec, model: _core.Model, tokens: _core.TokenBytes) -> None:
-        """Write a tokenizer that has just been read to the cache; I/O errors are ignored."""
+        """Write a tokenizer that has just been read to the cache. I/O errors are ignored.
+
+        Nothing is written for small files, files changed a moment ago, or a kind of model that is not cached.
+        """
         with suppress(OSError, UnicodeEncodeError):  # a path need not be UTF-8
             if not self._worth_keeping():
                 return
@@ -181,7 +196,7 @@ class Entry:
             store(self._path, preamble, padded.data, tables.data)
 
     def origin(self) -> Origin | None:
-        """Return the source of the tokenizer, if the files are unchanged."""
+        """Return the arguments that load the tokenizer again; None if a file has changed or cannot be read."""
         try:
             digest = self.digest() if self._holds() else None
         except OSError:
@@ -220,7 +235,7 @@ class Entry:
 
 
 def _content(path: Path) -> bytes | memoryview:
-    """Read the part of a file that a tokenizer depends on: of a GGUF file only the part before its tensors."""
+    """Read the part of a file that a tokenizer depends on: all of it, or of a GGUF file the part before its tensors."""
     return Metadata.from_file(path).head if gguf.is_gguf(path) else path.read_bytes()
 
 
@@ -229,7 +244,7 @@ def _padded(size: int) -> int:
 
 
 def _read_block(path: Path) -> _core.TableBlock:
-    """Read a cache file that `open_own` accepts; raises as it does."""
+    """Read a cache file into a block of memory; raise `OSError` as `open_own` does, or for an invalid size."""
     with open_own(path) as file:
         size = os.fstat(file.fileno()).st_size
         if not _PREAMBLE.size <= size <= _MAX_BYTES:
@@ -244,7 +259,10 @@ def _read_block(path: Path) -> _core.TableBlock:
 
 
 def _parts(model: Model) -> tuple[Model | None, _core.TokenIds | _core.RankIds | None, _core.Merges | None]:
-    """Split a model into the model without tables, its ids, and its merges; all None for a kind that is not cached."""
+    """Split a model into a copy without tables, its map of tokens to ids, and its merges.
+
+    The merges are None for a rank file's model. All three are None for a kind of model that is not cached.
+    """
     match model:
         case RankBPE(ranks):
             ids = ranks if isinstance(ranks, _core.RankIds) else _core.RankIds(dict(ranks))
@@ -279,7 +297,7 @@ def _code() -> str:
 
 
 def code_digest(folder: str) -> str:
-    """Return a digest of a folder's Python files and compiled modules, by content: an image may give all files one time.
+    """Return a SHA-256 of the names and contents of all Python files and compiled modules in a folder and below it.
 
     Python's version of Unicode is included, because it decides which added tokens are control tokens.
     """
@@ -301,7 +319,7 @@ def code_digest(folder: str) -> str:
 
 
 def _make_room(folder: Path) -> None:
-    """Remove the oldest cache files to make room for one more."""
+    """Remove the oldest cache files from a folder, so that with one more there are at most `MAX_KEPT`."""
     with suppress(OSError):  # another process removed them
         newest_first = sorted(folder.glob("*.tables"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
         for file in newest_first[MAX_KEPT - 1 :]:

@@ -503,7 +503,7 @@ class Tokenizer:
         return text_chunks.chunks(self, text, max_tokens, overlap, **options)
 
     def affixes(self, **options: Unpack[AffixOptions]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the ids before and after those of every text, for other encoders."""
+        """Return the ids that `encode` puts before, and those that it puts after, a text's own; for other encoders."""
         check_options(options, AffixOptions.__optional_keys__, "encoding")
         return self._affixes.ids(**options)
 
@@ -592,7 +592,7 @@ class Tokenizer:
         skip_special_tokens: bool = True,
         byte_fallback: ByteFallback = "eager",
     ) -> tuple[str, list[int]]:
-        """Decode ids to text, and return the place in the text where each begins.
+        """Decode ids to text, and return the place in the text at which each id begins.
 
         Options as in `decode`. The cost is one step of a stream per id.
 
@@ -685,7 +685,7 @@ class Tokenizer:
         return self._vocabulary.names.get(token_id)
 
     def is_eos(self, token_id: int) -> bool:
-        """Whether an id ends a generation."""
+        """Return whether an id ends a generation: whether it is in `eos_ids`."""
         return token_id in self.eos_ids
 
     def __repr__(self) -> str:
@@ -697,12 +697,15 @@ class Tokenizer:
 
 
 def sequence_encoder_of(tokenizer: Tokenizer) -> tuple[SequenceEncoder, Call]:
-    """Return the part of a tokenizer that follows ids to their places, and a call of it without options, for integrations."""
+    """Return a tokenizer's encoder with offsets, and the resolved options of a call that adds no special tokens.
+
+    For integrations.
+    """
     return tokenizer._sequences, tokenizer._given(add_special_tokens=False)
 
 
 def _affix_options(options: EncodeOptions) -> AffixOptions:
-    """Return the options for the ids around texts, for `SequenceEncoder.encode_sequences`."""
+    """Return the options `add_special_tokens`, `add_bos` and `add_eos`, with defaults for those that are not given."""
     return {
         "add_special_tokens": options.get("add_special_tokens", True),
         "add_bos": options.get("add_bos"),
@@ -717,7 +720,7 @@ def _default() -> Tokenizer:
 
 @lru_cache(maxsize=_MAX_REOPENED)
 def _reopened(origin: Origin) -> Tokenizer:
-    """Load the tokenizer of a pickle."""
+    """Load the tokenizer that a pickle names, from its files; raise `TokenizerFileError` if these have changed."""
     special_tokens = None if origin.special_tokens is None else dict(origin.special_tokens)
     tokenizer = Tokenizer.from_file(origin.path, pattern=origin.pattern, special_tokens=special_tokens, nfc=origin.nfc)
     if tokenizer._files is None or tokenizer._files.origin() != origin:

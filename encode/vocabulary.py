@@ -18,7 +18,14 @@ class Vocabulary:
     """The tokens of a tokenizer, by name and by id: those of its model, and added tokens, which come first."""
 
     def __init__(self, model: Model, added: dict[str, int], known: Mapping[str, int] | None) -> None:
-        """Take a model, the ids of added tokens, and the model's `token_ids` if they are known."""
+        """Build the vocabulary of a tokenizer.
+
+        Args:
+            model: The model.
+            added: The ids of the added tokens, by their texts.
+            known: The model's `token_ids`; None computes them when they are needed.
+
+        """
         self._model = model
         self._added = added
         self._known = known
@@ -29,20 +36,20 @@ class Vocabulary:
 
     @cached_property
     def model_names(self) -> dict[int, str]:
-        """The names of the model's ids."""
+        """The token of each id of the model, as text, by id."""
         return {token_id: token for token, token_id in self._token_ids.items()}
 
     @cached_property
     def names(self) -> dict[int, str]:
-        """The names of all ids; of two that share an id, the first is its name."""
+        """The token of each id, added tokens included, by id. Of added tokens that share an id, the first counts."""
         return self.model_names | {token_id: token for token, token_id in reversed(self._added.items())}
 
     def written(self) -> dict[str, int]:
-        """Return all tokens with their ids, without a rank file's tokens that are not text."""
+        """Return the ids of all tokens, added ones included; a rank file's tokens that are not UTF-8 are left out."""
         return {**written_token_ids(self._model), **self._added}
 
     def id_of(self, token: str) -> int | None:
-        """Return the id of a token, or None."""
+        """Return the id of a token, as its file spells it; None if there is no such token."""
         if (added := self._added.get(token)) is not None:
             return added
         if isinstance(self._model, RankBPE):
@@ -51,7 +58,7 @@ class Vocabulary:
 
 
 def token_ids(model: Model) -> Mapping[str, int]:
-    r"""Return the map of tokens to ids.
+    r"""Return a model's map of tokens to ids.
 
     A rank file's tokens are bytes; those that are not UTF-8 are shown with `\xe4` escapes. Of equal tokens the last
     wins, as in the libraries.
@@ -70,7 +77,7 @@ def token_ids(model: Model) -> Mapping[str, int]:
 
 
 def written_token_ids(model: Model) -> Mapping[str, int]:
-    """Return the map of tokens to ids, without a rank file's tokens that are not text."""
+    """Return a model's map of tokens to ids, without a rank file's tokens that are not UTF-8."""
     if not isinstance(model, RankBPE):
         return token_ids(model)
     return {text: rank for token, rank in model.ranks.items() if (text := _text(token)) is not None}

@@ -44,7 +44,7 @@ considered, because Qwen's vocabulary has an ordinary token `</s>`."""
 def with_real_ids(
     tokens: Iterable[AddedToken], model: Model, vocab: Mapping[str, int] | None = None
 ) -> tuple[AddedToken, ...]:
-    """Assign every added token its effective id, in the tokens' order.
+    """Return the added tokens, in order, each with its effective id; without repetitions and empty tokens.
 
     HuggingFace ignores the ids in a file: a token in the model's vocabulary keeps the model's id, any other gets the next id
     from the vocabulary's size on. Of tokens listed twice, the later flags win, except that a special token stays special
@@ -55,7 +55,7 @@ def with_real_ids(
     Args:
         tokens: The added tokens as listed.
         model: The model.
-        vocab: The model's `token_ids`, if available; not used for ranks.
+        vocab: The model's map of tokens to ids; None computes it. Not used for a rank file.
 
     Raises:
         TokenizerFileError: Two tokens claim one id, where ids are authoritative.
@@ -99,10 +99,14 @@ def with_real_ids(
 def with_more(
     tokens: Iterable[AddedToken], more: Iterable[str | AddedToken], first_id: int | None
 ) -> tuple[AddedToken, ...]:
-    """Return added tokens and more of them; a token with the content of an earlier one replaces it, and keeps its id.
+    """Return the added tokens joined with more of them.
+
+    A token with the content of an earlier one replaces it, and takes over its id unless it has one of its own.
 
     Args:
-        first_id: The id of the first new token without one, from which others count; None leaves them without.
+        tokens: The present added tokens.
+        more: The tokens to add; a text alone is a token that is not special.
+        first_id: The id for the first new token without an id; the next ones follow. None leaves them without ids.
 
     Raises:
         TypeError: An item of `more` is not a token, or its content is not a text.
@@ -126,7 +130,17 @@ def with_more(
 def _with_given_ids(
     tokens: Iterable[AddedToken], taken: dict[int, str], *, shared: bool = False
 ) -> tuple[AddedToken, ...]:
-    """Return the tokens after a check that no id is in `taken` (id to owner), nor repeated unless `shared`."""
+    """Check the ids of tokens; return the tokens unchanged.
+
+    Args:
+        tokens: The tokens, with their ids.
+        taken: The ids that no token may have, each with its owner's name for errors; the tokens' ids are added.
+        shared: Whether tokens may share an id with each other.
+
+    Raises:
+        TokenizerFileError: An id is missing, negative, or taken.
+
+    """
     tokens = tuple(tokens)
     for token in tokens:
         if token.id is None or token.id < 0:
@@ -139,7 +153,7 @@ def _with_given_ids(
 
 
 def is_control(token: AddedToken) -> bool:
-    """Return whether an added token controls the model: special tokens, and tokens with punctuation.
+    """Return whether an added token controls the model: it is special, or has a character that is not plain.
 
     Added tokens of only white space, letters and digits (Gemma's runs of line feeds, words of a domain) are ordinary
     vocabulary that user text may contain.
@@ -153,7 +167,10 @@ def is_plain(text: str) -> bool:
 
 
 def own_control_texts(model: Model, added: Iterable[AddedToken]) -> tuple[str, ...]:
-    """Return the user-defined pieces of a SentencePiece model with punctuation, except those that are added tokens."""
+    """Return the user-defined pieces of a SentencePiece model that count as control tokens.
+
+    Those are the pieces with punctuation, except added tokens; empty for other models.
+    """
     if not isinstance(model, SentencePiece):
         return ()
     if USER_DEFINED not in model.types:
@@ -164,9 +181,9 @@ def own_control_texts(model: Model, added: Iterable[AddedToken]) -> tuple[str, .
 
 
 def inferred_end_ids(tokens: Iterable[AddedToken]) -> tuple[int, ...]:
-    """Return the ids of control tokens that are known to end a generation.
+    """Return the ids of special tokens that, by their names, end a generation.
 
-    If there is a `<|return|>`, an `<|end|>` ends only a message, not the generation (gpt-oss).
+    If there is a token `<|return|>`, `<|end|>` is not among them: it ends a message only (gpt-oss).
     """
     ends = {t.content: t.id for t in tokens if t.special and t.id is not None and t.content in END_NAMES}
     if "<|return|>" in ends:
@@ -175,7 +192,10 @@ def inferred_end_ids(tokens: Iterable[AddedToken]) -> tuple[int, ...]:
 
 
 def with_roles(spec: TokenizerSpec) -> tuple[AddedToken, ...]:
-    """Return the added tokens and, as transformers does, control tokens for roles whose token is not listed."""
+    """Return the added tokens and a special token for each role, such as `pad_token`, whose token is not among them.
+
+    As in transformers. A rank file's tokens, and a SentencePiece model's own pieces, get no such tokens.
+    """
     if isinstance(spec.model, RankBPE):
         return spec.added_tokens
     listed = {t.content for t in spec.added_tokens}

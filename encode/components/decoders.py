@@ -64,10 +64,10 @@ class Decoding(NamedTuple):
     """The decoding rules of the core; the last arguments of `_core.TokenBytes`.
 
     Attributes:
-        token: Steps for each token as spelled.
+        token: Steps applied to each token, as the vocabulary spells it.
         spelling: The way in which tokens spell bytes.
-        run: Steps for each token that is text, and for the text of each run of bytes.
-        text: Steps for the whole text.
+        run: Steps applied then to each token that is text, and to the text of each run of byte tokens.
+        text: Steps applied last, to the whole text.
         first_until: The event after which tokens no longer count as the first.
         fixed: (id, content, whether the content is part of a run of bytes) of tokens to which no step applies.
 
@@ -85,7 +85,9 @@ def decoding(decoder: Decoder | None, model: Model, *, byte_level: bool) -> Deco
     """Convert a spec's decoder to the core's decoding rules.
 
     Args:
-        byte_level: The model's tokens are spelled in the byte alphabet, so that without a decoder they are bytes.
+        decoder: The decoder; None joins a byte-level model's bytes, and other tokens with spaces.
+        model: The model whose tokens are decoded.
+        byte_level: Whether the tokens of a BPE model are spelled in GPT-2's byte alphabet.
 
     Raises:
         UnsupportedTokenizerError: A decoder, or an order of decoders, is not reproduced exactly.
@@ -112,7 +114,7 @@ def _tag(decoder: Decoder) -> str:
 
 
 def _chain(decoders: list[SingleDecoder]) -> Decoding:
-    """Convert a sequence of HuggingFace's decoders."""
+    """Convert a sequence of HuggingFace's decoders to the core's decoding rules; raise as `decoding` does."""
     if len(decoders) > MAX_STEPS:
         raise UnsupportedTokenizerError(
             f"decoder: a Sequence of {len(decoders)} decoders; at most {MAX_STEPS} are possible"
@@ -181,7 +183,10 @@ def _chain(decoders: list[SingleDecoder]) -> Decoding:
 
 
 def _plain(pattern: Pattern) -> str:
-    """Return the plain text that a pattern matches."""
+    """Return the text that a decoder's pattern matches.
+
+    Raise `UnsupportedTokenizerError` if it is empty, or a regular expression with special characters.
+    """
     text = pattern.String
     if text is None:
         text = pattern.Regex or ""
@@ -193,7 +198,10 @@ def _plain(pattern: Pattern) -> str:
 
 
 def _sentencepiece(decoder: SentencePieceDecoder, model: SentencePiece) -> Decoding:
-    """Make the decoding rules of sentencepiece 0.2.3."""
+    """Return the decoding rules of sentencepiece 0.2.3 for a model.
+
+    Raise `TokenizerFileError` for a byte piece whose name is not a byte.
+    """
     token = [TextStep.replace("\u2581", " ")]
     if decoder.strip_prefix or decoder.strip_extra:
         token.insert(0, TextStep.strip("\u2581", 1, 0, When.FIRST))

@@ -32,7 +32,7 @@ MAX_STEPS = 32
 
 
 def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:
-    """Build a normalizer; None changes nothing.
+    """Build the core's normalizer from a spec's; None builds one that changes nothing.
 
     Raises:
         UnsupportedTokenizerError: A normalizer, or its pattern, is not reproduced exactly.
@@ -84,7 +84,7 @@ def _steps(normalizer: SingleNormalizer, automata: list[Automaton]) -> Iterator[
 
 
 def charsmap_of(charsmap: str) -> bytes:
-    """Decode the base64 character map of a `Precompiled`."""
+    """Decode the base64 character map of a `Precompiled` normalizer; raise `TokenizerFileError` for invalid base64."""
     try:
         return a2b_base64(charsmap, strict_mode=True)
     except ValueError as error:
@@ -108,7 +108,11 @@ def _replace(replace: Replace, automata: list[Automaton]) -> _core.NormalizerSte
 
 
 def _bert(bert: BertNormalizer) -> Iterator[_core.NormalizerStep]:
-    """Build cleaning, spaces around Chinese characters, accents and case, in this order; accents need decomposed text."""
+    """Yield the steps of BERT's normalizer that are on.
+
+    In order: remove control characters, put spaces around Chinese characters, remove accents (after decomposing the text),
+    lower the case.
+    """
     strip_accents = bert.lowercase if bert.strip_accents is None else bert.strip_accents
     before = ["bert_clean_text"] * bert.clean_text + ["bert_chinese_chars"] * bert.handle_chinese_chars
     after = ["lowercase"] * bert.lowercase

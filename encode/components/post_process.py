@@ -37,11 +37,12 @@ _BLANKS = (
 
 
 class Trim(NamedTuple):
-    """One trimming of offsets.
+    """One pass of a post-processor that removes white space from the offsets of tokens.
 
     Attributes:
-        keep_prefix_space: See `trim_offsets`.
-        enclosed: If special tokens are added, one has become the first token before this.
+        keep_prefix_space: As for `trim_offsets`.
+        enclosed: Whether an earlier part of the post-processor puts a special token first, if special tokens are added.
+            Then no token of the text counts as the first.
 
     """
 
@@ -50,10 +51,12 @@ class Trim(NamedTuple):
 
 
 class Added(NamedTuple):
-    """Ids that a post-processor adds to one sequence, and its changes of the offsets.
+    """The ids that a post-processor adds to a single text, and its passes over the offsets.
 
     Attributes:
-        trims: The trims of offsets, in order.
+        prefix: The ids before the text's own.
+        suffix: The ids after them.
+        trims: The passes that trim offsets, in order.
 
     """
 
@@ -66,9 +69,9 @@ class Affixes(NamedTuple):
     """The ids that may go around a text.
 
     Attributes:
-        added: Those of the post-processor.
-        bos_id: The beginning-of-text token, for `add_bos=True`; None if there is none.
-        eos_id: The end token, for `add_eos=True`; None if there is none.
+        added: The ids that the post-processor adds.
+        bos_id: The id of the beginning-of-text token, for `add_bos=True`; None if the tokenizer lacks one.
+        eos_id: The id of the end token, for `add_eos=True`; None if the tokenizer lacks one.
 
     """
 
@@ -79,11 +82,11 @@ class Affixes(NamedTuple):
     def ids(
         self, *, add_special_tokens: bool = True, add_bos: bool | None = None, add_eos: bool | None = None
     ) -> tuple[_Ids, _Ids]:
-        """Return the ids before and after a text, as `AffixOptions` has it.
+        """Return the ids before a text and those after it, by the options that `AffixOptions` describes.
 
         Raises:
-            TypeError: If an option is a text.
-            ValueError: If a token is wanted that the tokenizer does not have.
+            TypeError: An option is a text.
+            ValueError: `add_bos` or `add_eos` is true, and the tokenizer lacks the token.
 
         """
         refuse_texts(add_special_tokens=add_special_tokens, add_bos=add_bos, add_eos=add_eos)
@@ -98,7 +101,18 @@ class Affixes(NamedTuple):
 
 
 def _wanted(ids: _Ids, token_id: int | None, wanted: bool, option: str) -> _Ids:
-    """Return the id that `ids` lack, if it is wanted; raise `ValueError` if `token_id` is None then."""
+    """Return the ids to add for `add_bos` or `add_eos`: one id, or nothing.
+
+    Args:
+        ids: The ids that are there already; `token_id` is not added again.
+        token_id: The id of the token; None if the tokenizer lacks it.
+        wanted: The value of the option.
+        option: The option's name, for errors.
+
+    Raises:
+        ValueError: The token is wanted and `token_id` is None.
+
+    """
     if not wanted:
         return ()
     if token_id is None:
@@ -107,11 +121,18 @@ def _wanted(ids: _Ids, token_id: int | None, wanted: bool, option: str) -> _Ids:
 
 
 def affixes_of(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, vocab_size: int) -> Affixes:
-    """Return the ids that go around a text.
+    """Return the ids that go around a text, by the spec's post-processor.
+
+    Args:
+        spec: The description of the tokenizer.
+        bos_id: The id of the beginning-of-text token, or None.
+        eos_id: The id of the end token, or None.
+        vocab_size: The number of ids.
 
     Raises:
-        UnsupportedTokenizerError: For a template that does not hold its sequence exactly once, or two templates.
-        TokenizerFileError: For a template that names a special token it does not define or an id outside the
+        UnsupportedTokenizerError: A template does not have its sequence exactly once, or another part that adds tokens
+            follows a template.
+        TokenizerFileError: A template names a special token that it does not define, or an id is outside the
             vocabulary.
 
     """
@@ -125,10 +146,10 @@ def affixes_of(spec: TokenizerSpec, bos_id: int | None, eos_id: int | None, voca
 
 
 def _added(post_processor: PostProcessor | None) -> Added:
-    """Combine the ids and trims of all parts of a post-processor.
+    """Combine the ids that all parts of a post-processor add to a single text, and their passes over the offsets.
 
-    BertProcessing and RobertaProcessing put their tokens into the sequence. A template puts them beside it, as
-    sequences of their own, which later parts would process like any other sequence (tokenizers 0.23).
+    `UnsupportedTokenizerError` if a part other than `ByteLevel` follows a template that adds tokens: to such a part, these
+    would be sequences of their own (tokenizers 0.23).
     """
     whole = Added()
     enclosed = beside = False
@@ -166,12 +187,12 @@ def _trims(part: ByteLevel | RobertaProcessing) -> tuple[Trim, ...]:
 
 
 def type_id_of(part: Mapping[str, str | int]) -> str | int:
-    """Return the type id of a template's item, as the file has it."""
+    """Return the type id of a template's item, unchecked, as the file has it; 0 if it is missing."""
     return part.get("type_id", 0)
 
 
 def _check_items(template: TemplateProcessing) -> None:
-    """Raise TokenizerFileError for an item that is not as `TemplateProcessing` describes it."""
+    """Raise `TokenizerFileError` for a template with an item that is not as `TemplateProcessing` describes it."""
     for items, sequences in ((template.single, ("A",)), (template.pair, ("A", "B"))):
         for item in items:
             for kind, part in item.items():
@@ -220,8 +241,10 @@ def trim_offsets(
     Args:
         edges: The `blank_edges` of the tokens: as the vocabulary spells them; for matched added tokens and unknown ones of
             a Unigram model, of the text that they took.
-        keep_prefix_space: A single leading blank of the first token, which `add_prefix_space` may have put there,
-            counts for nothing.
+        spans: The (start, end) characters of each token; shape (n, 2).
+        first: Whether each token is the first of its text.
+        keep_prefix_space: Whether to ignore a single leading blank of a first token, which `add_prefix_space` may have put
+            there.
 
     """
     leading, trailing = edges.T

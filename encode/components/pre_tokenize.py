@@ -49,6 +49,8 @@ class PreTokenization(NamedTuple):
     """The stages of a pre-tokenizer, and the form of its pieces.
 
     Attributes:
+        core: The core's pre-tokenizer, which runs the stages.
+        automata: The automata of the stages that split, in order.
         alphabet: `bytes`: pieces are bytes, and a byte-level model applies GPT-2's byte alphabet itself (pieces may then
             begin and end inside a character). `letters`: pieces are spelled in the alphabet. `text`: without `ByteLevel`.
         by_characters: Each single character decides whether there is a cut beside it: white space and, for BERT,
@@ -81,7 +83,7 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
 
     Args:
         pre_tokenizer: The pre-tokenizer of the spec; None keeps the text in one piece.
-        takes_bytes: The model applies GPT-2's byte alphabet itself, so pieces may be bytes.
+        takes_bytes: Whether the model can encode bytes, so that pieces need not be spelled in GPT-2's byte alphabet.
 
     Raises:
         UnsupportedTokenizerError: A construct is not reproduced exactly.
@@ -121,7 +123,10 @@ def pre_tokenizer_core(pre_tokenizer: PreTokenizer | None, *, takes_bytes: bool)
 
 
 def _checked(parts: Iterable[SinglePreTokenizer]) -> list[_Stage]:
-    """Return the stages of all parts; raise if they are too many, or lengthen a text too much."""
+    """Return the stages of all parts of a pre-tokenizer.
+
+    Raise `UnsupportedTokenizerError` if they are too many, or may lengthen a text too much.
+    """
     stages: list[_Stage] = []
     growth = 1
     for part in parts:
@@ -137,7 +142,7 @@ def _checked(parts: Iterable[SinglePreTokenizer]) -> list[_Stage]:
 
 
 def _growth(part: SinglePreTokenizer) -> int:
-    """Return the factor by which a part may lengthen a text."""
+    """Return the greatest factor by which a part of a pre-tokenizer may lengthen a text, in bytes."""
     match part:
         case ByteLevel(add_prefix_space=add_prefix_space):  # two bytes for one, and a space before each piece
             return 4 if add_prefix_space else 2
@@ -226,10 +231,10 @@ def _character(value: str, what: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return the pattern that matches a text literally."""
+    """Escape a text: return the regular expression that matches exactly this text."""
     return "".join("\\" + c if c in r"\.+*?()|[]{}^$" else c for c in text)
 
 
 def _others(character: str) -> str:
-    """Return the pattern of a run of other characters."""
+    """Return the regular expression that matches a run of characters other than this one."""
     return f"[^{_literal(character)}]+"

@@ -20,7 +20,7 @@ BYTE_FALLBACK_MODES = get_args(ByteFallback)
 
 
 def check_byte_fallback(mode: str) -> None:
-    """Raise for an unknown `byte_fallback` mode."""
+    """Raise `ValueError` unless `mode` is a valid value of the option `byte_fallback`: "eager" or "huggingface"."""
     if mode not in BYTE_FALLBACK_MODES:
         raise ValueError(f"byte_fallback must be one of {BYTE_FALLBACK_MODES}, not {mode!r}")
 
@@ -93,7 +93,7 @@ class DecodeStream(_core.DecodeStream):
             raise no_sequence(ids, "ids") from None
 
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
-        """Reset to the state of a new object."""
+        """Reset to the state of a new object, at the beginning of a text or after `prompt_ids`."""
         super().reset(as_ids(prompt_ids, "prompt_ids"))
 
     def copy(self) -> DecodeStream:
@@ -110,7 +110,7 @@ class DecodeStream(_core.DecodeStream):
 def _restored(
     tokenizer: Tokenizer, skip_special_tokens: bool, byte_fallback: ByteFallback, state: bytes
 ) -> DecodeStream:
-    """Restore a stream from a pickle."""
+    """Build the stream that a pickle describes; `state` is the result of `state()`."""
     stream = DecodeStream(tokenizer, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback)
     stream.restore(state)
     return stream

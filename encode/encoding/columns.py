@@ -18,15 +18,15 @@ class Encoding:
 
     Attributes:
         ids: Token ids.
-        type_ids: The number that the post-processor gives to the sequence of each token.
+        type_ids: For each token the number that the post-processor gives to its sequence, such as 0 or 1.
         tokens: The tokens as the vocabulary spells them; for added tokens, the text that they took.
-        word_ids: The number of the piece of each token in its sequence, or of its word in pre-tokenized input; None for
-            tokens that were added.
+        word_ids: For each token the number of its piece in the sequence, or of its word in pre-tokenized input; None for
+            tokens that the post-processor added.
         offsets: The (start, end) characters of each token in its sequence or word.
-        special_tokens_mask: 1 for tokens that were added around the sequences.
-        attention_mask: 0 for padding.
-        overflowing: The rest of a truncated encoding, in parts of the same length.
-        sequence_ranges: The positions of each sequence's tokens, by its number.
+        special_tokens_mask: 1 for tokens that the post-processor added, and for padding; else 0.
+        attention_mask: 0 for padding, else 1.
+        overflowing: The rest of a truncated encoding, as encodings of at most the same length.
+        sequence_ranges: For each sequence, by its number, the range of its tokens' positions.
 
     """
 
@@ -67,7 +67,7 @@ class Encoding:
 
     @classmethod
     def added(cls, tokens: Iterable[tuple[str, int]], type_id: int) -> Encoding:
-        """Return an encoding of tokens that a post-processor adds, each (token, id)."""
+        """Return an encoding of tokens, each (token, id), that a post-processor adds; `type_id` is that of all of them."""
         names, ids = [], []
         for name, token_id in tokens:
             names.append(name)
@@ -84,7 +84,7 @@ class Encoding:
         yield from self.overflowing
 
     def part(self, start: int, end: int) -> Encoding:
-        """Return a copy of the tokens [start, end), without overflowing parts and ranges of sequences."""
+        """Return a copy with only the tokens [start, end), without overflowing parts and sequence ranges."""
         return type(self)(
             self.ids[start:end],
             self.tokens[start:end],
@@ -103,11 +103,15 @@ class Encoding:
         return copied
 
     def set_sequence_id(self, sequence_id: int) -> None:
-        """Declare that all tokens belong to one sequence."""
+        """Record that all tokens belong to the sequence with this number."""
         self.sequence_ranges[sequence_id] = range(len(self))
 
     def append(self, other: Encoding) -> None:
-        """Append another encoding; every overflowing part of one is joined with the other and each of its parts."""
+        """Append the tokens of another encoding to this one, in place.
+
+        Overflowing parts are combined: each part of this encoding with the other one and each of its parts, and this
+        encoding with each part of the other.
+        """
         overflowing = []
         for part in self.overflowing:
             for end in other.whole_with_overflow():
@@ -130,7 +134,7 @@ class Encoding:
 
     @classmethod
     def joined(cls, encodings: Iterable[Encoding]) -> Encoding:
-        """Return the encodings one after the other, as a new one."""
+        """Return a new encoding of all tokens of the encodings, one after the other, appended as by `append`."""
         whole = cls([], [], [], [])
         for encoding in encodings:
             whole.append(encoding)
@@ -170,7 +174,16 @@ class Encoding:
         pad_type_id: int = 0,
         pad_token: str = "[PAD]",
     ) -> None:
-        """Pad to `length` tokens, in overflowing parts, too."""
+        """Pad to `length` tokens in place, overflowing parts, too. A longer encoding is unchanged.
+
+        Args:
+            length: The number of tokens.
+            side: The side on which padding is added.
+            pad_id: The id of padding.
+            pad_type_id: The type id of padding.
+            pad_token: The token of padding.
+
+        """
         for part in self.overflowing:
             part.pad(length, side=side, pad_id=pad_id, pad_type_id=pad_type_id, pad_token=pad_token)
         missing = length - len(self)
@@ -195,11 +208,11 @@ class Encoding:
 
     @property
     def n_sequences(self) -> int:
-        """The number of sequences, at least 1."""
+        """The number of sequences of which ranges are known, at least 1."""
         return len(self.sequence_ranges) or 1
 
     def sequence_range(self, sequence_id: int) -> range:
-        """Return the positions of a sequence's tokens; all, if they are unknown."""
+        """Return the positions of the tokens of the sequence with this number; those of all tokens, if it is unknown."""
         return self.sequence_ranges.get(sequence_id, range(len(self)))
 
     @property
@@ -213,7 +226,15 @@ class Encoding:
 
 
 def _windows(n: int, max_length: int, stride: int, side: Side) -> Iterable[Offsets]:
-    """Yield the (start, end) of parts of at most `max_length` of `n` tokens, the one that is kept first."""
+    """Yield the (start, end) of the parts into which truncation cuts `n` tokens; the first one is the part to keep.
+
+    Args:
+        n: The number of tokens.
+        max_length: The most tokens of a part.
+        stride: The number of tokens that a part repeats of the one before.
+        side: "right" keeps the first tokens, "left" the last ones.
+
+    """
     step = max_length - stride
     if side == "right":
         for start in range(0, n, step):
@@ -235,7 +256,11 @@ def lengths_after_truncation(
     """Return the lengths to which a sequence, and its pair, are truncated to have `max_length` tokens together.
 
     Args:
-        second: The tokens of the second one; None without a pair.
+        first: The number of tokens of the first sequence.
+        second: The number of tokens of the second one; None without a pair.
+        max_length: The most tokens of both together.
+        strategy: The sequence to shorten: "only_first", "only_second", or "longest_first" for the longer one, and then
+            both alike.
 
     Raises:
         ValueError: The sequence that the strategy names is missing, or too short.

@@ -17,14 +17,14 @@ MAX_ENCODERS = 8
 
 
 class Call(NamedTuple):
-    """The resolved options of a call.
+    """The resolved options of a call of an encoding method.
 
     Attributes:
-        encoder: The encoder.
-        parse_special: Whether it matches added tokens.
-        prefix: The ids before those of each text.
-        suffix: The ids after them.
-        disallowed: Ids that no text may become, with their tokens.
+        encoder: The encoder, which matches the added tokens that the options select.
+        parse_special: The argument of this name for the encoder: whether it matches its added tokens.
+        prefix: The ids to put before those of each text.
+        suffix: The ids to put after them.
+        disallowed: The ids that no text may be encoded to, each with the text of its token.
 
     """
 
@@ -35,9 +35,13 @@ class Call(NamedTuple):
     disallowed: Mapping[int, str] = MappingProxyType({})
 
     def check(self, ids: Sequence[int], *, around: bool = False, name: str = "text") -> None:
-        """Raise TextError if a text has a disallowed id; with `around`, `prefix` and `suffix` are among the ids.
+        """Raise `TextError` if a text was encoded to a disallowed id.
 
-        `name` is the text's name in the message.
+        Args:
+            ids: The ids of the text.
+            around: Whether `ids` include `prefix` and `suffix`, which are not checked.
+            name: The name of the text in the message.
+
         """
         if not self.disallowed:
             return
@@ -48,7 +52,7 @@ class Call(NamedTuple):
 
 
 class AddedTokenSelection:
-    """Encoders of one tokenizer for sets of added tokens."""
+    """The encoders of one tokenizer that match only some of its added tokens; those used last are cached."""
 
     def __init__(self, core: Core, added: Collection[AddedToken]) -> None:
         """Take the compiled objects of a tokenizer and its added tokens with their ids."""
@@ -64,7 +68,9 @@ class AddedTokenSelection:
         prefix: tuple[int, ...],
         suffix: tuple[int, ...],
     ) -> Call:
-        """Resolve `parse_special` and `disallowed_special` of `EncodeOptions`.
+        """Resolve the options `parse_special` and `disallowed_special` of `EncodeOptions`.
+
+        `prefix` and `suffix` are the ids to put around each text.
 
         Raises:
             TypeError: An option is neither a set of tokens nor one of its other values.

@@ -21,17 +21,32 @@ Sequences = Sequence[str | Sequence[str]]
 
 
 class SequenceEncoder:
-    """The part of a tokenizer that follows each id to its place in the text."""
+    """The encoder of a tokenizer that also returns for each id its place in the text, its word and its sequence."""
 
     def __init__(self, post_processor: PostProcessor | None, trims: Sequence[Trim], names: Mapping[int, str]) -> None:
-        """Take a tokenizer's post-processor, its trimmings of offsets, and the names of the model's ids."""
+        """Build the encoder.
+
+        Args:
+            post_processor: The tokenizer's post-processor.
+            trims: The passes of the post-processor over the offsets of a single text.
+            names: The token of each id of the model, as the vocabulary spells it.
+
+        """
         self._post_processor = post_processor
         self._trims = trims
         self._names = names
         self._layouts: dict[tuple[bool, bool], Layout] = {}
 
     def encode(self, text: str, call: Call, guarded: Sequence[int], *, add_special_tokens: bool) -> Encoded:
-        """Encode one text, with `guarded` offsets as in `Tokenizer.encode`."""
+        """Encode one text.
+
+        Args:
+            text: The text.
+            call: The resolved options, with the ids around the text.
+            guarded: As for `Tokenizer.encode`.
+            add_special_tokens: Whether the post-processor adds tokens, which decides how it trims offsets.
+
+        """
         ids, offsets, called, words = call.encoder.encode_with_offsets(text, call.parse_special, guarded)
         call.check(ids)
         spans = self.trimmed(ids, offsets, called, [0], add_special_tokens=add_special_tokens)
@@ -55,7 +70,16 @@ class SequenceEncoder:
         add_bos: bool | None = None,
         add_eos: bool | None = None,
     ) -> Encoded:
-        """Encode one or two texts, or their words, as one; by the names of their arguments. See `Tokenizer.encode_pair`."""
+        """Encode one or two texts, or their words, as one sequence of ids.
+
+        Args:
+            sequences: The texts, each by the name of its argument, for errors; in place of a text its words.
+            call: The resolved options.
+            add_special_tokens: Whether the post-processor adds tokens.
+            add_bos: As in `EncodeOptions`, for what stands before all texts.
+            add_eos: As in `EncodeOptions`, for what stands after all texts.
+
+        """
         found = [self.sequence(each, call, i, name) for i, (name, each) in enumerate(sequences.items())]
         whole = process(self._post_processor, found, add_special_tokens=add_special_tokens)
         places = self.layout(pair=len(found) == 2, add_special_tokens=add_special_tokens)
@@ -71,7 +95,15 @@ class SequenceEncoder:
         )
 
     def sequence(self, sequence: str | Sequence[str], call: Call, type_id: int = 0, name: str = "text") -> Encoding:
-        """Encode a text, or words, without what the post-processor does. Errors call it `name`."""
+        """Encode a text, or its words, without the post-processor.
+
+        Args:
+            sequence: The text; or its words, each of which is encoded alone.
+            call: The resolved options; `prefix` and `suffix` are not added.
+            type_id: The type id of all tokens.
+            name: The name of the text in errors.
+
+        """
         parts = []
         if name != "words" and (isinstance(sequence, bytes) or not isinstance(sequence, Iterable)):
             raise TypeError(f"{name} must be a text or its words, not {type(sequence).__name__}")
@@ -98,11 +130,14 @@ class SequenceEncoder:
         *,
         add_special_tokens: bool,
     ) -> NDArray[np.int64]:
-        """Return the offsets of single texts as the post-processor trims them.
+        """Return the offsets of one or more single texts, trimmed as by the post-processor.
 
         Args:
-            called: The index and name of ids that are named by their text.
+            ids: The ids of all texts one after the other.
+            spans: The (start, end) characters of each id; shape (n, 2).
+            called: The (index, name) of ids whose token is named by the text that it took, not by the vocabulary.
             firsts: The index of each text's first id.
+            add_special_tokens: Whether the post-processor adds tokens.
 
         """
         if not self._trims or not len(spans):
@@ -119,7 +154,7 @@ class SequenceEncoder:
         return spans
 
     def layout(self, *, pair: bool, add_special_tokens: bool) -> Layout:
-        """Return the layout of one text or two."""
+        """Return the layout of one text, or of a pair, among the tokens that the post-processor adds."""
         key = pair, add_special_tokens
         if (found := self._layouts.get(key)) is None:
             found = layout(self._post_processor, pair=pair, add_special_tokens=add_special_tokens)
@@ -127,18 +162,21 @@ class SequenceEncoder:
         return found
 
     def _end(self, ids: Sequence[int], type_ids: Sequence[int]) -> Encoding:
-        """Return ids as added tokens, with the type id of their neighbour if there is one."""
+        """Return an encoding of added tokens with these ids.
+
+        Their type id is the first one in `type_ids`, that of their neighbour, or 0.
+        """
         return Encoding.added([(self._names.get(i, ""), i) for i in ids], type_ids[0] if type_ids else 0)
 
 
 def _rejoined(parts: Sequence[Encoding], whole: Encoding, shift: int) -> Encoding:
-    """Join parts; the sequences are those of `whole`, moved by `shift` tokens."""
+    """Join encodings to a new one, whose sequence ranges are those of `whole`, moved by `shift` tokens."""
     made = Encoding.joined(parts)
     made.sequence_ranges = {i: range(at.start + shift, at.stop + shift) for i, at in whole.sequence_ranges.items()}
     return made
 
 
 def pairs(spans: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Return the rows of an array as tuples."""
+    """Return the rows of an array of shape (n, 2) as a list of tuples."""
     starts, ends = spans.T.tolist()
     return list(zip(starts, ends, strict=True))

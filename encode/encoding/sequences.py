@@ -24,7 +24,16 @@ from tokenweir.encode.spec.post_processors import SinglePostProcessor
 def process(
     post_processor: PostProcessor | None, encodings: Sequence[Encoding], *, add_special_tokens: bool
 ) -> Encoding:
-    """Return the sequences, one or two, as one encoding, as `tokenizers` 0.23 does. The encodings are changed."""
+    """Apply a post-processor to one or two encoded sequences; return them joined to one encoding.
+
+    As `tokenizers` 0.23 does it. The given encodings are changed.
+
+    Args:
+        post_processor: The post-processor; None only joins.
+        encodings: One sequence, or a pair.
+        add_special_tokens: Whether the post-processor adds its tokens; if not, it still sets type ids and trims offsets.
+
+    """
     made = type(encodings[0])
     if post_processor is None and len(encodings) == 1:
         return encodings[0]
@@ -84,7 +93,16 @@ def _trim(part: ByteLevel | RobertaProcessing, encodings: Sequence[Encoding]) ->
 def _between(
     before: list[tuple[str, int]], encoding: Encoding, after: list[tuple[str, int]], sequence_id: int, type_id: int
 ) -> Encoding:
-    """Return a sequence, and each of its overflowing parts, between tokens; `type_id` is that of these."""
+    """Return a copy of a sequence with tokens before and after it, and around each of its overflowing parts.
+
+    Args:
+        before: The tokens to put before it, each (token, id).
+        encoding: The sequence.
+        after: The tokens to put after it.
+        sequence_id: The number of the sequence.
+        type_id: The type id of the tokens that are put around it.
+
+    """
     made = type(encoding)
     found = []
     for part in encoding.whole_with_overflow():
@@ -122,7 +140,7 @@ class Layout(NamedTuple):
     """The places of one sequence, or of two, among the tokens that a post-processor adds.
 
     Attributes:
-        items: Ids in order. `FIRST` and `SECOND` stand for the ids of the sequences.
+        items: The ids of added tokens, in order, with `FIRST` and `SECOND` in place of the sequences.
         type_ids: The type id of each item.
         special: 1 for each item that was added.
         sequence_ids: The number of each item's sequence; None for those that belong to none.
@@ -151,10 +169,12 @@ class Layout(NamedTuple):
         return next((i for i, item in enumerate(reversed(self.items)) if item < 0), 0)
 
     def around(self, before: int, n: int, after: int) -> Around:
-        """Return the columns of one sequence of `n` tokens with tokens around it.
+        """Return the columns of one sequence with added tokens before and after it.
 
         Args:
-            before: The number of tokens before it. Those that the post-processor does not add have the sequence's type id.
+            before: The number of tokens before it; those beyond the post-processor's own have the sequence's type id.
+            n: The number of tokens of the sequence.
+            after: The number of tokens after it, likewise.
 
         """
         start = self.n_before
@@ -174,7 +194,7 @@ class Layout(NamedTuple):
 
 
 class Around(NamedTuple):
-    """Columns of tokens: see `Encoded`."""
+    """Three columns of an encoded sequence and the tokens around it, a value per token, as in `Encoded`."""
 
     type_ids: list[int]
     special_tokens_mask: list[int]
@@ -186,7 +206,10 @@ FIRST, SECOND = -1, -2
 
 
 def layout(post_processor: PostProcessor | None, *, pair: bool, add_special_tokens: bool) -> Layout:
-    """Return what a post-processor makes of sequences of one token each, and so of any sequences."""
+    """Return where a post-processor puts its tokens around one sequence, or around a pair.
+
+    With `add_special_tokens` false it adds no tokens.
+    """
     items = (FIRST, SECOND) if pair else (FIRST,)
     sequences = [Encoding([item], [""], [(0, 0)], [0], type_ids=[i]) for i, item in enumerate(items)]
     whole = process(post_processor, sequences, add_special_tokens=add_special_tokens)

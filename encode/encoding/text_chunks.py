@@ -31,7 +31,7 @@ class TextChunk(NamedTuple):
 
 
 def truncate(tokenizer: Tokenizer, text: str, max_tokens: int, side: Side, **options: Unpack[EncodeOptions]) -> str:
-    """Truncate a text; see `Tokenizer.truncate`."""
+    """Return a text truncated to at most `max_tokens` ids; see `Tokenizer.truncate`."""
     if side not in ("left", "right"):
         raise ValueError(f'side must be "left" or "right", not {side!r}')
     room = _room(tokenizer, max_tokens, options, least=0)
@@ -50,7 +50,7 @@ def truncate(tokenizer: Tokenizer, text: str, max_tokens: int, side: Side, **opt
 def chunks(
     tokenizer: Tokenizer, text: str, max_tokens: int, overlap: int, **options: Unpack[EncodeOptions]
 ) -> Iterator[TextChunk]:
-    """Cut a text into chunks; see `Tokenizer.chunks`."""
+    """Yield the chunks of a text, of at most `max_tokens` ids each; see `Tokenizer.chunks`."""
     room = _room(tokenizer, max_tokens, options, least=1)
     if not 0 <= index(overlap) < room:
         raise ValueError(f"overlap must be from 0 to {room - 1} for max_tokens={max_tokens}, not {overlap}")
@@ -73,7 +73,11 @@ def _chunks(
 def _longest(
     tokenizer: Tokenizer, text: str, start: int, ends: list[int], max_tokens: int, options: EncodeOptions
 ) -> TextChunk:
-    """Return the longest chunk from `start` to one of `ends` with at most `max_tokens` ids; if none fits, end it earlier."""
+    """Return the longest chunk that begins at `start`, ends at one of `ends`, and has at most `max_tokens` ids.
+
+    If even the shortest one has more, the chunk ends at an earlier character. `ValueError` if the first character alone has
+    more ids.
+    """
     for end in (*reversed(ends), *range(ends[0] - 1, start, -1)):
         if len(ids := tokenizer.encode(text[start:end], **options)) <= max_tokens:
             return TextChunk(start, end, ids)
@@ -81,7 +85,10 @@ def _longest(
 
 
 def _room(tokenizer: Tokenizer, max_tokens: int, options: EncodeOptions, least: int) -> int:
-    """Return how many ids are left for the text itself, after the affixes of every text."""
+    """Return how many of `max_tokens` ids are left for the text itself, after those added to every text.
+
+    `ValueError` if they are fewer than `least`.
+    """
     added = tokenizer.count("", **options)
     if index(max_tokens) < added + least:
         raise ValueError(f"max_tokens must be at least {added + least}, not {max_tokens}")
@@ -89,11 +96,11 @@ def _room(tokenizer: Tokenizer, max_tokens: int, options: EncodeOptions, least: 
 
 
 class _Cuts:
-    """The cuts of a text: places between tokens of the whole text, and never inside a character.
+    """The places where a text may be cut: between two tokens of the whole text, and never inside a character.
 
     Attributes:
-        starts: For each token the minimum of the starts from it on; then the length of the text.
-        ends: For each token the maximum of the ends before it; then that of all.
+        starts: For each token the least start of it and all later tokens, in characters; then the length of the text.
+        ends: For each token the greatest end of all earlier tokens, in characters; then that of all tokens.
 
     """
 
@@ -115,7 +122,7 @@ class _Cuts:
         self._tokens = [0, *(first[place] for place in self._places[1:-1]), len(offsets)]
 
     def after(self, start: int, room: int) -> list[int]:
-        """Return the cuts after `start` that are at most `room` tokens away; at least the next one."""
+        """Return the places after `start`, ascending, that are at most `room` tokens away; the next one in any case."""
         here = bisect_right(self._places, start)
         first = self._tokens[here - 1]
         last = bisect_right(self._tokens, first + room)

@@ -73,27 +73,30 @@ class Automaton:
 
     @property
     def n_states(self) -> int:
-        """The number of states without the dead one."""
+        """The number of states, without the dead state, in which no longer match is possible."""
         return len(self.transitions)
 
     @property
     def n_classes(self) -> int:
-        """The number of symbols that a walk reads, without the last one, an end of the text."""
+        """The number of different symbols that a walk reads, without the last one, which is an end of the text.
+
+        Without a context these are the classes of characters.
+        """
         return int(self.transitions.shape[1]) - 1
 
     @property
     def cells(self) -> int:
-        """The number of entries of all transition tables."""
+        """The number of entries in the transition tables, that of the context included; a measure of size."""
         return self.transitions.size + (0 if self.context is None else self.context.transitions.size)
 
     @property
     def has_gaps(self) -> bool:
-        """Whether some text has characters that the pattern does not match."""
+        """Whether there is a text with characters that the pattern does not match."""
         return bool((self.transitions & GAP).any())
 
     @property
     def matches_empty(self) -> bool:
-        """Whether a match can be empty."""
+        """Whether the pattern can match the empty string."""
         return bool(((self.transitions[0] & (MATCH | GAP)) == MATCH).any())
 
     def classes(self, text: str) -> NDArray[np.uint8]:
@@ -135,7 +138,10 @@ class Automaton:
         return pieces
 
     def in_core(self) -> _core.CompiledPattern:
-        """Return the automaton as an object of the core; raise `UnsupportedTokenizerError` for non-linear walks."""
+        """Return the automaton as an object of the core.
+
+        Raise `UnsupportedTokenizerError` if the core refuses it, because a walk might not take linear time.
+        """
         context = self.context
         try:
             return _core.CompiledPattern(

@@ -39,7 +39,7 @@ class CodePoints:
         return CodePoints.from_ranges((c, c) for c in code_points)
 
     def contains(self, code_points: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Test each code point for membership."""
+        """Return for each code point whether it is in the set."""
         before: NDArray[np.int64] = np.searchsorted(self.flips, code_points, side="right")
         return (before & 1).astype(np.bool_)
 

@@ -37,6 +37,7 @@ def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
     the result.
 
     Args:
+        pattern: The regular expression.
         dialect: The regex dialect: "oniguruma" for HuggingFace's engine (tokenizer.json), "fancy-regex" for tiktoken's.
 
     Raises:
@@ -59,14 +60,14 @@ def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
 
 
 def check_all(automata: Iterable[Automaton]) -> None:
-    """Raise if all patterns together are too large; each of them may take half a second to compile."""
+    """Raise `UnsupportedTokenizerError` if the tables of all automata of a normalizer or pre-tokenizer are too large."""
     cells = sum(automaton.cells for automaton in automata)
     if cells > MAX_ALL_CELLS:
         raise UnsupportedTokenizerError(f"patterns that need {cells:,} cells in total, more than {MAX_ALL_CELLS:,}")
 
 
 def build(pattern: str, dialect: Dialect) -> Automaton:
-    """Compile a pattern without the cache; see `compile_pattern`."""
+    """Compile a pattern without the cache; arguments and errors are those of `compile_pattern`."""
     if dialect not in DIALECTS:
         raise ValueError(f"dialect must be one of {', '.join(DIALECTS)}, not {dialect!r}")
     quoted = f"{shown(pattern)} ({dialect})"

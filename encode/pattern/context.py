@@ -62,7 +62,10 @@ class Context:
         )
 
     def leads_inside(self, n_symbols: int) -> bool:
-        """Return whether every state and every symbol exists."""
+        """Return whether the tables are consistent: they have as many states, all next states exist, and all symbols too.
+
+        `n_symbols` is the number of symbols, all of which are below it.
+        """
         return (
             len(self.transitions) == len(self.symbols) > 0
             and not (self.transitions >= len(self.transitions)).any()
@@ -70,7 +73,10 @@ class Context:
         )
 
     def read(self, classes: list[int]) -> list[int]:
-        """Return the symbols of a text from the classes of its characters, followed by the symbol of its end."""
+        """Run the pass over a text; return the symbol of each character, followed by that of the text's end.
+
+        `classes` are the classes of the text's characters, in order.
+        """
         width = len(self.behind)
         places = [*classes, width - 1]
         state, symbols = 0, []
@@ -83,7 +89,17 @@ class Context:
 
 
 def build_context(program: Program, alphabet: Alphabet, shown: str) -> tuple[Context, Symbols]:
-    """Build the pass that decides a program's conditions, and its symbols, which are not merged yet."""
+    """Build the automaton that decides a program's conditions for each place of a text, and the symbols that it writes.
+
+    Args:
+        program: The program, with at least one condition.
+        alphabet: The classes of its sets.
+        shown: The pattern as errors quote it.
+
+    Raises:
+        UnsupportedTokenizerError: The automaton would be too large.
+
+    """
     n_classes = alphabet.members.shape[1]
     members = [[*row, False] for row in alphabet.members.tolist()]
     rows, behind = _rows(program, members, n_classes)
@@ -135,7 +151,18 @@ def build_context(program: Program, alphabet: Alphabet, shown: str) -> tuple[Con
 
 
 def _rows(program: Program, members: list[list[bool]], n_classes: int) -> tuple[list[tuple[bool, ...]], list[int]]:
-    """Decide the lookbehind conditions: the distinct rows of results, and the row for each class of the character before."""
+    """Decide a program's lookbehind conditions for each class of the character before a place.
+
+    Args:
+        program: The program.
+        members: Whether each set contains a class, by set and class; then False, for the end of the text.
+        n_classes: The number of classes.
+
+    Returns:
+        The distinct rows, each with the result of every condition (False for a lookahead); and the number of the row for
+        each class, followed by that for the start of the text.
+
+    """
 
     def holds(condition: object, symbol: int) -> bool:
         if not isinstance(condition, Behind):
@@ -158,12 +185,16 @@ def _alive(
     holds: list[bool],
     later: frozenset[int],
 ) -> tuple[list[bool], int]:
-    """Return for each instruction whether a thread there can match, and how many instructions were examined.
+    """Decide a lookahead at one place: return for each instruction whether a thread that starts there can match.
+
+    Also return how many instructions were examined.
 
     Args:
-        program: The program of a lookahead.
-        members: Set membership, by set and symbol.
-        holds: The values of the earlier conditions.
+        program: The program of the lookahead.
+        members: Whether each set contains a symbol, by set and symbol.
+        symbol: The symbol at the place.
+        at_end: Whether that is the end of the text.
+        holds: The values of the earlier conditions at the place.
         later: The instructions from which a thread can match one place later.
 
     """

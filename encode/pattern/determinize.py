@@ -19,13 +19,18 @@ MAX_STEPS = 1_000_000
 
 
 def determinize(program: Program, symbols: Symbols, shown: str) -> NDArray[np.uint16]:
-    """Compute the transitions of every reachable thread list for every symbol.
+    """Convert a program to a deterministic automaton: compute the transitions of every reachable state for every symbol.
 
     A state is the list of threads, by priority, that have just consumed a character. Their steps up to the next character
     depend on the next symbol, because of lookahead. So these steps, and matches, happen on the transition.
 
+    Args:
+        program: The program of the pattern.
+        symbols: The symbols that a walk reads.
+        shown: The pattern as errors quote it.
+
     Returns:
-        Shape (states, symbols), not minimal.
+        The table, of shape (states, symbols), whose entries are those of `Automaton.transitions`. It is not minimal.
 
     Raises:
         UnsupportedTokenizerError: The pattern needs too many states, or too much work to find them.

@@ -40,10 +40,11 @@ _FAMILIES = {
 
 
 class Family(NamedTuple):
-    """The arguments of a scanner.
+    """A family of patterns, with the arguments of the core's scanner for it.
 
     Attributes:
-        kinds: The kind of each class beyond ASCII.
+        name: The family's name.
+        kinds: For each class of the automaton the kind of its characters beyond ASCII, as the scanner numbers kinds.
 
     """
 
@@ -52,7 +53,7 @@ class Family(NamedTuple):
 
 
 def recognized(automaton: Automaton) -> Family | None:
-    """Return the family of an automaton, or None."""
+    """Return the pattern family of an automaton; None if the core has no scanner for it."""
     name = _FAMILIES.get(digest(automaton))
     if name is None:
         return None
@@ -63,7 +64,10 @@ def recognized(automaton: Automaton) -> Family | None:
 
 
 def digest(automaton: Automaton) -> str:
-    """Return the digest that identifies an automaton, apart from the non-ASCII members of its classes."""
+    """Return a hash that identifies an automaton, except for which other than ASCII characters its classes have.
+
+    An empty text for an automaton with a context.
+    """
     if automaton.context is not None:
         return ""
     classes = automaton.classes(_ASCII + "".join(_KINDS))

@@ -14,7 +14,7 @@ def minimize(table: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[np.
     """Minimise an automaton.
 
     Args:
-        table: Shape (states, classes + 1); every state is reachable from state 0.
+        table: The transitions, as in `Automaton`; shape (states, classes + 1). Every state is reachable from state 0.
 
     Returns:
         The table with states numbered in breadth-first order from state 0, so that equal automata have equal tables; and the
@@ -35,7 +35,10 @@ def _predecessors(table: NDArray[np.uint16]) -> list[list[tuple[int, int]]]:
 
 
 def _cut_dead_ends(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """Redirect transitions after which no match can follow to the dead state, where a walk stops."""
+    """Return the table with every transition after which no match can follow redirected to the dead state.
+
+    A walk stops in that state. States from which no match can be reached are removed.
+    """
     before = _predecessors(table)
     alive: NDArray[np.bool_] = np.any(table > DEAD, axis=1)
     queue = np.flatnonzero(alive).tolist()
@@ -52,7 +55,7 @@ def _cut_dead_ends(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
 
 
 def _drop_overridden(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """Remove the flags of matches that a longer one always replaces.
+    """Return the table without the flags of matches that a longer match always replaces.
 
     With `\\p{L}+` only the end of the run stays flagged. So equivalent greedy and possessive loops become equal, and a
     pattern that matches every character has no gaps.
@@ -71,7 +74,12 @@ def _drop_overridden(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
 
 
 def _merge_classes(table: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
-    """Merge classes with equal columns, numbered by the first; the end of the text stays the last column."""
+    """Merge classes whose columns are equal; the last column, the end of the text, stays apart.
+
+    Returns:
+        The table with a column for each distinct class, in order of first occurrence; and the new class of each old one.
+
+    """
     numbers: dict[bytes, int] = {}
     columns = np.ascontiguousarray(table[:, :-1].T)
     classes = np.array([numbers.setdefault(column.tobytes(), len(numbers)) for column in columns], np.int64)
@@ -80,7 +88,7 @@ def _merge_classes(table: NDArray[np.uint16]) -> tuple[NDArray[np.uint16], NDArr
 
 
 def _merge_states(table: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    """Hopcroft's partition refinement; states begin apart if they flag matches on different symbols."""
+    """Return the table with equivalent states merged, by Hopcroft's partition refinement."""
     n_states = len(table)
     before = _predecessors(table)
     blocks: list[set[int]] = []
@@ -138,7 +146,8 @@ def boundary_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
     the pattern has a context.)
 
     Returns:
-        Shape (classes, classes): whether there is a boundary between the first class and the second after it.
+        A matrix of shape (classes, classes): whether there is always a boundary between a character of class i and a
+        directly following one of class j, at [i, j].
 
     """
     n_classes = table.shape[1] - 1
@@ -155,7 +164,8 @@ def sync_pairs(table: NDArray[np.uint16]) -> NDArray[np.bool_]:
     Adjacent gaps are one piece, so boundaries at which two gaps may meet are excluded.
 
     Returns:
-        Shape (classes, classes): whether the second class after the first begins a piece.
+        A matrix of shape (classes, classes): whether a character of class j directly after one of class i always begins a
+        piece, at [i, j].
 
     """
     after_first = table[table[0, :-1] & DEAD]  # every class can begin a token, at least a gap

@@ -37,7 +37,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Look:
-    """A lookahead at the next symbol, which is not consumed.
+    """A lookahead of one character: a condition on the next character, which is not consumed.
 
     Attributes:
         members: The characters before which it holds.
@@ -99,7 +99,7 @@ Node = Symbol | Look | Behind | Ahead | Concat | Alternate | Repeat
 
 
 def matches_empty(node: Node) -> bool:
-    """Return whether a node can match the empty string."""
+    """Return whether a node of a pattern's tree can match the empty string."""
     match node:
         case Symbol():
             return False
@@ -179,7 +179,7 @@ def as_symbol(node: Node) -> Symbol | None:
 
 
 def parse(pattern: str, dialect: Dialect) -> Node:
-    """Parse a pattern.
+    """Parse a pattern; return the root of its tree.
 
     Raises:
         UnsupportedTokenizerError: A construct is outside the subset; the message names it and its place.
@@ -243,7 +243,12 @@ def _repeat(source: Source, ignore_case: bool, depth: int) -> Node:
 
 
 def _quantifier(source: Source) -> tuple[int, int | None, bool] | None:
-    """Parse a quantifier: minimum, maximum, and whether it is in braces; return None if none comes next."""
+    """Parse a quantifier such as `+` or `{1,3}`, if the next characters are one; otherwise return None.
+
+    Returns:
+        The minimum; the maximum, or None without a limit; and whether it is written in braces.
+
+    """
     at = source.at
     simple: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
     if source.peek() in simple:
@@ -317,7 +322,10 @@ def _line_start(source: Source) -> Node:
 
 
 def _anchor(source: Source, letter: str, at: int) -> Node:
-    """Parse an anchor: a backslash and a letter that match a place."""
+    r"""Return the node for an anchor such as `\b` or `\A`, whose letter has been read.
+
+    `at` is the index of its backslash, for errors.
+    """
     end = Look(CodePoints.of(), at_end=True)
     if letter == "z":
         return end

@@ -27,7 +27,10 @@ class Take(NamedTuple):
 
 
 class Check(NamedTuple):
-    """Continue if the next character's membership in a set equals `wanted`; at the end of the text, if `at_end`."""
+    """Continue if the next character is in a set (`wanted`) or is not (not `wanted`), without consuming it.
+
+    At the end of the text, continue if `at_end`. `members` is the index of the set.
+    """
 
     members: int
     wanted: bool
@@ -35,7 +38,7 @@ class Check(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """Continue if the value of one of the program's conditions equals `wanted`."""
+    """Continue if one of the program's conditions, given by index, holds (`wanted`) or does not (not `wanted`)."""
 
     condition: int
     wanted: bool
@@ -91,7 +94,7 @@ class Program:
         return self.sets.setdefault(members, len(self.sets))
 
     def add(self, node: Node) -> None:
-        """Append the instructions of a node."""
+        """Append the instructions that match a node of a pattern's tree."""
         match node:
             case parser.Symbol(members):
                 self.emit(Take(self.index_of(members)))
@@ -132,7 +135,9 @@ class Program:
             self.instructions[end] = Jump(len(self.instructions))
 
     def _add_repeat(self, node: Repeat) -> None:
-        """Append copies of the body; those above `low` begin with a choice between the body and the exit.
+        """Append the instructions of a repeat: copies of its body.
+
+        Copies beyond the first `low` begin with a choice between the body and the exit.
 
         A possessive loop never backtracks. So it is a greedy loop that may only be left before a character that it cannot
         consume, except after the maximum count. This is exact because its body is one character.
@@ -174,7 +179,18 @@ def _size(node: Node) -> int:
 
 
 def compile_program(node: Node, shown: str) -> Program:
-    """Compile a pattern, with a gap (any one character) as the alternative of lowest priority."""
+    """Compile the tree of a pattern to a program.
+
+    Below all alternatives of the pattern stands a gap: any one character that the pattern does not match.
+
+    Args:
+        node: The root of the tree.
+        shown: The pattern as errors quote it.
+
+    Raises:
+        UnsupportedTokenizerError: The program would be too long.
+
+    """
     if (size := _size(node)) > MAX_INSTRUCTIONS:
         raise UnsupportedTokenizerError(
             f"pattern {shown}: it needs {size:,} instructions, repeats written out, more than {MAX_INSTRUCTIONS:,}"
@@ -206,7 +222,7 @@ class Alphabet(NamedTuple):
 
 
 def compress_alphabet(sets: list[CodePoints]) -> Alphabet:
-    """Compute the coarsest partition into classes that is compatible with all sets."""
+    """Partition the code points into as few classes as possible, so that each set either contains a class or does not."""
     surrogates = np.array([0, 0xD800, 0xE000], np.int32)
     starts = np.unique(np.concatenate([surrogates, *(each.flips for each in sets)]))
     starts = starts[(starts < 0xD800) | (starts >= 0xE000) & (starts < N_CODE_POINTS)]

@@ -20,7 +20,10 @@ _CONTROLS = {"a": 0x07, "e": 0x1B, "f": 0x0C, "n": 0x0A, "r": 0x0D, "t": 0x09, "
 
 
 def named_set(letter: str, dialect: str) -> CodePoints:
-    r"""Return the set of `\s`, `\w` or `\d` in a dialect, or in Oniguruma's brackets ("oniguruma-bracket")."""
+    r"""Return the characters that `\s`, `\w` or `\d` matches in a regex dialect; `letter` is "s", "w" or "d".
+
+    The dialect "oniguruma-bracket" is that of Oniguruma inside a bracket expression.
+    """
     members = _named(letter, dialect)
     assert members is not None
     return members
@@ -40,10 +43,11 @@ def _named(name: str, dialect: str) -> CodePoints | None:
 
 
 def fold(source: Source, members: CodePoints, at: int) -> CodePoints:
-    """Apply `(?i:)` to a set: add every character that simple case folding makes equal to a member.
+    """Apply `(?i:)` to a set: return it with every character that simple case folding makes equal to a member.
 
     Oniguruma also folds one character to several (`ss` matches U+00DF), and treats properties differently inside and
-    outside brackets. So in its dialect only sets without case and sets of ASCII are accepted.
+    outside brackets. So in its dialect only sets without case and sets of ASCII are accepted. `at` is the place of the set
+    in the pattern, for errors.
     """
     if source.dialect == "oniguruma":
         if not members.has_case:
@@ -54,9 +58,10 @@ def fold(source: Source, members: CodePoints, at: int) -> CodePoints:
 
 
 def escape(source: Source, ignore_case: bool, bracketed: bool = False) -> int | CodePoints:
-    r"""Parse an escape from behind its backslash.
+    r"""Parse an escape whose backslash has been read.
 
     Args:
+        source: The cursor, behind the backslash.
         ignore_case: Whether the escape is inside `(?i:)`.
         bracketed: Whether it is inside a bracket expression, where Oniguruma's `\w` lacks six characters of Latin-1.
 
@@ -121,12 +126,14 @@ def _hexadecimal(source: Source, letter: str, at: int) -> int:
 
 
 def bracket(source: Source, ignore_case: bool, depth: int = 1) -> CodePoints:
-    """Parse a bracket expression from behind its opening bracket.
+    """Parse a bracket expression whose opening bracket has been read; return its set of characters.
 
     It may have ranges, nested brackets, and `&&`, which has the lowest precedence.
 
     Args:
+        source: The cursor, behind the opening bracket.
         ignore_case: Whether the expression is inside `(?i:)`.
+        depth: The number of brackets around the content; deeper nesting than `MAX_DEPTH` is refused.
 
     """
     at = source.at - 1
@@ -170,7 +177,12 @@ def bracket(source: Source, ignore_case: bool, depth: int = 1) -> CodePoints:
 
 
 def _item(source: Source, ignore_case: bool) -> tuple[int, int] | CodePoints:
-    """Parse a character, a range of characters, or an escaped class."""
+    """Parse one item of a bracket expression.
+
+    Returns:
+        The first and the last code point of a character or a range; or the set of an escaped class.
+
+    """
     at = source.at
     first = _character(source, ignore_case)
     if source.peek() != "-" or source.peek(2) == "-]":

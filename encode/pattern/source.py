@@ -30,11 +30,11 @@ class Source:
         self.at = 0
 
     def peek(self, length: int = 1) -> str:
-        """Return the next characters, fewer at the end, without advancing."""
+        """Return the next `length` characters, fewer at the end of the pattern, without advancing."""
         return self.pattern[self.at : self.at + length]
 
     def take(self) -> str:
-        """Return the next character and advance; raise at the end of the pattern."""
+        """Return the next character and advance; raise `TokenizerFileError` at the end of the pattern."""
         if self.at == len(self.pattern):
             self.malformed("it ends too early", self.at)
         self.at += 1
@@ -48,13 +48,19 @@ class Source:
         return found
 
     def refuse(self, construct: str, at: int) -> NoReturn:
-        """Raise the error for a valid construct that cannot be compiled exactly."""
+        """Raise `UnsupportedTokenizerError` for a valid construct that cannot be compiled exactly.
+
+        `construct` names it, and `at` is its place in the pattern.
+        """
         raise UnsupportedTokenizerError(
             f"pattern {shown(self.pattern)} ({self.dialect}): {construct}, at character {at}, is not supported"
         )
 
     def malformed(self, what: str, at: int) -> NoReturn:
-        """Raise the error for a pattern that is not a regular expression."""
+        """Raise `TokenizerFileError` for a pattern that is not a regular expression.
+
+        `what` says what is wrong, and `at` is the place in the pattern.
+        """
         raise TokenizerFileError(
             f"pattern {shown(self.pattern)} ({self.dialect}) is malformed: {what}, at character {at}"
         )

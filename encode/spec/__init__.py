@@ -124,12 +124,13 @@ class AddedToken(Struct, frozen=True):
 
     Attributes:
         content: The text of the token.
-        id: The id that the file gives; not trusted (a token that the model's vocabulary has keeps the model's id).
+        id: The id that the file gives. It does not count for a token that the model's vocabulary has, which keeps the
+            model's id.
         single_word: Match only where no word character touches it.
         lstrip: The match takes the white space to its left with it.
         rstrip: The match takes the white space to its right with it.
         normalized: Match in normalized text.
-        special: A control token: dropped by `skip_special_tokens`.
+        special: Whether it is a control token, which `skip_special_tokens` drops.
 
     """
 
@@ -143,29 +144,30 @@ class AddedToken(Struct, frozen=True):
 
 
 class TokenizerSpec(Struct, frozen=True, kw_only=True):
-    """A tokenizer, complete: the components, the added tokens, and what the files around them say.
+    """The complete description of a tokenizer: its components, its added tokens, and the settings in the files beside it.
 
     Attributes:
-        model: How pieces become ids.
-        normalizer: Applied to the text between added tokens.
-        pre_tokenizer: How text is cut into pieces.
-        post_processor: What goes around the ids.
-        decoder: How tokens become text; None joins a byte-level model's bytes and another's tokens by spaces.
-        added_tokens: In the file's order, which decides the ids of those that the model lacks.
-        special_roles: `bos_token`, `eos_token`, `unk_token`, `pad_token`... to the token that plays the role; in a model
-            folder, also names of the model's own (`image_token`).
-        eos_ids: Every id that ends a generation, from all files; empty if none says.
+        model: The model, which turns pieces into ids.
+        normalizer: The normalizer, applied to the text between added tokens; None changes nothing.
+        pre_tokenizer: The pre-tokenizer, which cuts text into pieces; None keeps it in one piece.
+        post_processor: The post-processor, which adds ids around those of a text; None adds nothing.
+        decoder: The decoder, which turns tokens into text. None joins the bytes of a byte-level model's tokens, and other
+            models' tokens with spaces.
+        added_tokens: The added tokens, in the file's order, which decides the ids of those that the model lacks.
+        special_roles: For each role, such as `bos_token`, `unk_token` or `pad_token`, the token that plays it; in a model
+            folder, also for roles of the model's own (`image_token`).
+        eos_ids: Every id that ends a generation, from all files; empty if no file lists any.
         add_bos: The files' `add_bos_token`, reported and never applied: the post-processor alone adds ids. None if no file
             has it.
         add_eos: The files' `add_eos_token`; likewise.
-        chat_templates: Name to Jinja source; `default` is the plain one.
-        response_template: How transformers parses an answer, as tokenizer_config.json has it; None without one.
-        truncation: As the file has it; reported, never applied.
-        padding: As the file has it; reported, never applied.
-        vocab_size: The model's number of embedding rows where the config says; ids below it that name no token
-            (padding rows) decode to nothing.
-        notes: What was decided while reading and a person may want to know, for `inspect`.
-        source: The format that was read, for people.
+        chat_templates: The Jinja sources of chat templates, by name; `default` is the plain one.
+        response_template: The description by which transformers parses an answer, from tokenizer_config.json, or None.
+        truncation: The file's truncation settings; reported, never applied.
+        padding: The file's padding settings; reported, never applied.
+        vocab_size: The model's number of embedding rows, if a file has it; ids below it that name no token (padding rows)
+            decode to nothing.
+        notes: Decisions made while reading that a person may want to know, printed by `inspect`.
+        source: The name of the format that was read, for people.
 
     """
 

@@ -8,15 +8,17 @@ from tokenweir.encode.spec.values import Character, Count
 
 
 class ByteFallback(Struct, frozen=True, tag="ByteFallback"):
-    """Decodes a run of tokens such as `<0xE4>` to the text that their bytes spell."""
+    """A decoder that turns a run of byte tokens such as `<0xE4>` into the text that their bytes spell."""
 
 
 class Fuse(Struct, frozen=True, tag="Fuse"):
-    """Joins all tokens to one, so that later decoders see the whole text."""
+    """A decoder that joins all tokens to one, so that later decoders see the whole text."""
 
 
 class StripDecoder(Struct, frozen=True, tag="Strip"):
-    """Removes up to `start` times `content` at the beginning of each token, and `stop` times at its end."""
+    """A decoder that removes the character `content` from each token, up to `start` times at its beginning and `stop` times
+    at its end.
+    """
 
     content: Character
     start: Count
@@ -24,14 +26,17 @@ class StripDecoder(Struct, frozen=True, tag="Strip"):
 
 
 class WordPieceDecoder(Struct, frozen=True, tag="WordPiece"):
-    """Tokens with `prefix` continue a word, others follow a space; `cleanup` undoes spaces before punctuation."""
+    """WordPiece's decoder: a token with `prefix`, which is removed, continues a word; any other gets a space before it.
+
+    `cleanup` removes spaces before punctuation.
+    """
 
     prefix: str = "##"
     cleanup: bool = True
 
 
 class BPEDecoder(Struct, frozen=True, tag="BPEDecoder"):
-    """Replaces `suffix`, which ends a word, by a space."""
+    """A decoder that replaces `suffix`, which ends a word, by a space; after the last token by nothing."""
 
     suffix: str = "</w>"
 
@@ -42,8 +47,10 @@ class SentencePieceDecoder(Struct, frozen=True, tag="SentencePieceDecoder", kw_o
     The library takes nothing from the end, whatever `treat_whitespace_as_suffix` says.
 
     Attributes:
-        strip_prefix: Remove the dummy prefix, a U+2581 at the beginning of the first piece (`add_dummy_prefix`).
-        strip_extra: Remove one U+2581 from each piece until there is text (`remove_extra_whitespaces`).
+        strip_prefix: Whether to remove the dummy prefix, a U+2581 at the beginning of the first piece; the model's
+            `add_dummy_prefix`.
+        strip_extra: Whether to remove one U+2581 from the beginning of each piece up to the first that has text; the model's
+            `remove_extra_whitespaces`.
 
     """
 

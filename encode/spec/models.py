@@ -15,15 +15,15 @@ class BPE(Struct, frozen=True, tag="BPE", kw_only=True):
     """Byte-pair encoding by a list of merges, in order of priority.
 
     Attributes:
-        vocab: Token to id; under a `ByteLevel` pre-tokenizer, spelled in its alphabet.
-        merges: Pairs, as `"a b"` or `("a", "b")`; a pair listed twice keeps its later place.
-        dropout: Random merging; refused unless None or 0.
-        unk_token: What a character becomes that is no token; without one it vanishes.
-        continuing_subword_prefix: Spelled before every character of a piece but the first.
-        end_of_word_suffix: Spelled after the last character of a piece.
-        fuse_unk: Neighbouring unknown characters become one `unk_token`.
-        byte_fallback: An unknown character becomes its bytes' tokens (`<0xE4>`), if all exist.
-        ignore_merges: A piece that is a token is taken whole, whatever the merges say.
+        vocab: The id of each token; under a `ByteLevel` pre-tokenizer, tokens are spelled in GPT-2's byte alphabet.
+        merges: The pairs to merge, as `"a b"` or `("a", "b")`; a pair listed twice keeps its later place.
+        dropout: The probability of skipping a merge; refused unless it is None or 0.
+        unk_token: The token for a character that is not a token; None drops the character.
+        continuing_subword_prefix: A prefix of the tokens of all characters of a piece except the first.
+        end_of_word_suffix: A suffix of the token of a piece's last character.
+        fuse_unk: Whether neighbouring unknown characters become one `unk_token`.
+        byte_fallback: Whether an unknown character becomes the tokens of its bytes (`<0xE4>`), if all exist.
+        ignore_merges: Whether a piece that is a token is taken whole, without merging.
 
     """
 
@@ -42,8 +42,8 @@ class RankBPE(Struct, frozen=True, tag="RankBPE"):
     """Byte-pair encoding as tiktoken does it: the pair whose concatenation has the lowest rank merges first.
 
     Attributes:
-        ranks: Token bytes to rank, which is the id. (tekken's ids begin after its special tokens; so do its ranks here.)
-        ignore_merges: A piece that is a token is taken whole, whatever the ranks say.
+        ranks: The rank of each token, which is its id. (Tekken's ids begin after its special tokens; so do its ranks here.)
+        ignore_merges: Whether a piece that is a token is taken whole, without merging.
 
     """
 
@@ -57,11 +57,11 @@ class SentencePiece(Struct, frozen=True, tag="SentencePiece", kw_only=True):
     Attributes:
         algorithm: `BPE` or `Unigram`.
         pieces: The pieces by id; no two are equal.
-        scores: Their scores, as 32-bit floats.
+        scores: Their scores, with the precision of 32-bit floats.
         types: Their types, a byte each: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
-        unk_id: The piece of type 2.
-        byte_fallback: Unknown characters become the bytes' pieces (`<0xE4>`).
-        unk_surface: What `unk_id` decodes to.
+        unk_id: The id of the unknown piece, the only one of type 2.
+        byte_fallback: Whether unknown characters become the pieces of their bytes (`<0xE4>`).
+        unk_surface: The text to which `unk_id` decodes.
 
     """
 
@@ -75,12 +75,13 @@ class SentencePiece(Struct, frozen=True, tag="SentencePiece", kw_only=True):
 
 
 class Unigram(Struct, frozen=True, tag="Unigram"):
-    """The most probable segmentation (Viterbi) as HuggingFace computes it, in 64-bit arithmetic.
+    """A Unigram model: the most probable segmentation (Viterbi), as HuggingFace computes it, in 64-bit arithmetic.
 
     Attributes:
         vocab: (piece, log probability) by id.
-        unk_id: The id of what is unknown; without one, a character that no piece covers cannot be encoded, as in the library.
-        byte_fallback: Unknown characters become the bytes' tokens, if all exist.
+        unk_id: The id for unknown characters. If it is None, text with a character that no piece covers cannot be encoded,
+            as in the library.
+        byte_fallback: Whether unknown characters become the tokens of their bytes, if all exist.
 
     """
 
@@ -90,13 +91,15 @@ class Unigram(Struct, frozen=True, tag="Unigram"):
 
 
 class WordPiece(Struct, frozen=True, tag="WordPiece", kw_only=True):
-    """The longest token first, from left to right; a piece that cannot be covered so is one unknown token.
+    """A WordPiece model: the longest token that matches is taken, from left to right.
+
+    A piece that tokens cannot cover in this way becomes one unknown token.
 
     Attributes:
-        vocab: Token to id.
+        vocab: The id of each token.
         unk_token: The unknown token.
-        continuing_subword_prefix: What tokens are spelled with that do not begin a piece.
-        max_input_chars_per_word: Longer pieces are unknown, in characters.
+        continuing_subword_prefix: The prefix with which tokens are spelled that do not begin a piece.
+        max_input_chars_per_word: The most characters of a piece; a longer one is unknown.
 
     """
 

@@ -6,51 +6,59 @@ from tokenweir.encode.spec.values import Pattern
 
 
 class NFC(Struct, frozen=True, tag="NFC"):
-    """Unicode canonical composition; this and the other forms by the tables of HuggingFace's library."""
+    """Normalization to Unicode's form C, canonical composition, by the tables of HuggingFace's library."""
 
 
 class NFD(Struct, frozen=True, tag="NFD"):
-    """Unicode canonical decomposition."""
+    """Normalization to Unicode's form D, canonical decomposition, by the tables of HuggingFace's library."""
 
 
 class NFKC(Struct, frozen=True, tag="NFKC"):
-    """Unicode compatibility composition."""
+    """Normalization to Unicode's form KC, compatibility composition, by the tables of HuggingFace's library."""
 
 
 class NFKD(Struct, frozen=True, tag="NFKD"):
-    """Unicode compatibility decomposition."""
+    """Normalization to Unicode's form KD, compatibility decomposition, by the tables of HuggingFace's library."""
 
 
 class Lowercase(Struct, frozen=True, tag="Lowercase"):
-    """Lower case, character by character."""
+    """A normalizer that lowers the case, character by character."""
 
 
 class StripAccents(Struct, frozen=True, tag="StripAccents"):
-    """Removes combining marks; text is expected to be decomposed."""
+    """A normalizer that removes combining marks; the text should be decomposed before."""
 
 
 class StripSpace(Struct, frozen=True, tag="Strip"):
-    """Removes white space at the ends of a text."""
+    """A normalizer that removes white space at the left end of a text, the right end, or both."""
 
     strip_left: bool = True
     strip_right: bool = True
 
 
 class Prepend(Struct, frozen=True, tag="Prepend"):
-    """Puts `prepend` before a text that is not empty."""
+    """A normalizer that puts the text `prepend` before a text that is not empty."""
 
     prepend: str
 
 
 class Replace(Struct, frozen=True, tag="Replace"):
-    """Puts `content` in place of what `pattern` matches; a normalizer, and a decoder for each token."""
+    """A normalizer, and a decoder for each token, that replaces every match of `pattern` by `content`."""
 
     pattern: Pattern
     content: str
 
 
 class BertNormalizer(Struct, frozen=True, tag="BertNormalizer"):
-    """BERT's cleaning: control characters, spaces around Chinese characters, accents (None: as `lowercase`), case."""
+    """BERT's normalizer.
+
+    Attributes:
+        clean_text: Whether to remove control characters and turn all white space into spaces.
+        handle_chinese_chars: Whether to put spaces around Chinese characters.
+        strip_accents: Whether to remove accents; None means the value of `lowercase`.
+        lowercase: Whether to lower the case.
+
+    """
 
     clean_text: bool = True
     handle_chinese_chars: bool = True
@@ -59,7 +67,7 @@ class BertNormalizer(Struct, frozen=True, tag="BertNormalizer"):
 
 
 class Precompiled(Struct, frozen=True, tag="Precompiled"):
-    """A SentencePiece character map (base64), applied to grapheme clusters as HuggingFace does it."""
+    """A normalizer that applies a SentencePiece character map (base64) to grapheme clusters, as HuggingFace does it."""
 
     precompiled_charsmap: str
 
@@ -68,12 +76,12 @@ class SentencePieceNormalizer(Struct, frozen=True, tag="SentencePieceNormalizer"
     """SentencePiece's own normalizer (sentencepiece 0.2.3, normalizer.cc).
 
     Attributes:
-        charsmap: The precompiled character map: a Darts trie and its replacements; empty: characters stay.
-        add_dummy_prefix: A space before the text, or after it with `suffix`.
-        remove_extra_whitespaces: Spaces at the ends go, runs of spaces become one.
-        escape_whitespaces: A space becomes U+2581.
-        suffix: `treat_whitespace_as_suffix`.
-        user_defined: Pieces that are taken as they are.
+        charsmap: The precompiled character map, a Darts trie and its replacements; if empty, no character is replaced.
+        add_dummy_prefix: Whether to put a space before the text, or after it with `suffix`.
+        remove_extra_whitespaces: Whether to remove spaces at the ends and to replace runs of spaces by one.
+        escape_whitespaces: Whether a space becomes U+2581.
+        suffix: Whether a word's space comes after it: the model's `treat_whitespace_as_suffix`.
+        user_defined: User-defined pieces, which are not normalized.
 
     """
 

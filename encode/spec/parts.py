@@ -12,11 +12,10 @@ from tokenweir.encode.spec.pre_tokenizers import PreTokenizer, PreTokenizerSeque
 
 
 def parts(component: Normalizer | PreTokenizer | PostProcessor | Decoder | None) -> Iterator[Any]:
-    """List what a normalizer, pre-tokenizer, post-processor or decoder consists of, in order, sequences taken apart.
+    """Yield the parts of a normalizer, pre-tokenizer, post-processor or decoder, in order, with nested sequences flattened.
 
-    One that is no sequence is its only part; None has none. The parts are of the component's kind, so the caller says
-    which type they have (`SingleNormalizer` and the like). Files may nest sequences as they like, so there is no
-    recursion, and nothing is looked at before it is asked for.
+    A component that is not a sequence is its only part; for None nothing is yielded. The parts are of the component's
+    kind, so the caller declares their type (such as `SingleNormalizer`). Nesting may be of any depth.
     """
     waiting: list[Any] = [] if component is None else [component]
     while waiting:

@@ -8,7 +8,7 @@ from tokenweir.encode.spec.pre_tokenizers import ByteLevel
 
 
 class SpecialTokenIds(Struct, frozen=True):
-    """The ids that a template's special token stands for."""
+    """A special token of a template: its name `id`, and the ids and the tokens that it stands for."""
 
     id: str
     ids: tuple[int, ...]
@@ -16,7 +16,7 @@ class SpecialTokenIds(Struct, frozen=True):
 
 
 class TemplateProcessing(Struct, frozen=True, tag="TemplateProcessing"):
-    """Special tokens around one sequence (`single`) or two (`pair`).
+    """A post-processor that puts special tokens around one sequence (`single`) or two (`pair`), as templates list them.
 
     An item is `{"Sequence": {"id": "A", "type_id": 0}}` or `{"SpecialToken": {"id": NAME, "type_id": 0}}`. The type id is 0 by
     default.
@@ -41,14 +41,18 @@ class TemplateProcessing(Struct, frozen=True, tag="TemplateProcessing"):
 
 
 class BertProcessing(Struct, frozen=True, tag="BertProcessing", forbid_unknown_fields=True):
-    """`cls` before and `sep` after, each (token, id)."""
+    """BERT's post-processor: `cls` before the first sequence, and `sep` after each; both are (token, id)."""
 
     sep: tuple[str, int]
     cls: tuple[str, int]
 
 
 class RobertaProcessing(Struct, frozen=True, tag="RobertaProcessing"):
-    """As `BertProcessing`, with byte-level trimming of offsets. The last two fields distinguish them in a file, not `type`."""
+    """RoBERTa's post-processor: `cls` before the first sequence, `sep` before a second one, and `sep` after each.
+
+    `trim_offsets` removes white space from the offsets of tokens; `add_prefix_space` leaves them the first token's space.
+    In a file, these two fields distinguish it from `BertProcessing`.
+    """
 
     sep: tuple[str, int]
     cls: tuple[str, int]

@@ -10,12 +10,13 @@ SplitBehavior = Literal["Isolated", "Removed", "MergedWithPrevious", "MergedWith
 
 
 class Split(Struct, frozen=True, tag="Split", kw_only=True):
-    """Split at the matches of a pattern.
+    """A pre-tokenizer that splits at the matches of a pattern.
 
     Attributes:
         pattern: The pattern to search for.
-        behavior: The treatment of a match: `Isolated`, `Removed`, `MergedWithPrevious`, `MergedWithNext`, `Contiguous`.
-        invert: Matches and gaps change places.
+        behavior: The treatment of a match. `Isolated`: it is a piece; `Removed`: it is dropped; `MergedWithPrevious` and
+            `MergedWithNext`: it is joined to the text before or after it; `Contiguous`: adjacent matches are one piece.
+        invert: Whether matches and the text between them change places.
         dialect: The regex engine that defines the pattern's meaning. The format decides it: Oniguruma for
             tokenizer.json, fancy-regex for a tiktoken rank file.
         unmatched: Text between matches is kept as pieces (HuggingFace) or dropped (tiktoken).
@@ -30,7 +31,17 @@ class Split(Struct, frozen=True, tag="Split", kw_only=True):
 
 
 class ByteLevel(Struct, frozen=True, tag="ByteLevel"):
-    """GPT-2's alphabet of 256 printable characters, as pre-tokenizer, post-processor and decoder alike."""
+    """The component of byte-level models: each byte of text is spelled as one of GPT-2's 256 printable characters.
+
+    It serves as pre-tokenizer, post-processor and decoder.
+
+    Attributes:
+        add_prefix_space: As a pre-tokenizer, put a space before each text that does not begin with one; with earlier
+            pre-tokenizers in a sequence, before each of their pieces.
+        trim_offsets: As a post-processor, remove white space from the offsets of tokens.
+        use_regex: As a pre-tokenizer, split by GPT-2's pattern.
+
+    """
 
     add_prefix_space: bool = True
     trim_offsets: bool = True
@@ -38,12 +49,13 @@ class ByteLevel(Struct, frozen=True, tag="ByteLevel"):
 
 
 class Metaspace(Struct, frozen=True, tag="Metaspace", kw_only=True):
-    """Replaces spaces by `replacement`, which begins a piece; as a decoder, replaces it by spaces.
+    """A pre-tokenizer that replaces spaces by `replacement` and cuts before it; as a decoder, it does the reverse.
 
     Attributes:
         replacement: One character.
-        prepend_scheme: Put `replacement` before a piece: each (`always`), the text's first (`first`), or none.
-        split: Cut before each `replacement`.
+        prepend_scheme: The pieces before which `replacement` is put if they lack it: each (`always`), the text's first one
+            (`first`), or no piece (`never`).
+        split: Whether to cut before each `replacement`.
         add_prefix_space: A key of old files; the library refuses false unless `prepend_scheme` is `never`.
         str_rep: A key of old files, equal to `replacement`.
 
@@ -57,31 +69,31 @@ class Metaspace(Struct, frozen=True, tag="Metaspace", kw_only=True):
 
 
 class Digits(Struct, frozen=True, tag="Digits"):
-    """Splits numeric characters from others; with `individual_digits`, each from the next."""
+    """A pre-tokenizer that splits numeric characters from others; with `individual_digits`, also from each other."""
 
     individual_digits: bool = False
 
 
 class Punctuation(Struct, frozen=True, tag="Punctuation"):
-    """Splits punctuation characters from others."""
+    """A pre-tokenizer that splits at punctuation characters; `behavior` is their treatment, as for `Split`."""
 
     behavior: SplitBehavior = "Isolated"
 
 
 class Whitespace(Struct, frozen=True, tag="Whitespace"):
-    r"""Takes the matches of `\w+|[^\w\s]+`."""
+    r"""A pre-tokenizer whose pieces are the matches of `\w+|[^\w\s]+`; other text, white space, is dropped."""
 
 
 class WhitespaceSplit(Struct, frozen=True, tag="WhitespaceSplit"):
-    """Splits at white space, which is removed."""
+    """A pre-tokenizer that splits at white space, which is removed."""
 
 
 class BertPreTokenizer(Struct, frozen=True, tag="BertPreTokenizer"):
-    """Splits at white space, which is removed, and punctuation characters from others."""
+    """BERT's pre-tokenizer: it splits at white space, which is removed, and makes each punctuation character a piece."""
 
 
 class CharDelimiterSplit(Struct, frozen=True, tag="CharDelimiterSplit"):
-    """Splits at each occurrence of a character, which is removed."""
+    """A pre-tokenizer that splits at each occurrence of the character `delimiter`, which is removed."""
 
     delimiter: Character
 

@@ -9,7 +9,7 @@ Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class Pattern(Struct, frozen=True, omit_defaults=True):
-    """The pattern of a `Split`: a regular expression or plain text, never both."""
+    """The pattern of a `Split` or `Replace`: a regular expression (`Regex`) or plain text (`String`), never both."""
 
     Regex: str | None = None
     String: str | None = None

@@ -57,12 +57,12 @@ def property_ranges(name: str) -> Ranges | None:
 
 
 def white_space() -> Ranges:
-    r"""Return the 25 White_Space code points: `\s` in both dialects."""
+    r"""Return the inclusive ranges of the 25 White_Space code points, which `\s` matches in both regex dialects."""
     return _decode(_lines()["white_space"])
 
 
 def word(dialect: str) -> Ranges:
-    r"""Return the class of `\w` in a dialect.
+    r"""Return the inclusive ranges of the code points that `\w` matches in a regex dialect.
 
     Args:
         dialect: "oniguruma", "oniguruma-bracket" for its different meaning inside a bracket expression, or "fancy-regex".
@@ -77,7 +77,13 @@ COMPONENT_SETS = ("numeric", "punctuation")
 
 
 def component_set(name: str) -> Ranges:
-    """Return one of `COMPONENT_SETS`; they have other versions of Unicode, 17 and about 8."""
+    """Return the inclusive ranges of a character set that a component of HuggingFace's library uses.
+
+    Args:
+        name: "numeric" (the set of `Digits`, of Unicode 17) or "punctuation" (of `Punctuation` and `BertPreTokenizer`, of
+            about Unicode 8).
+
+    """
     return _decode(_lines()[f"component={name}"])
 
 
@@ -89,5 +95,8 @@ def fold_pairs() -> NDArray[np.int32]:
 
 
 def full_folds() -> Ranges:
-    """Return the code points that full case folding expands, such as U+00DF, and those of the expansions, such as s."""
+    """Return the inclusive ranges of the code points that full case folding concerns.
+
+    They are those that it expands to several, such as U+00DF, and those of the expansions, such as s.
+    """
     return _decode(_lines()["full_folds"])

@@ -19,7 +19,10 @@ Side = Literal["left", "right"]
 
 
 def checked_padding(pad_id: int, length: int | None, *sides: str) -> tuple[int, int | None]:
-    """Check the arguments of `padded`; return the id and the `length`."""
+    """Check the arguments of `Ragged.padded`; return `pad_id` and `length` as int, `length` or None.
+
+    `sides` are the two arguments `side` and `truncation_side`. Raises the errors of `Ragged.padded`.
+    """
     if pad_id is None:  # as `Tokenizer.pad_id` may be
         raise TypeError("pad_id must be int, not None: for a tokenizer without one use any id, such as 0, and the mask")
     for name, value in zip(("side", "truncation_side"), sides, strict=True):

@@ -21,7 +21,9 @@ transformers tokenizer returns a UserDict."""
 
 
 def as_sequence(ids: Ids) -> Sequence[int]:
-    """Convert ids for the core. The core raises a bare TypeError for bad items; `not_ids` then makes the full message.
+    """Convert ids to a sequence that the core reads: an array to a list, anything else unchanged.
+
+    The items are not checked. The core raises a `TypeError` for bad ones, for which `not_ids` builds a better message.
 
     Raises:
         TypeError: An array is not one-dimensional or not of integers, or the type never holds ids.
@@ -41,7 +43,7 @@ _READ_IN_PLACE = frozenset(np.dtype(name) for name in ("int32", "uint32", "int64
 
 
 def in_place(ids: Ids) -> Ids:
-    """Convert ids like `as_sequence`, but pass arrays through that the core reads in place, without objects for ids."""
+    """Convert ids like `as_sequence`, except arrays that the core can read directly, which are returned unchanged."""
     if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype in _READ_IN_PLACE and ids.flags.c_contiguous:
         return ids
     return as_sequence(ids)
@@ -79,7 +81,7 @@ def _holds_ids(array: NDArray[Any]) -> bool:
 
 
 def not_ids(given: object) -> TypeError:
-    """Make the error for an argument of `decode` that is not the ids of one text."""
+    """Return the error to raise for an argument of `decode` that is not the ids of one text."""
     if isinstance(given, str | bytes):
         return TypeError(f"decode() takes token ids, not {type(given).__name__}; encode() takes text")
     if isinstance(given, Ragged):
@@ -88,7 +90,14 @@ def not_ids(given: object) -> TypeError:
 
 
 def no_sequence(given: object, name: str, of_many: str = "") -> TypeError:
-    """Make the error for an object that is not a sequence of ids; `of_many` is a hint for a sequence of sequences."""
+    """Return the error to raise for an argument that is not a sequence of ids.
+
+    Args:
+        given: The argument.
+        name: Its name, for the message.
+        of_many: A hint that ends the message for a sequence of sequences.
+
+    """
     if isinstance(given, int | np.integer):
         return TypeError(f"{name} must be a sequence of int, not one {type(given).__name__}: write [{given}]")
     if isinstance(given, np.ndarray):

@@ -30,11 +30,11 @@ def is_arrow(texts: object) -> bool:
 
 
 def several_texts(option: str, texts: object) -> tuple[str, ...]:
-    """Return the texts of an option that takes several.
+    """Return the value of an option that takes several texts as a tuple.
 
     Raises:
-        TypeError: The value is one text, whose characters would be the texts, or has other items; the message has the
-            option's name.
+        TypeError: The value is a single text, is not iterable, or has items that are not texts; the message has the name
+            `option`.
 
     """
     if isinstance(texts, str):
@@ -49,7 +49,7 @@ def several_texts(option: str, texts: object) -> tuple[str, ...]:
 
 
 def for_core(texts: object) -> Any:
-    """Convert texts for the core, to a list or an Arrow array.
+    """Convert texts to what the core takes: a list, or an Arrow array, which is returned unchanged.
 
     Raises:
         TypeError: The argument is one text, or not iterable.
