@@ -17,7 +17,7 @@ from tokenweir.encode.spec import SplitBehavior
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 class CompiledPattern:
-    """An automaton of `encode/pattern`."""
+    """The core's form of a compiled pattern, an `encode.pattern.Automaton`."""
 
     def __init__(
         self,
@@ -28,14 +28,18 @@ class CompiledPattern:
         sync: NDArray[np.uint8],
         context: tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint8]] | None,
     ) -> None:
-        """Take an `Automaton`'s tables, `sync` as 0 or 1, and `behind`, `transitions` and `symbols` of its `Context`."""
+        """Copy the tables of an `encode.pattern.Automaton`; `sync` as 0 or 1.
+
+        `context` is (`behind`, `transitions`, `symbols`) of its `Context`, if it has one. Raise `UnsupportedTokenizerError`
+        if walks might not take linear time.
+        """
 
     @property
     def may_rescan(self) -> bool: ...
     """Whether walks may read a long text many times, unless failed searches are memoized."""
 
 def scored_pieces(json: memoryview) -> tuple[tuple[str, float], ...] | None:
-    """Parse a tokenizer.json's list of [piece, score]; return None if it contains anything else."""
+    """Parse the JSON of a Unigram model's vocabulary, a list of [piece, score]; return None if it has anything else."""
 
 def json_numbers(literals: list[bytes]) -> NDArray[np.float64]:
     """Parse numbers of a JSON file, as written, the way HuggingFace's library does: it does not round to the nearest.
@@ -50,11 +54,14 @@ class NormalizerStep:
 
     @staticmethod
     def normal_form(name: str) -> NormalizerStep:
-        """Make NFC, NFD, NFKC or NFKD, with the tables of HuggingFace's library."""
+        """Return the step that normalizes text to a Unicode form, by the tables of HuggingFace's library.
+
+        `name` is "NFC", "NFD", "NFKC" or "NFKD".
+        """
 
     @staticmethod
     def character_map(rules: Sequence[str]) -> NormalizerStep:
-        """Replace each character by the last of the rules that covers it.
+        """Return the step that replaces each character by a rule; of several rules that apply to one, the last counts.
 
         Args:
             rules: Some of "lowercase", "strip_accents", "bert_clean_text", "bert_chinese_chars", "bert_strip_accents".
@@ -63,27 +70,27 @@ class NormalizerStep:
 
     @staticmethod
     def strip(left: bool, right: bool) -> NormalizerStep:
-        """Remove white space at the left end, the right end, or both."""
+        """Return the step that removes white space at the left end of a text, the right end, or both."""
 
     @staticmethod
     def prepend(content: str) -> NormalizerStep:
-        """Prepend `content` to a nonempty text."""
+        """Return the step that prepends `content` to a nonempty text."""
 
     @staticmethod
     def replace_string(string: str, content: str) -> NormalizerStep:
-        """Replace `string`, which must not be empty, by `content`."""
+        """Return the step that replaces each occurrence of `string`, which must not be empty, by `content`."""
 
     @staticmethod
     def replace_pattern(pattern: CompiledPattern, content: str) -> NormalizerStep:
-        """Replace a pattern's matches by `content`."""
+        """Return the step that replaces each match of a pattern by `content`."""
 
 class Precompiled(NormalizerStep):
-    """A SentencePiece character map as HuggingFace's library applies it, offsets included."""
+    """The step that applies a SentencePiece character map as HuggingFace's library does, with the same offsets."""
 
     def __init__(self, charsmap: bytes) -> None: ...
 
 class SentencePieceText(NormalizerStep):
-    """SentencePiece's own normalizer, offsets included."""
+    """The step that normalizes as SentencePiece itself does, with the same offsets."""
 
     def __init__(
         self,
@@ -95,31 +102,32 @@ class SentencePieceText(NormalizerStep):
         escape_whitespaces: bool,
         suffix: bool,
     ) -> None:
-        """See `spec.SentencePieceNormalizer`."""
+        """Build the step; `encode.spec.SentencePieceNormalizer` describes the arguments."""
 
 def sentencepiece_pieces(data: bytes) -> tuple[list[str], bytes, bytes, list[tuple[int, int]]]:
     """Read a SentencePiece model file.
 
     Returns:
-        The pieces; their scores as 32-bit floats; their types, a byte each; and the (start, end) bytes of the fields that
-        are not pieces.
+        The pieces by id; their scores, packed as 32-bit floats; their types, a byte each; and the (start, end) bytes of the
+        stretches of the file that are not pieces.
 
     """
 
 class Normalizer:
-    """Steps, applied one after the other."""
+    """A normalizer: steps that are applied to a text one after the other."""
 
     def __init__(self, steps: Sequence[NormalizerStep]) -> None: ...
     def normalize(self, text: str) -> str: ...
     def normalize_with_origin(self, text: str, all: bool = False) -> tuple[str, NDArray[np.int64]]:
-        """Normalize, and return the source of each resulting character: (start, end) characters of `text`; shape (n, 2).
+        """Normalize a text; return the result, and for each of its characters the place of its source.
 
-        By default the offsets are the library's, which covers only one source of a character that is made from several.
-        With `all` they cover every character that it may have been made from.
+        The place is (start, end) characters of `text`; shape (n, 2). By default the offsets are those of HuggingFace's
+        library, which cover only one source of a character that is made from several. With `all` they cover every character
+        that it may have been made from.
         """
 
 class PreTokenizerStage:
-    """One stage from text to pieces, applied to each piece of the stage before."""
+    """One stage of a pre-tokenizer, which splits or changes each piece of the stage before."""
 
 class Split(PreTokenizerStage):
     """The stage that splits at the matches of an automaton."""
@@ -135,23 +143,26 @@ class Split(PreTokenizerStage):
 
         Args:
             pattern: The automaton.
-            behavior: Which matches and gaps become pieces, as in HuggingFace's library.
-            inverted: Swap matches and gaps.
+            behavior: The treatment of matches; see `encode.spec.Split`.
+            inverted: Whether matches and the text between them change places.
             family: The family of the pattern, from `pattern/families.py`. The scanner of the family is then the fast path.
 
         """
 
     @property
     def instructions(self) -> str | None:
-        """The instruction set of the scanner: avx512, avx2 or portable; None without a scanner."""
+        """The instruction set of the scanner, "avx512", "avx2" or "portable"; None if the stage has no scanner."""
 
 class Spaces(PreTokenizerStage):
-    """The stage that replaces each space by `sign`, and prepends `sign` to pieces that lack it, as `prefix` says."""
+    """The stage that replaces each space by `sign`, and prepends `sign` to pieces that lack it.
+
+    `prefix` says to which: "always", "first" (the text's first piece only) or "never".
+    """
 
     def __init__(self, sign: str, prefix: Literal["always", "first", "never"]) -> None: ...
 
 class Spell(PreTokenizerStage):
-    """The stage that writes each byte as a character of GPT-2's byte alphabet."""
+    """The stage that replaces each byte of the text by a character of GPT-2's byte alphabet."""
 
     def __init__(self) -> None: ...
 
@@ -165,10 +176,10 @@ class PreTokenizer:
 
     def __init__(self, stages: Sequence[PreTokenizerStage]) -> None: ...
     def split(self, text: str) -> NDArray[np.int64]:
-        """Return the (start, end) characters of `text` of each piece; shape (n, 2)."""
+        """Split a text; return for each piece the (start, end) characters of `text` that it covers; shape (n, 2)."""
 
     def pieces(self, text: str) -> list[bytes]:
-        """Return the pieces as the model gets them."""
+        """Split a text; return the bytes of the pieces as the model gets them, changed by the stages."""
 
 def byte_alphabet() -> str:
     """Return GPT-2's byte alphabet: 256 characters, in the order of their bytes."""
@@ -177,30 +188,30 @@ def utf8_bytes() -> bytes:
     """Return the bytes that UTF-8 can contain, in order: all except C0, C1 and F5 to FF."""
 
 class TokenIds(Mapping[str, int]):
-    """A vocabulary as a mapping of tokens to ids, in the order of ids, without a Python object for each token."""
+    """A read-only mapping of tokens to ids, in the order of ids, without a Python object for each token."""
 
     def __init__(self, tokens: dict[str, int]) -> None: ...
     @staticmethod
     def from_json(json: memoryview) -> TokenIds | None:
-        """Parse a tokenizer.json's vocabulary; return None unless it is an object of distinct names and integers."""
+        """Parse the JSON of a vocabulary; return None unless it is an object of distinct names with integers."""
 
     def __getitem__(self, name: str) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
 
 class RankIds(Mapping[bytes, int]):
-    """The vocabulary of a rank file as a mapping of tokens, which are bytes, to ranks."""
+    """The vocabulary of a tiktoken rank file as a read-only mapping of tokens, which are bytes, to ranks."""
 
     def __init__(self, tokens: dict[bytes, int]) -> None: ...
     @staticmethod
     def read(data: bytes) -> RankIds | None:
-        """Parse a rank file; return None if it is not written as all known ones are, or repeats a token or rank."""
+        """Parse a rank file: the fast path. Return None if it has an unusual form, or repeats a token or rank."""
 
     def __getitem__(self, name: bytes) -> int: ...
     def __iter__(self) -> Iterator[bytes]: ...
     def __len__(self) -> int: ...
     def tokens(self, ids: Sequence[int]) -> dict[int, bytes]:
-        """Return the tokens with these ids, by id."""
+        """Return the tokens with these ranks, by rank; unknown ranks are left out."""
 
 class Merges(Sequence[tuple[str, str]]):
     """A merge list, pairs of tokens in order of priority, as a sequence without a Python object for each pair."""
@@ -208,7 +219,7 @@ class Merges(Sequence[tuple[str, str]]):
     def __init__(self, merges: Sequence[str | tuple[str, str]]) -> None: ...
     @staticmethod
     def from_json(json: memoryview) -> Merges | None:
-        """Parse a tokenizer.json's list of "left right" or ["left", "right"]; return None for anything else."""
+        """Parse the JSON of a merge list, of "left right" or ["left", "right"]; return None for anything else."""
 
     @overload
     def __getitem__(self, at: int) -> tuple[str, str]: ...
@@ -217,44 +228,56 @@ class Merges(Sequence[tuple[str, str]]):
     def __len__(self) -> int: ...
 
 class Vocabulary:
-    """A model's tokens as bytes."""
+    """The tokens of a model with their ids, as bytes in the core."""
 
     @staticmethod
     def byte_level(tokens: Mapping[str, int]) -> Vocabulary:
-        """Take tokens that are spelled in GPT-2's byte alphabet."""
+        """Build a vocabulary of tokens that are spelled in GPT-2's byte alphabet."""
 
     @staticmethod
     def ranks(tokens: Mapping[bytes, int]) -> Vocabulary:
-        """Take tokens as bytes, as in tiktoken's rank files."""
+        """Build a vocabulary of tokens that are bytes, as in tiktoken's rank files; the ranks are the ids."""
 
     @staticmethod
     def plain(tokens: Mapping[str, int] | Iterable[str]) -> Vocabulary:
-        """Take tokens as text, which may be empty; an iterable without ids is numbered from 0."""
+        """Build a vocabulary of tokens that are plain text, which may be empty; those of an iterable are numbered from 0."""
 
     def __len__(self) -> int:
         """Return one more than the highest id."""
 
 class Model:
-    """A model: pieces to ids."""
+    """A model, which encodes each piece of a text to ids."""
 
     def encode(self, piece: str, guarded: bool = False) -> tuple[list[int], NDArray[np.int64]]:
-        """Return the ids of one piece, and the (start, end) characters of each; shape (n, 2)."""
+        """Encode one piece; return its ids, and the (start, end) characters that each covers; shape (n, 2).
+
+        With `guarded`, no id is that of a control token.
+        """
 
     def encode_cut(self, piece: str, guarded: bool = False) -> list[list[int]]:
-        """Cut a piece at all split points; return the ids of each part. Only tests call this."""
+        """Cut a piece wherever the model is sure that no token crosses; return the ids of each part. Only for tests."""
 
 class Bpe(Model):
-    """Byte-level byte-pair encoding. Guarded or unparsed text never yields an id of `control`."""
+    """Byte-level byte-pair encoding.
+
+    Text that is guarded, or encoded without parsing added tokens, never yields an id of `control`.
+    """
 
     @staticmethod
     def merges(
         vocabulary: Vocabulary, merges: Sequence[str | tuple[str, str]], ignore_merges: bool, control: Sequence[int]
     ) -> Bpe:
-        """Take merges in order of priority; with `ignore_merges`, a piece that is a token becomes it without merging."""
+        """Build the model from a merge list, in order of priority.
+
+        With `ignore_merges`, a piece that is a token is taken whole. `control` are the ids of control tokens.
+        """
 
     @staticmethod
     def ranks(vocabulary: Vocabulary, ignore_merges: bool, control: Sequence[int]) -> Bpe:
-        """Take ranks: the pair whose joined text has the lowest rank merges first. `ignore_merges` as for `merges`."""
+        """Build the model from ranks, which are the ids: the pair whose joined text has the lowest rank merges first.
+
+        `ignore_merges` and `control` are as for `merges`.
+        """
 
     @property
     def pairs(self) -> NDArray[np.uint64]: ...
@@ -282,9 +305,10 @@ class CharacterBpe(Model):
         ignore_merges: bool = False,
         control: Sequence[int] = (),
     ) -> None:
-        """Take merges in order of priority.
+        """Build the model from a merge list, in order of priority; `encode.spec.BPE` describes the options.
 
-        Guarded or unparsed text never yields an id of `control`, except the unknown token's.
+        Text that is guarded, or encoded without parsing added tokens, never yields an id of `control`, except the unknown
+        token's.
         """
 
 class SentencePieceBpe(Model):
@@ -299,7 +323,7 @@ class SentencePieceBpe(Model):
         byte_fallback: bool,
         control: Sequence[int] = (),
     ) -> None:
-        """Take pieces, scores and types by id; `control` as in `CharacterBpe`."""
+        """Build the model; `encode.spec.SentencePiece` describes the arguments, and `CharacterBpe` describes `control`."""
 
 class SentencePieceUnigram(Model):
     """Unigram as sentencepiece 0.2.3 computes it, in 32-bit arithmetic; text is normalized already."""
@@ -313,11 +337,11 @@ class SentencePieceUnigram(Model):
         byte_fallback: bool,
         control: Sequence[int],
     ) -> None:
-        """Take pieces, scores and types (see `spec.SentencePiece`) by id, and the control ids as above.
+        """Build the model; `encode.spec.SentencePiece` describes the arguments, and `CharacterBpe` describes `control`.
 
         Raises:
-            TokenizerFileError: For a model that contradicts itself, as the library does.
-            UnsupportedTokenizerError: For a piece of more than 1,024 bytes.
+            TokenizerFileError: The model is inconsistent, by the checks of the library.
+            UnsupportedTokenizerError: A piece has more than 1,024 bytes.
 
         """
 
@@ -332,7 +356,9 @@ class HuggingFaceUnigram(Model):
         byte_fallback: bool,
         control: Sequence[int],
     ) -> None:
-        """Take pieces and scores by id. Guarded or unparsed text never yields an id of `control`.
+        """Build the model from the pieces and scores by id; `encode.spec.Unigram` describes the other arguments.
+
+        Text that is guarded, or encoded without parsing added tokens, never yields an id of `control`.
 
         Raises:
             TokenizerFileError: A score is not finite, or `unk_id` is not the id of a piece.
@@ -342,7 +368,7 @@ class HuggingFaceUnigram(Model):
 
     @property
     def trie_bytes(self) -> int:
-        """The size of the trie of pieces in bytes."""
+        """The size of the trie of all pieces, in bytes."""
 
 class WordPiece(Model):
     """Longest-match-first encoding from left to right; a piece that no token continues is one unknown token."""
@@ -350,28 +376,40 @@ class WordPiece(Model):
     def __init__(
         self, vocab: Mapping[str, int], unk_token: str, prefix: str, max_chars: int, control: Sequence[int]
     ) -> None:
-        """Take the vocabulary; tokens that do not begin a piece are spelled with `prefix`.
+        """Build the model.
 
-        A piece of more than `max_chars` characters is unknown. Guarded or unparsed text never yields an id of `control`,
-        except that of `unk_token`.
+        Args:
+            vocab: The id of each token.
+            unk_token: The token for a piece that cannot be encoded.
+            prefix: The prefix of tokens that do not begin a piece, such as `##`.
+            max_chars: The most characters of a piece; a longer one is unknown.
+            control: The ids that text never yields if it is guarded, or encoded without parsing added tokens; except that
+                of `unk_token`.
+
         """
 
 class AddedTokens:
     """A matcher for added tokens in text."""
 
     def __init__(self, tokens: Sequence[tuple[str, int | None, bool, bool, bool]], word_flips: Sequence[int]) -> None:
-        r"""Take (content, id, single_word, lstrip, rstrip), and the code points where membership in \w changes."""
+        r"""Build the matcher.
+
+        Args:
+            tokens: The tokens, each (content, id, single_word, lstrip, rstrip).
+            word_flips: The sorted code points at which membership in `\w` changes, for `single_word`.
+
+        """
 
     @property
     def tokens(self) -> list[tuple[bytes, int, bool]]:
-        """The tokens as (content, id, whether one of the three flags is set), sorted by content."""
+        """The tokens, sorted by content: (content, id, whether single_word, lstrip or rstrip is set)."""
 
     @property
     def trie(self) -> NDArray[np.uint32]:
-        """The trie: a `TrieNode` of core/encoder/token_trie.h per row."""
+        """The trie of the tokens, for kernels: each row is a `TrieNode` of core/encoder/token_trie.h."""
 
 class When(Enum):
-    """The place in the text of the tokens to which a step applies."""
+    """The tokens of a text to which a decoding step applies: all, the first, all later ones, the last, or all before it."""
 
     ALWAYS = ...
     FIRST = ...
@@ -392,7 +430,7 @@ class Spelling(Enum):
     BYTES = ...
 
 class FirstUntil(Enum):
-    """The event after which tokens no longer count as the first of a text.
+    """The event after which tokens no longer count as the first of a text, for steps with `When.FIRST`.
 
     `TOKEN`: any token; `SPACE`: a token that yields text, or a space that a step removes; `TEXT`: a token that yields text.
     """
@@ -406,22 +444,25 @@ class TextStep:
 
     @staticmethod
     def replace(pattern: str, content: str, when: When = When.ALWAYS) -> TextStep:
-        """Replace each `pattern`, which must not be empty, by `content`."""
+        """Return the step that replaces each occurrence of the text `pattern`, which must not be empty, by `content`."""
 
     @staticmethod
     def strip(character: str, start: int, stop: int, when: When = When.ALWAYS) -> TextStep:
-        """Remove `character` at the beginning, up to `start` times, and at the end, up to `stop` times."""
+        """Return the step that removes a character, up to `start` times at the beginning and `stop` times at the end."""
 
     @staticmethod
     def follow(prefix: str) -> TextStep:
-        """Remove `prefix` from each token except the first, or prepend a space if it lacks it. For whole tokens only."""
+        """Return the step that removes `prefix` from each token except the first; a token without it gets a space before it.
+
+        Only for steps on tokens, not on the whole text.
+        """
 
     @staticmethod
     def join() -> TextStep:
-        """Prepend a space to each token except the first. For whole tokens only."""
+        """Return the step that prepends a space to each token except the first. Only for steps on tokens."""
 
 class TokenBytes:
-    """The content of every id in mid-text: bytes, and whether they are complete characters."""
+    """The decoding table: for every id the bytes to which it decodes within a text, after other tokens."""
 
     def __init__(
         self,
@@ -435,20 +476,41 @@ class TokenBytes:
         first_until: FirstUntil,
         fixed: Sequence[tuple[int, bytes, bool]],
     ) -> None:
-        """Take (id, content, special) of the added tokens, a lower bound for the number of ids, and a `Decoding`."""
+        """Build the table.
+
+        Args:
+            vocabulary: The model's tokens.
+            added: The added tokens, each (id, content, special).
+            size: The least number of ids; ids without a token decode to nothing.
+            token: This and the next five arguments are the fields of an `encode.components.decoders.Decoding`.
+            spelling: See `Decoding`.
+            run: See `Decoding`.
+            text: See `Decoding`.
+            first_until: See `Decoding`.
+            fixed: See `Decoding`.
+
+        """
 
     def __len__(self) -> int: ...
     def __getitem__(self, token_id: int) -> bytes: ...
     def digest(self) -> int:
-        """Hash the contents of all ids."""
+        """Return a hash of the contents of all ids."""
 
     def join(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> bytes:
-        """Return the concatenated contents of the tokens."""
+        """Return the bytes of the ids, one after the other, control tokens included."""
 
     def decode(
         self, ids: Sequence[int] | NDArray[np.integer[Any]], skip_special: bool, whole_runs: bool = False
     ) -> str:
-        """Return the text of the tokens; with `whole_runs`, a run of bytes that is not UTF-8 is one U+FFFD per byte."""
+        """Decode ids to text.
+
+        Args:
+            ids: The ids.
+            skip_special: Whether control tokens decode to nothing.
+            whole_runs: Whether each byte of a run of byte tokens becomes a U+FFFD if the run is not UTF-8 as a whole. If
+                not, the valid characters in it are kept.
+
+        """
 
 class DecodeStream:
     """The state of an incremental decode; see `tokenweir.encode.decode.DecodeStream`."""
@@ -466,20 +528,20 @@ class DecodeStream:
         """Take several ids; return the characters that they complete."""
 
     def flush(self) -> str:
-        """Return what is held, as at the end of the text. Ids that come later are decoded as after a prompt."""
+        """Return the text that is held back, as at the end of a text. Later ids are decoded as after a prompt."""
 
     @property
     def pending(self) -> int:
-        """An upper bound for the held bytes; 0 if the text of all ids has been returned."""
+        """An upper bound for the bytes of text that are held back; 0 if the text of all ids has been returned."""
 
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
-        """Reset to the initial state."""
+        """Reset to the state of a new object, at the beginning of a text or after `prompt_ids`."""
 
     def state(self) -> bytes:
-        """Return the state, for `restore`."""
+        """Serialize the state, for `restore`."""
 
     def restore(self, state: bytes) -> None:
-        """Restore the state of a stream with the same tokens and options; `ValueError` for a damaged one."""
+        """Restore a state from `state()` of a stream with the same tokens and options; `ValueError` for a damaged one."""
 
 class DecodeBatch:
     """Many incremental decodes, one per slot; see `tokenweir.encode.decode.batch.DecodeBatch`."""
@@ -493,41 +555,44 @@ class DecodeBatch:
         """Begin a sequence with the state of another; return its slot."""
 
     def step(self, slots: Sequence[int], ids: Sequence[Any]) -> list[str]:
-        """Take an id, or a row of ids padded with -1, for each slot; return the text of each."""
+        """Decode an id, or a row of ids padded with -1, for each slot; return the text that each slot completes."""
 
     def remove(self, slot: int) -> str:
         """End a sequence; return its held text."""
 
 class IdSet:
-    """A few ids among many."""
+    """A set of ids, for fast search in long lists of ids."""
 
     def __init__(self, ids: Sequence[int]) -> None: ...
     def last_in(self, ids: Sequence[int]) -> int | None:
-        """Find the place of the last of them in `ids`, from the end: 5 ns an id of a list, 40 of an array."""
+        """Return the index in `ids` of the last one that is in this set; None if no id is. Searches from the end."""
 
 class JsonValue:
-    """One JSON value by RFC 8259, checked as its text comes; nothing of the text is kept."""
+    """An incremental checker of one JSON value (RFC 8259), fed with its text piece by piece; the text is not kept."""
 
     def __init__(self) -> None: ...
     @property
     def done(self) -> bool:
-        """Whether the value is whole. A number is whole when a character has come that is no part of it, or `finish`."""
+        """Whether the value is complete. A number is so only after a character that does not continue it, or `finish`."""
 
     @property
     def error(self) -> str | None:
-        """Why the text is not JSON; None while it may be."""
+        """The reason why the text is not JSON; None while it may still be."""
 
     def feed(self, text: str, start: int = 0) -> int:
-        """Take text from `start` on, until the value is done or wrong; return the place after the last of it."""
+        """Read `text` from index `start` on, until the value is complete or wrong.
+
+        Return the index after the last character of the value.
+        """
 
     def finish(self) -> None:
-        """Take the end of the text: a number is whole then, and any other value stays unfinished."""
+        """Mark the end of the text: a number is then complete; any other incomplete value stays incomplete."""
 
     def copy(self) -> JsonValue:
         """Return an independent copy."""
 
     def state(self) -> bytes:
-        """Return the state."""
+        """Serialize the state, for `restore`."""
 
     def restore(self, state: bytes) -> None:
         """Restore a state from `state`; `ValueError` for anything else."""
@@ -544,87 +609,95 @@ class StopStrings:
     @property
     def held(self) -> str: ...
     def take(self, text: str, ignore: int = 0) -> str:
-        """Take more text; return the text that can no longer be part of a stop."""
+        """Add text; return the text, held text included, that can no longer be part of a stop string.
+
+        A stop string that completes within the first `ignore` characters of `text` does not count.
+        """
 
     def flush(self) -> str:
-        """Return the held text at the end: it can no longer become a stop."""
+        """End the text: return the text that was held back, which can no longer become a stop string."""
 
 class AnswerText:
     """Assignment of an answer's ids to the text that is emitted, and the search for stop strings in that text.
 
     An id belongs to the last byte of its text. One without text, or with only a part of a character, belongs to the
-    next character. All text that is added must be returned in order: by `send` if it is emitted, by `take` if other
-    text is emitted in its place, by `drop` if none is. `RuntimeError` if more is returned than was added.
+    next character. A splitter, the caller, gets the decoded text that `add` registers, and must hand all of it back in
+    order: to `send` if it is emitted, to `take` if other text is emitted in its place, to `drop` if no text is emitted for
+    it. `RuntimeError` if more is handed back than was added.
     """
 
     def __init__(self, stops: StopStrings) -> None:
-        """Start an answer. The stop strings are shared with the caller, not copied."""
+        """Start an answer. The object of stop strings is shared with the caller, not copied."""
 
     def enter(self, search: bool, drop: bool) -> None:
-        """Set whether stops count in the text that is returned next, and whether that text is dropped."""
+        """Set whether stop strings count in the text that is handed back next, and whether that text is dropped."""
 
     def think(self, on: bool) -> None:
-        """Set whether the ids of the text that is returned next count as thinking."""
+        """Set whether the ids of the text that is handed back next count as thinking."""
 
     def add(self, ids: Iterable[int], text: str) -> None:
-        """Add a text and the ids that end with it."""
+        """Register decoded text and the ids that end with it."""
 
     def send(self, text: str | None) -> tuple[str, list[int]]:
-        """Emit returned text; give the part that is final, and its ids.
+        """Emit text that is handed back; return the part of it that is final, and the ids of that part.
 
-        None ends the search for stops: the text that was held for them is final.
+        The rest is held back, since it may become a stop string. With None, the search for stop strings ends and the held
+        text is final.
         """
 
     def send_in_parts(self, text: str | None) -> list[tuple[str, list[int]]]:
-        """Emit as `send` does, one text for each place where ids end."""
+        """Emit text as `send` does; return it in parts, one for each place where ids end."""
 
     def take(self, source: str) -> list[int]:
-        """Replace returned text by other text; give the ids that belong to it."""
+        """Hand back text in whose place other text is emitted; return the ids for that other text."""
 
     def drop(self, source: str) -> None:
-        """Remove returned text; its ids belong to the next text."""
+        """Hand back text that is not emitted; its ids then belong to the next text that is."""
 
     def finish(self) -> list[int]:
-        """End the answer; return the remaining ids."""
+        """End the answer; return the ids that no method has returned yet."""
 
     @property
     def count(self) -> int:
-        """Number of ids that have been added."""
+        """The number of ids that have been added."""
 
     @property
     def kept(self) -> int:
-        """Number of ids that have been added and not given back."""
+        """The number of ids that have been added and that no method has returned yet."""
 
     @property
     def awaited(self) -> int:
-        """Bytes of text that have not been returned yet, including those emitted by the fast path."""
+        """The bytes of added text that have not been handed back yet, including text that the fast path emitted."""
 
     @property
     def thinks(self) -> bool:
-        """Whether ids count as thinking: set by `think`, or by a tag that `Detokenizer.feed` has removed."""
+        """Whether ids count as thinking now: set by `think`, or by a tag that `Detokenizer.feed` has removed."""
 
     @property
     def thinking(self) -> int:
-        """Number of ids of thinking among those whose text has been emitted or dropped."""
+        """The number of ids of thinking among those whose text has been emitted or dropped."""
 
     @property
     def thought(self) -> int:
-        """Number of ids of thinking if all ids that wait count as the next ones do."""
+        """The number of ids of thinking, if all ids whose text was not handed back yet count as `thinks` says."""
 
     @property
     def stop_begun(self) -> bool:
-        """Whether the text ends with a proper prefix of a stop, which is held back unless stops are kept."""
+        """Whether the emitted text ends with the beginning of a stop string.
+
+        That beginning is held back, unless stop strings are kept in the text.
+        """
 
     @property
     def matched(self) -> str | None:
         """The stop string that ended the text, or None."""
 
 class SkippableText:
-    """Text for the fast path: the core emits it at once, because the splitter's result for it is known.
+    """A description of the text that may take the fast path: the `Detokenizer` emits it at once, without its splitter.
 
-    It is text without any of the characters `until`, or white space. `scanner` must accept it too, without being done
-    or wrong. If it were fed, the splitter would return it unchanged as one piece of its `channel`; or, where it is
-    `held`, no piece at all. It is fed later, together with the text after it.
+    The splitter's result for such text is known. It is text without any of the characters `until`, or white space.
+    `scanner` must accept it too, without being done or wrong. If it were fed, the splitter would return it unchanged as
+    one piece of its `channel`; or, where it is `held`, no piece at all. It is fed later, together with the text after it.
 
     A splitter may also name tags, which count wherever they begin behind such text: tags that begin or end thinking,
     and tags that begin or end a block of calls. For a complete tag the splitter's `take_tag` is called; neither the tag
@@ -647,14 +720,14 @@ class SkippableText:
         """Describe the text.
 
         Args:
-            until: The characters that end the text, the first ones of the tags included; None: any except white space.
+            until: The characters that end the text, the first ones of the tags included. None: all except white space.
             scanner: The JSON value that the text continues; the decoder copies it.
-            held: The splitter holds such text back, and up to `MAX_PASSED` bytes more of it.
+            held: Whether the splitter holds such text back, and up to 512 bytes more of it.
             tags: The tags of thinking that count anywhere.
             line_tags: The tags of thinking that count only where white space alone precedes them on their line.
             openers: The tags that begin a block of calls.
             closers: The tags that end a block of calls.
-            bare: The line has only white space so far.
+            bare: Whether the present line has only white space so far.
             line_until: The ASCII characters that end the text where white space alone precedes them on their line.
 
         """
@@ -679,11 +752,12 @@ class SkippableText:
     def held(self) -> bool: ...
 
 class Detokenizer:
-    """Decoder of one answer's ids to text, with a fast path for text that a splitter need not see at once.
+    """A decoder of one answer's ids to text, with a fast path for text that a splitter need not see at once.
 
-    Ids are taken by `feed`, or one by one by `step`. The text that these and `flush` return is for the splitter, whose
-    pieces are returned to `answer`. `allow_skip` sets the text that takes the fast path: it is emitted at once, and given
-    to the splitter together with the next text. When it is returned to `answer`, nothing is emitted again.
+    A splitter, the caller, assigns decoded text to channels such as answer and thinking. Ids are decoded by `feed`, or one
+    by one by `step`. The text that these and `flush` return is for the splitter, which hands its pieces back to `answer`.
+    `allow_skip` sets the text that takes the fast path: it is emitted at once, and given to the splitter together with the
+    next text. When that is handed back to `answer`, nothing is emitted again.
     """
 
     def __init__(
@@ -699,18 +773,20 @@ class Detokenizer:
         min_tokens: int,
         limit: int | None,
     ) -> None:
-        """Start behind a prompt.
+        """Begin an answer that follows a prompt.
 
         Args:
-            skip_special: Control tokens decode to nothing.
+            tokens: The decoding table.
+            prompt_ids: The ids of the prompt.
+            skip_special: Whether control tokens decode to nothing.
             whole_runs: As for `TokenBytes.decode`.
             stops: The stop strings; this object is left as it is.
             ends: Ids that end the answer; `feed` stops before them.
-            shown: Texts of ids that replace those of `tokens`.
-            splits: There is a splitter, which must be given all text. Without one, text of the fast path is not
-                returned.
+            shown: The texts of some ids, in place of those in `tokens`.
+            splits: Whether there is a splitter, which must be given all text. If not, text of the fast path is emitted
+                only, and not given to the caller again.
             min_tokens: Stops that complete before this many ids are ignored.
-            limit: The number of ids from which no id takes the fast path.
+            limit: The number of ids after which no more ids take the fast path; None for no limit.
 
         """
 
@@ -719,34 +795,37 @@ class Detokenizer:
         """The assignment of ids to text; a part of this object."""
 
     def copy(self) -> Detokenizer:
-        """Return an independent copy, except that nothing takes the fast path."""
+        """Return an independent copy, in which no text takes the fast path until `allow_skip` is called."""
 
     def allow_skip(self, skippable: SkippableText | None) -> None:
-        """Set the text that takes the fast path from here on; None, as at the beginning, for no text."""
+        """Set which text takes the fast path from here on; None, the initial value, for no text."""
 
     def feed(self, ids: list[int], place: int) -> tuple[str, list[int], int, tuple[str, bool] | None]:
-        """Take ids from `place` on, as long as they take the fast path, and one more.
+        """Decode ids from index `place` on, as long as they take the fast path, and one more.
 
         Returns:
-            The text that is emitted, and its ids; the place of the first id that was not taken; and the text for the
-            splitter, with whether it is a tag. That text is what was emitted but not given yet, and the text of the
-            last id; or the complete tag of the skippable. Behind a tag, `answer` counts the emitted text as returned, and
-            the tag too if it is removed. None if all ids took the fast path, or if the next one ends the answer or is
-            not an id.
+            The text that is emitted, and its ids; the index of the first id that was not decoded; and the text for the
+            splitter, with whether it is a tag. The text for the splitter is what was emitted but not given to it yet, and
+            the text of the last id; or a complete tag of the `SkippableText`. After a tag, `answer` counts the emitted text
+            as handed back, and the tag too if it is removed. It is None if all ids took the fast path, or if the next one
+            ends the answer or is not an id.
 
         """
 
     def step(self, token_id: int) -> str:
-        """Take one id; return its text, behind the text that was emitted but not given to the splitter yet."""
+        """Decode one id; return the text for the splitter: what was emitted but not given to it yet, and the id's text."""
 
     def unseen(self) -> str:
-        """Return the text that was emitted but not given to the splitter yet, and a prefix of a tag behind it."""
+        """Return the text that was emitted but not given to the splitter yet, with the begun tag that may follow it."""
 
     def flush(self) -> str:
         """End the decoding; return the rest of the text for the splitter."""
 
     def state(self) -> bytes:
-        """Return the state, except the values of `allow_skip`, `enter` and `limit`; `unseen` must be empty."""
+        """Serialize the state for `restore`, except the values of `allow_skip`, `enter` and `limit`.
+
+        Text must not be waiting for the splitter: `unseen` must return an empty text.
+        """
 
     def restore(self, state: bytes) -> None:
         """Restore a state from `state`; `ValueError` for anything else."""
@@ -756,7 +835,10 @@ class Detokenizer:
 
 @final
 class Tape:
-    """An encoded text that later texts resume: its ids, and the places at which encoding may be resumed."""
+    """An encoded text whose ids later texts with the same beginning reuse.
+
+    It has the ids, and the places of the text, called cuts, at which encoding may be resumed.
+    """
 
     @property
     def ids(self) -> NDArray[np.int32]:
@@ -764,69 +846,72 @@ class Tape:
 
     @property
     def cuts(self) -> list[tuple[int, int]]:
-        """(byte, ids before it) of the places that were kept, ascending."""
+        """The stored places at which encoding may be resumed, ascending: (byte of the text, number of ids before it)."""
 
     @property
     def difference(self) -> int:
-        """The first byte at which the text or its guards differ from the earlier tape; 0 without one."""
+        """The first byte at which the text or its guards differ from those of the earlier tape; 0 without one."""
 
     @property
     def resumed(self) -> int:
-        """The byte from which on the text was encoded; what is before was taken over."""
+        """The byte from which on the text was encoded; the ids before it were reused from the earlier tape."""
 
     @property
     def rejoined(self) -> int:
-        """The byte from which on ids were taken over again; the size of the text if none were."""
+        """The byte from which on ids were reused again, to the end; the size of the text if they were not."""
 
     @property
     def reused_ids(self) -> int:
-        """The number of ids that were taken over."""
+        """The number of ids that were reused from the earlier tape."""
 
     @property
     def size(self) -> int:
-        """Bytes of the text."""
+        """The number of bytes of the text's UTF-8."""
 
     @property
     def memory(self) -> int:
-        """Bytes of memory."""
+        """The number of bytes of memory that the tape takes, the text included."""
 
     @property
     def guards(self) -> list[int]:
-        """The bytes over which no added token may match, ascending."""
+        """The bytes of the text over which no added token may match, ascending."""
 
     def character(self, byte: int) -> int:
-        """Return the number of characters before a byte."""
+        """Convert a byte offset in the text to the number of characters before it."""
 
     def bytes(self, start: int, end: int) -> bytes:
-        """Return bytes of the text, as a slice does."""
+        """Return the bytes [start, end) of the text, with bounds as in a slice."""
 
     def common_bytes(self, text: str | ReadableBuffer) -> int:
-        """Return the number of bytes at the start that another text has in common, without a look at guards."""
+        """Return the length in bytes of the common beginning of this text and another one; guards are not compared."""
 
     def common(self, other: Tape) -> tuple[int, int]:
-        """Return how many bytes, guards included, and how many ids at the start two tapes have in common."""
+        """Return the lengths of the common beginning of two tapes: in bytes, with equal guards, and in ids."""
 
 def ids_before(encoder: Encoder, tape: Tape, byte: int) -> int | None:
-    """Return how many ids of a tape come before a byte, if encoding may be resumed there; None if not.
+    """Return the number of ids of a tape before a byte offset of its text; None if encoding may not be resumed there.
 
-    At the end of the text, that is all ids.
+    At the end of the text that is the number of all ids.
     """
 
 def tape_of_ids(text: str | ReadableBuffer, guarded: Sequence[int], ids: NDArray[np.int32]) -> Tape:
-    """Return the tape of a text that was encoded elsewhere; a later text is encoded from its beginning.
+    """Return a tape for a text that was encoded elsewhere to `ids`. It has no cuts: later texts reuse none of its ids.
 
     The text and `guarded` are as for `tape`, with its errors.
     """
 
 def tape(encoder: Encoder, text: str | ReadableBuffer, guarded: Sequence[int], earlier: Tape | None) -> Tape:
-    """Encode a text, added tokens matched and nothing added around it, and take over what an earlier tape has in common.
+    """Encode a text, and reuse the ids of what it has in common with an earlier text. Return the new tape.
 
-    The ids are those of `Encoder.encode` for every text, guards and earlier tape. The GIL is released for long texts.
+    Added tokens are matched, and nothing is added around the text. The ids are those of `Encoder.encode`, whatever the
+    earlier tape. The GIL is released for long texts.
 
     Args:
+        encoder: The encoder.
         text: The text, or its valid UTF-8, which the tape refers to and does not copy.
         guarded: As for `Tokenizer.encode`.
-        earlier: The tape of another text by the same encoder; returned itself if text and guards are equal.
+        earlier: The tape of another text by the same encoder, which is returned itself if text and guards are equal; None
+            encodes all of the text.
 
     Raises:
         TextError: The text has a lone surrogate.
@@ -834,7 +919,7 @@ def tape(encoder: Encoder, text: str | ReadableBuffer, guarded: Sequence[int], e
     """
 
 class Encoder:
-    """Text to ids: added tokens, normalizer, pre-tokenizer, model."""
+    """The encoder of a tokenizer, from text to ids: added tokens, normalizer, pre-tokenizer and model."""
 
     def __init__(
         self,
@@ -848,19 +933,23 @@ class Encoder:
         by_characters: bool = False,
         guarded: bool = False,
     ) -> None:
-        """Take the parts, and three sets of added tokens.
+        """Build the encoder.
 
         Args:
-            raw: Tokens that are searched for in the original text.
-            normalized: Tokens that are searched for in the normalized text.
+            normalizer: The normalizer.
+            pre_tokenizer: The pre-tokenizer.
+            model: The model.
+            raw: Added tokens that are searched for in the original text.
+            normalized: Added tokens that are searched for in the normalized text.
             own: Control tokens that the model itself makes of text, except where they would cover a guarded character.
-            by_characters: Each single character decides whether the pre-tokenizer cuts beside it.
-            guarded: The model yields no control token.
+            tokens: The decoding table of all ids.
+            by_characters: Whether each single character decides whether the pre-tokenizer cuts beside it.
+            guarded: Whether the model never yields a control token, whatever the options of a call.
 
         """
 
     def set_affixes(self, prefix: Sequence[int], suffix: Sequence[int]) -> None:
-        """Set the ids before and after every text, for calls on the fast path of `fast_encode`."""
+        """Set the ids that calls on the fast path of `fast_encode` put before and after every text."""
 
     def encode(
         self, text: str, parse_special: bool, guarded: Sequence[int], prefix: Sequence[int], suffix: Sequence[int]
@@ -871,12 +960,12 @@ class Encoder:
     def encode_with_offsets(
         self, text: str, parse_special: bool, guarded: Sequence[int]
     ) -> tuple[list[int], NDArray[np.int64], list[tuple[int, str]], NDArray[np.int32]]:
-        """Encode with offsets.
+        """Encode one text, without ids around it, and follow each id to its place in the text.
 
         Returns:
-            The ids; the (start, end) characters of each, shape (n, 2); (index, text) of each id that HuggingFace's library
-            names by its text instead of its content: matched added tokens, and unknown text of a Unigram model; and the
-            number of each id's piece or added token in the text.
+            The ids; the (start, end) characters of each, shape (n, 2); (index, text) of each id whose token HuggingFace's
+            library names by the text that it took instead of its spelling in the vocabulary: matched added tokens, and
+            unknown text of a Unigram model; and for each id the number of its piece or added token in the text.
 
         """
 
@@ -899,29 +988,37 @@ class Encoder:
         """Encode many texts.
 
         Returns:
-            All ids, int32[total]; the offsets of the texts, int64[n + 1]; and, if asked for, the offsets of all ids, names
-            and numbers of pieces as `encode_with_offsets` has them. Ids around a text have the offsets (0, 0) and -1.
+            The ids of all texts one after the other, int32[total]; the place at which each text's ids begin and the last
+            one's end, int64[n + 1]; and with `offsets` the last three results of `encode_with_offsets` for all ids, else
+            None. Ids put around a text have the offsets (0, 0) and the piece number -1.
 
         Args:
             texts: As for `Documents`.
-            guarded: Empty, or an entry per text.
-            threads: 0 lets the core choose.
+            parse_special: Whether to match added tokens.
+            guarded: The guarded characters of each text, as in `Tokenizer.encode`; or empty.
+            threads: The most threads; 0 lets the core choose.
+            prefix: The ids to put before each text.
+            suffix: The ids to put after each text.
+            offsets: Whether to follow each id to its place in the text.
             limit: The number of each text's first ids that are needed; it may have more. 0 means all, as with `offsets`.
 
         """
 
 def fast_encode(function: _Function) -> _Function:
-    """Wrap `Tokenizer.encode` with a fast path in the core, for calls with a text and bool options only."""
+    """Decorate `Tokenizer.encode` with a fast path in the core, for calls with a text and bool options only.
+
+    Other calls go to the function.
+    """
 
 def fast_encode_array(function: _Function) -> _Function:
-    """Wrap `Tokenizer.encode_array` likewise."""
+    """Decorate `Tokenizer.encode_array` with a fast path in the core, as `fast_encode` does for `encode`."""
 
 class DeviceTables:
     """The BPE tables of kernels (core/gpu_tables/device_bpe.h); every array is a copy."""
 
     @overload
     def __init__(self, model: Bpe, searched: Sequence[tuple[int, bytes]]) -> None:
-        """Take a model, and (id, content) of the added tokens that are searched for in text.
+        """Build the tables of a byte-level model; `searched` are the added tokens that are matched, each (id, content).
 
         Raises:
             UnsupportedTokenizerError: Text that does not spell a control token can become one, or the hashes of too many
@@ -931,7 +1028,7 @@ class DeviceTables:
 
     @overload
     def __init__(self, model: CharacterBpe, spaces: bool) -> None:
-        """Take a model over characters; with `spaces`, a space represents U+2581 in the text of kernels.
+        """Build the tables of a model over characters; with `spaces`, a space stands for U+2581 in the kernels' text.
 
         Raises:
             UnsupportedTokenizerError: Text may become a control or byte token, or an unknown character does not become
@@ -941,10 +1038,16 @@ class DeviceTables:
 
     @overload
     def __init__(self, model: SentencePieceBpe, pieces: list[str], spaces: bool) -> None:
-        """Take a model with scores, and the pieces from which it was built; `spaces` as above.
+        """Build the tables of a SentencePiece model of BPE.
+
+        Args:
+            model: The model.
+            pieces: The pieces from which it was built.
+            spaces: Whether a space stands for U+2581 in the kernels' text.
 
         Raises:
-            UnsupportedTokenizerError: As above, or for pieces of type UNUSED.
+            UnsupportedTokenizerError: Text may become a control or byte token, an unknown character does not become bytes,
+                or there are unused pieces.
 
         """
 
@@ -982,7 +1085,10 @@ class DeviceContents:
     """The contents of all ids in the layout of kernels (core/gpu_tables/device_content.h); every array is a copy."""
 
     def __init__(self, tokens: TokenBytes, skip_special: bool) -> None:
-        """Take the contents of ids; `UnsupportedTokenizerError` if the decoder does more than concatenate."""
+        """Build the kernels' tables from a decoding table; with `skip_special`, control tokens decode to nothing.
+
+        Raise `UnsupportedTokenizerError` if the decoder does more than concatenate the bytes of ids.
+        """
 
     @property
     def bytes(self) -> NDArray[np.uint8]: ...
@@ -998,26 +1104,31 @@ class DeviceContents:
     """An ASCII character, and the number of copies that are stripped at the start of a text."""
 
 def split_point_table(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
-    """Return the fields `common`, `others` and `others_shift` of a model's `SplitPointTable`
-    (core/cuts/split_point_table.h).
+    """Return the model's table of character pairs between which a text may be cut, because no token crosses.
+
+    They are the fields `common`, `others` and `others_shift` of `SplitPointTable` (core/cuts/split_point_table.h).
     """
 
 def byte_cut_table(
     model: Bpe,
 ) -> tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint64], int, NDArray[np.uint64], int] | None:
-    """Return the fields of a model's `ByteCutTable` (core/cuts/byte_cut_table.h).
+    """Return the fields of a model's `ByteCutTable` (core/cuts/byte_cut_table.h), for cutting pieces between bytes.
 
-    None if the model has no table, or if `ignore_merges` makes a token that merging does not.
+    None if the model has no such table, or if `ignore_merges` yields a token that merging does not.
     """
 
 def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:
-    """Return a model's `TrieUnit`s, one per row; the base where a piece begins, and the base after the prefix."""
+    """Return the trie of a WordPiece model's tokens, for kernels.
+
+    Its `TrieUnit`s, one per row; the base of the node at which a piece begins; and that of the node after the prefix of
+    continuing tokens.
+    """
 
 def device_characters(charsmap: bytes, huggingface: bool) -> NDArray[np.uint32]:
-    """Return the entries of a character map by code point (core/gpu_tables/device_characters.h).
+    """Return the replacement of each code point by a SentencePiece character map, for kernels.
 
-    A map whose rule ends inside a character raises `UnsupportedTokenizerError`. With `huggingface` it is applied as
-    HuggingFace does.
+    core/gpu_tables/device_characters.h has the form of an entry. With `huggingface`, the map is applied as HuggingFace does.
+    Raise `UnsupportedTokenizerError` for a map with a rule that ends inside a character.
     """
 
 def device_unigram(
@@ -1026,8 +1137,8 @@ def device_unigram(
     """Return the fields of `UnigramTables` (gpu/kernels/unigram.cu).
 
     Returns:
-        The `TrieUnit`s, one per row; the root; the scores by id, followed by that of an unknown character; the ids of
-        bytes; a bit per control token; the unknown token's id.
+        The trie of the pieces as `TrieUnit`s, one per row; its root; the scores by id, followed by that of an unknown
+        character; the id for each byte; a bit map of the ids that are control tokens; and the unknown token's id.
 
     Raises:
         UnsupportedTokenizerError: There is no unknown token.
@@ -1035,22 +1146,28 @@ def device_unigram(
     """
 
 def combining_ranks() -> NDArray[np.uint8]:
-    """Return the rank of the canonical combining class of each code point; 0 for a starter."""
+    """Return for each code point the rank of its canonical combining class among all classes; 0 for a starter."""
 
 def nfc_ranks() -> NDArray[np.uint8]:
     """Return for each code point the rank of its combining class, or a constant of core/gpu_tables/device_nfc.h."""
 
 def nfc_pairs() -> NDArray[np.uint64]:
-    """Return the pairs of characters that form C composes, except Hangul; sorted, the first in the upper half of a word."""
+    """Return the pairs of characters that Unicode's form C composes, except Hangul.
+
+    Each is a 64-bit word with the first character in its upper half; sorted.
+    """
 
 def gguf_strings(data: memoryview, offset: int, count: int) -> list[str]:
-    """Read the strings of a GGUF array at `offset`; TokenizerFileError names the index and the byte of a bad one."""
+    """Read `count` strings of a GGUF array that begins at byte `offset`.
+
+    Raise `TokenizerFileError`, with the index and the byte, for a malformed string.
+    """
 
 def gguf_skip_strings(data: memoryview, offset: int, count: int) -> int:
-    """Return the offset after the strings of a GGUF array; raises as `gguf_strings` does."""
+    """Return the byte offset after `count` strings of a GGUF array at `offset`; raise as `gguf_strings` does."""
 
 class Documents:
-    """Texts to be packed into one buffer; the object keeps their memory alive."""
+    """A sequence of texts as UTF-8, which can be copied into one buffer; the object keeps their memory alive."""
 
     def __init__(self, texts: Any) -> None:
         """Take a sequence of `str` and `bytes`, or Arrow strings.
@@ -1073,10 +1190,13 @@ class Documents:
         """The start of each text in the concatenation, and the end of the last; int64[n + 1], read-only."""
 
     def positions(self, index: int, characters: Sequence[int]) -> list[int]:
-        """Convert ascending character offsets in a text, which must be UTF-8, to byte offsets."""
+        """Convert ascending character offsets in the text at `index`, which must be UTF-8, to byte offsets in it."""
 
     def copy(self, first: int, last: int, buffer: NDArray[np.uint8], threads: int = 0) -> None:
-        """Copy the texts [first, last) into a buffer, without the GIL; `threads` 0 lets the core choose."""
+        """Copy the texts with the indices [first, last) into a buffer, one after the other, without the GIL.
+
+        `threads` is the most threads; 0 lets the core choose.
+        """
 
 class DeviceStrings:
     """The addresses of Arrow strings in the memory of any device; the object keeps the memory alive.
@@ -1110,24 +1230,27 @@ class DeviceStrings:
     @property
     def bytes(self) -> int: ...
     def __init__(self, array: Any) -> None:
-        """Take an array that has `__arrow_c_device_array__`; `ValueError` unless it has strings in a device's layout."""
+        """Take an Arrow array, an object with `__arrow_c_device_array__`.
+
+        Raise `ValueError` unless it has strings in a layout that devices read.
+        """
 
     def __len__(self) -> int: ...
 
 def ragged_to_arrow(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[object, object]:
-    """Return lists of ids as capsules of an Arrow schema and array, which keep the arrays alive.
+    """Export lists of ids by Arrow's C data interface: return the capsules of a schema and an array.
 
-    `ValueError` for offsets that exceed the ids or do not ascend.
+    The capsules keep the memory alive, which is not copied. `ValueError` for offsets that exceed the ids or do not ascend.
     """
 
 def ragged_from_arrow(array: object) -> list[tuple[NDArray[np.int32], NDArray[np.int32] | NDArray[np.int64]]]:
-    """Return the ids and offsets of each array of an Arrow array or stream, without copying.
+    """Import lists of ids from an Arrow array or stream, without copying: return (ids, offsets) of each of its arrays.
 
     `ValueError` for a null, or other values than lists of int32.
     """
 
 class TableBlock:
-    """Memory for a block of tables."""
+    """A block of memory for the cached tables of a tokenizer, into which a cache file is read."""
 
     def __init__(self, size: int) -> None: ...
     @property
@@ -1135,13 +1258,15 @@ class TableBlock:
         """The bytes, uint8[size], to be written before tables are read from the block."""
 
 class KeptTables:
-    """The tables of a block, which share its memory. The block must be unchanged, and written by the same code.
+    """The tables of a tokenizer in a `TableBlock`, whose memory they share.
+
+    The block must have been written by the same version of the code, and must not change.
 
     Call `model` and `token_bytes` once each, in this order.
     """
 
     def __init__(self, block: TableBlock, start: int) -> None:
-        """Take the tables at `start`, a multiple of 64; `TokenizerFileError` if they are inconsistent."""
+        """Open the tables at byte `start` of the block, a multiple of 64; `TokenizerFileError` if they are inconsistent."""
 
     @property
     def ids(self) -> TokenIds | RankIds: ...
@@ -1156,12 +1281,15 @@ class KeptTables:
         text: Sequence[TextStep],
         first_until: FirstUntil,
     ) -> TokenBytes:
-        """Take the first five fields of a `decoders.Decoding`."""
+        """Return the tokenizer's decoding table.
+
+        The arguments are the first five fields of its `encode.components.decoders.Decoding`.
+        """
 
 def keep_tables(
     ids: TokenIds | RankIds, merges: Merges | None, model: Model, tokens: TokenBytes
 ) -> NDArray[np.uint8] | None:
-    """Serialize the tables of a tokenizer to a block; return None for a kind of model that is not cached."""
+    """Serialize a tokenizer's tables for the cache; return the bytes, or None for a kind of model that is not cached."""
 
 def checksum(bytes: NDArray[np.uint8]) -> int:
-    """Return a 64-bit checksum, which detects damage but not forgery."""
+    """Return a 64-bit checksum of the bytes, which detects damage but not forgery."""
