@@ -1,4 +1,4 @@
-"""Identity of an answer: what tells whether a client sends back a message that was delivered to it."""
+"""Comparison of messages: does a client send back the assistant message that was delivered to it?"""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from tokenweir.templates.messages import REASONING_FIELDS
 
 
 def identity(message: Mapping[str, Any]) -> object:
-    """Return what tells whether a client sends back a message that was delivered to it.
+    """Return a value that is equal for two messages that say the same: role, content, reasoning and tool calls.
 
-    That is its content and reasoning as strings, and its calls by name and JSON value; clients rename the ids of calls.
+    Compare the identity of a delivered message with that of a message in a later request to tell whether the client sent
+    it back unchanged. Content and reasoning are compared as strings, and calls by name and JSON value. Ids of calls are
+    left out, because clients rename them.
     """
     reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name)), "")
     calls = []
@@ -33,7 +35,7 @@ def identity(message: Mapping[str, Any]) -> object:
 
 
 def fingerprint(message: Mapping[str, Any]) -> bytes:
-    """Return a digest of the `identity` of a message, which takes no memory of its text."""
+    """Return a digest of 16 bytes of the `identity` of a message; equal for messages that say the same."""
     return blake2b(repr(identity(message)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -38,12 +38,13 @@ Outcome = NDArray[np.int32] | Exception
 
 @dataclass(eq=False)
 class _Caller:
-    """A caller that waits for the ids of a prompt.
+    """A call of `PromptBatcher.encode` that waits for the ids of its prompt.
 
     Attributes:
         prompt: The prompt.
         since: The time of its arrival, by the event loop's clock.
         answered: Set when `outcome` is set.
+        outcome: The ids, or the error to raise; None while the prompt waits.
 
     """
 
@@ -94,11 +95,11 @@ class PromptBatcher:
         max_waiting: int = 4096,
         crossover: float | None = None,
     ) -> None:
-        """Make a batcher that is not open yet.
+        """Create a batcher, which takes prompts once its context is entered.
 
         Args:
-            encoder: What encodes batches: a `Tokenizer`, or what takes texts and `Prompt` objects in its place, as a
-                `tokenweir.gpu.GpuEncoder` does.
+            encoder: Encodes the batches: a `Tokenizer`, or a batch encoder of texts and `Prompt` objects, such as a
+                `tokenweir.gpu.GpuEncoder`.
             cpu: The tokenizer of the same vocabulary, for batches too small to be worth the encoder; None is the
                 `tokenizer` of the encoder itself, as a `GpuEncoder` has one.
             max_batch: Most prompts in a batch.
@@ -167,7 +168,7 @@ class PromptBatcher:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take no more prompts; wait for those there are, or after an exception for the batch under way."""
+        """Refuse new prompts; wait until all waiting ones are encoded, or, after an exception, only for the batch under way."""
         assert self._tasks is not None
         self._open = False
         self._changed.set()
@@ -176,7 +177,7 @@ class PromptBatcher:
         await self._tasks.__aexit__(None, None, None)  # with the error it would come out as a group
 
     async def encode(self, prompt: str | Prompt) -> NDArray[np.int32]:
-        """Encode a prompt; returns int32[n].
+        """Wait until a prompt is encoded in a batch; return its ids, int32[n].
 
         The ids are those of `Tokenizer.encode(text)`, and of `Prompt.encode(tokenizer)`.
 
@@ -228,7 +229,7 @@ class PromptBatcher:
                 caller.answer(_cut_off())
 
     async def _gather(self) -> list[_Caller]:
-        """Return the next batch; an empty one after the last."""
+        """Wait for callers, and return the next batch; an empty list once the context is left and nobody waits."""
         for _ in range(2):  # callers whose ids have just come may have another prompt; trio runs them in any order
             await checkpoint()
         while True:
@@ -256,7 +257,7 @@ class PromptBatcher:
         return batch
 
     async def _change(self) -> None:
-        """Wait until somebody calls or leaves, or the context is left."""
+        """Wait until a caller joins the line, the last caller leaves `encode`, or the context is left."""
         self._changed = anyio.Event()
         await self._changed.wait()
 

@@ -25,13 +25,13 @@ hierarchical cache. `llm-d`: llm-d-kv-cache's FNV-64a over CBOR."""
 def block_keys(
     ids: NDArray[np.int32], size: int, scheme: BlockScheme, salt: str | None = None, *, seed: str = "", model: str = ""
 ) -> list[bytes]:
-    """Return the keys of the whole blocks of a prompt.
+    """Return the keys of the KV-cache blocks of a prompt, one for each full block in order; ids behind the last are left out.
 
     Args:
-        ids: The ids.
-        size: Ids a block.
-        scheme: How the engine hashes.
-        salt: The cache salt of the request.
+        ids: The ids of the prompt.
+        size: The number of ids in a block.
+        scheme: The engine's way of hashing.
+        salt: The cache salt of the request; None for no salt. "sglang" and "llm-d" take no salt.
         seed: The engine's seed: `PYTHONHASHSEED` of vLLM's process where it is set, and llm-d's `HashSeed`.
         model: The model's name, which llm-d hashes.
 
@@ -101,10 +101,10 @@ def _fnv64a(data: bytes) -> int:
 
 
 def cbor(value: object) -> bytes:
-    """Encode ints, texts, bytes, sequences and None as canonical CBOR (RFC 8949, 4.2.1).
+    """Encode None, an int of at least 0, a str, bytes, or a list or tuple of these as canonical CBOR (RFC 8949, 4.2.1).
 
     Raises:
-        TypeError: The value is of another type.
+        TypeError: The value is of another type, or a negative int.
 
     """
     match value:

@@ -1,4 +1,4 @@
-"""`CachedPrompt`: the ids of a rendered prompt, and what was known of them before."""
+"""`CachedPrompt`: the ids of a rendered prompt, and how many of them were taken over from earlier prompts."""
 
 from __future__ import annotations
 
@@ -20,21 +20,29 @@ _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
 
 
 class Reused(NamedTuple):
-    """The part of a prompt that was taken over from an earlier one."""
+    """The part of a prompt that was taken over from an earlier one.
+
+    Attributes:
+        ids: The number of ids.
+        chars: The number of characters of the text.
+
+    """
 
     ids: int
     chars: int
 
 
 class Difference(NamedTuple):
-    """The first place at which a prompt differs from the earlier one, or has not the ids of an earlier answer.
+    """The first place at which a prompt differs from an earlier prompt, or does not have the ids of an earlier answer.
 
     Attributes:
-        message: The first message that has text at the place or behind it, or the message of the answer; -1 if none has.
-        reason: `"new"`: no earlier prompt was found; `"appended"`: the earlier text goes on; `"text"`: the text differs, or
-            its origins do. For an answer: `"text"`: the template writes other text; `"message"`: the message is not the
-            delivered one; `"control"`: it has other control ids; `"cut"`: encoding cannot be resumed behind its ids;
-            `"spelling"`: they have not the bytes of the text; `"nothing"`: none of its ids can be kept.
+        message: The number of the first message with text at the place or behind it, -1 if there is no such message. For an
+            answer, the number of its message.
+        reason: `"new"`: no earlier prompt was found; `"appended"`: the whole earlier text is a prefix of this prompt's;
+            `"text"`: the text differs, or its origins do. For an answer: `"text"`: the template writes other text;
+            `"message"`: the message is not the delivered one; `"control"`: the answer has other control ids than its text;
+            `"cut"`: encoding cannot be resumed behind the answer's ids; `"spelling"`: the ids of the engine's prompt do not
+            decode to its text; `"nothing"`: none of the answer's ids can be kept.
 
     """
 
@@ -43,14 +51,14 @@ class Difference(NamedTuple):
 
 
 class PromptSource(NamedTuple):
-    """The origin of a prompt in a cache.
+    """The key of a prompt in the cache that made it.
 
     Attributes:
-        tenant: The tenant.
-        digests: The digests of the conversation's beginnings.
+        tenant: The prompt's owner.
+        digests: The digest of each prefix of the conversation, the empty one included; the last item is the conversation's.
         last: The digest of the last message alone.
         messages: The number of messages.
-        continued: What the cache holds of the last answer that is one of the messages; None without one.
+        continued: The cache's `KeptAnswer` of the last message that is a delivered answer; None if no message is.
 
     """
 
@@ -62,12 +70,16 @@ class PromptSource(NamedTuple):
 
 
 class CachedPrompt:
-    """A prompt whose ids come from a `PromptCache`. They are those of `Prompt.encode`.
+    """A rendered prompt with its ids, as a `PromptCache` returns it.
+
+    The ids are those of `Prompt.encode`, except in the stretches of `kept`, which have the ids that an engine generated.
 
     Attributes:
         prompt: The rendered prompt, with its origins.
         tokenizer: The tokenizer of the ids.
-        tape: The ids as the core keeps them.
+        tape: The text and its canonical ids, as the core keeps them.
+        kept_ids: The ids if some of them are an engine's; None if all are canonical.
+        source: The key of the prompt in its cache.
 
     """
 
@@ -83,17 +95,17 @@ class CachedPrompt:
         declined: Difference | None,
         source: PromptSource,
     ) -> None:
-        """Take what a cache has found.
+        """Create the result of a cache's encoding.
 
         Args:
             prompt: The rendered prompt.
             tokenizer: The tokenizer.
-            tape: Its ids.
-            earlier_bytes: Bytes of the earlier prompt's text; None without one.
-            is_same: The earlier prompt is the same one.
-            kept: The ids, if they keep those of answers.
-            declined: The first answer whose ids are not kept as a whole, if there is one.
-            source: Where the cache has it from.
+            tape: The prompt's text and canonical ids.
+            earlier_bytes: Bytes of the text of the earlier prompt that it was compared with; None without one.
+            is_same: Whether the earlier prompt is equal to this one.
+            kept: The ids with those of earlier answers; None if no answer's ids are kept.
+            declined: The first answer whose ids are not kept as a whole; None if there is no such answer.
+            source: The key of the prompt in the cache.
 
         """
         self.prompt = prompt
@@ -118,17 +130,17 @@ class CachedPrompt:
 
     @cached_property
     def ids(self) -> NDArray[np.int32]:
-        """The ids, read-only."""
+        """The ids of the prompt, as a read-only array."""
         return self.tape.ids if self.kept_ids is None else self.kept_ids.ids
 
     @property
     def kept(self) -> tuple[Kept, ...]:
-        """Stretches of ids that an engine gave: (start, end, message)."""
+        """The stretches of `ids` that an engine generated, each as (start, end, number of the message); empty if all are canonical."""
         return () if self.kept_ids is None else self.kept_ids.engine_ids.kept
 
     @cached_property
     def sampled(self) -> NDArray[np.uint8]:
-        """For each id 0 (template or client), 1 (an engine sampled it) or 2 (inferred from an engine's text)."""
+        """For each id its source: 0 (template or client), 1 (an engine sampled it) or 2 (inferred from an engine's text)."""
         size = len(self.ids)
         return np.zeros(size, np.uint8) if self.kept_ids is None else self.kept_ids.engine_ids.sampled(size)
 
@@ -143,7 +155,7 @@ class CachedPrompt:
 
     @cached_property
     def differs(self) -> Difference | None:
-        """The first difference from the earlier prompt and answer; None if the prompts are equal and the answer is kept."""
+        """The first difference from the earlier prompt or answer; None if the prompts are equal and no answer is declined."""
         tape = self.tape
         reason = (
             "new" if self._earlier_bytes is None else "appended" if tape.difference == self._earlier_bytes else "text"
@@ -159,7 +171,7 @@ class CachedPrompt:
     def message_indices(self) -> list[int]:
         """For each id the number of the message whose text is in it, or -1; see `Prompt.message_indices`.
 
-        Ids of an engine are those of its message, control tokens included.
+        Ids that an engine generated have the number of their answer's message, control tokens included.
         """
         canonical = self.prompt.message_indices(self.tokenizer)
         if self.kept_ids is None:
@@ -173,10 +185,17 @@ class CachedPrompt:
         return found + self._indices(len(found), len(self.ids), canonical, place)
 
     def _indices(self, start: int, end: int, canonical: list[int], place: int) -> list[int]:
-        """Return the messages of ids that no engine gave, which are the canonical ones from a place on.
+        """Return the message numbers of ids `[start, end)`, none of which an engine generated.
 
-        Only the last text of an engine's prompt may have other ids, where the template's next text joins it. The template
-        wrote it.
+        These ids equal the canonical ones from index `place` on, and have their message numbers. Only ids at the end of an
+        engine's prompt may be others; the template wrote their text, so their number is -1.
+
+        Args:
+            start: The index of the first id.
+            end: The index behind the last id.
+            canonical: The message number of each canonical id.
+            place: The index in `canonical` of the first id.
+
         """
         behind = place + end - start
         same = self.ids[start:end] == self.tape.ids[place:behind]
@@ -184,7 +203,7 @@ class CachedPrompt:
 
     @cached_property
     def is_content(self) -> list[bool]:
-        """For each id whether a message wrote text of it, not the template alone; control tokens of an engine are no content."""
+        """For each id whether it has text of a message; False for ids of the template alone and for an engine's control tokens."""
         content = np.array(self.message_indices) >= 0
         engine = self.sampled > 0
         content[engine] = ~control_ids(self.tokenizer)[self.ids[engine]]
@@ -192,13 +211,13 @@ class CachedPrompt:
         return found
 
     def block_keys(self, size: int = 16, scheme: BlockScheme = "sha256_cbor", salt: str | None = None) -> list[bytes]:
-        """Return the keys by which an engine's prefix cache knows the prompt's whole blocks.
+        """Return the keys under which an engine's prefix cache stores the prompt's blocks, one for each full block in order.
 
-        A prompt with media has the keys of the blocks before the first placeholder, because the engine expands that one and
-        hashes the media with the blocks behind it.
+        A prompt with media has the keys of the blocks before the first placeholder only, because the engine expands the
+        placeholder and hashes the media with the blocks behind it.
 
         Args:
-            size: Ids a block.
+            size: The number of ids in a block.
             scheme: The engine's way of hashing; see `BlockScheme`.
             salt: The cache salt that goes with the request.
 

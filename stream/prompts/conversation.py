@@ -1,4 +1,4 @@
-"""`Conversation`: a prompt cache for a loop of one's own, which holds the messages."""
+"""`Conversation`: the messages of one conversation with a prompt cache, for callers that write their own loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tokenweir.templates.styles.shown import style_of_answer
 
 
 class Conversation:
-    """Messages of one conversation, whose next prompt costs what is new.
+    """Messages of one conversation; each prompt encodes only the text that is new since the last one.
 
         conversation = Conversation(template, tokenizer, tools)
         conversation.add({"role": "user", "content": "Hi"})
@@ -31,7 +31,7 @@ class Conversation:
     Args:
         template: The model's chat template.
         tokenizer: The model's tokenizer.
-        tools: JSON schemas of functions.
+        tools: The functions that the model may call, as JSON schemas.
         prompts: The cache of prompts; by default one of its own.
         tenant: As for `PromptCache.render`.
         history: As for `PromptCache.render`: which ids of answers a prompt keeps. "sampled" suits training.
@@ -83,7 +83,7 @@ class Conversation:
         """Append messages.
 
         Raises:
-            TypeError: One is not a mapping.
+            TypeError: A message is not a mapping.
 
         """
         for message in messages:
@@ -92,7 +92,7 @@ class Conversation:
         self.messages += messages
 
     def prompt(self, **template_kwargs: Any) -> CachedPrompt:
-        """Render the messages and encode what is new.
+        """Render the messages, encode what is new, and return the prompt.
 
         Args:
             template_kwargs: Further arguments of `ChatTemplate.render` for this prompt, such as
@@ -125,7 +125,7 @@ class Conversation:
 
         Args:
             ids: All ids that the engine gave, the one that ended the answer included.
-            message: The message that was made of them; None decodes them, which tells content from thinking.
+            message: The message that was made of the ids; None decodes the ids to one, with thinking apart from content.
             inferred: As for `PromptCache.answered`.
 
         Returns:
@@ -148,7 +148,7 @@ class Conversation:
         return message
 
     def _decoded(self, prompt: CachedPrompt, ids: Sequence[int]) -> Mapping[str, Any]:
-        """Return the message of an answer without calls."""
+        """Decode the ids of an answer to a prompt; return its message. Raise `ValueError` if the answer has tool calls."""
         reasoning = None if self._template.reasoning is None else style_of(self._template.reasoning)
         decoder = ChatDecoder(
             self._tokenizer,
@@ -169,7 +169,7 @@ class Conversation:
         return {"role": "assistant", "content": content} | ({"reasoning_content": thinking} if thinking else {})
 
     def fork(self) -> Conversation:
-        """Return a conversation with the same messages so far, which goes its own way and shares the cache."""
+        """Return an independent conversation with a copy of the list of messages and the same settings and cache."""
         other = Conversation(
             self._template,
             self._tokenizer,

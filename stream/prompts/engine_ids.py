@@ -1,4 +1,4 @@
-"""Ids of engines among canonical ones, stored by what differs."""
+"""Ids that engines generated within the ids of a prompt, stored as differences from the canonical ids of its text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ STRETCH_BYTES = 512
 
 
 class Kept(NamedTuple):
-    """Ids of a prompt that are those of an engine: `[start, end)`, in the message of this number."""
+    """A stretch of a prompt's ids that an engine generated.
+
+    Attributes:
+        start: The index of its first id.
+        end: The index behind its last id.
+        message: The number of the message whose answer it is.
+
+    """
 
     start: int
     end: int
@@ -21,16 +28,18 @@ class Kept(NamedTuple):
 
 
 class EngineIds(NamedTuple):
-    """Stretches of a prompt's ids that an engine gave. All other ids are those of the prompt's tape.
+    """Stretches of a prompt's ids that an engine generated.
+
+    All other ids of the prompt are canonical: those that its tape (`_core.Tape`) has, from encoding the prompt's text.
 
     Attributes:
         kept: The stretches, ascending.
-        seams: For each stretch the number of ids directly before it that are not the tape's: an engine's prompt ended there, and
-            the template's next text joins its last ids.
-        behind: For each stretch the number of the tape's ids before what follows it.
-        own: The ids of all stretches, each with its seam.
-        flags: For each id of the stretches 1 (an engine sampled it) or 2 (it was inferred from an engine's text).
-        identities: For each stretch the message as it was delivered, as `fingerprint` gives it.
+        seams: For each stretch the number of ids directly before it (its seam) that come from the engine's prompt and are not the
+            tape's. The tape may have other ids there, because it encodes the end of that prompt together with the next text.
+        behind: For each stretch the index in the tape's ids at which the prompt's ids go on behind it.
+        own: The ids of all stretches, those of its seam before each.
+        flags: For each id of the stretches, without seams, 1 (an engine sampled it) or 2 (it was inferred from an engine's text).
+        identities: For each stretch the `fingerprint` of the message as it was delivered.
 
     """
 
@@ -43,16 +52,16 @@ class EngineIds(NamedTuple):
 
     @property
     def memory(self) -> int:
-        """Bytes of memory."""
+        """Bytes of memory that the object takes, by estimate."""
         return self.own.nbytes + self.flags.nbytes + STRETCH_BYTES * len(self.kept)
 
     def over(self, canonical: NDArray[np.int32], *more: NDArray[np.int32], first: int = 0) -> NDArray[np.int32]:
-        """Return the ids of a prompt: the tape's, with the engine's in place of those of each stretch.
+        """Return the ids of a prompt: the tape's, with the engine's ids put in at each stretch and its seam.
 
         Args:
             canonical: The ids of the tape.
-            more: Ids to append.
-            first: The number of ids to leave out at the beginning.
+            more: Arrays of ids to append.
+            first: The number of ids to leave out at the beginning of the result.
 
         """
         number = bisect_right(self.kept, first, key=lambda kept: kept.end)  # stretches that are left out
@@ -71,7 +80,10 @@ class EngineIds(NamedTuple):
         return found[first - begin :]
 
     def sampled(self, size: int) -> NDArray[np.uint8]:
-        """Return for each of so many ids 0, 1 (an engine sampled it) or 2 (inferred)."""
+        """Return uint8[size], for each id of a prompt of `size` ids the source of the id.
+
+        0: the template or a client; 1: an engine sampled it; 2: it was inferred from an engine's text.
+        """
         found, taken = np.zeros(size, np.uint8), 0
         for start, end, _ in self.kept:
             found[start:end] = self.flags[taken : taken + end - start]
@@ -79,14 +91,14 @@ class EngineIds(NamedTuple):
         return found
 
     def place(self, number: int) -> int:
-        """Return how many of the tape's ids come before a stretch and its seam."""
+        """Return how many of the tape's ids come before the seam of stretch `number`."""
         end, behind = (self.kept[number - 1].end, self.behind[number - 1]) if number else (0, 0)
         return behind + self.kept[number].start - self.seams[number] - end
 
     def with_one(
         self, kept: Kept, seam: int, behind: int, own: NDArray[np.int32], flags: NDArray[np.uint8], identity: bytes
     ) -> EngineIds:
-        """Return the stretches and one behind them; arguments as the attributes."""
+        """Return a copy with one stretch appended; each argument is an item or a part of the attribute of that name."""
         return EngineIds(
             (*self.kept, kept),
             (*self.seams, seam),
@@ -97,7 +109,7 @@ class EngineIds(NamedTuple):
         )
 
     def first(self, count: int) -> EngineIds:
-        """Return the first stretches."""
+        """Return a copy with the first `count` stretches only."""
         if count == len(self.kept):
             return self
         sizes = [end - start for start, end, _ in self.kept[:count]]
@@ -111,11 +123,11 @@ class EngineIds(NamedTuple):
         )
 
     def cut(self, end: int, behind: int) -> EngineIds:
-        """Return the stretches with the last one cut.
+        """Return a copy whose last stretch is shortened to end before id `end` of the prompt.
 
         Args:
-            end: The end of its ids.
-            behind: The number of the tape's ids before what follows.
+            end: The new end of the stretch.
+            behind: The new last item of the attribute `behind`.
 
         """
         gone = self.kept[-1].end - end
@@ -128,13 +140,13 @@ class EngineIds(NamedTuple):
 
 
 class KeptIds(NamedTuple):
-    """The ids of a prompt that keeps those of answers.
+    """The ids of a prompt in which answers have the ids that an engine generated.
 
     Attributes:
-        ids: All ids.
-        engine_ids: Those of engines.
-        reason: Why the last answer is not kept as a whole; empty if it is.
-        is_spelled: The ids have the bytes of the prompt's text.
+        ids: All ids of the prompt.
+        engine_ids: The stretches of `ids` that engines generated.
+        reason: Why the last answer is not kept as a whole, as `Difference.reason` has it; empty if it is kept as a whole.
+        is_spelled: Whether the ids up to the end of the last stretch decode to the bytes of the prompt's text.
 
     """
 

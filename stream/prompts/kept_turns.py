@@ -40,19 +40,20 @@ def keep_turn(
     as_sampled: bool,
     is_delivered: bool,
 ) -> KeptIds | None:
-    """Return the ids of a prompt that keep those of an engine's prompt and answer, as far as the two agree.
+    """Return the ids of a new prompt, with the ids that an engine generated for earlier answers where the texts agree.
 
     Args:
-        turn: The engine's prompt and answer.
-        messages: The messages of the prompt.
-        prompt: The rendered prompt.
-        tape: Its canonical ids.
+        turn: An earlier prompt as an engine got it, and the engine's answer.
+        messages: The messages of the new prompt.
+        prompt: The new prompt, rendered.
+        tape: The canonical ids of the new prompt, from encoding its text.
         tokenizer: The tokenizer.
-        as_sampled: Keep the last answer as a whole, also where the template writes other text.
-        is_delivered: The digests say that the messages are those of the engine's prompt and the one that was delivered.
+        as_sampled: Keep the last answer as a whole, also where the template writes other text for it.
+        is_delivered: Whether the digests say that the new prompt's messages begin with those of the earlier prompt and the
+            answer's message as it was delivered; if False, each answer's message is checked.
 
     Returns:
-        None if nothing of an answer can be kept.
+        The ids of the new prompt; None if no id of an answer can be kept.
 
     """
     reading = _Reading(turn.on(tape), messages, prompt, tokenizer, is_delivered=is_delivered and not as_sampled)
@@ -69,7 +70,13 @@ def keep_turn(
 
 
 def declined_answer(turn: SampledTurn, kept: KeptIds | None) -> Difference | None:
-    """Return the first answer whose ids are not kept as a whole, and why; None if all are."""
+    """Return the first answer whose ids are not kept as a whole, with the reason; None if all answers are kept.
+
+    Args:
+        turn: The engine's prompt and answer.
+        kept: The result of `keep_turn` for them.
+
+    """
     if kept is None:
         return Difference(turn.kept[0].message, "nothing")
     if not kept.reason:
@@ -80,7 +87,11 @@ def declined_answer(turn: SampledTurn, kept: KeptIds | None) -> Difference | Non
 
 
 class _Reading:
-    """An engine's ids beside the text of a later prompt. Places are bytes."""
+    """Comparison of the ids of an engine's prompt and answer with the text of a later prompt.
+
+    "Engine's ids" are those of its prompt, then those of its answer. "Canonical ids" are those of the later prompt's text.
+    Sizes and positions of text are in bytes of UTF-8.
+    """
 
     def __init__(
         self,
@@ -102,14 +113,17 @@ class _Reading:
         self._most = turn.total if is_delivered else self._delivered(messages)
 
     def _ids(self, first: int, last: int | None = None) -> NDArray[np.int32]:
-        """Return some of the engine's ids: those of its prompt and of the answer."""
+        """Return the engine's ids `[first, last)`, or from `first` to the end if `last` is None."""
         if first < self._first:
             self._first = max(0, min(first, self._turn.start - 2 * CONTROL_WINDOW))
             self._known = self._turn.ids_from(self._first)
         return self._known[first - self._first : None if last is None else last - self._first]
 
     def _agreement(self) -> int:
-        """The number of bytes at the start that the two have in common, guards of the engine's prompt included."""
+        """Return how many bytes at the start the engine's prompt and answer have in common with the later prompt.
+
+        The guards of the engine's prompt, bytes over which no control token may match, have to be equal as well.
+        """
         turn, tape = self._turn, self._tape
         behind = turn.tail + turn.answer
         common = turn.shared + _agreement(tape.bytes(turn.shared, turn.shared + len(behind)), behind)
@@ -119,7 +133,10 @@ class _Reading:
         return common
 
     def _delivered(self, messages: Sequence[Mapping[str, Any]] | Messages) -> int:
-        """The number of ids before the first stretch whose message is not the one that was delivered."""
+        """Return how many of the engine's ids come before the first answer that a client has changed.
+
+        An answer is changed if its message among `messages` is not the one that was delivered. All ids if no answer is.
+        """
         turn = self._turn
         for kept, identity in zip(turn.kept, (*turn.before.identities, turn.identity), strict=True):
             if kept.message >= len(messages) or fingerprint(messages[kept.message]) != identity:
@@ -127,11 +144,15 @@ class _Reading:
         return turn.total
 
     def engine_ids(self, count: int, behind: int) -> EngineIds | None:
-        """Return the ids of engines among the first `count`; None without any, or if the template's text joins earlier ones.
+        """Return the stretches of engines' answers among the first `count` of the engine's ids.
 
         Args:
-            count: The number of ids.
-            behind: The number of canonical ids before what follows.
+            count: The number of the engine's ids that the later prompt keeps.
+            behind: The index in the canonical ids at which the later prompt goes on behind the kept ones.
+
+        Returns:
+            None if no answer begins among these ids, or if the canonical ids of the two prompts already differ before the end
+            of an earlier stretch.
 
         """
         turn = self._turn
@@ -153,7 +174,12 @@ class _Reading:
         return None if turn.agreed < found.behind[-1] else found
 
     def common(self) -> tuple[int, int, str]:
-        """Return how many ids can be kept, how many canonical ids come before what follows, and why no more are kept."""
+        """Find the most of the engine's ids that the later prompt can keep.
+
+        Returns:
+            (count, behind, reason): how many of the engine's ids are kept, the index in the canonical ids at which the prompt
+            goes on behind them, and why no more are kept, as in `Difference.reason`; an empty reason if all are.
+        """
         turn = self._turn
         if not self._is_prompt_spelled() or not turn.total:
             return 0, 0, "spelling"
@@ -176,16 +202,16 @@ class _Reading:
         return 0, 0, reason
 
     def _ends(self, first: int) -> NDArray[np.int64]:
-        """Return the ends of the engine's ids, from the `first` on."""
+        """Return the byte at which each of the engine's ids ends in the text, from id `first` on."""
         lengths = self._lengths[self._ids(first)]
         ends = np.cumsum(lengths, dtype=np.int64)
         return ends + (self._turn.size - int(ends[-1]))
 
     def whole_turn(self) -> tuple[int, int, str] | None:
-        """Return what `common` returns, for keeping all ids of the last answer as the engine gave them.
+        """Return the triple of `common` for keeping the last answer as a whole, whatever text the template writes for it.
 
-        What follows is the text that the template writes from the end of that message on. None: the prompt has another text
-        before the answer, or the end cannot be found.
+        The kept ids are followed by the canonical ones from the end token of the answer's message on. None if the later
+        prompt has another text before the answer, if a delivered message was changed, or if no end token is found behind it.
         """
         turn, tokenizer = self._turn, self._tokenizer
         if self._most < turn.total or self._common < turn.text_size:
@@ -210,19 +236,19 @@ class _Reading:
         return end - (last in tokenizer.eos_ids), before, ""
 
     def _is_prompt_spelled(self) -> bool:
-        """Whether the ids of the engine's prompt have the bytes of its text."""
+        """Whether the ids of the engine's prompt decode to the bytes of that prompt's text."""
         turn = self._turn
         if turn.is_spelled is not None:
             return turn.is_spelled
         return int(self._lengths[self._ids(0, turn.start)].sum()) == turn.text_size
 
     def is_spelled(self, count: int) -> bool:
-        """Whether the first ids have the bytes of the prompt's text."""
+        """Whether the first `count` of the engine's ids decode to bytes with which the later prompt's text begins."""
         rest = int(self._lengths[self._ids(count)].sum())
         return self._is_prompt_spelled() and self._common >= self._turn.size - rest
 
     def _has_same_controls(self, count: int, before: int) -> bool:
-        """Whether the engine's first ids have the control ids of the canonical ones, at the same bytes."""
+        """Whether the engine's first `count` ids and the first `before` canonical ids have the same control ids at the same bytes."""
         controls = control_ids(self._tokenizer)
         own, other = self._checked(count, controls)
         found = []
@@ -233,7 +259,7 @@ class _Reading:
         return np.array_equal(own_ends, other_ends) and np.array_equal(own_ids, other_ids)
 
     def _checked(self, count: int, controls: NDArray[np.bool_]) -> tuple[int, int]:
-        """Return how many ids of the engine and how many canonical ones need no check.
+        """Return how many of the engine's ids and how many canonical ids `_has_same_controls` may skip.
 
         The engine's prompt was checked when it was made. Up to its last control id the two texts agree, and that id begins at
         a cut of both, so the canonical ids before it are the same.

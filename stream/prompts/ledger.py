@@ -12,12 +12,12 @@ ENTRY_BYTES = 512
 
 
 class Entry:
-    """Memory of a client, until it is released or evicted.
+    """Memory that a client holds, as a `Ledger` counts it, until it is released or evicted.
 
     Attributes:
         client: The client that it counts for.
         size: Bytes, `ENTRY_BYTES` included.
-        is_cache: The memory can be made again, so it goes before the client's other memory.
+        is_cache: Whether the content can be computed again, so that it is evicted before the client's other entries.
 
     """
 
@@ -31,7 +31,7 @@ class Entry:
 
 
 class _ClientEntries(NamedTuple):
-    """Entries of a client, the oldest first."""
+    """Entries of one client, the oldest first: caches, which are evicted first, and others."""
 
     caches: dict[Entry, None]
     others: dict[Entry, None]
@@ -44,15 +44,15 @@ class _ClientEntries(NamedTuple):
 
 
 class Ledger:
-    """One budget for whatever a server keeps for its clients and can do without: conversations, cached prompts.
+    """Memory budget for data that a server keeps for its clients and can drop: conversations, cached prompts.
 
-    Over the bound, the oldest entry of the client that holds most is evicted, as often as needed, caches first. A client
+    Over the bound, the oldest entry of the client that holds most bytes is evicted, as often as needed, caches first. A client
     that fills the budget therefore loses its own entries only, and its caches push out none of its conversations.
 
-    Owners of entries may be in several threads. An entry's `drop` is called in the thread whose entry took the room.
+    Threads may share it. An entry's `drop` is called in the thread whose call of `enter` evicts the entry.
 
     Args:
-        max_bytes: The bound.
+        max_bytes: Most bytes of all entries together.
         on_evict: See the attribute.
 
     Attributes:
@@ -74,18 +74,21 @@ class Ledger:
         return sum(len(own.caches) + len(own.others) for own in self._entries.values())
 
     def held(self, client: str) -> int:
-        """Return the bytes of a client."""
+        """Return the bytes of all entries of a client; 0 for an unknown client."""
         return self._held.get(client, 0)
 
     def enter(self, client: str, size: int, drop: Callable[[], object], *, is_cache: bool = False) -> Entry:
-        """Count memory of a client, and evict entries until it fits.
+        """Add an entry for memory of a client, and evict the oldest entries until all fit in the bound.
 
         Args:
-            client: The client.
-            size: Bytes.
-            drop: Frees the memory. It is called before this returns if the entry is larger than the bound, in which case no other is
-                evicted, or if the entry is itself the one to evict.
+            client: The client that the memory counts for.
+            size: Bytes of the memory.
+            drop: Frees the memory; called when the entry is evicted. That is before this method returns if the entry alone is
+                larger than the bound, in which case no other is evicted, or if it is itself the one to evict.
             is_cache: As for `Entry`.
+
+        Returns:
+            The entry, for `leave`.
 
         """
         entry = Entry(client, size + ENTRY_BYTES, drop, is_cache=is_cache)
@@ -108,7 +111,7 @@ class Ledger:
         return entry
 
     def leave(self, entry: Entry) -> None:
-        """Stop counting an entry, whose memory is freed; no effect on an evicted one."""
+        """Remove an entry whose memory its owner has freed, without calling `drop`; a no-op for an evicted one."""
         with self._lock:
             entry._drop = None  # which may refer back to the entry's owner
             if (own := self._entries.get(entry.client)) is not None and entry in own.of(entry):

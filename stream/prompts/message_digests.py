@@ -1,4 +1,7 @@
-"""Digests of messages: what proposes an earlier prompt. They never decide: the text and its guards do."""
+"""Digests of messages, by which a cache looks up an earlier prompt that may be similar.
+
+A digest never decides that two prompts are equal: the comparison of their texts and guards does.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,23 @@ _encode = msgspec.json.Encoder().encode
 
 
 def digest(value: object) -> int:
-    """Return the digest of JSON-like data, or of a tuple of such data, the same for equal data in one process."""
+    """Return a hash of JSON-like data, or of a tuple of such data; equal data has equal hashes within one process."""
     return hash(tuple(map(_part, value))) if isinstance(value, tuple) else hash(_part(value))
 
 
 def delivered(before: int, fingerprint: bytes) -> int:
-    """Return the digest of a conversation whose last message was delivered.
+    """Return the digest of a conversation that ends with an assistant message that was delivered to a client.
 
     Args:
-        before: The digest of the conversation before it, as `chain` has it.
-        fingerprint: What `answer_identity.fingerprint` gives of the message.
+        before: The digest of the messages before it, as `Messages.text_chain` has it.
+        fingerprint: The result of `answer_identity.fingerprint` for the delivered message.
 
     """
     return hash((before, fingerprint))
 
 
 def _part(value: object) -> object:
-    """Return the data, or its JSON, which is hashed faster than objects are walked."""
+    """Return a hashable stand-in for JSON-like data: a string itself, the JSON of other data, or nested tuples if it has no JSON."""
     if isinstance(value, str):
         return value
     try:

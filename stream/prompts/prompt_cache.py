@@ -1,4 +1,4 @@
-"""`PromptCache`: prompts that share text with earlier ones are encoded from where they differ."""
+"""`PromptCache`: a prompt that shares text with an earlier one is encoded only from where they differ."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_AGE = 600.0
 
 
 def check_history(history: object) -> None:
-    """Raise ValueError for another value than those of `History`."""
+    """Raise ValueError if a value is not one of `History`: "canonical", "exact" or "sampled"."""
     if history not in get_args(History):
         raise ValueError(f"history must be one of {', '.join(get_args(History))}, not {history!r:.80}")
 
@@ -49,19 +49,22 @@ def check_history(history: object) -> None:
 def before_messages(
     template: ChatTemplate, tools: Sequence[Mapping[str, Any]] | None, template_kwargs: Mapping[str, Any]
 ) -> tuple[object, ...]:
-    """Return what the prompts of a conversation have in common, for `PromptCache.encode`."""
+    """Return the data that all prompts of a conversation share besides its messages.
+
+    That is the template's source, the tools and the template's variables, as the argument `before` of `PromptCache.encode`.
+    """
     variables = {name: value for name, value in template_kwargs.items() if name != "add_generation_prompt"}
     return template.source, tools, variables
 
 
 class CacheCounts(Struct):
-    """Counts of a cache since it was made.
+    """Counts of a prompt cache since it was created.
 
     Attributes:
-        reused_ids: Ids of prompts that were taken over from earlier ones.
+        reused_ids: Ids of prompts that were taken over from earlier prompts.
         encoded_ids: Ids of prompts that were encoded.
-        kept_ids: Ids of prompts that are an engine's.
-        declined: Prompts that keep less than all of an earlier answer, by the reason that `CachedPrompt.differs` has.
+        kept_ids: Ids of prompts that an engine generated for an earlier answer.
+        declined: For each reason of `Difference`, the number of prompts that keep less than all ids of an earlier answer.
         wrong: Prompts that a check found to have other ids than without the cache. 0 unless there is a bug.
 
     """
@@ -84,10 +87,10 @@ class CacheCounts(Struct):
 
 
 class PromptCache:
-    """Encoded prompts of the last minutes, by which later ones are encoded from where they differ.
+    """Cache of encoded prompts: a prompt that shares text with an earlier one is encoded only where they differ.
 
-    Rendering is not cached. The rendered text and its guards are compared with those of an earlier prompt, which the
-    digests of the messages propose. Encoding resumes at the last cut before the first difference, and stops where the two
+    Rendering is not cached. The rendered text and its guards (bytes over which no control token may match) are compared with
+    those of an earlier prompt, which is looked up by the digests of the messages. Encoding resumes at the last cut before the first difference, and stops where the two
     texts agree again; `docs/explanation/prompt-cache.md` proves that the ids are those of `Prompt.encode`.
 
     Tenants share nothing, because a hit is faster than a miss and would tell one tenant of another's prompts. Objects may
@@ -96,13 +99,13 @@ class PromptCache:
     Args:
         max_bytes: Most bytes of all prompts together. Over it, the oldest prompt of the tenant that holds most is dropped.
         max_age: Seconds without use after which a prompt is dropped.
-        check_every: How many prompts pass until one is encoded again, without the cache; 0 checks none. A difference is
-            logged, without any text, and empties the cache.
-        ledger: Counts the bytes in place of an own bound, for prompts that share a budget with other memory.
-        clock: The time in seconds.
+        check_every: One in so many prompts is encoded again without the cache, and the ids compared; 0 checks no prompt. A
+            difference is logged, without any text, and empties the cache.
+        ledger: The budget of memory that counts the bytes; `max_bytes` is then not used. None makes a ledger of `max_bytes`.
+        clock: Returns the current time in seconds.
 
     Attributes:
-        counts: Its counts.
+        counts: Counts since the cache was created.
 
     Raises:
         TypeError: `max_bytes` or `check_every` is not an int.
@@ -151,14 +154,14 @@ class PromptCache:
         history: History = "canonical",
         **template_kwargs: Any,
     ) -> CachedPrompt:
-        """Render a conversation and encode it.
+        """Render a conversation, encode it, and return the prompt.
 
         Args:
             messages: As for `ChatTemplate.render`.
             template: The model's chat template.
             tokenizer: The model's tokenizer.
             tools: As for `ChatTemplate.render`.
-            tenant: Whose prompt it is. Only prompts of the same tenant are taken over.
+            tenant: The prompt's owner. Only ids of prompts of the same tenant are reused.
             history: Whether to keep the ids of answers that `answered` was told of; see `History`.
             template_kwargs: Further arguments of `ChatTemplate.render`, the template's variables included.
 
@@ -188,16 +191,16 @@ class PromptCache:
         history: History = "canonical",
         ids: Sequence[int] | NDArray[np.int32] | None = None,
     ) -> CachedPrompt:
-        """Encode a rendered conversation.
+        """Encode a rendered conversation, and keep it for later prompts.
 
         Args:
             prompt: The rendered messages.
-            messages: The messages, which propose an earlier prompt. No ids depend on them.
+            messages: The messages, by whose digests an earlier prompt is looked up.
             tokenizer: The model's tokenizer.
             before: JSON-like data that prompts of one conversation have in common, such as its tools.
             tenant: As for `render`.
             history: As for `render`.
-            ids: The ids of the prompt, if another encoder has encoded it.
+            ids: The ids of the prompt, if another encoder has encoded it; None encodes it here.
 
         Raises:
             TypeError: `tenant` is not a str.
@@ -256,9 +259,9 @@ class PromptCache:
         before: object = None,
         tenant: str = "",
     ) -> tuple[int, int]:
-        """Return how many bytes a rendered conversation has in common with an earlier prompt, and how many come behind them.
+        """Return how many bytes at the start of a rendered conversation an earlier prompt has too, and how many bytes are left.
 
-        Arguments are those of `encode`.
+        The arguments are as for `encode`. Nothing is encoded or kept.
         """
         read = _read(messages)
         digests, own = read.text_chain(digest(before)), read.text_digests
@@ -285,12 +288,12 @@ class PromptCache:
             prompt: The prompt that the engine was given, of this cache.
             ids: All ids of the answer, the one that ended it included.
             message: The message as it was delivered.
-            inferred: Places in `ids` that the engine did not tell and that were inferred from its text.
+            inferred: Indices in `ids` of those that the engine did not tell and that were inferred from its text.
 
         Raises:
             TokenIdError: An id is outside the vocabulary.
             TypeError: An argument has the wrong type.
-            ValueError: `inferred` has a place outside of the answer.
+            ValueError: `inferred` has an index outside of the answer.
 
         """
         if not isinstance(prompt, CachedPrompt):
@@ -301,7 +304,7 @@ class PromptCache:
         self._store.keep_answer(base, turn, continued=source.continued)
 
     def _count(self, kept: KeptIds | None, declined: Difference | None) -> None:
-        """Count what was kept of an earlier answer."""
+        """Add the kept ids of earlier answers and the reason for a declined answer, each if given, to `counts`."""
         with self._lock:
             if kept is not None:
                 self.counts.kept_ids += len(kept.engine_ids.flags)
@@ -310,7 +313,7 @@ class PromptCache:
                 self.counts.declined[reason] = self.counts.declined.get(reason, 0) + 1
 
     def clear(self, tenant: str | None = None) -> None:
-        """Drop all prompts, or those of one tenant."""
+        """Drop all prompts and answers, or those of one tenant."""
         self._store.clear(tenant)
 
     def forget(self, tenant: str, conversation: int) -> None:
@@ -318,13 +321,13 @@ class PromptCache:
 
         Args:
             tenant: The tenant.
-            conversation: The last one of the digests that `PromptSource` has.
+            conversation: The digest of the conversation: the last item of `PromptSource.digests`.
 
         """
         self._store.forget(tenant, conversation)
 
     def _is_due(self) -> bool:
-        """Whether a prompt is to be checked."""
+        """Count a prompt; return whether it is one of every `check_every` that are checked."""
         with self._lock:
             self._unchecked += 1
             if self._check_every == 0 or self._unchecked < self._check_every:
@@ -333,7 +336,7 @@ class PromptCache:
             return True
 
     def _report(self, tape: _core.Tape) -> None:
-        """Empty the cache, and log where a prompt with wrong ids was cut."""
+        """Empty the cache, count a wrong prompt, and log the bytes at which its encoding was resumed."""
         self.clear()
         with self._lock:
             self.counts.wrong += 1

@@ -20,7 +20,7 @@ class BatchEncoder(Protocol):
     """An encoder of many prompts in one blocking call, such as a GPU's."""
 
     def encode_batch(self, prompts: Sequence[str | Prompt], /) -> Any:
-        """Return an iterable of arrays of ids, or an object whose `to_host()` is one."""
+        """Return the ids of each prompt, in order: an iterable of arrays, or an object whose `to_host()` returns one."""
         ...
 
 
@@ -29,7 +29,7 @@ class PromptEncoder(Protocol):
     """An encoder of single prompts that batches concurrent calls, such as `PromptBatcher`."""
 
     def encode(self, prompt: str | Prompt, /) -> Awaitable[Any]:
-        """Return the ids of a prompt, as a sequence or an array."""
+        """Return an awaitable of the ids of a prompt, as a sequence or an array."""
         ...
 
 
@@ -37,10 +37,10 @@ Encoder = Tokenizer | BatchEncoder | PromptEncoder
 
 
 def check_encoder(encoder: object) -> None:
-    """Refuse a value that is neither an encoder nor None.
+    """Check that a value is an encoder of prompts or None.
 
     Raises:
-        TypeError: The value is neither; names its type.
+        TypeError: It is neither, or it is a class instead of an object; the message names the type.
 
     """
     if isinstance(encoder, type):
@@ -51,7 +51,7 @@ def check_encoder(encoder: object) -> None:
 
 
 async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[NDArray[np.int32]]:
-    """Encode prompts together, in their order.
+    """Encode several prompts concurrently; return the ids of each, in their order.
 
     Args:
         prompts: Texts or rendered prompts.
@@ -59,6 +59,7 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
 
     Raises:
         TypeError: The encoder has no encoding method.
+        Exception: The first error of the encoder, which cancels the other prompts.
 
     """
     check_encoder(encoder)
@@ -83,7 +84,7 @@ async def encode_all(prompts: Sequence[str | Prompt], encoder: Encoder) -> list[
 
 
 def encode_batch(prompts: Sequence[str | Prompt], encoder: Tokenizer | BatchEncoder) -> list[NDArray[np.int32]]:
-    """Encode prompts in one blocking call, in their order.
+    """Encode several prompts in one blocking call; return the ids of each, in their order.
 
     Raises:
         RuntimeError: The encoder gave more or fewer results than there are prompts.

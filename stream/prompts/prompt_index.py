@@ -1,4 +1,4 @@
-"""Index of a cache's prompts and of the answers to them, by the digests of their messages."""
+"""Index of the prompts in a cache and of the engines' answers to them, by the digests of their messages."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ ShelfKey = tuple[str, Tokenizer]
 
 
 class KeptPrompt:
-    """An encoded prompt, or one that continues it and has taken its place.
+    """An encoded prompt in a cache; a longer prompt of the same conversation may take over the object.
 
     Attributes:
-        key: The shelf.
-        digests: The digests of the conversation's beginnings, as `chain` has them.
+        key: Tenant and tokenizer, which name the `Shelf`.
+        digests: The digest of each prefix of the conversation, the empty one included, as `Messages.text_chain` returns them.
         last: The digest of the last message alone.
-        tape: The prompt.
+        tape: The prompt's text and ids, as the core keeps them.
         answers: The answers to it or to a beginning of it, which are dropped with it.
-        used: The time of its last use.
-        entry: Its bytes in the ledger.
+        used: The time of its last use, by the store's clock.
+        entry: The ledger's entry that counts its bytes; None while they are not counted.
 
     """
 
@@ -44,11 +44,14 @@ class KeptPrompt:
 
     @property
     def size(self) -> int:
-        """Bytes of memory, without the answers."""
+        """Bytes of memory that the prompt takes, without its answers."""
         return self.tape.memory + MESSAGE_BYTES * len(self.digests)
 
     def covers(self, new: KeptPrompt) -> bool:
-        """Whether a new prompt need not be kept beside this one: it is the same, or a beginning of this conversation."""
+        """Whether a new prompt need not be kept in addition to this one.
+
+        True if it has the same tape, or if it is a beginning of this conversation and at least half of its ids were reused.
+        """
         if self.tape is new.tape:
             return True
         n = len(new.digests)
@@ -57,15 +60,15 @@ class KeptPrompt:
 
 
 class KeptAnswer:
-    """An engine's answer to a prompt.
+    """An engine's answer to a prompt in a cache.
 
     Attributes:
-        prompt: The prompt, or one that continues it; `turn` is on its tape.
+        prompt: The prompt, or one that continues it; `turn` is stored as differences from its tape.
         asked: The digest of the conversation before the answer.
-        place: The digest of the conversation with it, as `delivered` gives it.
-        turn: The answer.
-        used: The time at which it was kept.
-        entry: Its bytes in the ledger.
+        place: The digest of the conversation that ends with the answer, as `message_digests.delivered` returns it.
+        turn: The prompt as the engine got it, and the answer's ids.
+        used: The time at which it was kept, by the store's clock.
+        entry: The ledger's entry that counts its bytes; None while they are not counted.
 
     """
 
@@ -81,17 +84,17 @@ class KeptAnswer:
 
     @property
     def key(self) -> ShelfKey:
-        """The shelf."""
+        """Tenant and tokenizer, which name the `Shelf`."""
         return self.prompt.key
 
     @property
     def size(self) -> int:
-        """Bytes of memory, without the prompt."""
+        """Bytes of memory that the answer takes, without its prompt."""
         return self.turn.memory + 2 * MESSAGE_BYTES
 
 
 class Shelf:
-    """The prompts and answers of one tenant and tokenizer."""
+    """Index of the prompts and answers of one tenant and tokenizer."""
 
     __slots__ = ("_answers", "_asked", "_by_chain", "_by_last")
 
@@ -106,11 +109,19 @@ class Shelf:
         return not self._by_chain
 
     def at(self, one: int) -> KeptPrompt | None:
-        """Return a prompt whose conversation begins by that of a digest."""
+        """Return a prompt whose conversation has a prefix of this digest; None if there is no such prompt."""
         return self._by_chain.get(one)
 
     def find(self, digests: Sequence[int], messages: Sequence[int]) -> KeptPrompt | None:
-        """Find a prompt that is likely to have much in common with a conversation, by the digests of its beginnings and messages."""
+        """Return the prompt that is likely to have most text in common with a conversation; None if no digest is found.
+
+        The longest known prefix is looked up first, then a prompt that ends with one of the messages, the last message first.
+
+        Args:
+            digests: The digest of each prefix of the conversation, the empty one included.
+            messages: The digest of each message alone.
+
+        """
         for one in reversed(digests[1:]):
             if (found := self._by_chain.get(one)) is not None:
                 return found
@@ -120,7 +131,15 @@ class Shelf:
         return self._by_chain.get(digests[0])
 
     def continued_by(self, digests: tuple[int, ...]) -> KeptPrompt | None:
-        """Return the prompt of the longest conversation that one continues, or has again."""
+        """Return the longest prompt that has all its messages at the start of a conversation, or is equal to it.
+
+        Args:
+            digests: The digest of each prefix of the conversation, the empty one included.
+
+        Returns:
+            None if the conversation continues no prompt of this shelf.
+
+        """
         for one in reversed(digests):
             found = self._by_chain.get(one)
             if found is not None and found.digests[-1] == one and found.digests == digests[: len(found.digests)]:
@@ -128,15 +147,15 @@ class Shelf:
         return None
 
     def add(self, new: KeptPrompt) -> None:
-        """Add a prompt."""
+        """Add a prompt to the index, under the digest of each prefix of its conversation and of its last message."""
         self._by_chain.update(dict.fromkeys(new.digests, new))
         self._by_last[new.last] = new
 
     def extend(self, kept: KeptPrompt, new: KeptPrompt) -> list[KeptAnswer]:
-        """Put a prompt in place of one whose conversation it continues: the kept object takes over the new one's content.
+        """Replace a prompt by one that continues its conversation: the object `kept` takes over the content of `new`.
 
         Returns:
-            The answers that have another size then.
+            The answers of `kept` whose `size` has changed by this.
 
         """
         self._by_chain.update(dict.fromkeys(new.digests[len(kept.digests) :], kept))
@@ -155,7 +174,7 @@ class Shelf:
         return changed
 
     def remove(self, kept: KeptPrompt) -> None:
-        """Remove a prompt, whose answers are removed already."""
+        """Remove a prompt from the index. Its answers must have been removed before."""
         for one in kept.digests:
             if self._by_chain.get(one) is kept:
                 del self._by_chain[one]
@@ -163,9 +182,13 @@ class Shelf:
             del self._by_last[kept.last]
 
     def asked(self, digests: Sequence[int]) -> Iterator[int]:
-        """Yield the places of the beginnings of a conversation to which an answer is kept, the last one first.
+        """Yield the indices in `digests` of those to which an answer is kept, in descending order.
 
-        Other threads may change the shelf meanwhile.
+        An index is also the number of the message that may be that answer. Other threads may change the shelf meanwhile.
+
+        Args:
+            digests: The digest of each prefix of a conversation, the empty one included.
+
         """
         if self._asked:
             for place in reversed(range(len(digests))):
@@ -173,17 +196,17 @@ class Shelf:
                     yield place
 
     def answer(self, place: int) -> KeptAnswer | None:
-        """Return the answer at a place."""
+        """Return the answer whose attribute `place` is this digest; None if it is not kept."""
         return self._answers.get(place)
 
     def add_answer(self, answer: KeptAnswer) -> None:
-        """Add an answer to a prompt on this shelf, whose place for it is empty."""
+        """Add an answer to its prompt, which is on this shelf. No other answer may have the same `place`."""
         self._answers[answer.place] = answer
         self._asked[answer.asked] += 1
         answer.prompt.answers[answer] = None
 
     def remove_answer(self, answer: KeptAnswer) -> None:
-        """Remove an answer."""
+        """Remove an answer from the index and from its prompt."""
         del self._answers[answer.place], answer.prompt.answers[answer]
         self._asked[answer.asked] -= 1
         if not self._asked[answer.asked]:

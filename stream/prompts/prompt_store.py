@@ -1,4 +1,4 @@
-"""Prompts and answers that are kept: found by their digests, bounded in bytes and age, and dropped."""
+"""Storage of a cache's prompts and answers: found by their digests, bounded in bytes and in age."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAX_ANSWERS = 256
 
 
 class PromptStore:
-    """Prompts and answers of a `PromptCache`. Threads may share it.
+    """Storage of the prompts and answers of a `PromptCache`. Threads may share it.
 
     Args:
-        ledger: Counts the bytes, and drops the oldest.
-        max_age: Seconds without use after which a prompt is dropped.
-        clock: The time in seconds.
+        ledger: Counts the bytes of prompts and answers, and drops the oldest when its bound is exceeded.
+        max_age: Seconds without use after which a prompt or answer is dropped.
+        clock: Returns the current time in seconds.
 
     """
 
@@ -42,19 +42,29 @@ class PromptStore:
 
     @property
     def kept(self) -> list[KeptPrompt | KeptAnswer]:
-        """All prompts and answers, the longest unused first."""
+        """All prompts and answers, the least recently used first."""
         with self._lock:
             return list(self._by_use)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of memory that all of them take."""
+        """Bytes of memory that all prompts and answers take."""
         return sum(kept.size for kept in self.kept)
 
     def find(
         self, key: ShelfKey, digests: tuple[int, ...], own: Sequence[int]
     ) -> tuple[Shelf | None, KeptPrompt | None, _core.Tape | None]:
-        """Find the shelf of a conversation, and an earlier prompt with its tape."""
+        """Drop what has expired, then look up an earlier prompt that is likely to be similar to a conversation.
+
+        Args:
+            key: Tenant and tokenizer.
+            digests: The digest of each prefix of the conversation, the empty one included.
+            own: The digest of each message alone.
+
+        Returns:
+            The shelf of the key, the earlier prompt, and its tape; None for each that does not exist.
+
+        """
         with self._lock:
             expired = self._expired()
             shelf = self._shelves.get(key)
@@ -66,9 +76,18 @@ class PromptStore:
     def find_answer(
         self, shelf: Shelf | None, earlier: KeptPrompt | None, digests: tuple[int, ...], messages: Messages
     ) -> tuple[KeptAnswer | None, bool]:
-        """Find the last answer that a conversation has a message of, and whether the message is the delivered one.
+        """Find the last kept answer whose delivered message is one of a conversation's messages.
 
-        Otherwise it is the newest answer to the earlier prompt; how much of it can be kept is decided by its bytes.
+        Args:
+            shelf: The shelf of the conversation, as `find` returned it.
+            earlier: The earlier prompt, as `find` returned it.
+            digests: The digest of each prefix of the conversation, the empty one included.
+            messages: The messages of the conversation.
+
+        Returns:
+            The answer and True. If no message is a delivered one: the newest answer to the earlier prompt, or None if it has
+            no answer, and False.
+
         """
         if shelf is None:
             return None, False
@@ -82,12 +101,13 @@ class PromptStore:
             return next(reversed(earlier.answers), None) if earlier is not None else None, False
 
     def keep_answer(self, prompt: KeptPrompt, turn: SampledTurn, continued: KeptAnswer | None) -> None:
-        """Keep an answer.
+        """Keep an engine's answer to a prompt.
 
         Args:
             prompt: The prompt, which is kept again if it was dropped.
-            turn: The answer.
-            continued: The answer before it in the conversation, which this one takes the place of.
+            turn: The prompt as the engine got it, and the answer's ids.
+            continued: The kept answer before it in the conversation, which is removed because `turn` has its ids too; None
+                if there is no such answer.
 
         """
         key, asked = prompt.key, prompt.digests[-1]
@@ -113,7 +133,7 @@ class PromptStore:
         self._enter(changed)
 
     def clear(self, tenant: str | None = None) -> None:
-        """Drop all prompts, or those of one tenant."""
+        """Drop all prompts and answers, or those of one tenant."""
         with self._lock:
             gone = [kept for kept in self._by_use if tenant is None or kept.key[0] == tenant]
             entries = [entry for kept in gone if kept in self._by_use for entry in self._remove(kept)]
@@ -124,7 +144,7 @@ class PromptStore:
 
         Args:
             tenant: The tenant.
-            conversation: The last one of the digests that `PromptSource` has.
+            conversation: The digest of the conversation: the last item of `PromptSource.digests`.
 
         """
         with self._lock:
@@ -137,7 +157,16 @@ class PromptStore:
         self._leave(entries)
 
     def keep(self, new: KeptPrompt, earlier: KeptPrompt | None) -> None:
-        """Keep a prompt in place of the one that it continues, or the earlier one, if that says as much."""
+        """Keep a prompt.
+
+        It replaces a kept prompt of which it is the continuation. It is not stored if `earlier` makes it superfluous, as
+        `KeptPrompt.covers` decides; `earlier` then counts as used.
+
+        Args:
+            new: The prompt.
+            earlier: The earlier prompt, as `find` returned it.
+
+        """
         with self._lock:
             shelf = self._shelves.setdefault(new.key, Shelf())
             changed: list[KeptPrompt | KeptAnswer] = []
@@ -157,7 +186,18 @@ class PromptStore:
     def _use(
         self, used: Iterable[KeptPrompt | KeptAnswer], changed: Iterable[KeptPrompt | KeptAnswer]
     ) -> list[Entry | None]:
-        """Note a use, and return the entries of what has another size or a new use; the caller holds the lock."""
+        """Set the time of use of `used`, and detach the ledger's entries from `changed`.
+
+        The caller holds the lock.
+
+        Args:
+            used: Those that are used now.
+            changed: Those whose bytes `_enter` will count again, as they have another size or a new use.
+
+        Returns:
+            The former entries of `changed`, which the caller gives back to the ledger after it has released the lock.
+
+        """
         now = self._clock()
         for each in used:
             each.used = now
@@ -169,7 +209,10 @@ class PromptStore:
         return entries
 
     def _enter(self, changed: Iterable[KeptPrompt | KeptAnswer]) -> None:
-        """Count the bytes of what is kept, without the lock, because the ledger may drop any of it."""
+        """Enter the bytes of prompts and answers into the ledger.
+
+        The caller does not hold the lock, because the ledger may call back to drop any prompt or answer.
+        """
         for kept in changed:
             entry = self._ledger.enter(kept.key[0], kept.size, partial(self._drop, kept), is_cache=True)
             with self._lock:
@@ -189,9 +232,9 @@ class PromptStore:
                 self._ledger.leave(entry)
 
     def _remove(self, kept: KeptPrompt | KeptAnswer) -> list[Entry | None]:
-        """Take an answer, or a prompt with its answers, out of the index.
+        """Remove an answer, or a prompt with its answers; return the ledger's entries of all that was removed.
 
-        The caller holds the lock, and gives the entries back to the ledger after it.
+        The caller holds the lock, and gives the entries back to the ledger after it has released the lock.
         """
         del self._by_use[kept]
         shelf = self._shelves[kept.key]
@@ -205,7 +248,10 @@ class PromptStore:
         return [*entries, kept.entry]
 
     def _expired(self) -> list[Entry | None]:
-        """Take out what was not used for too long."""
+        """Remove the prompts and answers that were not used for `max_age` seconds; return their ledger entries.
+
+        The caller holds the lock, and gives the entries back to the ledger after it has released the lock.
+        """
         entries: list[Entry | None] = []
         oldest = self._clock() - self._max_age
         while self._by_use and (kept := next(iter(self._by_use))).used < oldest:

@@ -1,4 +1,4 @@
-"""Answers as an engine gave them.
+"""Answers with the ids that an engine generated, and the prompts that they answer.
 
 A turn shares the text and the canonical ids of a tape, and stores what differs. At first it is the tape of the engine's prompt,
 later that of the next prompt of the conversation. So a conversation has one text and one list of ids, whatever its number of answers.
@@ -20,7 +20,7 @@ from tokenweir.stream.prompts.engine_ids import STRETCH_BYTES, EngineIds, Kept, 
 
 
 class EnginePrompt(Protocol):
-    """A prompt as an engine was given it: a `CachedPrompt`."""
+    """A prompt whose ids were sent to an engine, such as a `CachedPrompt`."""
 
     @property
     def tokenizer(self) -> Tokenizer: ...
@@ -33,23 +33,25 @@ class EnginePrompt(Protocol):
 
 
 class SampledTurn(NamedTuple):
-    """An engine's prompt and its answer.
+    """An engine's prompt and its answer, stored as differences from a tape (an encoded text, `_core.Tape`).
+
+    The prompt's canonical ids are those of encoding its text. Guards are bytes over which no control token may match.
 
     Attributes:
-        tape: A tape that begins as the prompt does.
-        shared: The number of bytes that the prompt's text has in common with the tape's, guards included.
-        tail: The rest of its text.
-        guards: The guards in `tail`, as bytes of the text.
-        agreed: The number of canonical ids that the prompt has in common with the tape.
-        rest: The other canonical ids.
-        before: Ids of engines in the prompt.
-        start: The number of the prompt's ids.
+        tape: A tape that begins as the prompt does: the prompt's own, or that of a later prompt of the conversation.
+        shared: The number of bytes at the start that the prompt's text and its guards have in common with the tape's.
+        tail: The bytes of the prompt's text behind the `shared` ones.
+        guards: The guards in `tail`, as byte offsets in the prompt's text.
+        agreed: The number of canonical ids at the start that the prompt has in common with the tape.
+        rest: The prompt's canonical ids behind the `agreed` ones.
+        before: The ids in the prompt that engines generated for earlier answers.
+        start: The number of the prompt's ids, which is the index of the answer's first id.
         ids: The ids of the answer.
-        answer: The bytes of `ids`.
-        flags: For each of `ids` 1 (sampled) or 2 (inferred).
-        message: The message's number in the next prompt.
-        identity: The message as it was delivered, as `fingerprint` gives it.
-        is_spelled: The prompt's ids have the bytes of its text; None if that is not known yet.
+        answer: The bytes that `ids` decode to.
+        flags: For each of `ids` 1 (an engine sampled it) or 2 (it was inferred from an engine's text).
+        message: The number that the answer's message has in the next prompt.
+        identity: The `fingerprint` of the message as it was delivered.
+        is_spelled: Whether the prompt's ids decode to the bytes of its text; None if that is not known yet.
 
     """
 
@@ -80,12 +82,12 @@ class SampledTurn(NamedTuple):
 
     @property
     def kept(self) -> tuple[Kept, ...]:
-        """Stretches of ids that an engine gave, the answer included."""
+        """The stretches of ids that engines generated: those in the prompt, then the answer."""
         return *self.before.kept, Kept(self.start, self.start + len(self.ids), self.message)
 
     @property
     def memory(self) -> int:
-        """Bytes that it takes besides its tape."""
+        """Bytes of memory that the turn takes besides its tape, by estimate."""
         arrays = self.rest.nbytes + self.ids.nbytes + self.flags.nbytes + self.before.memory
         return len(self.tail) + len(self.answer) + 8 * len(self.guards) + arrays + 2 * STRETCH_BYTES
 
@@ -104,11 +106,11 @@ class SampledTurn(NamedTuple):
         return self.before.over(canonical, self.ids, first=first)
 
     def on(self, tape: _core.Tape, common: tuple[int, int] | None = None) -> SampledTurn:
-        """Return the turn on another tape, beside which it keeps what differs.
+        """Return an equal turn that stores its prompt as differences from another tape.
 
         Args:
-            tape: The tape.
-            common: The bytes and ids that both tapes have in common; None compares them.
+            tape: The other tape.
+            common: The numbers of bytes and of ids at the start that both tapes have in common; None compares the tapes.
 
         """
         own = self.tape
@@ -129,19 +131,19 @@ class SampledTurn(NamedTuple):
 def sampled_turn(
     prompt: EnginePrompt, ids: Sequence[int], message: Mapping[str, Any], number: int, inferred: Sequence[int]
 ) -> SampledTurn:
-    """Return the turn of an answer.
+    """Return a `SampledTurn` of an engine's prompt and answer, on the prompt's own tape.
 
     Args:
         prompt: The prompt that the engine was given.
         ids: All ids of the answer.
         message: The message as it was delivered.
         number: The message's number in the next prompt.
-        inferred: Places in `ids` that were inferred.
+        inferred: Indices in `ids` of those that the engine did not tell and that were inferred from its text.
 
     Raises:
         TokenIdError: An id is outside the vocabulary.
         TypeError: `ids` or `inferred` are not integers, or `message` is not a mapping.
-        ValueError: `inferred` has a place outside of the answer.
+        ValueError: `inferred` has an index outside of the answer.
 
     """
     if not isinstance(message, Mapping):

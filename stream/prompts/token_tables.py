@@ -1,4 +1,4 @@
-"""Tables of a tokenizer's ids, made once."""
+"""Tables with an entry for each id of a tokenizer, computed once a tokenizer."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tokenweir.encode.tokenizer import Tokenizer
 
 
 def prepare(tokenizer: Tokenizer) -> None:
-    """Make the tables of a tokenizer that the first answer would make."""
+    """Compute the tables `id_lengths` and `control_ids` of a tokenizer ahead of time, so that the first answer need not."""
     id_lengths(tokenizer)
     control_ids(tokenizer)
 
 
 @lru_cache(maxsize=16)
 def id_lengths(tokenizer: Tokenizer) -> NDArray[np.int32]:
-    """Return the number of bytes of each id."""
+    """Return int32[vocab_size]: the number of bytes that each id decodes to."""
     return np.array([len(tokenizer.token_bytes(token_id)) for token_id in range(tokenizer.vocab_size)], np.int32)
 
 
 @lru_cache(maxsize=16)
 def control_ids(tokenizer: Tokenizer) -> NDArray[np.bool_]:
-    """Return for each id whether user text must not become it."""
+    """Return bool[vocab_size]: whether each id is a control token, which user text must never be encoded to."""
     controls = np.zeros(tokenizer.vocab_size, np.bool_)
     for text in tokenizer.control_texts:
         if (token_id := tokenizer.token_to_id(text)) is not None:

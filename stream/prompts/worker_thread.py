@@ -1,4 +1,4 @@
-"""Worker threads for text: of a lower priority than the event loop, and whose errors leave no reference cycle."""
+"""Worker threads for work on texts, at a lower priority than the event loop's thread."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
-    """Call `work` in a worker thread.
+    """Call `work` in a worker thread; return its result, or raise its error.
 
-    Under asyncio the threads are this module's own, and have a lower priority: where a core is short, the event loop and its
-    streams go before the prompts that are made beside them. Not more threads work than the pool has, also where callers are
-    cancelled and no longer wait for them.
+    Under asyncio the threads are this module's own, and have a lower priority: if cores are short, the event loop and its
+    streams go before the prompts that are encoded meanwhile. The number of threads is bounded, also if callers are cancelled
+    and no longer wait for them.
 
-    An error that a future passes on refers to itself, by its traceback and the future of the call. What its frames hold, such
-    as a megabyte of a refused request, would stay until the garbage collector runs, and be freed by it in one pause.
+    The error is raised without a reference cycle. An error that a future passes on would refer to itself, by its traceback and
+    the future. The objects in its frames, such as a megabyte of a refused request, would stay until the garbage collector runs.
     """
     result, error = await _outcome_in_thread(work)
     if error is None:
@@ -53,12 +53,15 @@ def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
 
 @cache
 def _threads(process: int) -> ThreadPoolExecutor:
-    """Return the threads of a process; a fork has none of its parent's."""
+    """Return the thread pool of the process with this id, which is the calling one.
+
+    Each process has a pool of its own, because a fork does not inherit its parent's threads.
+    """
     return ThreadPoolExecutor(usable_cores() + 4, "tokenweir-text", lower_thread_priority)
 
 
 def _outcome(work: Callable[[], T]) -> tuple[list[T], Exception | None]:
-    """Return the result of a call, in a list, or its error."""
+    """Call `work`; return ([result], None), or ([], error) if it raised an `Exception`."""
     try:
         return [work()], None
     except Exception as error:  # noqa: BLE001 - raised again by the caller
