@@ -1,4 +1,4 @@
-"""`AnswerRecord`: the ids of an answer beside the message that its reader gets."""
+"""`AnswerRecord`: collects the ids of an answer and the message that its reader gets, for a prompt cache."""
 
 from __future__ import annotations
 
@@ -14,20 +14,28 @@ WHOLE = frozenset({FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CAL
 
 
 class Keep(Protocol):
-    """Callback that keeps an answer: `PromptCache.answered` for one prompt."""
+    """Callback that stores an answer to a prompt, such as `PromptCache.answered` with the prompt bound."""
 
     def __call__(self, ids: list[int], message: Mapping[str, Any], *, inferred: list[int]) -> object:
-        """Keep the ids of a message; `inferred` are the places of those that the engine did not tell."""
+        """Store the ids of an answer with its message.
+
+        Args:
+            ids: All ids of the answer.
+            message: The assistant message that was delivered.
+            inferred: Indices in `ids` of those that the engine did not tell and that were inferred from its text.
+
+        """
         ...
 
 
 class AnswerRecord:
-    """Decoding of an answer that ends by keeping its ids, if its message was delivered as a whole.
+    """Transform that decodes an answer, and at its end stores its ids if its message was delivered as a whole.
 
-    A cancelled or failed answer is not kept, nor one with a call that is malformed or cut short.
+    A cancelled or failed answer is not stored, nor one with a call that is malformed or cut short.
 
     Args:
-        keep: Called once, before the last delta is given out.
+        decoder: Decodes the items of the engine.
+        keep: Called once with the ids and the message, before the last delta is returned.
 
     """
 
@@ -46,18 +54,18 @@ class AnswerRecord:
 
     @property
     def finished(self) -> bool:
-        """Whether the output has ended."""
+        """Whether the answer has ended, so that no more items are needed."""
         return self._decoder.finished
 
     def feed(self, item: Any) -> Sequence[Delta]:
-        """Decode an item of the engine."""
+        """Decode an item that the engine yielded; return the deltas that are final by it."""
         if isinstance(item, EngineStep) and item.inferred:
             start = self._decoder.consumed
             self._inferred += range(start, start + item.inferred)
         return self._take(self._decoder.feed(item))
 
     def finish(self, failure: Exception | None) -> Sequence[Delta]:
-        """Return the last deltas, after the end of the engine or its failure."""
+        """Return the last deltas, after the engine's stream has ended or failed; `failure` is its error or None."""
         return self._take(self._decoder.finish(failure))
 
     def _take(self, deltas: Sequence[Delta]) -> Sequence[Delta]:

@@ -32,13 +32,13 @@ YIELD_INTERVAL = 0.0005
 
 
 class Broadcast(Generic[T]):
-    """Deltas from producers to readers, under asyncio and trio.
+    """Buffer that passes deltas from producers to one or several readers, under asyncio and trio.
 
     Args:
-        replay: Keeps items that have been taken.
-        make: Turns waiting deltas into items for readers: `merge`, or a function that makes events.
-        max_ahead: High-water mark in bytes, as `size_of` counts them: `put` waits above it.
-        stall_timeout: Seconds that `put` waits before it cuts off readers that took nothing.
+        replay: Keeps items that have been taken, for slower readers.
+        make: Converts the waiting deltas into items for readers: `merge`, or a function that makes events.
+        max_ahead: High-water mark in bytes, as `size_of` counts them: from it on, `put` waits.
+        stall_timeout: Seconds that `put` waits before it cuts off readers that took nothing meanwhile.
         on_unwatched: Called when the last reader has left.
 
     """
@@ -92,7 +92,7 @@ class Broadcast(Generic[T]):
 
     @classmethod
     def of_deltas(cls, *, max_ahead: int, max_replay: int = 0, stall_timeout: float = math.inf) -> Broadcast[Delta]:
-        """Return a broadcast whose readers get merged deltas.
+        """Create a broadcast whose items are merged deltas.
 
         Args:
             max_ahead: See the class.
@@ -105,12 +105,12 @@ class Broadcast(Generic[T]):
 
     @property
     def watched(self) -> bool:
-        """Whether there is a reader."""
+        """Whether at least one reader is subscribed."""
         return bool(self._subscriptions)
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes that wait for the fastest reader, as `size_of` counts them."""
+        """Bytes of the deltas that no reader has taken yet, as `size_of` counts them."""
         return self._bytes
 
     @property
@@ -119,7 +119,7 @@ class Broadcast(Generic[T]):
         return self._bytes >= self._max_ahead
 
     def add(self, *deltas: Delta) -> None:
-        """Add deltas without waiting for room."""
+        """Add deltas and wake the readers, without waiting for room."""
         self._waiting += deltas
         if self._filled.event is not None:  # `_notify` inlined: this runs for every frame
             self._filled.fire()
@@ -136,7 +136,7 @@ class Broadcast(Generic[T]):
             listener()
 
     async def room(self) -> None:
-        """Wait until it is no longer `full`."""
+        """Wait until the broadcast is no longer `full`; cut off stalled readers after `stall_timeout`."""
         while self.full:
             await self._wait_for_room()
 
@@ -158,7 +158,7 @@ class Broadcast(Generic[T]):
                 stalled._cut_off(f"stalled: nothing was taken for {timeout:g} s", "stalled")
 
     def seal(self) -> None:
-        """Number the waiting deltas, so that later ones are not merged with them."""
+        """Convert the waiting deltas into numbered items, so that later deltas are not merged with them."""
         if self._waiting:
             self._replay.append(self._take_waiting())
 
@@ -170,9 +170,9 @@ class Broadcast(Generic[T]):
         return self._make(waiting)
 
     def _take_from(self, position: int) -> list[T]:
-        """Return the items from a number on, with all waiting ones, for a reader that has then got everything.
+        """Return all items from number `position` on, those made of the waiting deltas included.
 
-        Raise `DeliveryError` if the item has been dropped.
+        Raise `DeliveryError` if item `position` has been dropped.
         """
         replay = self._replay
         if position != replay.next or replay.keeps or len(self._subscriptions) > 1:
@@ -191,7 +191,7 @@ class Broadcast(Generic[T]):
         return items
 
     def append(self, items: Iterable[T]) -> None:
-        """Add items that are not made from deltas, behind all deltas added before."""
+        """Add items that are not made from deltas, after all deltas that were added before, and wake the readers."""
         self.seal()
         self._replay.append(items)
         self._notify()
@@ -207,23 +207,23 @@ class Broadcast(Generic[T]):
             self._audience.fire()
 
     def detach(self) -> None:
-        """Drop both callbacks, so that their owners can be freed.
+        """Drop the callbacks `make` and `on_unwatched`, so that their owners can be freed.
 
-        For a closed broadcast that gets no more readers.
+        Call it only for a closed broadcast that gets no more readers.
         """
         self._make, self._on_unwatched = lambda _: (), lambda: None
 
     def subscribe(self, start: int = 0, *, interval: float = 0.0) -> Subscription[T]:
-        """Add a reader.
+        """Add a reader and return its subscription.
 
         Args:
             start: The number of the first item to read; 0 is the start of the stream.
-            interval: Least seconds between two batches; faster deltas are merged. The first one is not delayed.
+            interval: Least seconds between two batches; faster deltas are merged. The first batch is not delayed.
                 `Subscription.interval` can be changed at any time.
 
         Raises:
-            DeliveryError: The item has been dropped.
-            ValueError: There is no such number yet.
+            DeliveryError: Item `start` has been dropped.
+            ValueError: `start` is above the number of the next item.
 
         """
         self._replay.check(start)
@@ -235,7 +235,7 @@ class Broadcast(Generic[T]):
         return subscription
 
     async def abandoned(self, grace: float = 0.0) -> None:
-        """Wait until the stream was read and has had no reader for `grace` seconds, or until it is closed."""
+        """Wait until, after a first reader came, the stream has had no reader for `grace` seconds, or until it is closed."""
         while not (self._had_readers or self._closed):
             await self._audience.wait()
         while not self._closed:
@@ -255,7 +255,7 @@ class Subscription(Generic[T]):
     Attributes:
         position: The number of the next item. A subscription that starts there continues without a gap.
         interval: Least seconds between two batches.
-        due: When the next batch may go, by `time.monotonic`.
+        due: The earliest time of the next batch, by `time.monotonic`.
 
     """
 
@@ -272,7 +272,7 @@ class Subscription(Generic[T]):
         self._cut: tuple[str, DeliveryOutcome] | None = None
 
     async def take(self) -> list[T]:
-        """Wait for new items and return all of them, merged; return an empty list at the end of the stream.
+        """Wait for new items, and for `interval` since the last batch; return all, merged. Return an empty list at the end.
 
         Raises:
             DeliveryError: This reader was cut off; `outcome` says why.
@@ -311,11 +311,14 @@ class Subscription(Generic[T]):
 
     @property
     def ended(self) -> bool:
-        """Whether no more items come, so that waiting for `interval` is pointless."""
+        """Whether no more items are added, because the stream was closed or this reader cut off; some may still be unread."""
         return self._broadcast._closed or self._cut is not None
 
     def take_now(self) -> list[T]:
-        """Return all new items, merged, without waiting; ignores `interval`. Raises as `take`."""
+        """Return all new items, merged, without waiting for any or for `interval`; an empty list if there are no new items.
+
+        Raises the errors of `take`.
+        """
         broadcast = self._broadcast
         if self._cut is not None:
             raise DeliveryError(*self._cut)
@@ -368,7 +371,7 @@ class Subscription(Generic[T]):
 
 
 class _Signal:
-    """A condition without a lock: wakes the tasks that wait now, and costs nothing while none do."""
+    """Condition variable without a lock: `fire` wakes the tasks that are waiting, and is cheap if no task waits."""
 
     __slots__ = ("event",)
 

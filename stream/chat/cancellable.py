@@ -22,14 +22,15 @@ from tokenweir.stream.events.deltas import Delta
 
 
 class Cancellable(AsyncIterator[Any]):
-    """A source that can be cancelled: it is closed at once, and yields its last items in place of the rest.
+    """Async iterator over a source that `cancel` closes at once; it then yields the items of `last` in place of the rest.
 
     A cancellation interrupts the reader only while it waits for the source, so a stage may `yield` the items. A source
     that never waits still lets other tasks run every `YIELD_INTERVAL`. The source is owned and closed here.
 
     Args:
+        source: The async iterable to read.
         last: The items to yield after a cancellation.
-        runs_ahead: Whether the source makes items while it is not read; see `Engine`.
+        runs_ahead: Whether the source produces items while it is not read; see `Engine`.
 
     """
 
@@ -69,14 +70,14 @@ class Cancellable(AsyncIterator[Any]):
             waiting.cancel()
 
     def pause(self, until: asyncio.Future[None]) -> None:
-        """Resume the source's next wait only when a future is done, so that its reader wakes once for several items.
+        """Suspend the reader at the source's next wait until a future is done, so that it wakes once for several items.
 
-        For a source that runs ahead, under asyncio. Items that are ready are yielded at once.
+        Call it only for a source that runs ahead, under asyncio. Items that are ready are yielded at once.
         """
         self._pause = until
 
     async def aclose(self) -> None:
-        """Close the source, once."""
+        """Close the source; a no-op if it is closed already."""
         await self._source.aclose()
 
     def __aiter__(self) -> Self:
@@ -116,7 +117,7 @@ class Cancellable(AsyncIterator[Any]):
         raise StopAsyncIteration
 
     def _turn(self) -> Generator[Any, Any, Any]:
-        """Await the next item, and note whether other tasks could run meanwhile."""
+        """Await the next item of the source; if no other task could run meanwhile, set the time at which one must."""
         steps = anext(self._items).__await__()
         step, argument = steps.send, None
         suspended = False
@@ -143,7 +144,7 @@ class Cancellable(AsyncIterator[Any]):
             argument = None  # breaks the cycle of an error, its traceback and this frame
 
     def _wait_paused(self, wanted: asyncio.Future[Any]) -> Generator[Any, Any, Any]:
-        """Await the pause, then the future that the source waits for, unless that is done."""
+        """Await the future of `pause`, then `wanted`, the future that the source waits for, unless it is done by then."""
         pause, self._pause = self._pause, None
         assert pause is not None
         try:
@@ -154,7 +155,12 @@ class Cancellable(AsyncIterator[Any]):
         return None if wanted.done() else (yield wanted)
 
     def _take_back(self, task: asyncio.Task[Any]) -> bool:
-        """Undo the cancellation of `cancel`, if any. Return whether no other cancellation of the task is pending."""
+        """Undo the cancellation of a task by `cancel`, if there was one.
+
+        Returns:
+            True if it was undone and nobody else has cancelled the task meanwhile, so that the task may go on; else False.
+
+        """
         if not self._interrupted:
             return False
         self._interrupted = False
@@ -168,15 +174,15 @@ class Deltas(Stage[Delta]):
 
     Args:
         source: The items to decode. It is owned and closed here.
-        runner: Turns items into deltas.
-        engines: The engine's streams: `source`, or the streams that it reads.
-        prompt_ids: The prompt of the engine.
+        runner: Decodes items to deltas.
+        engines: The engine's streams, which `cancel` cancels: `source` itself, or the streams that `source` reads.
+        prompt_ids: The ids of the prompt that the engine got.
 
     Attributes:
-        source: As given.
-        runner: As given.
-        prompt_ids: As given.
-        conversation: The digest by which a cache knows the prompt's conversation; None without a cache.
+        source: The argument, as an `Owned`.
+        runner: The argument.
+        prompt_ids: The argument.
+        conversation: The digest of the prompt's conversation, for `PromptCache.forget`; None without a cache.
 
     """
 
@@ -200,7 +206,7 @@ class Deltas(Stage[Delta]):
         return len(self._cancellable) == 1 and self._cancellable[0].runs_ahead
 
     def pause(self, until: asyncio.Future[None]) -> None:
-        """Read no more from the engine until a future is done, except items that are ready."""
+        """Suspend the reader at the engine's next wait until a future is done; see `Cancellable.pause`."""
         self._cancellable[0].pause(until)
 
     def cancel(self) -> None:

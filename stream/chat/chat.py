@@ -191,13 +191,16 @@ async def answer(
     media: MediaPrompt | None = None,
     keep: Keep | None = None,
 ) -> AsyncIterator[Deltas]:
-    """Run an engine on a prompt's ids and decode its answer: the second half of `chat()`, with its errors.
+    """Run an engine on a prompt's ids and decode its answers; a context manager that yields the deltas.
+
+    This is the second half of `chat()`, and raises the same errors.
 
     Args:
+        prompt_ids: The ids of the prompt.
         options: Options of each answer's decoder, except the prompt's ids, `max_tokens` and `index`.
         sampling: As `AnswerPlan.fit` returns it.
         media: The prompt's media, as `prompt_media` returns them.
-        keep: Keeps each answer that was delivered as a whole.
+        keep: Called with the ids and the message of each answer that was delivered as a whole, to store them.
 
     """
     decoding = [

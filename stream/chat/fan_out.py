@@ -13,13 +13,13 @@ from tokenweir.stream.events.deltas import Delta
 
 
 class FanOut:
-    """The readers' end of a stream; `fan_out` makes it."""
+    """A stream of deltas that any number of readers can subscribe to; `fan_out` creates it."""
 
     def __init__(self, broadcast: Broadcast[Delta]) -> None:
         self._broadcast = broadcast
 
     def subscribe(self, start: int = 0, *, interval: float = 0.0) -> Subscription[Delta]:
-        """Add a reader; arguments and errors are those of `Broadcast.subscribe`."""
+        """Add a reader and return its subscription; arguments and errors are those of `Broadcast.subscribe`."""
         return self._broadcast.subscribe(start, interval=interval)
 
 
@@ -63,7 +63,7 @@ async def fan_out(
 
 
 async def _pump(deltas: AsyncIterable[Delta], broadcast: Broadcast[Delta], grace: float) -> None:
-    """Move the stream into the broadcast until it ends or has no reader left."""
+    """Move the deltas into the broadcast until the stream ends, or has had no reader for `grace` seconds."""
     async with background_tasks() as tasks:
         start_moving(tasks, [deltas], broadcast)
         await broadcast.abandoned(grace)

@@ -1,4 +1,4 @@
-"""Media in messages: checked, taken out for the engine, and left for the template as parts without bytes.
+"""Media in messages: checked, extracted for the engine, and replaced by parts without bytes for the template.
 
 A part is OpenAI's: `image_url`, `video_url` or `audio_url` with a data URL, or `input_audio`. A part without an address, such
 as `{"type": "image"}`, is the template's alone, for engines that have the media from elsewhere. Nothing is fetched: an address
@@ -61,17 +61,19 @@ NO_MEDIA_LIMITS = MediaLimits(items=1 << 30, bytes=1 << 40, image_pixels=1 << 40
 def read_media(
     messages: Any, template: ChatTemplate, limits: MediaLimits = NO_MEDIA_LIMITS
 ) -> tuple[Any, tuple[Media, ...]]:
-    """Take the media out of messages.
+    """Extract the media from messages.
 
     Args:
-        messages: The conversation, with OpenAI's parts.
+        messages: The conversation, with media as OpenAI's content parts. `Messages` are returned unchanged, without media.
+        template: The template, which decides the type names of the parts that replace media.
+        limits: Bounds on the number and size of the media.
 
     Returns:
-        The messages for the template, unchanged where there are no media, and the media in their order. A part for the
-        template has the type of the media and its digest as `id`, so that two pictures make two conversations.
+        The messages for the template, unchanged if they have no media, and the media in their order. Each media part is replaced
+        by one with its type and its digest as `id`, so that prompts with different pictures differ.
 
     Raises:
-        MediaError: A part is not as it should be, too large, or of a type that cannot be read.
+        MediaError: A part is malformed, exceeds a limit, or has a type that cannot be read.
 
     """
     if isinstance(messages, Messages) or not isinstance(messages, Sequence):
@@ -97,7 +99,7 @@ def read_media(
 
 
 def media_size(messages: Any) -> int:
-    """Return the number of characters of all data URLs in messages, which `read_media` decodes."""
+    """Return the number of characters of all media addresses and base64 data in messages, a measure of the work of `read_media`."""
     if isinstance(messages, Messages) or not isinstance(messages, Sequence):
         return 0
     size = 0
@@ -111,7 +113,7 @@ def media_size(messages: Any) -> int:
 
 
 def check_media(media: Sequence[Media], template: ChatTemplate, engine: object) -> None:
-    """Raise `MediaError` for the first media part that the template or the engine cannot take."""
+    """Raise `MediaError` if the template has no placeholder for the kind of a medium, or the engine does not support it."""
     takes = getattr(engine, "media", ())
     for each in media:
         if not any(_mentions(template, name) for name in _TEMPLATE_TYPES[each.kind]):
@@ -121,7 +123,10 @@ def check_media(media: Sequence[Media], template: ChatTemplate, engine: object) 
 
 
 def place_media(prompt: Prompt, media: Sequence[Media], tokenizer: Tokenizer) -> MediaPrompt:
-    """Return the prompt with its media, for an engine; raise `MediaError` unless each has a placeholder of its own."""
+    """Return the prompt's text with its media and the positions of their placeholders, for an engine.
+
+    Raise `MediaError` unless each medium has exactly one placeholder in the prompt.
+    """
     text = prompt.text
     by_part = {(each.message, each.part): each for each in media}
     written: dict[tuple[int, int], MediaPlace] = {}
@@ -156,7 +161,18 @@ def _parts(messages: Sequence[Any]) -> Iterator[tuple[int, int, Mapping[str, Any
 
 
 def _address(part: Mapping[str, Any], place: str) -> tuple[MediaKind, str] | None:
-    """Return kind and address of a media part, or None for another part and for one without an address."""
+    """Return the kind and the URL of a media part; None for any other part and for a media part without an address.
+
+    The URL of `input_audio` is a data URL of its data and format.
+
+    Args:
+        part: The content part.
+        place: The position of the part in the messages, for errors.
+
+    Raises:
+        MediaError: The address or the audio data has the wrong type.
+
+    """
     kind = part.get("type")
     if kind == "input_audio":
         given = part.get(kind)
@@ -221,9 +237,9 @@ def _media(kind: MediaKind, url: str, at: tuple[int, int], limits: MediaLimits, 
 
 
 def _decode(url: str, start: int) -> tuple[bytes, str]:
-    """Return the bytes of a data URL and their SHA-256.
+    """Return the bytes of a data URL, whose base64 begins at index `start`, and their SHA-256 in hex.
 
-    The interpreter's lock is held for one chunk at a time, since other threads have streams to send.
+    The GIL is held for one chunk at a time, so that other threads can send their streams.
 
     Raises:
         binascii.Error: It is not base64.
@@ -241,7 +257,7 @@ def _decode(url: str, start: int) -> tuple[bytes, str]:
 
 
 def _type_for(template: ChatTemplate, kind: MediaKind) -> str:
-    """Return the type under which a template knows a kind of media."""
+    """Return the `type` of content parts by which a template tests for a kind of media, such as "image" or "image_url"."""
     names = _TEMPLATE_TYPES[kind]
     return next((name for name in names if _mentions(template, name)), names[0])
 

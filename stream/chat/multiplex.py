@@ -28,9 +28,10 @@ MAX_AHEAD = 1 << 18
 
 @asynccontextmanager
 async def multiplex(answers: Sequence[AsyncIterable[Delta]]) -> AsyncIterator[AsyncGenerator[Delta, None]]:
-    """Read several streams at once, each in its own task; leaving the context closes all of them.
+    """Read several streams at once, each in its own task; yield one async generator of all their deltas, interleaved.
 
-    The answers, whose deltas have different indexes, are owned and closed here.
+    The streams are owned and closed here; leaving the context closes all of them. The deltas of each must have an `index` of their
+    own. If streams fail, the error of the first one is raised after the last delta, with the errors of others as notes.
     """
     broadcast = Broadcast.of_deltas(max_ahead=MAX_AHEAD)
     async with background_tasks() as tasks:
@@ -50,9 +51,9 @@ async def _each(subscription: Subscription[T]) -> AsyncGenerator[T, None]:
 
 
 def start_moving(tasks: Tasks, sources: Collection[AsyncIterable[Delta]], broadcast: Broadcast[Any]) -> None:
-    """Start a task a source that moves its deltas into a broadcast; close each source, and the broadcast after the last.
+    """Start a task for each source that moves its deltas into a broadcast.
 
-    Errors of the sources become the failure of the broadcast when all have ended. A cancellation closes the sources, and
+    Each source is closed at its end, and the broadcast when all have ended, with the `first_of` their errors as its failure. A cancellation closes the sources, and
     the broadcast with a `DeliveryError`.
     """
     failures: dict[int, Exception] = {}
@@ -80,7 +81,7 @@ def start_moving(tasks: Tasks, sources: Collection[AsyncIterable[Delta]], broadc
 
 
 def first_of(failures: Mapping[int, Exception]) -> Exception | None:
-    """Return the failure with the lowest number, with the others as notes."""
+    """Return the failure with the lowest number, with the other failures added as notes; None if there is no failure."""
     if not failures:
         return None
     first, *others = [failures[number] for number in sorted(failures)]
@@ -90,9 +91,14 @@ def first_of(failures: Mapping[int, Exception]) -> Exception | None:
 
 
 def decode_answers(source: Any, answers: Sequence[Transform[Delta]]) -> AsyncGenerator[Delta, None]:
-    """Decode several answers of one engine, each by its decoder.
+    """Decode several answers that an engine generates at once; yield the deltas of all, as they come.
 
-    The source yields ids, and `EngineStep`s with the index of their answer. It is owned and closed here.
+    The error of the first failed answer is raised after the last delta, with the errors of others as notes.
+
+    Args:
+        source: Yields `EngineStep`s with the `index` of their answer, or ids of answer 0. It is owned and closed here.
+        answers: The decoder of each answer, by index.
+
     """
     part = _DecodeAnswers(answers)
     deltas = Owned(drive(source, part, engine_error))
@@ -110,7 +116,7 @@ async def _decode_answers(deltas: Owned, part: _DecodeAnswers) -> AsyncGenerator
 
 
 class _DecodeAnswers:
-    """A transform that gives each step to the decoder of its answer."""
+    """Transform that gives each `EngineStep` to the decoder of the answer with its index."""
 
     def __init__(self, answers: Sequence[Transform[Delta]]) -> None:
         self.failures: dict[int, Exception] = {}

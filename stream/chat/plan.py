@@ -64,17 +64,19 @@ class AnswerRequest(Struct, frozen=True, kw_only=True):
 
 
 class AnswerPlan(Struct, frozen=True, kw_only=True):
-    """A request, resolved.
+    """A request for an answer, resolved against a template and an engine.
 
     Attributes:
-        template: Messages to prompt.
+        template: Renders the messages.
         messages: As in `AnswerRequest`, without the bytes of media.
+        media: The media of the messages, in their order.
         prompt: As in `AnswerRequest`.
         tools: The tools to show to the model.
-        history_thinking: What thinking tags in an assistant's content are.
-        sampling: What the engine is asked for, a schema for a choice of tools included.
+        template_kwargs: Variables for the template, those that the choice of tools sets included.
+        history_thinking: Whether thinking tags in an assistant's content are control tokens ("control") or "text".
+        sampling: The sampling parameters for the engine, a JSON schema for a choice of tools included.
         decoder_options: Options of the decoder, except the prompt's ids, `max_tokens` and `index`.
-        calls_as_json: The engine gets the schema of a list of calls, so the answer is that list as JSON.
+        calls_as_json: Whether the engine gets the schema of a list of calls, so that the answer is that list as JSON.
 
     """
 
@@ -91,16 +93,16 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def is_short(self) -> bool:
-        """Whether rendering and encoding take less time than handing them to a thread."""
+        """Whether the messages are so short that rendering and encoding take less time than handing them to a thread."""
         messages = self.messages
         if isinstance(messages, Messages) and messages.text_size > SHORT_PROMPT:
             return False
         return not self.tools and isinstance(messages, Sequence) and sum(map(_length, messages)) <= SHORT_PROMPT
 
     def render(self, tokenizer: Tokenizer | None = None) -> Prompt:
-        """Render the messages; with a tokenizer, its control tokens are searched for at once (`ChatTemplate.render_for`).
+        """Render the messages and return the prompt; with a tokenizer, by `ChatTemplate.render_for`.
 
-        A template without a place for tools gets them in the system message, if the engine constrains its answer to calls of them.
+        If the template takes no tools and the engine constrains the answer to calls, the tools are added to the system message.
 
         Raises:
             TemplateError: The template refuses the messages or takes no tools, or a variable has a reserved name.
@@ -123,9 +125,9 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         )
 
     def check_prompt(self, tokenizer: Tokenizer, prompt_ids: Sequence[int]) -> None:
-        """Raise `TemplateError` for a prompt that opens thinking before a list of calls as JSON.
+        """Raise `TemplateError` if the prompt ends inside opened thinking while the answer is to be a list of calls as JSON.
 
-        The schema of the list forbids thinking.
+        The schema of that list has no place for thinking. A no-op unless `calls_as_json`.
         """
         if not self.calls_as_json:
             return
@@ -137,14 +139,15 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
             )
 
     def fit(self, prompt_tokens: int, context_size: int | None, *, most: int | None = None) -> Sampling:
-        """Return the sampling with a `max_tokens` that fits the engine's context.
+        """Return the plan's sampling with a `max_tokens` that fits the engine's context.
 
         Args:
-            context_size: Most ids of prompt and answer together, or None where the engine does not tell.
-            most: Most ids of an answer whose sampling has no `max_tokens`.
+            prompt_tokens: The number of ids of the prompt.
+            context_size: Most ids of prompt and answer together; None if the engine does not tell.
+            most: The `max_tokens` to set at most if the sampling has no `max_tokens`.
 
         Raises:
-            ContextLengthError: Prompt and answer are longer than the context; gives the three numbers.
+            ContextLengthError: Prompt and `max_tokens`, or the prompt alone, do not fit the context; the message gives the sizes.
 
         """
         sampling = self.sampling
@@ -175,11 +178,14 @@ def plan_answer(
     history_thinking: HistoryThinking = "control",
     media_limits: MediaLimits = NO_MEDIA_LIMITS,
 ) -> AnswerPlan:
-    """Resolve a request.
+    """Resolve a request against a template and an engine; return the plan of its answer.
 
     Args:
+        request: The request.
+        template: The template of the engine's model.
         engine: The engine; only its attributes `supports` and `media` are read.
-        history_thinking: As for `ChatTemplate.render`. It is no part of a request, whose writer may have forged a history.
+        history_thinking: As for `ChatTemplate.render`. It is no part of a request, because a client may have forged the history.
+        media_limits: Bounds on the media of the request.
 
     Raises:
         MediaError: A media part is malformed or too large, or template or engine take none.
@@ -244,7 +250,7 @@ def _decoder_options(request: AnswerRequest, choice: ResolvedToolChoice, templat
 
 
 def _with_tools(messages: Any, tools: Tools) -> Any:
-    """Return messages whose system message ends with the tools, as JSON."""
+    """Return messages whose system message ends with the tools, as JSON; a system message is added if there is no first one of text."""
     if not isinstance(messages, Sequence):
         return messages  # the template says what is wrong with them
     listed = "\n".join(json.dumps(tool.get("function", tool), ensure_ascii=False) for tool in tools)
@@ -260,7 +266,7 @@ _RENDER_ARGUMENTS = {"self", "messages", "tools", "mend_calls", "history_thinkin
 
 
 def _length(message: Any) -> int:
-    """Return the characters that a plain message counts as; any other counts as long."""
+    """Return the characters that a message with only role and text counts as; for any other, more than `SHORT_PROMPT`."""
     if isinstance(message, Mapping) and message.keys() <= {"role", "content"}:
         content = message.get("content", "")
         if isinstance(content, str):

@@ -1,4 +1,4 @@
-"""Prompts of plans: rendered, encoded, and if there is a cache, encoded from where they differ from earlier ones."""
+"""Rendering and encoding of the prompts of plans; a cache, if given, reuses the ids of earlier prompts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ ENCODER_BYTES = 1 << 16
 
 
 class EncodedPlan(NamedTuple):
-    """The prompt of a plan.
+    """The encoded prompt of a plan.
 
     Attributes:
-        cached: The prompt as the cache has it; None without a cache.
+        ids: The ids of the prompt.
+        cached: The prompt as the cache returned it; None without a cache.
         prompt: The rendered prompt; None for a plan of a text or of ids.
 
     """
@@ -46,14 +47,19 @@ async def encode_plan(
     tenant: str,
     history: History,
 ) -> EncodedPlan:
-    """Render the messages of a plan and encode them.
+    """Render the messages of a plan and encode the prompt.
 
     Long prompts go to a thread: rendering a megabyte takes long enough to hold up all other streams. A short prompt takes less
     time than a thread does, which gets its turn after milliseconds on a busy event loop.
 
     Args:
-        encoder: Encodes in the tokenizer's place, as for `chat()`. With `prompts`, it gets the prompts that have
-            more new text than they have in common with an earlier one, or more than `ENCODER_BYTES`.
+        plan: The plan.
+        tokenizer: The tokenizer of the engine's model.
+        encoder: Encodes in the tokenizer's place, as for `chat()`. With `prompts`, it gets only the prompts whose new text is
+            longer than the text that they have in common with an earlier one, or longer than `ENCODER_BYTES`.
+        prompts: The cache of earlier prompts; None uses no cache.
+        tenant: As for `chat()`.
+        history: As for `chat()`.
 
     Raises:
         TemplateError: As `AnswerPlan.render`.
@@ -81,7 +87,10 @@ async def encode_plan(
 
 
 async def prompt_media(plan: AnswerPlan, prompt: Prompt | None, tokenizer: Tokenizer) -> MediaPrompt | None:
-    """Return the media of a plan with their placeholders in its `EncodedPlan.prompt`; None without media."""
+    """Return the media of a plan with the positions of their placeholders in its rendered prompt, for the engine.
+
+    None if the plan has no media, or if `prompt`, the plan's `EncodedPlan.prompt`, is None.
+    """
     if prompt is None or not plan.media:
         return None
     return await run_in_thread(lambda: place_media(prompt, plan.media, tokenizer))
@@ -98,14 +107,18 @@ def _resume(plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant
 
 
 def _read(plan: AnswerPlan) -> AnswerPlan:
-    """Return a plan whose messages are read once, for the template and the cache."""
+    """Return the plan with its messages as `Messages`, so that template and cache need not read them twice."""
     return plan if isinstance(plan.messages, Messages) else replace(plan, messages=Messages(plan.messages))
 
 
 def _begin(
     plan: AnswerPlan, tokenizer: Tokenizer, prompts: PromptCache, tenant: str, history: History
 ) -> tuple[AnswerPlan, Prompt, EncodedPlan | None]:
-    """Read and render a plan, and encode it unless the encoder is to do it."""
+    """Render a plan, and encode the prompt with the tokenizer if little of it is new to the cache.
+
+    Returns:
+        The plan with its messages read, its prompt, and the encoded prompt; None in its place if the encoder is to encode it.
+    """
     plan = _read(plan)
     prompt = plan.render(tokenizer)
     known, new = prompts.known_bytes(prompt, plan.messages, tokenizer=tokenizer, before=_common(plan), tenant=tenant)
@@ -123,7 +136,7 @@ def _resumed(
     history: History,
     ids: NDArray[np.int32] | None = None,
 ) -> EncodedPlan:
-    """Encode a rendered plan by the cache, which takes its ids if the encoder has encoded it."""
+    """Encode a rendered plan by the cache and keep it there; `ids` are its ids if an encoder has already encoded it."""
     cached = prompts.encode(
         prompt,
         plan.messages,
@@ -137,5 +150,5 @@ def _resumed(
 
 
 def _common(plan: AnswerPlan) -> object:
-    """Return the data that prompts of one conversation share besides the messages."""
+    """Return the data that prompts of one conversation share besides the messages: template, tools and variables."""
     return plan.template.source, plan.tools, plan.template_kwargs

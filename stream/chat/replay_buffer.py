@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 class ReplayBuffer(Generic[T]):
-    """Numbered items, of which the oldest are dropped.
+    """Queue of numbered items that can be read again from any kept number, and whose oldest items `trim` drops.
 
     Args:
-        max_bytes: Most bytes that `trim` leaves.
+        max_bytes: Bytes of items above which `trim` drops the oldest.
         merge: Joins neighbouring items without changing order or meaning.
-        size: The bytes that an item counts for.
+        size: Returns the bytes that an item counts for.
 
     Attributes:
         first: The number of the oldest item that is kept.
@@ -52,7 +52,7 @@ class ReplayBuffer(Generic[T]):
             self.next += 1
 
     def check(self, number: int) -> None:
-        """Refuse a number from which `since` cannot read.
+        """Raise an error for an item's number from which `since` cannot read; the next item's number is allowed.
 
         Raises:
             DeliveryError: The item has been dropped.
@@ -67,7 +67,7 @@ class ReplayBuffer(Generic[T]):
             raise ValueError(f"there is no item {number} yet; the next is {self.next}")
 
     def since(self, number: int) -> list[T]:
-        """Return the items from a number on, merged, in time linear in their count.
+        """Return all items from a number on, merged; an empty list for the next item's number.
 
         Raises:
             DeliveryError: The item has been dropped.
@@ -79,7 +79,7 @@ class ReplayBuffer(Generic[T]):
         return self._merge(reversed(newest_first)) if len(newest_first) > 1 else newest_first
 
     def trim(self, before: int) -> None:
-        """Drop the oldest items above `max_bytes`, but none with a number of `before` or higher."""
+        """Drop the oldest items until `max_bytes` are left, but never an item with a number of `before` or higher."""
         while self.bytes > self._max_bytes and self.first < before and self._items:
             self.bytes -= self._items.popleft()[1]
             self.first += 1

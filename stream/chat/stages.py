@@ -56,11 +56,11 @@ T = TypeVar("T")
 
 
 def until_eos(ids: IdSource, eos_ids: Collection[int]) -> AsyncGenerator[list[int] | Chunk, None]:
-    """Yield ids up to an end token, which comes last, as a `Chunk` without text.
+    """Yield the ids of a source up to the first end token, which comes last, as a `Chunk` without text.
 
     Args:
-        ids: The source.
-        eos_ids: The end tokens.
+        ids: The source, which is closed here.
+        eos_ids: The ids of the end tokens.
 
     Raises:
         TypeError: The end tokens are not ids.
@@ -122,7 +122,9 @@ def split_reasoning(
     tool_style: str | ToolStyle | None = None,
     tools: Tools = (),
 ) -> AsyncGenerator[Chunk, None]:
-    """Put thinking on its own channel and cut out its tags, whose ids travel with the next chunk.
+    """Yield chunks in which the text of thinking has the channel `REASONING`, and its tags are cut out of the text.
+
+    The ids of a tag are those of the next chunk.
 
     Args:
         chunks: The source, of chunks.
@@ -144,7 +146,10 @@ def strip_reasoning(
     tool_style: str | ToolStyle | None = None,
     tools: Tools = (),
 ) -> AsyncGenerator[Chunk, None]:
-    """Drop thinking and its tags, whose ids travel with the next chunk. Arguments as for `split_reasoning`."""
+    """Yield chunks without the text of thinking and its tags, whose ids are those of the next chunk.
+
+    The arguments are as for `split_reasoning`.
+    """
     return drive(chunks, SplitChannels(_splitter(reasoning, inside, tool_style, tools), strip=True))
 
 
@@ -152,7 +157,7 @@ def strip_reasoning(
 def split_tool_calls(
     chunks: ChunkSource, tool_style: str | ToolStyle, *, tools: Tools = ()
 ) -> AsyncGenerator[Chunk, None]:
-    """Put tool calls on their own channel: chunks with a call's name, its arguments as they come, and its end.
+    """Yield chunks in which tool calls have a channel of their own: a call's name, its arguments as they come, and its end.
 
     Args:
         chunks: The source. Chunks that an earlier stage put on a channel stay there. To find thinking and calls in one
@@ -180,12 +185,14 @@ def _splitter(
 def stop_at(
     chunks: ChunkSource, stop: StopStrings | Iterable[str], *, stop_scope: StopScope = "answer"
 ) -> AsyncGenerator[Chunk, None]:
-    """End the text at the first stop string; the ids of the text behind it come last, in a chunk without text.
+    """Yield chunks up to the first stop string, which is cut out of the text.
+
+    The ids whose text was cut come last, in a chunk without text.
 
     Args:
         chunks: The source, of chunks.
         stop: The stop strings, or a `StopStrings` whose `matched` can be read afterwards.
-        stop_scope: The text in which they count: "answer", "reasoning" or "all".
+        stop_scope: The text in which stop strings are looked for: "answer", "reasoning" (thinking) or "all" (both).
 
     """
     channels = stop_channels(stop_scope)
@@ -195,7 +202,7 @@ def stop_at(
 def decode_chat(
     ids: IdSource, tokenizer: Tokenizer, *, prompt_ids: Sequence[int] = (), **options: Unpack[DecoderOptions]
 ) -> AsyncGenerator[Delta, None]:
-    """Decode an engine's ids to deltas: all the stages in one.
+    """Decode an engine's ids and yield the deltas of its answer: all the stages in one.
 
     Args:
         ids: The source. The `finish_reason` of its last `EngineStep` becomes that of `Finish` if it ends by itself.
@@ -216,20 +223,20 @@ def decode_chat(
 
 
 class Owned:
-    """A source with an owner: closing it twice is a no-op."""
+    """An async iterable that is to be closed by its owner; closing it twice is a no-op."""
 
     def __init__(self, source: AsyncIterable[Any]) -> None:
         self._source = source
         self._open: tuple[Any, ...] = (source,)
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        """Return the iterator of the source, which `aclose` then closes too."""
+        """Return a new iterator of the source; `aclose` then closes the iterator as well as the source."""
         items = aiter(self._source)
         self._open = (items, self._source)
         return items
 
     async def aclose(self) -> None:
-        """Close the iterator and the source, as far as they have `aclose`."""
+        """Close the iterator and the source, each if it has a method `aclose`."""
         closables, self._open = self._open, ()
         await close(*closables)
 
@@ -264,11 +271,12 @@ class Stage(AsyncGenerator[T, None]):
 def drive(
     source: Any, transform: Transform[T], translate: Callable[[Exception], Exception] = lambda failure: failure
 ) -> Stage[T]:
-    """Run a transform over a source.
+    """Return an async generator of the items that a transform makes of a source.
 
     Args:
         source: The source. It is closed when it or the transform has finished, or the reader leaves.
-        translate: Returns the error to raise for an error of the source or the transform.
+        transform: Makes items for the reader from each item of the source.
+        translate: Converts an error of the source or the transform into the error to raise.
 
     """
     owned = Owned(source)
@@ -276,7 +284,11 @@ def drive(
 
 
 async def read_through(source: Owned, runner: StageRunner[T]) -> AsyncGenerator[T, None]:
-    """Yield the items of a transform over a source; close the source before the last items, or when the reader leaves."""
+    """Yield the items that a runner's transform makes of a source.
+
+    The source is closed before the last items are yielded, or when the reader leaves. The runner's failure, if any, is raised
+    after the last item.
+    """
     last: Sequence[T] = ()
     try:
         items = aiter(source)
@@ -301,7 +313,11 @@ async def read_through(source: Owned, runner: StageRunner[T]) -> AsyncGenerator[
 
 
 async def close_source(source: Owned, runner: StageRunner[Any]) -> None:
-    """Close a source; an error of closing becomes the failure of the stage, unless it has one already."""
+    """Close a source.
+
+    An error of closing becomes the runner's failure, unless it has one already. It is raised at once if the runner has not ended,
+    because the reader has left.
+    """
     try:
         await source.aclose()
     except Exception as error:
@@ -311,7 +327,7 @@ async def close_source(source: Owned, runner: StageRunner[Any]) -> None:
 
 
 async def close(*closables: Any) -> None:
-    """Close objects that have `aclose`, in this order, each once: an iterator and its source are often the same object.
+    """Await `aclose` of each object that has it, in this order, and only once for an object that is given twice.
 
     All are closed even if one raises; the last error is raised.
     """
@@ -322,7 +338,7 @@ async def close(*closables: Any) -> None:
 
 
 def engine_error(failure: Exception) -> Exception:
-    """Return an `EngineError` for a failure of an engine, or the failure itself if its type says so already."""
+    """Return an `EngineError` for a failure of an engine, or the failure itself if it is an `EngineError` or a `TokenIdError`."""
     if isinstance(failure, EngineError | TokenIdError):
         return failure
     return EngineError(f"the engine failed: {type(failure).__name__}: {failure}")

@@ -14,16 +14,16 @@ Work = Callable[..., Coroutine[Any, Any, None]]
 
 
 class Tasks(Protocol):
-    """Starts tasks."""
+    """Object that starts background tasks."""
 
     def start_soon(self, work: Work, *arguments: Any) -> object:
-        """Run a function in a task."""
+        """Start a task that runs an async function with these arguments."""
         ...
 
 
 @asynccontextmanager
 async def background_tasks() -> AsyncIterator[Tasks]:
-    """Start tasks that end with the context.
+    """Yield an object whose `start_soon` starts background tasks; the tasks end with the context.
 
     Leaving the context cancels the tasks and waits for their end. An exception of the body is raised unchanged, where a
     task group would wrap it in an `ExceptionGroup`.
@@ -51,7 +51,7 @@ async def background_tasks() -> AsyncIterator[Tasks]:
 
 
 class _AsyncioTasks:
-    """Tasks of asyncio that are cancelled once."""
+    """Background tasks under asyncio, each of which is cancelled only once."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
@@ -71,7 +71,7 @@ class _AsyncioTasks:
             self._failure = self._failure or error
 
     async def end(self) -> None:
-        """Cancel the tasks, wait for their end, and raise the first failure."""
+        """Cancel the tasks and wait for their end; then raise the first error of a task, if any."""
         interrupted: asyncio.CancelledError | None = None
         told = False
         with anyio.CancelScope(shield=True):

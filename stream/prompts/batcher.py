@@ -229,7 +229,7 @@ class PromptBatcher:
                 caller.answer(_cut_off())
 
     async def _gather(self) -> list[_Caller]:
-        """Wait for callers, and return the next batch; an empty list once the context is left and nobody waits."""
+        """Wait for callers, and return the next batch; an empty list once the context is left and no caller waits."""
         for _ in range(2):  # callers whose ids have just come may have another prompt; trio runs them in any order
             await checkpoint()
         while True:

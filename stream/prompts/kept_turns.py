@@ -148,7 +148,7 @@ class _Reading:
 
         Args:
             count: The number of the engine's ids that the later prompt keeps.
-            behind: The index in the canonical ids at which the later prompt goes on behind the kept ones.
+            behind: The index in the canonical ids of the first id behind the kept ones.
 
         Returns:
             None if no answer begins among these ids, or if the canonical ids of the two prompts already differ before the end
