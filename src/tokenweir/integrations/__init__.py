@@ -1,4 +1,4 @@
-"""tokenweir inside other libraries; each module is imported only when it is asked for.
+"""tokenweir inside other libraries. Each module is imported on first use.
 
     transformers.py    `patch_transformers()`: tokenizers and chat templates of transformers run on tokenweir
     backend.py         an object with the interface of `tokenizers.Tokenizer`, and encoding.py that of its `Encoding`
@@ -11,9 +11,9 @@
     grammars.py        tokenizers for libraries of grammars
     renderers.py       a renderer for the library `renderers`, and verl.py a builder of ids for verl, for any chat template
     turns.py           turns of a rendered conversation, for these two
-    counts.py          which calls ran where
+    counts.py          counts of the calls that ran on tokenweir and of those that ran on the original library
 
-What cannot be done exactly goes to the original library and is counted; `report()` shows it.
+A call that cannot be reproduced exactly goes to the original library and is counted; `report()` returns the counts.
 """
 
 from tokenweir.integrations.counts import Route as Route

@@ -1,7 +1,7 @@
 """`Backend`: an object with the interface of `tokenizers.Tokenizer` that encodes and decodes by tokenweir.
 
-It keeps the original object, which remains the truth: it is asked for all else, and whatever changes it makes the next call build
-tokenweir's tokenizer anew from its JSON. A call that tokenweir does not reproduce exactly goes to the original and is counted.
+It keeps the original object, which remains authoritative and serves all other attributes. After a change of the original, the next
+call builds tokenweir's tokenizer again from its JSON. A call that tokenweir does not reproduce exactly goes to the original and is counted.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ _T = TypeVar("_T")
 
 
 class Backend:
-    """A `tokenizers.Tokenizer` whose encoding and decoding tokenweir does where it can; see the module."""
+    """Drop-in replacement of a `tokenizers.Tokenizer` that encodes and decodes by tokenweir.
+
+    A call that tokenweir does not reproduce exactly goes to the original object. All other attributes are the original's.
+    """
 
     _original: Any
     _name: str
@@ -68,7 +71,13 @@ class Backend:
     _encode_special_tokens: bool
 
     def __init__(self, original: Any, *, name: str = "") -> None:
-        """Take a `tokenizers.Tokenizer`, or a model to make one of; `name` is for `report()`."""
+        """Wrap a tokenizer.
+
+        Args:
+            original: A `tokenizers.Tokenizer`, another backend, or a `tokenizers` model, of which a tokenizer is made.
+            name: The name in `report()`; empty for one made of the model's type and the size of the vocabulary.
+
+        """
         if is_backend(original):
             original = original._original
         if type(original) is not Original:
@@ -78,7 +87,10 @@ class Backend:
 
     @classmethod
     def of(cls, value: Any, name: str = "") -> Any:
-        """Return a backend of a `tokenizers.Tokenizer`, by this name unless it has one; any other value unchanged."""
+        """Return a backend for a `tokenizers.Tokenizer`; any other value is returned unchanged.
+
+        A backend without a name in `report()` gets `name`.
+        """
         if is_backend(value) and not value._name:
             value._set(_name=name)
         return cls(value, name=name) if type(value) is Original else value
@@ -90,7 +102,7 @@ class Backend:
     # -- the state of the original -------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
-        """Invalidate what was built, because the original has changed."""
+        """Invalidate the tokenizer that was built and the cached settings, because the original has changed."""
         original = self._original
         self._set(
             _version=object(),
@@ -101,10 +113,10 @@ class Backend:
         )
 
     def _state(self) -> BatchEncoder:
-        """Return tokenweir's tokenizer of the original as it is now.
+        """Return the encoder of batches for the original in its current state; build it if the original has changed.
 
-        Threads that come at once may build it twice. What a thread builds counts only for the version that it began with, so
-        there is no lock, which a fork could leave locked.
+        Threads that call it at the same time may build it twice. There is no lock, which a fork could leave locked: each result
+        is stored with the version of the original that it was built from.
 
         Raises:
             Fallback: tokenweir does not reproduce this tokenizer, or this setting of it.
@@ -124,7 +136,7 @@ class Backend:
         return built
 
     def _build(self) -> BatchEncoder | str:
-        """Build tokenweir's tokenizer of the original; return the reason if it is not reproduced exactly."""
+        """Build the encoder from the original's JSON; return the reason as a str if tokenweir does not reproduce it exactly."""
         try:
             tokenizer = Tokenizer.from_bytes(self._original.to_str().encode(), "huggingface")
         except (UnsupportedTokenizerError, TokenizerFileError) as error:
@@ -136,7 +148,10 @@ class Backend:
         return BatchEncoder(tokenizer, *sequence_encoder_of(tokenizer))
 
     def _changed_in_place(self) -> bool:
-        """Whether a component that a caller holds, or held until now, has changed."""
+        """Whether a component that was handed out to a caller, such as the normalizer, was changed in place since then.
+
+        If not, the components that no caller refers to any longer are forgotten.
+        """
         if any(_state_of(component) != before for component, before in self._handed_out):
             return True
         held = [pair for pair in self._handed_out if sys.getrefcount(pair[0]) > 2]  # besides the pair and the argument
@@ -170,36 +185,36 @@ class Backend:
 
     @property
     def truncation(self) -> dict[str, Any] | None:
-        """The parameters of truncation."""
+        """The parameters of `enable_truncation`, as in `tokenizers`; None while truncation is off."""
         return self._truncation and dict(self._truncation)
 
     @property
     def padding(self) -> dict[str, Any] | None:
-        """The parameters of padding."""
+        """The parameters of `enable_padding`, as in `tokenizers`; None while padding is off."""
         return self._padding and dict(self._padding)
 
     @property
     def encode_special_tokens(self) -> bool:
-        """Whether special tokens in text are text."""
+        """Whether names of special tokens in input text are encoded as plain text instead of as special tokens."""
         return self._encode_special_tokens
 
     def enable_truncation(self, *args: Any, **kwargs: Any) -> None:
-        """Truncate all later encodings; arguments as in `tokenizers`."""
+        """Switch truncation of later encodings on; arguments as in `tokenizers`."""
         self._original.enable_truncation(*args, **kwargs)
         self._set(_truncation=self._original.truncation)
 
     def no_truncation(self) -> None:
-        """Truncate no more."""
+        """Switch truncation off."""
         self._original.no_truncation()
         self._set(_truncation=None)
 
     def enable_padding(self, *args: Any, **kwargs: Any) -> None:
-        """Pad all later encodings; arguments as in `tokenizers`."""
+        """Switch padding of later encodings on; arguments as in `tokenizers`."""
         self._original.enable_padding(*args, **kwargs)
         self._set(_padding=self._original.padding)
 
     def no_padding(self) -> None:
-        """Pad no more."""
+        """Switch padding off."""
         self._original.no_padding()
         self._set(_padding=None)
 
@@ -208,7 +223,10 @@ class Backend:
     def encode(
         self, sequence: Any, pair: Any = None, is_pretokenized: bool = False, add_special_tokens: bool = True
     ) -> Any:
-        """Encode a text, or a pair of texts."""
+        """Encode a text or a pair of texts, or lists of words if `is_pretokenized`; return an `Encoding`.
+
+        Truncation and padding are applied if they are on.
+        """
 
         def run(built: BatchEncoder) -> Encoding:
             given = [sequence_of(each, is_pretokenized) for each in ((sequence,) if pair is None else (sequence, pair))]
@@ -217,7 +235,7 @@ class Backend:
         return self._run_or_fall_back("encode", run, sequence, pair, is_pretokenized, add_special_tokens)
 
     def encode_batch(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
-        """Encode texts, and pairs of texts."""
+        """Encode a list of texts and pairs of texts, as `encode` does; return a list of `Encoding` objects."""
 
         def run(built: BatchEncoder) -> list[Encoding]:
             given = [sequences_of(each, is_pretokenized) for each in listed(input)]
@@ -226,7 +244,7 @@ class Backend:
         return self._run_or_fall_back("encode_batch", run, input, is_pretokenized, add_special_tokens)
 
     def encode_batch_fast(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
-        """Encode texts, and pairs of texts; no token has a place, a word or a name."""
+        """Encode as `encode_batch`, but without offsets, word ids and token texts: they are (0, 0), None and empty."""
 
         def run(built: BatchEncoder) -> list[Encoding]:
             given = [sequences_of(each, is_pretokenized) for each in listed(input)]
@@ -242,7 +260,7 @@ class Backend:
         return found
 
     def post_process(self, encoding: Any, pair: Any = None, add_special_tokens: bool = True) -> Any:
-        """Truncate encodings, add special tokens, and pad."""
+        """Truncate one encoding or a pair, join them, add special tokens, and pad; return the new encoding."""
 
         def run(built: BatchEncoder) -> Encoding:
             parts = [each.columns.copy() for each in (encoding, pair) if each is not None]
@@ -257,13 +275,13 @@ class Backend:
     # -- decoding ------------------------------------------------------------------------------------------------------
 
     def decode(self, ids: Any, skip_special_tokens: bool = True) -> str:
-        """Decode ids; those outside the vocabulary are skipped."""
+        """Decode ids to text. Ids beyond the vocabulary are skipped."""
         return self._run_or_fall_back(
             "decode", lambda built: _decoded(built.tokenizer, ids, skip_special_tokens), ids, skip_special_tokens
         )
 
     def decode_batch(self, sequences: Any, skip_special_tokens: bool = True) -> list[str]:
-        """Decode rows of ids."""
+        """Decode each sequence of ids to a text, as `decode` does."""
         return self._run_or_fall_back(
             "decode_batch",
             lambda built: [_decoded(built.tokenizer, ids, skip_special_tokens) for ids in sequences],
@@ -273,7 +291,7 @@ class Backend:
 
     @property
     def tokenizer(self) -> Tokenizer | None:
-        """tokenweir's tokenizer of the original as it is now; None if it is not reproduced exactly."""
+        """tokenweir's tokenizer for the original in its current state; None if it does not reproduce the original exactly."""
         try:
             return self._state().tokenizer
         except Fallback:
@@ -300,26 +318,26 @@ class Backend:
     # -- asynchronous calls --------------------------------------------------------------------------------------------
 
     def async_encode(self, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-        """Run `encode` in a thread."""
+        """Run `encode` in a worker thread; await the result."""
         return asyncio.to_thread(self.encode, *args, **kwargs)
 
     def async_encode_batch(self, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-        """Run `encode_batch` in a thread."""
+        """Run `encode_batch` in a worker thread; await the result."""
         return asyncio.to_thread(self.encode_batch, *args, **kwargs)
 
     def async_encode_batch_fast(self, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-        """Run `encode_batch_fast` in a thread."""
+        """Run `encode_batch_fast` in a worker thread; await the result."""
         return asyncio.to_thread(self.encode_batch_fast, *args, **kwargs)
 
     def async_decode_batch(self, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-        """Run `decode_batch` in a thread."""
+        """Run `decode_batch` in a worker thread; await the result."""
         return asyncio.to_thread(self.decode_batch, *args, **kwargs)
 
     # -- the object itself ---------------------------------------------------------------------------------------------
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """The original's class, so that `isinstance` takes this object for one."""
+        """The class `tokenizers.Tokenizer`, so that `isinstance` accepts this object as one."""
         return Original
 
     def __dir__(self) -> Iterable[str]:
@@ -349,12 +367,12 @@ class Backend:
 
 
 def is_backend(value: Any) -> bool:
-    """Whether a value is a backend, whose `__class__` is the original's."""
+    """Whether a value is a `Backend`; `isinstance` cannot tell, because a backend pretends to be a `tokenizers.Tokenizer`."""
     return issubclass(type(value), Backend)
 
 
 def original_of(state: bytes) -> Any:
-    """Return the `tokenizers.Tokenizer` of a pickled state."""
+    """Restore a `tokenizers.Tokenizer` from the bytes of its `__getstate__`."""
     original = Original(tokenizers.models.BPE())
     original.__setstate__(state)
     return original
@@ -366,7 +384,7 @@ def _restored(kind: type[Backend], state: bytes, name: str) -> Backend:
 
 
 def _state_of(component: Any) -> object:
-    """Return what callers can change in a component in place; of a model only its options, since the rest is large."""
+    """Return the state of a `tokenizers` component, to detect in-place changes; of a model only its options, as the rest is large."""
     if isinstance(component, tokenizers.models.Model):
         return [getattr(component, name, None) for name in _MODEL_OPTIONS]
     return component.__getstate__()

@@ -1,4 +1,4 @@
-"""Batches of `tokenizers`' encoding methods: ids by one call of the core, truncation, added tokens and padding."""
+"""Batches for the encoding methods of `tokenizers`: ids by one call of the core, truncation, added tokens and padding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,14 @@ Ids = list[int] | NDArray[np.int32]
 
 
 class BatchEncoder(NamedTuple):
-    """Encoder of batches by tokenweir's tokenizer of a `tokenizers.Tokenizer`, as that is at the moment."""
+    """Encoder of batches for one state of a `tokenizers.Tokenizer`.
+
+    Attributes:
+        tokenizer: tokenweir's tokenizer, built from that state.
+        sequences: Encoder of sequences with all columns, and of the layout of the added tokens.
+        call: Options of the core's calls.
+
+    """
 
     tokenizer: Tokenizer
     sequences: SequenceEncoder
@@ -41,7 +48,13 @@ class BatchEncoder(NamedTuple):
         *,
         offsets: bool = True,
     ) -> list[Encoding]:
-        """Encode inputs, each one sequence or two. Single texts are encoded together, on several threads.
+        """Encode inputs, each of one sequence or two; return an `Encoding` for each, truncated but not padded.
+
+        Args:
+            inputs: The inputs; a sequence is a text or a list of words.
+            add_special_tokens: Add the tokens of the post-processor.
+            truncation: Parameters of truncation; None truncates nothing.
+            offsets: If False, offsets, word ids and token texts are left empty.
 
         Raises:
             Fallback: The truncation's length is less than the number of added tokens, or its stride is too long.
@@ -64,7 +77,7 @@ class BatchEncoder(NamedTuple):
         return found
 
     def post_process(self, parts: list[Columns], add_special_tokens: bool, truncation: Truncation | None) -> Encoding:
-        """Truncate one encoded sequence or two, and add special tokens.
+        """Truncate one encoded sequence or two, join them, and add special tokens; return the encoding.
 
         Raises:
             Fallback: The truncation's length is less than the number of added tokens.
@@ -76,7 +89,10 @@ class BatchEncoder(NamedTuple):
         return Encoding.of(process(self.tokenizer.spec.post_processor, parts, add_special_tokens=add_special_tokens))
 
     def _bare_ids(self, inputs: Sequence[Sequences], first_ids: int) -> list[list[Ids]]:
-        """Return the ids of each sequence of each input, without added ones; of a text perhaps only the first ids."""
+        """Return the ids of each sequence of each input, without added tokens.
+
+        Of single texts, at least the first `first_ids` ids are returned, and later ones may be left out; 0 returns all.
+        """
         whole = all(isinstance(each, str) for given in inputs for each in given)
         if not whole:  # a word is not a sequence
             first_ids = 0
@@ -121,7 +137,7 @@ class BatchEncoder(NamedTuple):
 
 
 def _joined(layout: Layout, ids: Sequence[Ids]) -> list[int]:
-    """Return the ids of sequences with those that are added."""
+    """Return the ids of one sequence or two, joined and with the added tokens of the layout."""
     lists = [part if isinstance(part, list) else part.tolist() for part in ids]
     if layout.items == (FIRST,):
         return lists[0]
@@ -132,7 +148,7 @@ def _joined(layout: Layout, ids: Sequence[Ids]) -> list[int]:
 
 
 def _type_ids(layout: Layout, ids: Sequence[Ids]) -> list[int] | int:
-    """Return the type ids of sequences and added tokens; one id if all are equal."""
+    """Return the type id of each token of `_joined`; a single int if all are equal."""
     if len(kinds := set(layout.type_ids)) == 1:
         return kinds.pop()
     types: list[int] = []
@@ -142,14 +158,14 @@ def _type_ids(layout: Layout, ids: Sequence[Ids]) -> list[int] | int:
 
 
 def _first_ids(limit: int | None, truncation: Truncation | None) -> int:
-    """Return how many first ids of single sequences decide what truncation keeps; 0 for all."""
+    """Return how many ids at the start of a single sequence truncation needs to know; 0 if it needs all."""
     if limit is None or truncation is None or truncation["direction"] == "left":
         return 0
     return limit + 1  # one more tells that there is something to cut off
 
 
 def limit_of(layout: Layout, truncation: Truncation | None) -> int | None:
-    """Return the most tokens of an encoding besides those that are added; raise `Fallback` if that is below 0."""
+    """Return the most tokens of an encoding besides added ones; None without truncation. Raise `Fallback` if it is below 0."""
     if truncation is None:
         return None
     limit: int = truncation["max_length"] - layout.n_added
@@ -159,13 +175,13 @@ def limit_of(layout: Layout, truncation: Truncation | None) -> int | None:
 
 
 def lengths(parts: Sequence[Sized], limit: int, truncation: Truncation) -> tuple[int, int]:
-    """Return the lengths to which one sequence or two are truncated."""
+    """Return the lengths to which one sequence or two are truncated, so that both together have at most `limit` tokens."""
     second = len(parts[1]) if len(parts) == 2 else None
     return lengths_after_truncation(len(parts[0]), second, limit, truncation["strategy"])
 
 
 def truncated(ids: Sequence[Ids], limit: int, truncation: Truncation) -> list[Ids]:
-    """Return the ids that truncation keeps of one sequence or two."""
+    """Return the ids that truncation keeps of each of one sequence or two; raise `Fallback` if the stride is too long."""
     kept = []
     for part, length in zip(ids, lengths(ids, limit, truncation), strict=False):
         if 0 < length < len(part) and truncation["stride"] >= length:
@@ -176,13 +192,13 @@ def truncated(ids: Sequence[Ids], limit: int, truncation: Truncation) -> list[Id
 
 
 def truncate(parts: Sequence[Columns], limit: int, truncation: Truncation) -> None:
-    """Truncate one sequence or two, with all columns."""
+    """Truncate one encoded sequence or two in place, all columns included; the tokens cut off become overflowing parts."""
     for part, length in zip(parts, lengths(parts, limit, truncation), strict=False):
         part.truncate(length, stride=truncation["stride"], side=truncation["direction"])
 
 
 def pad(encodings: Sequence[Encoding], padding: Mapping[str, Any] | None) -> None:
-    """Pad encodings to the length of the longest, or to the one that is given."""
+    """Pad encodings in place to the length that `padding` gives, or else to the longest; a no-op if `padding` is None."""
     if padding is None or not encodings:
         return
     length = padding["length"]

@@ -19,13 +19,19 @@ NAME_LENGTH = 40
 
 
 class CompiledTemplate:
-    """A template in the place of a `jinja2.Template`, with the methods that transformers calls.
+    """Drop-in replacement of a compiled `jinja2.Template`, with the methods that transformers calls.
 
-    What the engine does not render, an error of the template included, goes to Jinja2, which gives the text or raises the error.
+    If tokenweir's engine fails to compile or render it, also by an error of the template itself, Jinja2 renders it or raises the error.
     """
 
     def __init__(self, source: str, original: Callable[[str], Any]) -> None:
-        """Take the source, and the function by which transformers compiles it."""
+        """Compile a template.
+
+        Args:
+            source: The source of the template.
+            original: The function of transformers that compiles a source by Jinja2.
+
+        """
         self._source = source
         self._compile = original
         self._name = " ".join(source[: 4 * NAME_LENGTH].split())[:NAME_LENGTH]
@@ -37,7 +43,13 @@ class CompiledTemplate:
             self._refused = str(error)
 
     def rendering(self, call: str, variables: dict[str, Any]) -> Rendering | None:
-        """Render, count the call, and return None if Jinja2 has to do it."""
+        """Render by tokenweir's engine; return None if Jinja2 has to render instead. Counts the call for `report()`.
+
+        Args:
+            call: The name of the call in `report()`.
+            variables: The template's variables.
+
+        """
         reason = self._refused
         if self._template is not None:
             try:
@@ -51,7 +63,7 @@ class CompiledTemplate:
         return None
 
     def render(self, **variables: Any) -> str:
-        """Return the text."""
+        """Render the template with these variables; return the text."""
         if (found := self.rendering("render", variables)) is not None:
             return found.text
         text: str = self._compile(self._source).render(**variables)
@@ -62,12 +74,18 @@ class CompiledTemplate:
 
 
 def compiler(original: Callable[[str], Any]) -> Callable[[str], CompiledTemplate]:
-    """Return a function that compiles templates, in the place of that of transformers."""
+    """Return a cached function that compiles a source to a `CompiledTemplate`.
+
+    It replaces `original`, the function of transformers that compiles a source by Jinja2.
+    """
     return lru_cache(maxsize=MAX_TEMPLATES)(lambda source: CompiledTemplate(source, original))
 
 
 def indices_renderer(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that renders a template and finds what `{% generation %}` blocks have, in the place of transformers'."""
+    """Return a function that renders a template; it returns the text and the character ranges of `{% generation %}` blocks.
+
+    It replaces `original`, the function of transformers that does so, and calls it for templates that Jinja2 has to render.
+    """
 
     def render_with_assistant_indices(
         compiled_template: Any, messages: Any, tools: Any, documents: Any, add_generation_prompt: Any, **variables: Any

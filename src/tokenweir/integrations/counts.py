@@ -12,10 +12,10 @@ MAX_ROUTES = 10_000
 
 
 class Route(NamedTuple):
-    """One kind of call.
+    """A kind of calls that are counted together.
 
     Attributes:
-        name: The tokenizer or template.
+        name: The name of the tokenizer, or the beginning of the template.
         call: The method, such as `"encode_batch"`.
         reason: The reason why the original library ran it; None if tokenweir did.
 
@@ -39,7 +39,15 @@ os.register_at_fork(after_in_child=_renew_lock)  # another thread may have held 
 
 
 def count(name: str, call: str, reason: str | None = None, n: int = 1) -> None:
-    """Count `n` calls of one kind."""
+    """Add `n` to the count of a kind of calls.
+
+    Args:
+        name: As in `Route`.
+        call: As in `Route`.
+        reason: As in `Route`.
+        n: The number of calls.
+
+    """
     route = Route(name, call, reason)
     with _lock:
         if len(_counts) >= MAX_ROUTES and route not in _counts:
@@ -48,10 +56,10 @@ def count(name: str, call: str, reason: str | None = None, n: int = 1) -> None:
 
 
 def report(*, reset: bool = False) -> dict[Route, int]:
-    """Return the number of calls of each kind since the start of the process.
+    """Return the number of calls of each kind since the start of the process or the last reset.
 
     Args:
-        reset: Begin to count anew.
+        reset: Set all counts to 0 afterwards.
 
     Returns:
         Counts by route, those of the original library first, the most frequent first.

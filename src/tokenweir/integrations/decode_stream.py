@@ -14,7 +14,7 @@ from tokenweir.integrations.counts import count
 
 
 class DecodeStream:
-    """Incremental decoding of ids; the tokenizer comes with each step.
+    """Incremental decoder of ids with the interface of `tokenizers.decoders.DecodeStream`.
 
     The text of all steps is that of the original library, with two exceptions, where it would be damaged: a character that the
     prompt's last ids leave unfinished comes once and whole, and characters of a run of byte tokens come as they are finished.
@@ -22,14 +22,23 @@ class DecodeStream:
     """
 
     def __init__(self, ids: Sequence[int] | None = None, skip_special_tokens: bool = False) -> None:
-        """Take ids that come before those of the steps, such as a prompt's, and whether special tokens have no text."""
+        """Create a stream.
+
+        Args:
+            ids: Ids that come before those of the steps, such as a prompt's; their text is not returned.
+            skip_special_tokens: Leave out the text of special tokens.
+
+        """
         self._ids = [] if ids is None else list(ids)
         self._skip_special_tokens = skip_special_tokens
         self._stream: Any = None
         self._size: int | None = None  # of the vocabulary; None for a stream of the original library
 
     def step(self, tokenizer: Any, id: int | Sequence[int]) -> str | None:
-        """Take an id, or several; return the text that is final, or None without any."""
+        """Decode the next id or ids; return the text that is complete by them, or None if there is no such text.
+
+        The tokenizer has to be the same at each step.
+        """
         if self._stream is None:
             self._begin(tokenizer)
         if self._size is None:

@@ -1,4 +1,4 @@
-"""`Encoding`: the interface of `tokenizers.Encoding`, with columns that are made when they are first read."""
+"""`Encoding`: the interface of `tokenizers.Encoding`, with columns that are computed when they are first read."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ T = TypeVar("T")
 
 
 class Encoding:
-    """An encoded text or pair, as `tokenizers.Encoding` shows it.
+    """An encoded text or pair of texts, with the interface of `tokenizers.Encoding`.
 
-    Most callers read ids and masks only. So the columns that follow each id to its place in the text are made by a
-    function, when one of them is first read.
+    Most callers read ids and masks only. The other columns, such as offsets and word ids, are computed when one is first read.
     """
 
     __slots__ = ("_columns", "_ids", "_make", "_mask", "_n_sequences", "_padding", "_spans", "_type_ids")
@@ -35,7 +34,16 @@ class Encoding:
         *,
         n_sequences: int = 1,
     ) -> None:
-        """Take the ids, their type ids or the one of all, and the function that makes all columns, or these."""
+        """Create an encoding.
+
+        Args:
+            ids: The token ids.
+            type_ids: The type id of each token, or one int for all.
+            make: Computes all columns; None if `columns` is given.
+            columns: All columns, if they are known already.
+            n_sequences: The number of sequences, 1 or 2.
+
+        """
         self._n_sequences = n_sequences
         self._ids = ids
         self._type_ids = type_ids
@@ -47,12 +55,12 @@ class Encoding:
 
     @classmethod
     def of(cls, columns: Columns) -> Encoding:
-        """Return an encoding of made columns."""
+        """Return an encoding of columns that are computed already."""
         return cls(columns.ids, columns.type_ids, None, columns)
 
     @property
     def columns(self) -> Columns:
-        """All columns."""
+        """All columns of the encoding, padding included; computed at the first read."""
         if (found := self._columns) is None:
             assert self._make is not None
             found = self._make()
@@ -72,7 +80,7 @@ class Encoding:
 
     @property
     def ids(self) -> list[int]:
-        """Token ids."""
+        """The id of each token."""
         return self._ids.copy()
 
     @property
@@ -85,19 +93,19 @@ class Encoding:
 
     @property
     def attention_mask(self) -> list[int]:
-        """0 for padding, otherwise 1."""
+        """For each token 0 if it is padding, otherwise 1."""
         if self._columns is not None:
             return self._columns.attention_mask.copy()
         return [1] * len(self._ids) if self._mask is None else self._mask.copy()
 
     @property
     def special_tokens_mask(self) -> list[int]:
-        """1 for tokens that were added."""
+        """For each token 1 if it was added (a special token or padding), otherwise 0."""
         return self.columns.special_tokens_mask.copy()
 
     @property
     def tokens(self) -> list[str]:
-        """The tokens."""
+        """The text of each token, as the vocabulary has it."""
         return self.columns.tokens.copy()
 
     @property
@@ -107,28 +115,28 @@ class Encoding:
 
     @property
     def word_ids(self) -> list[int | None]:
-        """The number of each token's word in its sequence."""
+        """For each token the number of its word in its sequence; None for added tokens."""
         return self.columns.word_ids.copy()
 
     @property
     def words(self) -> list[int | None]:
-        """The same as `word_ids`; deprecated there, too."""
+        """The same as `word_ids`, with a `DeprecationWarning`, as in `tokenizers`."""
         warnings.warn("Encoding.words is deprecated: use Encoding.word_ids", DeprecationWarning, stacklevel=2)
         return self.word_ids
 
     @property
     def sequence_ids(self) -> list[int | None]:
-        """The number of each token's sequence."""
+        """For each token the number of its sequence, 0 or 1; None for added tokens."""
         return self.columns.sequence_ids
 
     @property
     def n_sequences(self) -> int:
-        """The number of sequences."""
+        """The number of sequences: 1 for a text, 2 for a pair."""
         return self._n_sequences if self._columns is None else self.columns.n_sequences
 
     @property
     def overflowing(self) -> list[Encoding]:
-        """The parts that truncation has cut off."""
+        """The parts that truncation has cut off, each as an encoding."""
         if self._columns is None and self._make is None:
             return []
         return [Encoding.of(part) for part in self.columns.overflowing]
@@ -143,7 +151,7 @@ class Encoding:
         pad_type_id: int = 0,
         pad_token: str = "[PAD]",
     ) -> None:
-        """Pad to `length` tokens, in overflowing parts, too."""
+        """Pad in place to `length` tokens on the side `direction`; pad overflowing parts as well."""
         options: dict[str, Any] = {
             "side": direction,
             "pad_id": pad_id,
@@ -167,19 +175,22 @@ class Encoding:
             self._ids = ids + self._ids if left else self._ids + ids
 
     def truncate(self, max_length: int, stride: int = 0, direction: Side = "right") -> None:
-        """Keep at most `max_length` tokens; the others become overflowing parts."""
+        """Truncate in place to `max_length` tokens, cutting at the side `direction`.
+
+        The other tokens become overflowing parts, each of which repeats `stride` tokens of the part before.
+        """
         if direction not in ("left", "right"):
             raise ValueError(f"Invalid truncation direction value : {direction}")
         self.columns.truncate(max_length, stride=stride, side=direction)
         self._changed()
 
     def set_sequence_id(self, sequence_id: int) -> None:
-        """Declare that all tokens belong to one sequence."""
+        """Assign all tokens to the sequence of this number."""
         self.columns.set_sequence_id(sequence_id)
 
     @staticmethod
     def merge(encodings: Iterable[Encoding], growing_offsets: bool = True) -> Encoding:
-        """Join encodings; with `growing_offsets`, offsets go on where those of the encoding before end."""
+        """Concatenate encodings; return a new one. With `growing_offsets`, each one's offsets are shifted by the end of those before."""
         whole = Columns([], [], [], [])
         for encoding in encodings:
             part = encoding.columns.copy()
@@ -192,7 +203,7 @@ class Encoding:
     # -- places --------------------------------------------------------------------------------------------------------
 
     def token_to_sequence(self, token_index: int) -> int | None:
-        """Return the number of a token's sequence."""
+        """Return the number of a token's sequence; None if it is in no sequence."""
         ranges = self.columns.sequence_ranges
         if token_index > len(self._ids):
             return None
@@ -201,11 +212,11 @@ class Encoding:
         return next((i for i, at in ranges.items() if token_index in at), None)
 
     def token_to_chars(self, token_index: int) -> Span | None:
-        """Return the characters of a token in its sequence."""
+        """Return the (start, end) characters of a token in its sequence; None if the token is in no sequence."""
         return self._of_token(self.columns.offsets, token_index)
 
     def token_to_word(self, token_index: int) -> int | None:
-        """Return the number of a token's word in its sequence."""
+        """Return the number of a token's word in its sequence; None if the token is in no word."""
         return self._of_token(self.columns.word_ids, token_index)
 
     def _of_token(self, column: Sequence[T], token_index: int) -> T | None:
@@ -214,7 +225,7 @@ class Encoding:
         return column[token_index]
 
     def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> Span | None:
-        """Return the (start, end) tokens of a word."""
+        """Return the (start, end) indices of the tokens of a word of a sequence; None if no token is in it."""
         at = self.columns.sequence_range(sequence_index)
         found = []
         for i, word in enumerate(self.columns.word_ids[at.start : at.stop], at.start):
@@ -225,14 +236,14 @@ class Encoding:
         return (found[0], found[-1] + 1) if found else None
 
     def word_to_chars(self, word_index: int, sequence_index: int = 0) -> Span | None:
-        """Return the characters of a word."""
+        """Return the (start, end) characters of a word in its sequence; None if no token is in it."""
         if (tokens := self.word_to_tokens(word_index, sequence_index)) is None:
             return None
         offsets = self.columns.offsets
         return offsets[tokens[0]][0], offsets[tokens[1] - 1][1]
 
     def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
-        """Return the first token that covers a character."""
+        """Return the index of the first token that covers a character of a sequence; None if no token covers it."""
         if self._spans is None:
             self._spans = np.array(self.columns.offsets, np.int64).reshape(-1, 2)
         at = self.columns.sequence_range(sequence_index)
@@ -241,13 +252,13 @@ class Encoding:
         return at.start + int(covers.argmax()) if covers.any() else None
 
     def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
-        """Return the number of the word that covers a character."""
+        """Return the number of the word that covers a character of a sequence; None if no word covers it."""
         token = self.char_to_token(char_pos, sequence_index)
         return None if token is None else self.token_to_word(token)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """The original's class, so that `isinstance` takes this object for one."""
+        """The class `tokenizers.Encoding`, so that `isinstance` accepts this object as one."""
         return tokenizers.Encoding
 
     def __reduce__(self) -> tuple[Callable[[Columns], Encoding], tuple[Columns]]:

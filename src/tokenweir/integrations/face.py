@@ -1,4 +1,4 @@
-"""`TokenizerFace`: the class in the place of `tokenizers.Tokenizer` while the patch is in force."""
+"""`TokenizerFace`: the class that replaces `tokenizers.Tokenizer` while `patch_transformers` is in force."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tokenweir.integrations.backend import Backend, Original, original_of
 
 
 class _FaceType(type):
-    """The type of `TokenizerFace`: its instances are backends and original tokenizers.
+    """Metaclass of `TokenizerFace`: `isinstance` accepts backends and original tokenizers as its instances.
 
-    Modules that are imported under the patch keep the class. Without the patch, so when `in_force` is false, it makes
-    original tokenizers.
+    Modules that were imported under the patch keep the class. Once the patch is undone (`in_force` is false), calling the class
+    creates original tokenizers.
     """
 
     in_force = False
@@ -30,34 +30,37 @@ class _FaceType(type):
 
 
 class TokenizerFace(Backend, metaclass=_FaceType):
-    """`tokenizers.Tokenizer` under the patch: backends with its constructors."""
+    """`Backend` with the constructors of `tokenizers.Tokenizer`, which it replaces under the patch."""
 
     @classmethod
     def from_file(cls, path: Any) -> TokenizerFace:
-        """Read a tokenizer.json."""
+        """Create a tokenizer from the path of a tokenizer.json."""
         return cls(Original.from_file(path))
 
     @classmethod
     def from_str(cls, json: Any) -> TokenizerFace:
-        """Read the text of a tokenizer.json."""
+        """Create a tokenizer from the text of a tokenizer.json."""
         return cls(Original.from_str(json))
 
     @classmethod
     def from_buffer(cls, buffer: Any) -> TokenizerFace:
-        """Read the bytes of a tokenizer.json."""
+        """Create a tokenizer from the bytes of a tokenizer.json."""
         return cls(Original.from_buffer(buffer))
 
     @classmethod
     def from_pretrained(cls, *args: Any, **kwargs: Any) -> TokenizerFace:
-        """Read a tokenizer from the hub, as `tokenizers` does."""
+        """Create a tokenizer from the Hugging Face hub; arguments as in `tokenizers`."""
         return cls(Original.from_pretrained(*args, **kwargs))
 
 
 def set_in_force(in_force: bool) -> None:
-    """Say whether the patch is in force."""
+    """Set whether `TokenizerFace` creates backends (the patch is in force) or original tokenizers."""
     _FaceType.in_force = in_force
 
 
 def reduced(original: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
-    """Reduce a `tokenizers.Tokenizer` for a pickle, which finds no class by its name under the patch."""
+    """Return the function and its arguments by which a pickle restores a `tokenizers.Tokenizer` (see `copyreg`).
+
+    Under the patch, a pickle does not find the original class by its name.
+    """
     return original_of, (original.__getstate__(),)

@@ -1,7 +1,7 @@
-"""Tokenizers for libraries of grammars, from the bytes of every token.
+"""Conversion of tokenizers for libraries that constrain decoding by grammars.
 
-Those libraries' own adapters for transformers find the bytes of tokens from their names. Here they are `Tokenizer.token_bytes`, and control
-tokens are marked, so no text of a grammar matches one.
+The adapters of those libraries for transformers guess the bytes of tokens from their names. Here they are `Tokenizer.token_bytes`, and
+control tokens are marked, so that no text of a grammar matches one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def to_llguidance(tokenizer: Tokenizer, *, vocab_size: int | None = None) -> llguidance.LLTokenizer:
-    """Return an `llguidance.LLTokenizer`.
+    """Convert a tokenizer to an `llguidance.LLTokenizer`.
 
     Args:
         tokenizer: The tokenizer.
-        vocab_size: The number of the model's logits, if it is larger than that of ids.
+        vocab_size: The number of the model's logits, if it is larger than the tokenizer's number of ids.
 
     Raises:
         ImportError: llguidance is not installed.
@@ -40,7 +40,7 @@ def to_llguidance(tokenizer: Tokenizer, *, vocab_size: int | None = None) -> llg
 
 
 class _LLGuidanceTokens:
-    """The attributes that llguidance reads."""
+    """Object with the attributes that llguidance's `TokenizerWrapper` reads from a tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -50,13 +50,13 @@ class _LLGuidanceTokens:
         self.tokens = token_contents(tokenizer, special=True)
 
     def __call__(self, text: str | bytes) -> list[int]:
-        """Encode text of a grammar, which spells no control token."""
+        """Encode text of a grammar, in which names of control tokens are plain text; no tokens are added."""
         text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
         return self._tokenizer.encode(text, add_special_tokens=False, parse_special=False)
 
 
 def to_xgrammar(tokenizer: Tokenizer, *, vocab_size: int | None = None) -> xgrammar.TokenizerInfo:
-    """Return an `xgrammar.TokenizerInfo`; arguments and errors as for `to_llguidance`."""
+    """Convert a tokenizer to an `xgrammar.TokenizerInfo`; arguments and errors as for `to_llguidance`."""
     with _needed_by("to_xgrammar"):
         import xgrammar
 
@@ -71,9 +71,9 @@ def to_xgrammar(tokenizer: Tokenizer, *, vocab_size: int | None = None) -> xgram
 
 
 def to_outlines(tokenizer: Tokenizer) -> outlines_core.Vocabulary:
-    """Return an `outlines_core.Vocabulary`; errors as for `to_llguidance`.
+    """Convert a tokenizer to an `outlines_core.Vocabulary`; errors as for `to_llguidance`.
 
-    It has one end token, the least id of `eos_ids`; the others match nothing.
+    Its end token is the least of `eos_ids`. Other end tokens and control tokens are left out, so no grammar produces them.
     """
     with _needed_by("to_outlines"):
         import outlines_core
@@ -88,9 +88,10 @@ def to_outlines(tokenizer: Tokenizer) -> outlines_core.Vocabulary:
 
 
 def token_contents(tokenizer: Tokenizer, *, special: bool) -> list[bytes]:
-    """Return the bytes of each id; of control tokens with `special` their names after a byte 0xFF, otherwise nothing.
+    """Return the bytes of each id, by id.
 
-    No UTF-8 has the byte 0xFF, so llguidance takes it as the mark of control tokens.
+    A control token has no bytes; with `special`, it has the byte 0xFF and its name. The byte 0xFF never occurs in UTF-8, and
+    llguidance reads it as the mark of a control token.
     """
     control = control_tokens(tokenizer)
     return [
@@ -100,7 +101,7 @@ def token_contents(tokenizer: Tokenizer, *, special: bool) -> list[bytes]:
 
 
 def control_tokens(tokenizer: Tokenizer) -> dict[int, str]:
-    """Return the ids that no text of a grammar may become, with their tokens: those that user text may not become, and ends."""
+    """Return the ids that text of a grammar must never produce, each with its token: control, special and end tokens."""
     found = {i: name for name in tokenizer.control_texts if (i := tokenizer.token_to_id(name)) is not None}
     found |= {i: name for name, i in tokenizer.special_tokens.items()}
     return found | {i: name for i in tokenizer.eos_ids if (name := tokenizer.id_to_token(i)) is not None}
@@ -108,7 +109,7 @@ def control_tokens(tokenizer: Tokenizer) -> dict[int, str]:
 
 @contextmanager
 def _needed_by(function: str) -> Iterator[None]:
-    """Name the extra if an import in the block fails."""
+    """Convert a failed import in the block to an `ImportError` that says what `function` needs installed."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The forms of inputs that `tokenizers`' encoding methods take."""
+"""Checks of the inputs that the encoding methods of `tokenizers` take."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tokenweir.encode.encoding.sequence_encoder import Sequences
 
 
 class Fallback(Exception):
-    """A call falls back to the original library; the message is the reason."""
+    """Raised for a call that tokenweir does not reproduce exactly, so that the original library runs it; the message is the reason."""
 
 
 def listed(inputs: Any) -> Sequence[Any]:
-    """Check the inputs of a batch."""
+    """Return the inputs of a batch; raise `TypeError` if they are not a list or tuple."""
     if not isinstance(inputs, list | tuple):
         raise TypeError(f"inputs of type {type(inputs).__name__}")
     return inputs
 
 
 def sequence_of(given: Any, is_pretokenized: bool) -> str | Sequence[str]:
-    """Check one sequence."""
+    """Return one input sequence; raise `TypeError` if it is not a str, or, if `is_pretokenized`, not a list or tuple of str."""
     if is_pretokenized:
         if isinstance(given, list | tuple) and all(isinstance(word, str) for word in given):
             return given
@@ -30,7 +30,7 @@ def sequence_of(given: Any, is_pretokenized: bool) -> str | Sequence[str]:
 
 
 def sequences_of(given: Any, is_pretokenized: bool) -> Sequences:
-    """Check an input of a batch: a sequence, or a pair of them."""
+    """Return an input of a batch as one sequence or two, each checked by `sequence_of`; an input of two is a pair."""
     if not isinstance(given, str) and isinstance(given, list | tuple):
         if is_pretokenized and all(isinstance(word, str) for word in given):
             return (given,)

@@ -1,4 +1,4 @@
-"""A renderer for the library `renderers`, for any chat template. Written by the protocol of renderers 0.1.12."""
+"""A renderer for the library `renderers` that works with any chat template. Written for the protocol of renderers 0.1.12."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tokenweir.templates.styles.tools import Tools
 
 
 class TemplateRenderer:
-    """Object with the methods of `renderers.base.Renderer`, over a chat template.
+    """Implementation of `renderers.base.Renderer` over any chat template.
 
-    What its own renderers know of a family of models is read off the template here: the origins of the text tell whose each id is.
+    The library's renderers each know one family of models. This one finds the message of each id by the origins of the rendered text.
 
     Attributes:
-        declined: The reason why the last `bridge_to_next_turn` gave None; None after one that gave ids.
+        declined: The reason why the last `bridge_to_next_turn` returned None; None after one that returned ids.
 
     """
 
@@ -37,12 +37,12 @@ class TemplateRenderer:
         keep_thinking: bool = False,
         **template_kwargs: Any,
     ) -> None:
-        """Take the model's tokenizer and template.
+        """Create a renderer for a model's tokenizer and template.
 
         Args:
             tokenizer: The tokenizer.
             template: The template; None takes the tokenizer's own.
-            keep_thinking: Bridge also where the template would drop the thinking of earlier answers.
+            keep_thinking: Let `bridge_to_next_turn` keep an answer also if the template would drop its thinking.
             **template_kwargs: Further arguments of `ChatTemplate.render`.
 
         Raises:
@@ -58,7 +58,7 @@ class TemplateRenderer:
     def render(
         self, messages: Sequence[Message], *, tools: Tools | None = None, add_generation_prompt: bool = False
     ) -> Any:
-        """Render messages to `RenderedTokens`.
+        """Render and encode messages; return `renderers.base.RenderedTokens` (ids, each with message, content and sampled flags).
 
         Raises:
             TemplateError: As `ChatTemplate.render`.
@@ -83,7 +83,7 @@ class TemplateRenderer:
     def render_ids(
         self, messages: Sequence[Message], *, tools: Tools | None = None, add_generation_prompt: bool = False
     ) -> list[int]:
-        """Render messages to ids.
+        """Render and encode messages; return the ids.
 
         Raises:
             TemplateError: As `ChatTemplate.render`.
@@ -94,7 +94,7 @@ class TemplateRenderer:
     def parse_response(
         self, token_ids: Sequence[int], *, tools: Tools | None = None, prompt_ids: Sequence[int] | None = None
     ) -> Any:
-        """Decode an answer to `ParsedResponse`.
+        """Decode the ids of an answer; return `renderers.base.ParsedResponse` (content, reasoning, tool calls).
 
         Raises:
             TokenIdError: An id is outside the vocabulary.
@@ -119,7 +119,7 @@ class TemplateRenderer:
         )
 
     def get_stop_token_ids(self) -> list[int]:
-        """Return the ids that end an answer."""
+        """Return the ids of the end tokens, each of which ends an answer, ascending."""
         return sorted(self._tokenizer.eos_ids)
 
     def bridge_to_next_turn(
@@ -130,11 +130,14 @@ class TemplateRenderer:
         *,
         tools: Tools | None = None,
     ) -> Any:
-        """Return earlier ids with those of new messages behind them; None where the template does not write such ids.
+        """Return `RenderedTokens` of the earlier prompt and answer, unchanged, and the ids of new messages behind them.
 
-        The new ids are those that the template writes behind the decoded answer, after a question and with a system message that stand for
-        the earlier ones. None, with the reason in `declined`, if it writes an earlier message or the tools behind the answer, drops the
-        answer's thinking, or closes the answer by another token than the model gave.
+        The new ids are those that the template writes behind the decoded answer, rendered after a stand-in system message and question.
+
+        Returns:
+            None, with the reason in `declined`, if the template writes an earlier message or the tools behind the answer, drops the
+            answer's thinking, or closes the answer by another token than the model sampled.
+
         """
         found = self._bridged(list(previous_prompt_ids), list(previous_completion_ids), new_messages, tools)
         self.declined = found if isinstance(found, str) else None
@@ -197,14 +200,17 @@ class TemplateRenderer:
 
     @cached_property
     def _opening(self) -> list[int]:
-        """The ids of the generation prompt; empty if it does not stand behind the messages."""
+        """The ids of the generation prompt; empty if a prompt with it does not begin with the prompt without it."""
         user = [{"role": "user", "content": "question"}]
         before, after = self.render_ids(user), self.render_ids(user, add_generation_prompt=True)
         return after[len(before) :] if after[: len(before)] == before else []
 
     @cached_property
     def is_prefix_stable(self) -> bool:
-        """Whether ids of conversations that end with an answer stay as they are when messages follow, on sample conversations."""
+        """Whether the ids of a conversation that ends with an answer are a prefix of those with more messages.
+
+        Tested on sample conversations.
+        """
         for messages, following in _samples():
             try:
                 before = self.render_ids(messages)
@@ -223,7 +229,12 @@ class TemplateRenderer:
     def _parsed(
         self, ids: Sequence[int], tools: Tools | None, prompt_ids: Sequence[int]
     ) -> tuple[str, str, list[tuple[str, str, bool]], bool]:
-        """Return the answer, the thinking, the calls as name, arguments and whether complete, and whether the thinking is closed."""
+        """Decode the ids of an answer.
+
+        Returns:
+            The text, the thinking, each call as (name, arguments, whether it is complete), and whether the thinking is closed.
+
+        """
         style = self._template.reasoning
         decoder = ChatDecoder(
             self._tokenizer,
@@ -256,7 +267,7 @@ def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _samples() -> list[tuple[list[Message], list[Message]]]:
-    """Return conversations that end with an answer, each with messages that follow."""
+    """Return sample conversations that end with an answer, each with messages to append."""
     user, later = {"role": "user", "content": "First question?"}, {"role": "user", "content": "Second question?"}
     plain = {"role": "assistant", "content": "First answer."}
     function = {"name": "get_weather", "arguments": {"city": "Paris"}}

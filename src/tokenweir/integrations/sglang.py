@@ -34,7 +34,7 @@ def register() -> None:
 
 
 class _Answer:
-    """The state of one request: its stream, and the text that went out."""
+    """The decoding state of one request: its `DecodeStream`, its text so far, and the number of characters sent."""
 
     def __init__(
         self, tokenizer: Tokenizer, prompt_ids: Sequence[int], text: str, *, skip_special_tokens: bool
@@ -45,13 +45,15 @@ class _Answer:
 
 
 def decode_batch(original: Callable[..., list[str]], manager: Any, batch: Any) -> list[str]:
-    """Return the new text of each request of a batch, as the detokenizer's method does.
+    """Return the new text of each request of a batch; a hook around the method of SGLang's `DetokenizerManager`.
 
-    Text goes out once its characters are whole, and each id is decoded once. The method of SGLang decodes all ids since the last whole
-    character again at each step.
+    Text is returned once its characters are complete. Each id is decoded once, while SGLang's method decodes all ids since the last
+    complete character again at each step.
 
     Args:
-        original: The detokenizer's own method, for tokenizers that tokenweir does not reproduce.
+        original: The replaced method, which is called for tokenizers that tokenweir does not reproduce.
+        manager: The `DetokenizerManager`.
+        batch: Its batch of requests with new ids.
 
     """
     tokenizer = _tokenizer_of(manager.tokenizer)

@@ -1,4 +1,4 @@
-"""Arrays of `transformers.BatchEncoding`, made of whole rows instead of value by value."""
+"""Arrays of `transformers.BatchEncoding`, filled row by row instead of value by value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ TENSORS = ("np", "pt")
 
 
 def batch_encoding(original: Callable[..., None]) -> Callable[..., None]:
-    """Return the constructor of `BatchEncoding` with a fast path for the rows of `Encoding` objects."""
+    """Return an `__init__` for `transformers.BatchEncoding` that converts columns of `Encoding` objects to arrays by a fast path.
+
+    It then calls `original`, the `__init__` that it replaces.
+    """
 
     def __init__(
         self: Any,
@@ -37,7 +40,7 @@ def batch_encoding(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _rows(rows: Any, encodings: Sequence[Encoding], column: str) -> Any:
-    """Return rows as an array, if they are this column of the encodings and have one length; else unchanged."""
+    """Return int64[rows, length] if the rows equal this column of the encodings and have one length; otherwise the rows unchanged."""
     if type(rows) is not list or len(rows) != len(encodings) or not rows or not (n := len(encodings[0])):
         return rows
     found = np.empty((len(rows), n), np.int64)

@@ -22,7 +22,14 @@ _lock = RLock()
 
 
 class _Change(NamedTuple):
-    """One attribute that was replaced."""
+    """An attribute that the patch has replaced.
+
+    Attributes:
+        owner: The class or module.
+        name: The name of the attribute.
+        before: The value before the patch, or a sentinel if the owner did not have the attribute itself.
+
+    """
 
     owner: Any
     name: str
@@ -33,7 +40,7 @@ _undo: list[_Change] = []
 
 
 class _BackendSlot:
-    """The attribute `_tokenizer` of transformers' tokenizers, which makes a `Backend` of every `tokenizers.Tokenizer`."""
+    """Descriptor for the attribute `_tokenizer` of transformers' tokenizers; wraps each `tokenizers.Tokenizer` in a `Backend`."""
 
     def __get__(self, owner: Any, kind: type) -> Any:
         if owner is None:
@@ -52,7 +59,7 @@ class _BackendSlot:
 
 
 class Patch(AbstractContextManager["Patch"]):
-    """A patch that is in force; leaving it as a context undoes it, if it was this call that patched."""
+    """Result of `patch_transformers()`; leaving it as a context manager undoes the patch if that call made it."""
 
     def __init__(self, *, made: bool) -> None:
         self._made = made
@@ -140,9 +147,9 @@ def _module(name: str) -> Any:
 
 
 def _plain_ids(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return transformers' conversion to Python objects with a fast path for lists of ints, and lists of these.
+    """Return a replacement of transformers' `to_py_obj` with a fast path for lists of ints and lists of such lists.
 
-    `decode` converts all its ids, and a `TextStreamer` decodes the ids of its line at each one: most of a stream's time.
+    It is called for all ids at each `decode`, and takes most of the time of a `TextStreamer`, which decodes its line at each id.
     """
 
     def to_py_obj(obj: Any) -> Any:

@@ -18,11 +18,12 @@ _THINKING = re.compile(r"messages\[([0-9]+)\]\.(?:reasoning_content|reasoning|th
 
 
 class Turns(NamedTuple):
-    """The ids of a prompt, each with its message.
+    """The ids of a rendered conversation, each with its message.
 
     Attributes:
+        ids: All ids.
         messages: For each id the number of the message whose turn it is in, its markup included; -1 outside of all turns.
-        content: For each id whether it is a message's own text, or all that a model generates as an assistant.
+        content: For each id whether it is a message's own text, or one that a model generates as an assistant.
         sampled: For each id whether a model generates it as an assistant, the end token included.
 
     """
@@ -34,11 +35,13 @@ class Turns(NamedTuple):
 
 
 def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> Turns:
-    """Return the ids of a prompt with their messages.
+    """Encode a prompt, and find for each id the message of its turn and whether a model generates it.
 
     Args:
-        opening: The ids of the generation prompt. What follows them in an assistant's turn is sampled, markup included. In a turn that
-            begins otherwise only what lies between its own texts is.
+        prompt: The rendered conversation.
+        tokenizer: The tokenizer.
+        opening: The ids of the generation prompt. If an assistant's turn begins with them, all ids behind them up to its end token are
+            marked as sampled, markup included. In other turns only the assistant's own text, as `Prompt.loss_mask` has it, is.
 
     """
     ids = prompt.encode(tokenizer)
@@ -69,10 +72,18 @@ def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> 
 
 
 def _end_of_turn(tokenizer: Tokenizer, ids: Sequence[int], start: int, until: int, sampled: Sequence[bool] = ()) -> int:
-    """Return the place behind a turn whose text ends at `start`, before the next turn's text at `until`.
+    """Return the index of the id behind a turn.
 
-    It is behind the end token and the white space that follows. A role token of the next turn is an answer's end token if a model generates
-    it there. Without an end token it is before the first control token that begins something, or at the next text.
+    That is behind the end token and the white space that follows. If a role token of the next turn ends an answer, it counts as the
+    answer's end token if a model generates it. Without an end token it is the next control token that does not close a tag, or `until`.
+
+    Args:
+        tokenizer: The tokenizer.
+        ids: The ids of the prompt.
+        start: The index behind the last id of the turn's text.
+        until: The index of the first id of the next turn's text, or the number of ids.
+        sampled: For each id whether a model generates it; empty if no id is.
+
     """
     for place in range(start, until):
         if ids[place] in tokenizer.eos_ids:
@@ -93,17 +104,17 @@ def _end_of_turn(tokenizer: Tokenizer, ids: Sequence[int], start: int, until: in
 
 
 def _begins_turn(tokenizer: Tokenizer, token_id: int) -> bool:
-    """Whether an end token is the role token of the next turn, as GLM's are."""
+    """Whether an end token is also the role token that begins the next turn, as in GLM's templates."""
     return tokenizer.id_to_token(token_id) in ("<|user|>", "<|observation|>", "<|assistant|>")
 
 
 class Continuation(NamedTuple):
-    """The ids behind an answer.
+    """The ids that new messages add behind an answer.
 
     Attributes:
         ids: The ids, from the token that ends the answer's turn to the place where the next answer begins.
-        messages: For each id the number of the new message, or -1.
-        content: For each id whether it is a message's own text.
+        messages: For each id the number of its message among the new ones; -1 for other ids.
+        content: For each id whether it is a new message's own text.
 
     """
 
@@ -122,11 +133,16 @@ def continuation(
     keep_thinking: bool = False,
     **template_kwargs: Any,
 ) -> Continuation | str:
-    """Return the ids that new messages add behind an answer, or the reason why the template writes no such ids.
+    """Return the ids that new messages add behind an answer, up to the generation prompt's end.
+
+    Return the reason as a str if these ids cannot be found, such as that the template writes an earlier message behind the answer.
 
     Args:
+        template: The chat template.
+        tokenizer: The tokenizer.
         messages: A conversation that ends with the answer.
-        new: The messages that follow.
+        new: The messages that follow; none of them may be an assistant's.
+        tools: As for `ChatTemplate.render`.
         keep_thinking: Continue the answer although the template drops its thinking once the new messages are there.
         **template_kwargs: Further arguments of `ChatTemplate.render`.
 
@@ -171,7 +187,10 @@ def _number(origin: str) -> int:
 
 
 def joined(ids: Sequence[int], following: Continuation, tokenizer: Tokenizer) -> Continuation | str:
-    """Return a continuation without the end token that the ids before it have already; ids cut short keep it."""
+    """Return a continuation that fits behind ids of an answer: without its end token if the ids end with it already.
+
+    Return the reason as a str if the ids end with another end token than the template writes.
+    """
     if not ids or ids[-1] not in tokenizer.eos_ids:
         return following
     if following.ids[0] != ids[-1]:

@@ -1,4 +1,4 @@
-"""A builder of continuous token streams for verl, for any chat template. Written by the interface of verl 0.9.1."""
+"""A builder of continuous token streams for verl that works with any chat template. Written for the interface of verl 0.9.1."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tokenweir.templates.styles.tools import Tools
 
 @dataclass(frozen=True)
 class MergeResult:
-    """Ids after a merge, with the fields of verl's class of this name.
+    """Ids of a conversation after ids were appended, with the fields of verl's class of this name.
 
     Attributes:
         token_ids: All ids.
-        appended_token_count: The number of new ids.
-        kind: Whether they are an assistant's, or other messages'.
-        inserted_token_ids: Ids of the boundary, which no model gave: the token that closes an answer cut short.
+        appended_token_count: The number of appended ids, without `inserted_token_ids`.
+        kind: The source of the appended ids: "assistant" for an answer, "context" for other messages.
+        inserted_token_ids: Ids before the appended ones that no model sampled: the end token of an answer that was cut short.
         removed_prefix_token_count: Always 0; earlier ids stay.
 
     """
@@ -33,7 +33,7 @@ class MergeResult:
 
 
 class TokenBuilder:
-    """Object with the methods of verl's `ContinuousTokenBuilder` that an agent loop calls, over a chat template."""
+    """Builder of the ids of a growing conversation, with the methods of verl's `ContinuousTokenBuilder` that an agent loop calls."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class TokenBuilder:
         keep_thinking: bool = True,
         chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take the model's tokenizer and template.
+        """Create a builder for a model's tokenizer and template.
 
         Args:
             tokenizer: The tokenizer.
             template: The template; None takes the tokenizer's own.
-            keep_thinking: Continue an answer also where the template would drop its thinking, as verl does.
+            keep_thinking: Append messages to an answer also if the template would drop its thinking, as verl does.
             chat_template_kwargs: Further arguments of `ChatTemplate.render`.
 
         Raises:
@@ -61,7 +61,7 @@ class TokenBuilder:
         self._template_kwargs = dict(chat_template_kwargs or {})
 
     def build_initial_tokens(self, messages: Sequence[Message], *, tools: Tools | None = None) -> list[int]:
-        """Render the first prompt.
+        """Render the first prompt, with the generation prompt; return its ids.
 
         Raises:
             TemplateError: As `ChatTemplate.render`.
@@ -78,16 +78,17 @@ class TokenBuilder:
         *,
         tools: Tools | None = None,
     ) -> MergeResult:
-        """Append messages that follow an answer.
+        """Append the ids of messages that follow an answer, and of the next generation prompt.
 
         Args:
             previous_messages: The conversation up to the answer, which is its last message.
-            updated_messages: The same with the messages that follow.
+            updated_messages: The same messages and those that follow.
             runtime_token_ids: The ids so far, the answer's included.
-            tools: The tools.
+            tools: The functions that the model may call, as JSON schemas.
 
         Raises:
-            ValueError: The messages do not go on from the earlier ones, or the template writes no such ids; the message says why.
+            ValueError: `updated_messages` does not begin with `previous_messages`, or the template cannot append the new ones
+                behind the answer; the message gives the reason.
 
         """
         count = len(previous_messages)
@@ -116,7 +117,7 @@ class TokenBuilder:
     def merge_assistant_tokens(
         self, runtime_token_ids: Sequence[int], assistant_token_ids: Sequence[int]
     ) -> MergeResult:
-        """Append the ids of an answer."""
+        """Append the ids of an answer to those of the conversation."""
         return MergeResult([*runtime_token_ids, *assistant_token_ids], len(assistant_token_ids), "assistant")
 
     def align_response_metadata(
@@ -127,10 +128,13 @@ class TokenBuilder:
         *,
         assistant_logprobs: Sequence[float] | None = None,
     ) -> tuple[list[int], list[float] | None]:
-        """Return mask and logprobs with those of the merged ids: 1 and the given ones for an answer's, otherwise 0.
+        """Extend the response's mask and logprobs by the ids that a merge has added; return both.
+
+        Ids of an answer get mask 1 and the logprobs of `assistant_logprobs`; all other ids get mask 0 and logprob 0. The logprobs are
+        None if `response_logprobs` is None.
 
         Raises:
-            ValueError: Logprobs are missing, or not as many as the answer's ids.
+            ValueError: `response_logprobs` is missing while `assistant_logprobs` is given, or an answer has not as many logprobs as ids.
 
         """
         count = merge_result.appended_token_count

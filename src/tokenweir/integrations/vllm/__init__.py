@@ -32,12 +32,15 @@ DETOKENIZER = "vllm.v1.engine.detokenizer"
 
 
 def named(plugin: str) -> bool:
-    """Whether VLLM_PLUGINS names a plug-in."""
+    """Whether the environment variable VLLM_PLUGINS names a plug-in."""
     return plugin in os.environ.get("VLLM_PLUGINS", "").split(",")
 
 
 def register() -> None:
-    """Patch transformers and tokenizers if VLLM_PLUGINS names this plug-in. vLLM calls it once or several times a process."""
+    """Let transformers' and tokenizers' objects run on tokenweir, if VLLM_PLUGINS names the plug-in `tokenweir`.
+
+    vLLM calls it once or several times a process.
+    """
     if not named(PLUGIN):
         return
     patch_transformers()
@@ -47,7 +50,10 @@ def register() -> None:
 
 
 def register_parsers() -> None:
-    """Register the parsers if VLLM_PLUGINS names them. vLLM calls it once or several times a process."""
+    """Register the reasoning and tool parsers in vLLM, if VLLM_PLUGINS names the plug-in `tokenweir_parsers`.
+
+    vLLM calls it once or several times a process.
+    """
     if named(PARSERS):
         from tokenweir.integrations.vllm.parsers import register_all
 
@@ -55,7 +61,7 @@ def register_parsers() -> None:
 
 
 def endpoint_plugin() -> Server:
-    """Return the endpoint plug-in; vLLM asks for it only if VLLM_PLUGINS names it."""
+    """Return the plug-in that adds the server's routes. vLLM calls this only if VLLM_PLUGINS names it."""
     from tokenweir.integrations.vllm.server import Server
 
     return Server()

@@ -24,13 +24,13 @@ REFUSED = frozenset({"model", "kv_transfer_params", "ec_transfer_params"})
 
 
 class ClientEngine:
-    """Engine over vLLM's engine client.
+    """Engine over vLLM's `EngineClient`, in the same process.
 
     Sampling: every field is honoured, as by `VllmEngine`. `extra` may have `cache_salt`, `priority`, and vLLM's further sampling
     parameters, such as `bad_words`.
 
     Attributes:
-        context_size: Most ids of prompt and answer together.
+        context_size: Most ids of prompt and answer together; None if the client does not tell.
 
     """
 
@@ -39,15 +39,21 @@ class ClientEngine:
     supports = frozenset({*NAMES, "logprobs", "extra"})
 
     def __init__(self, client: Any, *, lora_request: Any = None) -> None:
-        """Take the client, and the LoRA adapter that its requests use."""
+        """Wrap a client.
+
+        Args:
+            client: vLLM's `EngineClient`.
+            lora_request: The LoRA adapter for all requests; None for the base model.
+
+        """
         self._client = client
         self._lora_request = lora_request
         self.context_size: int | None = getattr(client.model_config, "max_model_len", None)
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
-        """Generate from `prompt_ids`; closing the generator aborts the request.
+        """Generate from `prompt_ids`; yield steps with the new ids of each answer. Closing the generator aborts the request.
 
-        Raise `EngineError` for a field that cannot be honoured, and if vLLM ended an answer by an abort or an error.
+        Raise `EngineError` for a field of `sampling` that cannot be honoured, and if vLLM ends an answer by an abort or an error.
         """
         parameters, called = _parameters(sampling)
         if sampling.max_tokens == 0:
@@ -68,7 +74,10 @@ class ClientEngine:
 
 
 def _parameters(sampling: Sampling) -> tuple[Any, dict[str, Any]]:
-    """Return vLLM's parameters, and the options of the call; raise `EngineError` for an unsupported field."""
+    """Convert a sampling to vLLM's `SamplingParams` and the further options of its `generate` call.
+
+    Raise `EngineError` for an unsupported field.
+    """
     refuse_unsupported("vLLM", sampling, ClientEngine.supports)
     for name in REFUSED & set(sampling.extra):
         raise EngineError(f"vLLM's engine cannot honour extra[{name!r}]", kind="unsupported", option="extra")

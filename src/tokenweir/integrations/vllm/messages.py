@@ -1,4 +1,4 @@
-"""Between vLLM's requests and messages and the decoder's options and deltas."""
+"""Conversion of vLLM's requests to decoder options, and of deltas to vLLM's messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from tokenweir.templates.styles.tools import tool_style_of
 
 
 def decoder_options(request: Any) -> DecoderOptions:
-    """Return a decoder's options from a request: vLLM cuts the same stops out of its text, which is not used."""
+    """Return the decoder's options for a request of vLLM: its stop strings and stop ids, without styles and tools.
+
+    vLLM cuts its own text at the same stops. The decoder does not use that text, so it has to look for them itself.
+    """
     stop = getattr(request, "stop", None) or []
     return DecoderOptions(
         stop=[stop] if isinstance(stop, str) else list(stop),
@@ -38,13 +41,19 @@ def decoder_options(request: Any) -> DecoderOptions:
 
 
 def plain_tools(tools: Any) -> list[dict[str, Any]]:
-    """Return the functions among a request's tools as plain objects."""
+    """Return a request's tools as dicts, without those that are not functions with a name."""
     found = [tool if isinstance(tool, dict) else tool.model_dump() for tool in tools or ()]
     return [tool for tool in found if isinstance(tool.get("function", tool).get("name"), str)]
 
 
 def delta_message(deltas: Iterable[Delta], make_id: Callable[[str], str | None] = lambda name: None) -> Any:
-    """Return vLLM's message of deltas; None if there is nothing to send."""
+    """Convert deltas to one vLLM `DeltaMessage`; None if they have no text and no calls.
+
+    Args:
+        deltas: The deltas.
+        make_id: Returns the id of a new call by its function's name; None for an id as vLLM makes it.
+
+    """
     texts: dict[str, str] = {}
     calls: dict[int, Any] = {}
     for delta in deltas:
@@ -69,7 +78,7 @@ def delta_message(deltas: Iterable[Delta], make_id: Callable[[str], str | None] 
 
 
 def joined(deltas: Iterable[Delta]) -> tuple[str | None, str | None, list[tuple[str, str]]]:
-    """Return the thinking, the answer, and the name and arguments of each call."""
+    """Return the thinking and the answer's text, each None if it is empty, and the name and arguments of each call."""
     reasoning = content = ""
     calls: dict[int, tuple[str, str]] = {}
     for delta in deltas:
@@ -87,7 +96,17 @@ def joined(deltas: Iterable[Delta]) -> tuple[str | None, str | None, list[tuple[
 
 
 def text_deltas(tok: Tokenizer, text: str, prompt_ids: Sequence[int], options: DecoderOptions) -> list[Delta]:
-    """Parse a whole text without ids, by the same splitters; stop strings are vLLM's own here."""
+    """Split a whole answer's text into deltas of text, thinking and tool calls, without its ids.
+
+    Stop strings are not looked for, because vLLM has cut the text at them.
+
+    Args:
+        tok: The tokenizer.
+        text: The text of the answer.
+        prompt_ids: The ids of the prompt, whose end tells whether the answer begins inside thinking.
+        options: The styles of thinking and calls, and the tools.
+
+    """
     reasoning, calls = options.get("reasoning"), options.get("tool_style")
     splitter, _ = find_splitter(
         tok,

@@ -1,10 +1,10 @@
 """vLLM's reasoning and tool parsers over `ChatDecoder`.
 
-`Parser` decodes an answer's ids, from the state in which the prompt's ids leave the thinking. vLLM's `ParserManager` makes one if all
-parsers given, for reasoning and for tools, are tokenweir's. Beside a parser of vLLM's own, `Reasoning` or `Tools` does its part by
-vLLM's older interface.
+`Parser` decodes an answer's ids; the prompt's ids tell whether the answer begins inside thinking. vLLM's `ParserManager` creates one if
+all parsers that are chosen, for reasoning and for tools, are tokenweir's. Together with a parser of vLLM's own, `Reasoning` or `Tools`
+does its part by vLLM's older interface.
 
-The names are `tokenweir`, which finds the style in the vocabulary, and `tokenweir_` with the name of a style, such as `tokenweir_hermes`.
+The registered names are `tokenweir`, which finds the style by the vocabulary, and `tokenweir_` with the name of a style, such as `tokenweir_hermes`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _backends: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def tokenizer_of(tokenizer: Any) -> Tokenizer:
-    """Return tokenweir's tokenizer of one of vLLM's, which keeps it for the next call.
+    """Return tokenweir's tokenizer for a tokenizer of vLLM; it is cached for as long as vLLM's object lives.
 
     Raise `UnsupportedTokenizerError` unless it is a fast tokenizer of transformers that is reproduced exactly.
     """
@@ -72,7 +72,7 @@ def tokenizer_of(tokenizer: Any) -> Tokenizer:
 
 
 class Parser(DelegatingParser):  # type: ignore[misc]
-    """Parser of one answer, by its ids."""
+    """vLLM's parser of one answer, for thinking and tool calls together; decodes the answer's ids."""
 
     def __init__(self, tokenizer: Any, tools: Any = None, *args: Any, **kwargs: Any) -> None:
         super().__init__(tokenizer, tools, *args, **kwargs)
@@ -82,7 +82,7 @@ class Parser(DelegatingParser):  # type: ignore[misc]
         self._decoder: ChatDecoder | None = None
 
     def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
-        """Take the prompt, whose end decides where the thinking begins."""
+        """Set the prompt, whose end tells whether the answer begins inside thinking."""
         super().set_prompt_token_ids(prompt_token_ids)
         self._prompt_ids = prompt_token_ids
 
@@ -95,7 +95,10 @@ class Parser(DelegatingParser):  # type: ignore[misc]
         *,
         finished: bool,
     ) -> Any:
-        """Decode the next ids; the text that vLLM made of them is not used."""
+        """Decode the next ids of a stream; return a `DeltaMessage`, or None if there is nothing to send.
+
+        The text that vLLM has decoded (`delta_text`) is not used.
+        """
         self._initialize_history_tool_call_cnt(request)
         if self._decoder is None:
             if prompt_token_ids is not None:
@@ -113,7 +116,12 @@ class Parser(DelegatingParser):  # type: ignore[misc]
         enable_auto_tools: bool = False,
         model_output_token_ids: Sequence[int] = (),
     ) -> tuple[str | None, str | None, list[Any] | None]:
-        """Decode a whole answer: by its ids, or by its text where vLLM has no ids."""
+        """Parse a whole answer, by its ids, or by its text if vLLM gives no ids.
+
+        Returns:
+            The thinking, the answer's text, and the tool calls; None for each that the answer does not have.
+
+        """
         self._initialize_history_tool_call_cnt(request)
         options = self._options(request)
         deltas: list[Delta]
@@ -129,13 +137,13 @@ class Parser(DelegatingParser):  # type: ignore[misc]
         return reasoning if getattr(request, "include_reasoning", True) else None, content, found or None
 
     def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
-        """Return the number of ids of thinking, tags included."""
+        """Return how many of an answer's ids are thinking, its tags included."""
         if self._reasoning_parser is None:
             return 0
         return reasoning_tokens(self._tokenizer, self._prompt_ids, token_ids, type(self._reasoning_parser).style)
 
     def _options(self, request: Any) -> DecoderOptions:
-        """Return the decoder's options: both styles, and all that makes vLLM cut its own text."""
+        """Return the decoder's options for a request: the styles of thinking and calls, the tools, and the request's stops."""
         options = decoder_options(request)
         thinks, calls = self._reasoning_parser, self._tool_parser
         options["reasoning"] = None if thinks is None else type(thinks).style
@@ -151,19 +159,19 @@ class Parser(DelegatingParser):  # type: ignore[misc]
 
 
 class _Streaming:
-    """The stream of a parser of one half."""
+    """Base of `Reasoning` and `Tools`: the decoder of one stream."""
 
     engine_based_streaming = True
     style: ClassVar[str] = "auto"
     _decoder: ChatDecoder | None = None
 
     def finish_streaming(self) -> Any:
-        """Return what the stream still holds."""
+        """Flush the decoder; return a `DeltaMessage` of what it still held, or None if there is nothing to send."""
         return None if self._decoder is None else delta_message(self._decoder.finish())
 
 
 class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
-    """Parser of an answer's thinking, for use beside a tool parser of vLLM's own."""
+    """vLLM's reasoning parser: splits thinking from the answer, for use together with a tool parser of vLLM's own."""
 
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(tokenizer, *args, **kwargs)
@@ -175,24 +183,24 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
 
     @property
     def reasoning_start_str(self) -> str | None:
-        """The text that begins the thinking."""
+        """The tag that begins the thinking; None if the vocabulary has no style of thinking."""
         return None if self._style is None else self._style.openers[0]
 
     @property
     def reasoning_end_str(self) -> str | None:
-        """The text that ends the thinking."""
+        """The tag that ends the thinking; None if the vocabulary has no style of thinking."""
         return None if self._style is None else self._style.closers[0]
 
     def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
-        """Take the prompt, whose end decides where the thinking begins."""
+        """Set the prompt, whose end tells whether the answer begins inside thinking."""
         self._prompt_ids = prompt_token_ids
 
     def adjust_initial_state_from_prompt(self, prompt_token_ids: Sequence[int]) -> None:
-        """Take the prompt of a stream, whose end decides where the thinking begins."""
+        """Set the prompt of a stream, whose end tells whether the answer begins inside thinking."""
         self._prompt_ids = prompt_token_ids
 
     def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
-        """Whether the thinking of the last turn has ended: its last tag is a closer."""
+        """Whether the thinking of the last turn has ended: its last tag closes thinking. True if there is no style of thinking."""
         if self._style is None:
             return True
         if read_prompt(self._tokenizer, list(input_ids), self._style).inside:
@@ -200,7 +208,7 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
         return self._closed(input_ids)
 
     def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
-        """Whether the thinking has ended in the newest ids."""
+        """Whether the thinking has ended within the newest ids, `delta_ids`, which are the last of `input_ids`."""
         if self._style is None:
             return True
         tags = self._style.openers + self._style.closers
@@ -215,7 +223,7 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
         return last >= 0 and last > max(text.rfind(tag) for tag in style.openers)
 
     def extract_content_ids(self, input_ids: list[int]) -> list[int]:
-        """Return the ids after the thinking."""
+        """Return the ids behind the end of the thinking; an empty list if it has not ended within `input_ids`."""
         decoder = self._begin()
         for place, token_id in enumerate(input_ids):
             before = decoder.channel
@@ -225,7 +233,7 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
         return []
 
     def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
-        """Split a whole text into thinking and answer."""
+        """Split a whole text; return the thinking and the answer, each None if it is empty."""
         options = DecoderOptions(reasoning=self.style)
         reasoning, content, _ = joined(text_deltas(self._tokenizer, model_output, self._prompt_ids, options))
         return reasoning, content
@@ -239,7 +247,7 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
         current_token_ids: Sequence[int],
         delta_token_ids: Sequence[int],
     ) -> Any:
-        """Decode the next ids."""
+        """Decode the next ids of a stream; return a `DeltaMessage` of thinking and answer, or None if there is nothing to send."""
         if self._decoder is None:
             self._decoder = self._begin()
         deltas = self._decoder.feed(list(delta_token_ids))
@@ -248,16 +256,16 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
         return delta_message(deltas)
 
     def has_engine_confirmed_reasoning_end(self) -> bool:
-        """Whether the stream has come to the answer."""
+        """Whether the stream has left the thinking and begun the answer, by the ids decoded so far."""
         channel = Channel.REASONING if self._decoder is None else self._decoder.channel
         return self._answered or (self._thought and channel is not Channel.REASONING)
 
     def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
-        """Return the number of ids of thinking, tags included."""
+        """Return how many of an answer's ids are thinking, its tags included."""
         return reasoning_tokens(self._tokenizer, self._prompt_ids, token_ids, self.style)
 
     def adjust_request(self, request: Any) -> Any:
-        """Let vLLM keep special tokens in its text, for a tool parser that reads it."""
+        """Set the request to keep special tokens in vLLM's text, which a tool parser may read; return the request."""
         if hasattr(request, "skip_special_tokens"):
             request.skip_special_tokens = False
         return request
@@ -267,10 +275,10 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
 
 
 class Tools(_Streaming, ToolParser):  # type: ignore[misc]
-    """Parser of an answer's tool calls, for use beside a reasoning parser of vLLM's own.
+    """vLLM's tool parser: finds tool calls in an answer, for use together with a reasoning parser of vLLM's own.
 
-    vLLM constrains a required or named call by its grammar of the style, if `STRUCTURAL_TAGS` has one. `auto` has none, since a vocabulary
-    alone does not tell Qwen3's calls from Qwen3-Coder's.
+    vLLM constrains a required or named call by its own grammar for the style, if `STRUCTURAL_TAGS` names one. The style `auto` has no
+    grammar, because a vocabulary alone does not tell Qwen3's calls from Qwen3-Coder's.
     """
 
     supports_required_and_named = False
@@ -281,13 +289,13 @@ class Tools(_Streaming, ToolParser):  # type: ignore[misc]
         self._plain = plain_tools(tools)
 
     def adjust_request(self, request: Any) -> Any:
-        """Let vLLM keep special tokens in its text, which `extract_tool_calls` reads."""
+        """Set a request with tools to keep special tokens in vLLM's text, which `extract_tool_calls` reads; return the request."""
         if request.tools and request.tool_choice != "none":
             request.skip_special_tokens = False
         return request
 
     def extract_tool_calls(self, model_output: str, request: Any) -> Any:
-        """Find the calls of a whole text."""
+        """Find the tool calls in a whole text; return vLLM's `ExtractedToolCallInformation`."""
         options = DecoderOptions(reasoning=None, tool_style=self.style, tools=self._plain)
         _, content, calls = joined(text_deltas(self._tokenizer, model_output, (), options))
         found = [ToolCall(function=FunctionCall(name=name, arguments=arguments)) for name, arguments in calls]
@@ -303,7 +311,7 @@ class Tools(_Streaming, ToolParser):  # type: ignore[misc]
         delta_token_ids: Sequence[int],
         request: Any,
     ) -> Any:
-        """Decode the next ids."""
+        """Decode the next ids of a stream; return a `DeltaMessage` of text and calls, or None if there is nothing to send."""
         if self._decoder is None:
             options = decoder_options(request)
             options |= {"reasoning": None, "tool_style": self.style, "tools": self._plain}
@@ -312,7 +320,7 @@ class Tools(_Streaming, ToolParser):  # type: ignore[misc]
 
 
 def register_all() -> None:
-    """Register the parsers in vLLM's managers, and let `ParserManager` join them into `Parser`."""
+    """Register the parsers of all styles in vLLM's managers, and let `ParserManager` replace a pair of them by `Parser`."""
     for name, style in _names(TOOL_STYLES):
         fields = {"style": style, "structural_tag_model": STRUCTURAL_TAGS.get(style)}
         ToolParserManager.register_module(name, module=type(Tools.__name__, (Tools,), fields))

@@ -43,7 +43,7 @@ UNSUPPORTED = ("default_chat_template_kwargs", "skip_tokenizer_init", "tokens_on
 
 
 class Server:
-    """The plug-in."""
+    """vLLM's endpoint plug-in: serves the paths of `ROUTES` by tokenweir's server."""
 
     name = NAME
     required_tasks = ("generate",)
@@ -52,19 +52,19 @@ class Server:
         self._application: Application | None = None
 
     def attach_router(self, app: Any) -> None:
-        """Register the routes; vLLM calls it once, after its own."""
+        """Register the routes in vLLM's application; vLLM calls it once, after it has registered its own."""
         for path in ROUTES:
             app.add_api_route(path, self._answer, methods=["POST"], include_in_schema=False, response_model=None)
         app.add_api_websocket_route("/v1/responses", self._connect)
 
     async def init_state(self, engine_client: Any, state: Any, args: Namespace) -> None:
-        """Make the server; vLLM calls it once, after its own state.
+        """Create tokenweir's server over vLLM's engine; vLLM calls it once, after it has set up its own state.
 
         Raises:
             TemplateError: The model has no chat template.
-            TokenizerFileError: The tokenizer is not in a folder and not in the hub's cache.
+            TokenizerFileError: The tokenizer is neither a local file or folder nor in the hub's cache.
             UnsupportedTokenizerError: The tokenizer is not reproduced exactly.
-            ValueError: An argument asks for what this server does not do.
+            ValueError: `args` has an option of `UNSUPPORTED`, which this server does not support.
 
         """
         for name in UNSUPPORTED:
@@ -99,7 +99,7 @@ class Server:
 
 
 class _Forwarded(Response):
-    """A response that another application makes of the same connection."""
+    """Response that passes the request on to another ASGI application, which answers it."""
 
     def __init__(self, application: Application) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class _Forwarded(Response):
 
 
 def tokenizer_of(model_config: Any) -> Tokenizer:
-    """Return the tokenizer of a model's configuration: a folder or file, or a name in the hub's cache."""
+    """Load the tokenizer that vLLM's model configuration names: a local folder or file, or a name in the hub's cache."""
     path = Path(model_config.tokenizer)
     if path.exists():
         return Tokenizer.from_file(path)
@@ -119,7 +119,13 @@ def tokenizer_of(model_config: Any) -> Tokenizer:
 
 
 def template_of(given: str | None, tokenizer: Tokenizer) -> ChatTemplate:
-    """Return the template of `--chat-template`, a file or a source; without one the tokenizer's."""
+    """Return the chat template.
+
+    Args:
+        given: The value of `--chat-template`: the path of a file, or a source. None takes the tokenizer's own template.
+        tokenizer: The tokenizer.
+
+    """
     if given is None:
         return ChatTemplate.from_tokenizer(tokenizer)
     if "\n" not in given and Path(given).is_file():
