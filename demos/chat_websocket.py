@@ -19,7 +19,7 @@ from tokenweir import NgramEngine, Tokenizer, serve
 
 
 async def ask(address: str, question: str) -> None:
-    """Send one request and print the events that carry text, and the name of every other one."""
+    """Send one question over a websocket; print the text of the events that carry text, and the type of every other event."""
     async with connect(address) as websocket:
         await websocket.send(json.dumps({"type": "response.create", "input": question, "max_output_tokens": 60}))
         async for message in websocket:

@@ -25,7 +25,7 @@ STOP, MAX_TOKENS = ("\n\n",), 40
 
 
 def steps() -> None:
-    """The engine has a loop of its own: every step's id is fed to a `ChatDecoder`."""
+    """Feed the id of each step of CTranslate2's own loop to a `ChatDecoder`."""
     import ctranslate2
 
     prompt_ids = rendered()
@@ -41,7 +41,7 @@ def steps() -> None:
 
 
 def server() -> None:
-    """Each connection gets its answer as lines of JSON; one that hangs up stops its generation."""
+    """Serve answers as lines of JSON over TCP to two clients; a connection that closes stops its generation."""
     from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,7 +75,7 @@ def server() -> None:
 
 
 def streamer() -> None:
-    """`generate` pushes its ids, the prompt's first, and asks after each whether the answer has ended."""
+    """Pass a `ChatStreamer` to transformers' `generate`, as streamer of its ids and as stopping criterion."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -126,7 +126,7 @@ def show(deltas: list[Delta]) -> None:
 
 
 def printable(text: str) -> str:
-    """Model output is not trusted: no control character reaches the terminal as such."""
+    """Return the text if it is printable, otherwise its ASCII form with escapes: model output is not trusted."""
     return text if text.isprintable() else ascii(text)
 
 

@@ -73,7 +73,7 @@ def write_tiny_model(folder: Path, vocab_size: int, *, eos_id: int, silent: Iter
 
 
 def write_with_tokenizer(folder: Path) -> None:
-    """Write a model of the embedded vocabulary, and its tokenizer beside it."""
+    """Write a random model for the embedded vocabulary, and the tokenizer's files, into a folder."""
     import tokenweir
 
     tokenizer = tokenweir.Tokenizer.default()

@@ -37,7 +37,7 @@ def pytest_collection_finish():
 
 
 def data_path(name: str) -> Path:
-    """The path of a file in ../shared/data; skips the test where it is absent, or fails it under REQUIRE_DATA=1."""
+    """Return the path of a file in ../shared/data; skip the test if it is absent, or fail it if REQUIRE_DATA=1."""
     path = DATA / name
     if not path.exists():
         reason = f"{path} is absent"
@@ -54,7 +54,7 @@ def data():
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """The folder of a cache of the test's own; it is made when something is kept."""
+    """Folder of a cache of the test's own, set as TOKENWEIR_CACHE; created when the first file is stored."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("TOKENWEIR_CACHE", str(folder))
     return folder
@@ -74,9 +74,9 @@ CACHE = os.environ.get("TOKENWEIR_CACHE")
 
 @pytest.fixture(scope="session")
 def small_model():
-    """The module `local_model` with its file in the cache of whoever runs the tests, where one download is enough.
+    """The module `local_model`, with its model file in the user's cache, so that it is downloaded once.
 
-    Skips the test where the file cannot be had, or fails it under REQUIRE_MODEL=1.
+    Skips the test if the file cannot be fetched, or fails it if REQUIRE_MODEL=1.
     """
     pytest.importorskip("ctranslate2")
     with pytest.MonkeyPatch.context() as environment:  # of the session, not of the test that asks first
@@ -96,7 +96,7 @@ def small_model():
 
 @pytest.fixture(scope="session")
 def small_engine(small_model):
-    """The small model in CTranslate2."""
+    """The engine of the small model, by CTranslate2."""
     return small_model.load_engine().plain
 
 

@@ -24,7 +24,7 @@ MARKED = (
 
 
 def text_of(draw: random.Random, words: int) -> str:
-    """Return words of drawn letters, which no earlier round had."""
+    """Return a text of `words` random words, so that a round's words are new."""
     alphabets = draw.choices(ALPHABETS, k=words)
     return " ".join("".join(draw.choices(alphabet, k=draw.randint(1, 12))) for alphabet in alphabets)
 
@@ -37,7 +37,7 @@ def streamed(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
 def calls(
     tokenizer: Tokenizer, template: ChatTemplate, cache: PromptCache, texts: list[str]
 ) -> list[Callable[[], object]]:
-    """Return the calls of a round. Each gives an equal result on every thread."""
+    """Return the functions that each thread calls in a round; each must return an equal result on every thread."""
     turns = [{"role": "assistant" if i % 2 else "user", "content": text} for i, text in enumerate(texts)]
     ids = tokenizer.encode(texts[0])
 
@@ -68,7 +68,7 @@ def wrong_results(
     expected: list[object],
     threads: int,
 ) -> list[str]:
-    """Return the calls of a round that gave a thread another result, each thread in an order of its own."""
+    """Run all calls of a round on each of several threads, in a random order; return a message for each result that is not the expected one."""
     start, wrong = threading.Barrier(threads), []
 
     def work(seed: int) -> None:

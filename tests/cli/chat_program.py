@@ -10,7 +10,7 @@ ANSWER = "<think>\nLet me see.\n</think>\n\nIt is 👩‍🚀 — done.<|im_end|
 
 
 def environment(**changes):
-    """The environment of a program, without what would change its output."""
+    """Return an environment for a program without variables that would change its output, updated with `changes`."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("TOKENWEIR", "PYTHON", "NO_COLOR"))
     }

@@ -11,7 +11,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 
 @pytest.fixture
 def recording(tmp_path):
-    """Write what an engine is to say, and how fast; returns the `--engine` option."""
+    """Function that writes a recording of a text and its speed, and returns the `--engine` option that replays it."""
 
     def write(text, wait_ms=0.0):
         ids = Tokenizer.default().encode(text)

@@ -13,12 +13,12 @@ TIMEOUT = 30.0
 
 
 def take_ctrl_c():
-    """For `preexec_fn`: a shell's background jobs, and what they start, ignore Ctrl-C."""
+    """Restore the default handling of SIGINT, for `preexec_fn`: background jobs of a shell, and their children, ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class PseudoTerminal:
-    """Run a program in a terminal of its own, type to it, and read what it shows.
+    """A program that runs in a pseudo-terminal of its own, to which tests type and whose output they read.
 
     Attributes:
         shown: Everything it has shown so far.
@@ -52,7 +52,7 @@ class PseudoTerminal:
         os.write(self._ours, keys.encode())
 
     def expect(self, text):
-        """Wait until `text` is shown, after what was expected before; returns what came in between."""
+        """Wait until `text` is shown behind the text that was expected last; return the output in between."""
         end = time.monotonic() + TIMEOUT
         while (found := self.shown.find(text, self._seen)) < 0:
             if not self._read(end):
@@ -62,13 +62,13 @@ class PseudoTerminal:
         return between
 
     def more(self):
-        """Wait until something is shown after what was expected last."""
+        """Wait until any output is shown behind the text that was expected last."""
         end = time.monotonic() + TIMEOUT
         while len(self.shown) == self._seen:
             assert self._read(end), "nothing was shown"
 
     def end(self):
-        """Wait for the program's end; returns its exit code."""
+        """Wait for the program's end; return its exit code."""
         code = self._process.wait(TIMEOUT)
         while select.select([self._ours], [], [], 0)[0]:
             self.shown += os.read(self._ours, 65536).decode("utf-8", "replace")

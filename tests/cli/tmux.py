@@ -14,7 +14,7 @@ TIMEOUT = 30.0
 
 
 class Tmux:
-    """Run a program in a window of its own, type to it, and read what is on the screen."""
+    """A program that runs in a tmux window of its own, to which tests type and whose screen they read."""
 
     def __init__(self, folder, *command, columns=80, rows=24, env=None):
         if shutil.which("tmux") is None:
@@ -45,7 +45,7 @@ class Tmux:
         self._tmux("send-keys", "-l", text)
 
     def paste(self, text):
-        """Paste as a terminal does: bracketed, if the program has asked for that."""
+        """Paste a text as a terminal does: as a bracketed paste if the program has switched that on."""
         self._tmux("set-buffer", text)
         self._tmux("paste-buffer", "-p")
 
@@ -53,12 +53,12 @@ class Tmux:
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
     def screen(self, *, joined=False, colors=False):
-        """The lines of the terminal, those that have scrolled away included, as it wraps them now, or joined again."""
+        """Return the text of the terminal, scrolled lines included; with `joined`, wrapped lines are joined, with `colors`, escape codes are kept."""
         flags = ["-J"] * joined + ["-e"] * colors
         return self._tmux("capture-pane", "-p", "-S", "-", *flags).rstrip("\n")
 
     def expect(self, text, times=1):
-        """Wait until `text` has been shown so many times."""
+        """Wait until `text` is on the screen at least `times` times; return the screen's text."""
         end = time.monotonic() + TIMEOUT
         while (screen := self.screen()).count(text) < times:
             assert time.monotonic() < end, f"{text!r} was not shown {times} times; the screen was:\n{screen}"

@@ -18,24 +18,24 @@ WORDS = ["ab", "abc", " a", "bc", " ab", "  ", "é", "éa", "日", "日本", "�
 
 
 def spell_bytes(text):
-    """A text or bytes in GPT-2's byte alphabet."""
+    """Return a text or bytes in GPT-2's byte alphabet."""
     return "".join(ALPHABET[byte] for byte in (text.encode() if isinstance(text, str) else text))
 
 
 def merges_towards(words):
-    """Merges that build each word from left to right."""
+    """Return BPE merges that build each word from left to right."""
     return list(dict.fromkeys((w[:cut], w[cut]) for w in map(spell_bytes, words) for cut in range(1, len(w))))
 
 
 def small_json(*, words=WORDS, merges=None, vocab=(), added=(), model=(), **components):
-    """A tokenizer.json as a dict.
+    """Return the tokenizer.json of a small byte-level BPE tokenizer as a dict.
 
     Args:
-        words: What the vocabulary has besides the bytes, unless `merges` are given.
+        words: Words of the vocabulary besides the bytes; not used if `merges` are given.
         merges: Pairs in the byte alphabet.
         vocab: More tokens with their ids.
         added: Added tokens as dicts; what a dict leaves out is false.
-        model: What else the model says.
+        model: Further fields of the model.
         components: The other components, such as normalizer and post_processor.
 
     """
@@ -91,11 +91,11 @@ def tokenizer_json():
 
 @pytest.fixture(scope="session")
 def small():
-    """Our tokenizer of a tokenizer.json, or of `tokenizer_json(...)` with these options."""
+    """Function that loads tokenweir's tokenizer of a tokenizer.json, or of `small_json(...)` with these options."""
     return lambda source=None, **options: load(source or small_json(**options))
 
 
 @pytest.fixture(scope="session")
 def both():
-    """The same, and HuggingFace's."""
+    """Function that loads tokenweir's and HuggingFace's tokenizers of `small_json(...)` with these options."""
     return lambda **options: load_both(small_json(**options))

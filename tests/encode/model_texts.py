@@ -27,7 +27,7 @@ FRAGMENTS = [
 
 
 def lines(data, seed, *, characters, count):
-    """Lines of the first `characters` of a Japanese text and twice as many of one with emoji; `count` random texts."""
+    """Return the lines of the first `characters` of a Japanese text and of twice as many of one with emoji, and `count` random texts."""
     texts = data("corpora/emoji-rich.txt").read_text(encoding="utf-8")[: 2 * characters].splitlines()
     texts += data("corpora/ja-wagahai-neko.txt").read_text(encoding="utf-8")[:characters].splitlines()
     pick = random.Random(seed)
@@ -36,18 +36,18 @@ def lines(data, seed, *, characters, count):
 
 
 def random_text(pick, letters, others):
-    """Some of a model's letters, now and then one of `others`, with runs of the first letter."""
+    """Return a random text of a model's letters, sometimes with one of `others` or with runs of the first letter."""
     length = pick.randint(1, 12) if pick.random() < 0.8 else pick.randint(13, 150)
     pool = letters + [pick.choice(others)] * (pick.random() < 0.4) + letters[:1] * pick.choice([0, 0, 0, 6])
     return "".join(pick.choice(pool) for _ in range(length))
 
 
 def encoded(model, text):
-    """A text's ids, and their offsets as pairs."""
+    """Return a text's ids, and their (start, end) offsets."""
     ids, offsets = model.encode(text)
     return ids, list(map(tuple, offsets.tolist()))
 
 
 def cut(model, text, guarded=False):
-    """The ids of the parts of a text that is cut where that is safe."""
+    """Return the ids of a text that the model cuts at safe places, concatenated."""
     return [token_id for part in model.encode_cut(text, guarded) for token_id in part]

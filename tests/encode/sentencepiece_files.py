@@ -20,7 +20,7 @@ UNKNOWN, CONTROL, USER, UNUSED, BYTE = 2, 3, 4, 5, 6  # types of pieces
 
 
 def train(**options):
-    """A model that sentencepiece has just trained."""
+    """Train a small model by the library `sentencepiece`; return the bytes of its file."""
     import sentencepiece
 
     model = io.BytesIO()
@@ -49,7 +49,7 @@ def varint(number):
 
 
 def field(number, value):
-    """A protobuf field; the type of the value tells its wire type."""
+    """Encode a protobuf field; the type of the value decides its wire type."""
     if isinstance(value, float):
         return varint(number << 3 | 5) + struct.pack("<f", value)
     if isinstance(value, int):
@@ -59,7 +59,7 @@ def field(number, value):
 
 
 def fields(message):
-    """(number, value) of each field of a sound message."""
+    """Yield (number, value) of each field of a well-formed protobuf message."""
     at = 0
 
     def number():
@@ -84,7 +84,7 @@ def fields(message):
 
 
 def edited(model, message, changes):
-    """The model with fields of one of its messages changed."""
+    """Return a model with `changes` (field number to value) in the message of number `message`."""
     out = b""
     for number, value in fields(model):
         if number == message:
@@ -99,7 +99,7 @@ def piece(text, score=0.0, kind=None):
 
 
 def small_model(*more, trainer=(), normalizer=(), unknown=True):
-    """A model of a few pieces."""
+    """Return the bytes of a model of a few pieces, with `more` encoded pieces and changed trainer and normalizer fields."""
     pieces = [
         *([piece("<unk>", 0.0, UNKNOWN)] if unknown else []),
         *(piece(text, 0.0, CONTROL) for text in ("<s>", "</s>")),
@@ -116,7 +116,7 @@ def charsmap_of(model):
 
 
 def charsmap(rules):
-    """The precompiled form of `{key: replacement}`, keys as str or bytes: a double array, built by first fit."""
+    """Return SentencePiece's precompiled form of `{key: replacement}`, keys as str or bytes: a double array, built by first fit."""
     keys = {(k.encode() if isinstance(k, str) else k): v.encode() for k, v in rules.items()}
     replacements, values = b"", {}
     for key, replacement in keys.items():

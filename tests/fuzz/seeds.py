@@ -78,7 +78,7 @@ def template_json() -> Iterable[bytes]:
 
 
 def template_messages() -> Iterable[bytes]:
-    """Ways to read, shape and render messages, and their JSON."""
+    """Return seeds of the harness for messages: options of reading, shaping and rendering, and the JSON of messages."""
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"città": [1, 2.5, {"b": null}]}'}}
     plain = [
         {"role": "system", "content": "Be brief.\n"},
@@ -100,7 +100,7 @@ def template_messages() -> Iterable[bytes]:
 
 
 def scanners() -> Iterable[bytes]:
-    """The number of a family and a text: words, numbers, contractions, white space, and characters of each kind."""
+    """Return seeds of the harness for scanners: the number of a pattern family, and a text with characters of each kind."""
     text = "I'll PAY 1234.50€ for\t\tÉtés…\r\n\n  don't/won't  漢字かな、カナ １٣ e\u0301 ſ's\u00a0 🙂\n"
     for family in range(7):
         yield bytes([family]) + text.encode()

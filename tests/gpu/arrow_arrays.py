@@ -73,7 +73,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class ArrowArray:
-    """One array.
+    """One Arrow array, exported by `__arrow_c_array__`.
 
     Attributes:
         released: How often its consumer has released it.
@@ -81,7 +81,7 @@ class ArrowArray:
     """
 
     def __init__(self, format, length, buffers, *, offset=0, null_count=0, dictionary=False):
-        """Take buffers as bytes or None."""
+        """Create an array of buffers, each as bytes or None. `format` and the others are fields of Arrow's C structs."""
         self.released = 0
         self._kept = [None if data is None else np.frombuffer(data or b"\0", np.uint8) for data in buffers]
         addresses = [None if data is None else data.ctypes.data for data in self._kept]
@@ -106,10 +106,10 @@ class ArrowArray:
 
 
 class ArrowOnDevice:
-    """An array that says that it lies on a device, and is to be had by the device interface only."""
+    """An array that claims to be in a device's memory, and is exported by Arrow's device interface only."""
 
     def __init__(self, array, device, event=None):
-        """Take an `ArrowArray`, a device's type and number, and the handle of an event."""
+        """Wrap an `ArrowArray`; `device` is the device's (type, number), and `event` the handle of an event or None."""
         self._array = array
         self._event = ctypes.pointer(ctypes.c_void_p(event)) if event else None
         self._struct = DeviceArray(array.array, device[1], device[0], self._event)
@@ -122,7 +122,7 @@ class ArrowOnDevice:
 
 
 class ArrowStream:
-    """Arrays one after the other, which may end in an error."""
+    """An Arrow stream of arrays, which ends with an error if one is given."""
 
     def __init__(self, arrays, error=None):
         self._arrays, self._left, self._error = arrays, list(arrays), error and ctypes.create_string_buffer(error)
@@ -148,7 +148,7 @@ class ArrowStream:
 
 
 def string_array(texts, format="u", **options):
-    """An array of `str` or `bytes`, in any layout of strings."""
+    """Return an array of `str` or `bytes` in the string layout of an Arrow format, such as "u" or "vu"."""
     data = [text.encode() if isinstance(text, str) else text for text in texts]
     if format[0] != "v":
         offsets = np.cumsum([0, *map(len, data)], dtype=np.int64 if format in "UZ" else np.int32)

@@ -30,7 +30,7 @@ DEVICES = _devices()
 
 @pytest.fixture(scope="session", params=[*DEVICES, *(() if "cuda" in DEVICES else ("cupy",))])
 def device_of(request):
-    """A device by the seed of its orders, which a GPU has of its own, and by its number; two may be one GPU."""
+    """Function that returns a device for a seed of the shim's thread order and a device number; two numbers may be one GPU."""
     if request.param == "shim":
         yield lambda seed=1, number=0: ShimDevice(kernel_sources(), seed, number)
     elif request.param == "cuda":
@@ -46,7 +46,7 @@ def device_of(request):
 
 @pytest.fixture(scope="session", params=DEVICES)
 def kernels_on(request):
-    """The same without the stand-in for CuPy, which runs the shim's kernels again: for tests of kernels alone."""
+    """Function that returns a device for a seed, for tests of kernels alone: a GPU or the shim, never the stand-in for CuPy."""
     if request.param == "shim":
         return lambda seed=1: ShimDevice(kernel_sources(), seed)
     return lambda seed=1: DEVICES["cuda"]
@@ -59,7 +59,7 @@ def device(device_of):
 
 @pytest.fixture(scope="session")
 def mode_of(kernels_on):
-    """Exact mode for a tokenizer of byte-level BPE, and the device that it runs on."""
+    """Function that returns exact mode for a byte-level BPE tokenizer, and the device that it runs on."""
 
     def mode_of(tok, seed=1, **options):
         device = kernels_on(seed)
@@ -70,7 +70,7 @@ def mode_of(kernels_on):
 
 @pytest.fixture(scope="session")
 def nvrtc():
-    """NVRTC, by way of CuPy; skips the test where it is absent, or fails it under REQUIRE_NVRTC=1."""
+    """NVRTC by way of CuPy. Skips the test if it is absent, or fails it if REQUIRE_NVRTC=1."""
     try:
         from cupy.cuda import nvrtc
 

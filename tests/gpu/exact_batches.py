@@ -10,7 +10,7 @@ from tokenweir.gpu.encoded import SLACK
 
 
 def run(mode_and_device, documents, **options):
-    """The ids of each document, and the reasons of those that are refused by their numbers."""
+    """Encode documents on a device; return the ids of each, and the reason for each refused document by its number."""
     mode, device = mode_and_device
     documents = [d.encode() if isinstance(d, str) else d for d in documents]
     text = np.frombuffer(b"".join(documents) + bytes(SLACK), np.uint8)
@@ -26,7 +26,7 @@ def run(mode_and_device, documents, **options):
 
 
 def check(mode_and_device, documents, *, parse_special=True):
-    """Compares with the CPU; the documents that are refused, by their numbers."""
+    """Assert that a device's ids equal the CPU's; return the reason for each refused document by its number."""
     found, refused = run(mode_and_device, documents, parse_special=parse_special)
     tok = mode_and_device[0].tokenizer
     expected = tok.encode_batch(documents, add_special_tokens=False, parse_special=parse_special)

@@ -13,7 +13,7 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def random_merges(pick, letters, count):
-    """Pairs of tokens of `letters`, in any order: half of the time one that merges first needs another's result."""
+    """Return random pairs of tokens made of `letters`, as merges; half of the time in an order in which a merge may need a later one's result."""
     tokens = [bytes([letter]) for letter in letters]
     merges = {}
     for _ in range(count):
@@ -31,12 +31,12 @@ ALPHABET = byte_alphabet()
 
 
 def spell(token):
-    """A token in GPT-2's byte alphabet."""
+    """Return a token's bytes in GPT-2's byte alphabet."""
     return "".join(ALPHABET[byte] for byte in token)
 
 
 def small(merges=(), pre_tokenizer=WORDS, *, ignore_merges=False, **components):
-    """A tokenizer of merges, as pairs of bytes."""
+    """Return a byte-level BPE tokenizer with these merges, each a pair of bytes objects."""
     tokens = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *(left + right for left, right in merges)])
     model = BPE(
         vocab={spell(token): i for i, token in enumerate(tokens)},
@@ -47,7 +47,7 @@ def small(merges=(), pre_tokenizer=WORDS, *, ignore_merges=False, **components):
 
 
 def of_pieces(algorithm, pieces, others, *, byte_fallback, **components):
-    """A tokenizer of a SentencePiece model: `<unk>`, others of a type each, and pieces with scores."""
+    """Return a tokenizer of a SentencePiece model of `<unk>`, `others` (piece to type) and `pieces` (piece to score)."""
     others = {"<unk>": 2, **dict.fromkeys(BYTES if byte_fallback else [], 6), **others}
     model = SentencePiece(
         algorithm=algorithm,
@@ -61,6 +61,6 @@ def of_pieces(algorithm, pieces, others, *, byte_fallback, **components):
 
 
 def splits(*patterns):
-    """A pre-tokenizer that cuts by one pattern after the other, as DeepSeek's does."""
+    """Return a pre-tokenizer that splits by one pattern after the other, as DeepSeek's does."""
     cuts = [Split(pattern=Pattern(Regex=pattern), behavior="Isolated") for pattern in patterns]
     return PreTokenizerSequence([*cuts, SPELLS])

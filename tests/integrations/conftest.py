@@ -9,7 +9,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 @pytest.fixture
 def patched():
-    """The patch, for one test."""
+    """The patch of transformers in force, undone after the test."""
     from tokenweir import patch_transformers
 
     with patch_transformers():

@@ -141,14 +141,14 @@ def _joined(rng: Random, fragments: Sequence[str]) -> str:
 
 
 def _long_runs(rng: Random, fragments: Sequence[str]) -> str:
-    """Few fragments, repeated hundreds of times: where a merge loop goes quadratic or a cache key runs out."""
+    """Return a few fragments repeated hundreds of times, on which a merge loop may be quadratic or a cache key too long."""
     motif = "".join(rng.choices(fragments, k=rng.choice((1, 1, 1, 2, 3))))
     run = motif * (rng.choice((15, 16, 17, 31, 64, 255, 300)) // len(motif) + 1)
     return rng.choice(("", " ", "a", "\n")) + run + rng.choice(("", " ", "b", "\n", rng.choice(fragments)))
 
 
 def _code_points(rng: Random, _fragments: Sequence[str]) -> str:
-    """Characters of all planes: half of them alone, half in runs of neighbours, which share a script and a class."""
+    """Return random characters of all planes, half of them alone and half in runs of neighbouring code points."""
     characters: list[str] = []
     for _ in range(rng.randint(1, 16)):
         start, stop = rng.choice(((0, 0x3000), (0, 0x10000), (0, 0x10000), (0x10000, 0x20000), (0x20000, 0x110000)))
@@ -160,7 +160,7 @@ def _code_points(rng: Random, _fragments: Sequence[str]) -> str:
 
 
 def _special_tokens(rng: Random, fragments: Sequence[str]) -> str:
-    """Special tokens whole, cut short, doubled, in the wrong case, and with text and marks right beside them."""
+    """Return special tokens whole, cut short, doubled, in the wrong case, and with text and marks right beside them."""
     others = (*_PLAIN, *_words("\u0301 \u200d _ < | > <| |> ' Hello \x00"))
     parts: list[str] = []
     for _ in range(rng.randint(1, 8)):
@@ -177,10 +177,10 @@ KINDS = (*FRAGMENTS, "vocabulary", "everything", "long runs", "code points", "sp
 def strings(
     count: int, *, seed: str, special_tokens: Sequence[str] = (), vocabulary: Sequence[str] = ()
 ) -> dict[str, list[str]]:
-    """At least `count` adversarial strings, spread evenly over `KINDS`; the same arguments give the same strings.
+    """Return at least `count` adversarial strings by kind, spread evenly over `KINDS`; equal arguments give equal strings.
 
     Args:
-        count: How many strings in all.
+        count: The number of strings in all.
         seed: Any text; give each tokenizer its own, so that together they see more.
         special_tokens: The tokenizer's added tokens; without any, some well-known ones.
         vocabulary: The text of its tokens; kind `vocabulary` joins them where the merges would not.
@@ -207,9 +207,9 @@ def strings(
 
 
 def every_code_point(every: int = 1) -> list[str]:
-    """Code points of the planes that hold characters, 64 a text, beside letters, digits, spaces and apostrophes.
+    """Return texts with 64 code points each, beside letters, digits, spaces and apostrophes: all planes that hold characters.
 
-    Of all texts, every n-th.
+    Only one in `every` texts is returned.
     """
     starts = (*range(0, 0xD800, 64), *range(0xE000, 0x40000, 64), *range(0xE0000, 0xF0000, 64))
     return ["".join(f"{c}a {c}1{c}'{c}s" for c in map(chr, range(start, start + 64))) for start in starts[::every]]

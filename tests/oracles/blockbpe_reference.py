@@ -25,7 +25,7 @@ from itertools import pairwise
 
 
 class BlockBpeReference:
-    """Text to ids, in time that is quadratic in the text."""
+    """Reference encoder of BlockBPE by the paper's definition, in quadratic time."""
 
     def __init__(
         self,
@@ -33,13 +33,13 @@ class BlockBpeReference:
         merges: Sequence[tuple[bytes, bytes]] | None = None,
         special_tokens: Mapping[bytes, int] | None = None,
     ) -> None:
-        """Make one.
+        """Create an encoder.
 
         Args:
             vocabulary: Token to id.
             merges: Pairs by rank; a pair that is there twice has its later rank. None: a pair has the id of what it joins
                 to as its rank, if that is a token.
-            special_tokens: What is looked up before, to id.
+            special_tokens: Special tokens, which are searched for before merging, to ids.
 
         """
         self.vocabulary = vocabulary
@@ -47,7 +47,7 @@ class BlockBpeReference:
         self.special_tokens = special_tokens or {}
 
     def encode(self, text: bytes) -> list[int]:
-        """The ids of a text."""
+        """Return the ids of a text."""
         ids: list[int] = []
         for stretch, special in self._stretches(text):
             ids += [self.vocabulary[token] for token in self.merge(stretch)]
@@ -56,7 +56,7 @@ class BlockBpeReference:
         return ids
 
     def merge(self, text: bytes) -> list[bytes]:
-        """Algorithm 1: the tokens of a text without special tokens."""
+        """Merge a text without special tokens by the paper's Algorithm 1; return its tokens."""
         tokens = [text[i : i + 1] for i in range(len(text))]
         while True:
             ranked = [(rank, i) for i, pair in enumerate(pairwise(tokens)) if (rank := self._rank(pair)) is not None]
@@ -71,7 +71,10 @@ class BlockBpeReference:
         return self.merge_ranks.get(pair)
 
     def _stretches(self, text: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-        """Text without special tokens, and the one behind it: the leftmost, and the longest of those that begin there."""
+        """Split a text at special tokens; yield each stretch without special tokens and the special token behind it, None at the end.
+
+        The leftmost special token is taken, and of those that begin at one place the longest.
+        """
         begin = at = 0
         while at < len(text):
             found = max((s for s in self.special_tokens if text.startswith(s, at)), key=len, default=None)

@@ -298,7 +298,7 @@ GIVEN: dict[str, Variables] = {
 
 
 def conversations() -> dict[str, Variables]:
-    """Give every conversation by its name, without `add_generation_prompt`."""
+    """Return the template variables of every conversation by its name, without `add_generation_prompt`."""
     made: dict[str, Variables] = {}
     for group in (PLAIN, PARTS, THINKING):
         made |= {name: {"messages": messages} for name, messages in group.items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def common_length(sequences: Sequence[Sequence[Any]]) -> int:
-    """The number of first items that all sequences share."""
+    """Return the length of the common prefix of all sequences."""
     return sum(
         1 for _ in takewhile(lambda items: all(item == items[0] for item in items), zip(*sequences, strict=False))
     )

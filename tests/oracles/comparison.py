@@ -59,7 +59,15 @@ _reference = lru_cache(maxsize=1)(load_reference)
 
 @dataclass
 class Difference:
-    """A text (or ids, to decode) for which two results that must be equal are not."""
+    """Two results that differ although they must be equal.
+
+    Attributes:
+        what: The operation.
+        given: Its input: a text, or ids to decode.
+        ours: The result of tokenweir.
+        theirs: The result of the reference.
+
+    """
 
     what: str
     given: Any  # str or Sequence[int]
@@ -67,7 +75,7 @@ class Difference:
     theirs: Any
 
     def __str__(self) -> str:
-        """Both results, from a little before the place where they part."""
+        """Return a message with both results, from a little before their first difference."""
         lists = isinstance(self.ours, (str, list)) and isinstance(self.theirs, (str, list))
         if not lists:
             return f"{self.what} of {self.given!r}: ours {self.ours!r}, theirs {self.theirs!r}"
@@ -81,7 +89,15 @@ class Difference:
 
 @dataclass
 class Row:
-    """Comparison for one kind of text."""
+    """Result of the comparison on one kind of text.
+
+    Attributes:
+        kind: The kind.
+        library: The reference library, with its version.
+        strings: The number of texts.
+        differences: All differences found.
+
+    """
 
     kind: str
     library: str
@@ -90,14 +106,14 @@ class Row:
 
 
 def unequal(what: str, given: Iterable[Any], ours: Iterable[Any], theirs: Iterable[Any]) -> Iterator[Difference]:
-    """The places where two results differ; None among theirs says nothing."""
+    """Yield a `Difference` for each input whose two results differ; a result of the reference that is None is skipped."""
     for text, left, right in zip(given, ours, theirs, strict=True):
         if right is not None and left != right:
             yield Difference(what, text, left, right)
 
 
 def encode_differences(tok: Tokenizer, reference: Reference, texts: Sequence[str]) -> Iterator[Difference]:
-    """Encode each text in every way, ours and theirs, and decode the ids again."""
+    """Encode each text in every way by both tokenizers, and decode the ids; yield the differences."""
     ids = [tok.encode(text) for text in texts]
     same = partial(unequal, given=texts)
     yield from same("ids", ours=ids, theirs=reference.encode(texts, add_special_tokens=True))
@@ -124,7 +140,7 @@ def encode_differences(tok: Tokenizer, reference: Reference, texts: Sequence[str
 
 
 def decode_differences(tok: Tokenizer, reference: Reference, batch: Ids) -> Iterator[Difference]:
-    """Decode each list of ids, whole and as a stream, with special tokens and without."""
+    """Decode each list of ids, whole and as a stream, with and without special tokens; yield the differences."""
     for skip, what in ((True, "decode"), (False, "decode with special tokens")):
         theirs = reference.decode(batch, skip_special_tokens=skip)
         valid = [None if text is None or "\ufffd" in text else text for text in theirs]  # here, both modes agree
@@ -140,7 +156,7 @@ def decode_differences(tok: Tokenizer, reference: Reference, batch: Ids) -> Iter
 
 
 def shrunk(tok: Tokenizer, reference: Reference, difference: Difference) -> Difference:
-    """The same difference on a shortest text, found by leaving out ever smaller parts."""
+    """Return a difference of the same operation on a shorter input, found by leaving out ever smaller parts."""
 
     def find(given: Any) -> Difference | None:
         differences = encode_differences if isinstance(given, str) else decode_differences
@@ -158,7 +174,10 @@ def shrunk(tok: Tokenizer, reference: Reference, difference: Difference) -> Diff
 def texts_by_kind(
     data: Path, seed: str, reference: Reference, fuzz: int, every: int
 ) -> Iterator[tuple[str, list[str]]]:
-    """The texts, by kind; of the corpora only every n-th line and, if n > 1, the beginnings instead of the whole."""
+    """Yield the name of each kind of text and its texts.
+
+    Of the corpora, only one in `every` lines is used and, if `every` is above 1, the beginnings instead of whole files.
+    """
     corpora = [path.read_bytes().decode() for path in sorted((data / "corpora").rglob("*.*"))]
     yield "corpus lines", [line for text in corpora for line in text.splitlines(keepends=True)][::every]
     if every == 1:
@@ -175,7 +194,7 @@ def texts_by_kind(
 
 
 def random_ids(seed: str, reference: Reference, count: int) -> list[list[int]]:
-    """Ids that no text gives: characters cut anywhere, special tokens between their bytes."""
+    """Return random lists of ids, in which characters are cut anywhere and special tokens stand between their bytes."""
     rng = Random(f"{seed}/ids")
     short = reference.ids[:512]  # the single bytes are among the first ids of every byte-level vocabulary
     return [rng.choices(rng.choice((reference.ids, short)), k=rng.randint(0, 30)) for _ in range(count)]
@@ -184,7 +203,10 @@ def random_ids(seed: str, reference: Reference, count: int) -> list[list[int]]:
 def compare(
     tok: Tokenizer, reference: Reference, kinds: Iterable[tuple[str, list[str]]], ids: list[list[int]]
 ) -> list[Row]:
-    """One row for each kind of text, and one for the ids; the first difference of each is as short as can be."""
+    """Compare a tokenizer with its reference; return a row for each kind of text, and one for the ids.
+
+    The first difference of each row is shrunk.
+    """
     rows = []
     for kind, texts in kinds:
         row = Row(kind, reference.library, len(texts))
@@ -199,7 +221,10 @@ def compare(
 
 
 def check(data: Path, name: str, *, fuzz: int, every: int = 1, seed: str = "") -> list[Row]:
-    """Compare one of `TOKENIZERS` on every n-th line of the corpora, `fuzz` adversarial strings and a fifth of random ids."""
+    """Compare one of `TOKENIZERS` with its reference; return the rows of `compare`.
+
+    The texts are one in `every` lines of the corpora and `fuzz` adversarial strings; a fifth as many lists of random ids are decoded.
+    """
     tok = Tokenizer.from_file(data / "tokenizers" / name)
     if name in ORIGINALS:
         original = _reference(data / "tokenizers" / ORIGINALS[name])

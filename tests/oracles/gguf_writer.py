@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def gguf_bytes(values: Mapping[str, object], *, version: int = 3) -> bytes:
-    """A GGUF file without tensors.
+    """Return the bytes of a GGUF file with metadata and without tensors.
 
     Args:
         values: Key to value. A str, bool, int (UINT32), float (FLOAT32), a list of them (integers are INT32, an empty list

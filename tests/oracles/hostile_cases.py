@@ -145,7 +145,7 @@ _LOOKS = ["ns.s == ns.s[0:]", "ns.s in [ns.s]", "'zz' in ns.s", "ns.s is in [ns.
 
 
 def sweep() -> dict[str, str]:
-    """Every filter, method and comparison on values of every kind, once and again and again."""
+    """Return templates by name that apply every filter, method and comparison to values of every kind, once and repeatedly."""
     uses = (
         [f"ns.s | {use}" for use in _FILTERS]
         + [f"ns.s.{use}" for use in _METHODS]

@@ -20,7 +20,15 @@ CLOCK = datetime(2026, 11, 20, 9, 30, 15, 250)
 
 @dataclass(frozen=True)
 class Expected:
-    """Result of a render: a text with the spans of its generation blocks, or an error and the line that it names."""
+    """Expected result of a render: a text with the (start, end) of its generation blocks, or an error with its line.
+
+    Attributes:
+        text: The text; None if an error was raised.
+        generation: (start, end) of each generation block, in characters.
+        error: The error's message; empty if there was no error.
+        line: The line of the template that the error names; None if it names no line.
+
+    """
 
     text: str | None
     generation: tuple[tuple[int, int], ...] = ()
@@ -60,7 +68,7 @@ def _failed(error: Exception) -> Expected:
 
 
 def _template_line(trace: TracebackType | None) -> int | None:
-    """Return the line of the innermost frame that is the template's own."""
+    """Return the template's line in the innermost frame of a traceback that is of the template; None if no frame is."""
     line = None
     while trace:
         if trace.tb_frame.f_code.co_filename == "<template>":
@@ -70,7 +78,7 @@ def _template_line(trace: TracebackType | None) -> int | None:
 
 
 def expected(source: str, variables: Mapping[str, Any]) -> Expected:
-    """Render by transformers' environment; the variables are copied first."""
+    """Render a template by transformers' Jinja environment, on a copy of the variables; return the text or the error."""
     blocks: list[str] = []
     generation: list[tuple[int, int]] = []
     with mock.patch.object(_module(), "datetime", _Clock), warnings.catch_warnings():

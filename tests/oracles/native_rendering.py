@@ -18,7 +18,15 @@ Span = tuple[int, int, int, int, bool]
 
 @dataclass(frozen=True)
 class Piece:
-    """A span of a rendering: its text, where it came from, and whether it is an unchanged slice of the input."""
+    """A span of a rendering.
+
+    Attributes:
+        text: Its text.
+        origin: The path of the input that it came from.
+        offset: The position of the text in that input.
+        changed: Whether it is not an unchanged slice of the input.
+
+    """
 
     text: str
     origin: str
@@ -27,12 +35,15 @@ class Piece:
 
 
 def rendered(template: Template, variables: Mapping[str, Any] | bytes) -> Rendering:
-    """Render at the oracle's time."""
+    """Render a template by the native engine, with the fixed time of the oracle as the current one."""
     return template.render(variables, now=CLOCK)
 
 
 def outcome(source: str | Template, variables: Mapping[str, Any] | bytes) -> Expected:
-    """Render by the native engine. Any exception but the two that it documents is raised."""
+    """Render by the native engine; return the text with its generation blocks, or a documented error as an `Expected`.
+
+    Any exception other than `TemplateError` and `TextError` is raised.
+    """
     try:
         template = Template(source) if isinstance(source, str) else source
         result = rendered(template, variables)
@@ -43,7 +54,7 @@ def outcome(source: str | Template, variables: Mapping[str, Any] | bytes) -> Exp
 
 
 def generation(result: Rendering) -> Iterator[tuple[int, int]]:
-    """Give the generation blocks in characters, as transformers has them."""
+    """Yield (start, end) of each generation block in characters, as transformers counts them."""
     encoded = result.text.encode()
     for start, end in result.generation:
         first = len(encoded[:start].decode())
@@ -51,7 +62,7 @@ def generation(result: Rendering) -> Iterator[tuple[int, int]]:
 
 
 def pieces(result: Rendering) -> list[Piece]:
-    """Give the text by its spans. Raises if they leave out any of it, overlap, or cut a character."""
+    """Return the rendered text as its spans. Raise an error if the spans leave a gap, overlap, or cut a character."""
     encoded, made, at = result.text.encode(), [], 0
     names: dict[int, str] = {}
     for start, end, origin, offset, changed in result.spans:
@@ -70,7 +81,7 @@ def _step(key: str) -> str:
 
 
 def places(variables: Mapping[str, Any]) -> dict[str, str]:
-    """Give the text that stands at each place of the input, keys of objects included."""
+    """Return the text at each path of the input: strings, keys of objects, and an empty text for any other value."""
     found: dict[str, str] = {}
 
     def visit(path: str, value: Any) -> None:
@@ -106,5 +117,5 @@ def check_origins(result: Rendering, variables: Mapping[str, Any]) -> None:
 
 
 def as_json(variables: Mapping[str, Any], *, ascii_only: bool = False) -> bytes:
-    """Write the variables as a request's body has them."""
+    """Return the variables as JSON, as in the body of a request."""
     return json.dumps(variables, ensure_ascii=ascii_only).encode()

@@ -40,7 +40,12 @@ PLACES = (
 
 
 def conversation(texts: Mapping[str, str]) -> tuple[Variables, list[str]]:
-    """Give variables with texts in some places, and the beginnings of those places' paths."""
+    """Return template variables of a conversation with texts in some fields, and the path prefixes of those fields.
+
+    Args:
+        texts: The text of each field to set, by the field's name here, such as "user" or "call name".
+
+    """
     paths: list[str] = []
 
     def at(name: str, otherwise: str, where: str) -> str:
@@ -142,19 +147,19 @@ def conversation(texts: Mapping[str, str]) -> tuple[Variables, list[str]]:
 
 
 def without_calls(variables: Variables) -> Variables:
-    """The same with nothing that some templates refuse: no system message, tools or calls."""
+    """Return the variables without what some templates refuse: system message, tools and calls."""
     _, user, assistant, _ = variables["messages"]
     plain = {key: value for key, value in assistant.items() if key != "tool_calls"}
     return {**{key: value for key, value in variables.items() if key != "tools"}, "messages": [user, plain]}
 
 
 def tokens_of(source: str) -> list[str]:
-    """Texts of a template that look like control tokens, and those that every tokenizer has."""
+    """Return the texts in a template's source that look like control tokens, and some common ones, sorted."""
     return sorted({*SHAPES.findall(source), "<s>", "</s>", "<|im_end|>"})
 
 
 def payloads(token: str) -> Iterator[str]:
-    """Give a token whole, in pieces of which a template might put the rest, and beside others."""
+    """Yield attack texts for a control token: the token whole, pieces that a template might complete, and the token beside other text."""
     middle = len(token) // 2
     yield token
     yield f"a{token}b"
@@ -176,7 +181,10 @@ def payloads(token: str) -> Iterator[str]:
 
 
 def twin(payload: str) -> str:
-    """Move the letters of a payload to characters that no template has; what templates look for stays."""
+    """Return a payload whose ASCII letters and digits are replaced by private-use characters.
+
+    Words that templates look for, such as `<think>`, stay. The result marks what a user wrote in a rendering.
+    """
     kept = re.split(r"(</?think>|/no_think|/think|system|obey)", payload)
     return "".join(
         part if number % 2 else "".join(chr(PRIVATE + ord(c)) if c.isalnum() and c.isascii() else c for c in part)
@@ -185,7 +193,7 @@ def twin(payload: str) -> str:
 
 
 def own_tokens(result: Rendering, tokens: re.Pattern[bytes]) -> Counter[bytes]:
-    """Count the control tokens of an output that are wholly the template's or vouched for."""
+    """Count the control tokens of an output each of whose characters has a trusted origin, such as the template."""
     text, own = result.text.encode(), bytearray()
     vouched: dict[int, bool] = {}
     for start, end, origin, _, _ in result.spans:
@@ -202,7 +210,7 @@ def own_tokens(result: Rendering, tokens: re.Pattern[bytes]) -> Counter[bytes]:
 
 
 def origins_of_private(result: Rendering) -> set[str]:
-    """Give the origins of the characters that a twin has."""
+    """Return the origins of the private-use characters of `twin` in a rendering."""
     spans = result.spans
     starts = [span[0] for span in spans]
     found = set()
@@ -214,7 +222,16 @@ def origins_of_private(result: Rendering) -> set[str]:
 
 @dataclass
 class Tally:
-    """Results of many attacks."""
+    """Counts of the results of many attacks.
+
+    Attributes:
+        attacks: Attacks that were tried.
+        refused: Attacks whose conversation the template refused.
+        shown: Attacks whose text came out in the rendering.
+        succeeded: Attacks that broke a rule.
+        failures: Messages of the first 50 that succeeded.
+
+    """
 
     attacks: int = 0
     refused: int = 0
@@ -240,7 +257,12 @@ class Target:
         self.pattern = re.compile(b"|".join(re.escape(token.encode()) for token in longest))
 
     def render(self, texts: Mapping[str, str]) -> tuple[Rendering | None, tuple[str, ...]]:
-        """Render with texts in some places, without calls if the template refuses them; and the paths of the places."""
+        """Render a conversation with texts in some fields; without system message, tools and calls if the template refuses these.
+
+        Returns:
+            The rendering, None if the template refuses both, and the path prefixes of the fields.
+
+        """
         variables, paths = conversation(texts)
         try:
             return self._render(variables), tuple(paths)
@@ -257,7 +279,7 @@ class Target:
         return self.template.render(variables, now=CLOCK, vouched={"bos_token", "eos_token"})
 
     def unguarded(self, result: Rendering) -> Counter[bytes]:
-        """Count the control tokens that an encoder finds which heeds the guard's offsets."""
+        """Count the control tokens that an encoder finds if it matches none over an offset of the guard."""
         text, guarded = result.text, result.guarded(self.guard)
         found: Counter[bytes] = Counter()
         at, pattern = 0, self.text_pattern
@@ -268,7 +290,7 @@ class Target:
         return +found
 
     def attack(self, texts: Mapping[str, str], tally: Tally) -> None:
-        """Try texts in some places, by place."""
+        """Render a conversation with attack texts in some fields, check that no attack succeeds, and count the result in `tally`."""
         tally.attacks += 1
         result, _ = self.render(texts)
         marked, paths = self.render({place: twin(text) for place, text in texts.items()})
@@ -308,7 +330,7 @@ NEIGHBOURS = (
 
 
 def attacks(target: Target) -> Iterator[dict[str, str]]:
-    """Give every attack on a template, as texts by place."""
+    """Yield every attack on a template, as the text of each field."""
     for token in target.tokens:
         for place in PLACES:
             for payload in payloads(token):
@@ -320,7 +342,7 @@ def attacks(target: Target) -> Iterator[dict[str, str]]:
 
 
 def random_attacks(target: Target, random_: Random) -> Iterator[dict[str, str]]:
-    """Give attacks without end: tokens in pieces over up to four places, with other text and tokens beside the pieces."""
+    """Yield random attacks without end: pieces of tokens in up to four fields, with other text and tokens beside them."""
     beside = ("", "", "", "x", " ", "\n", "\n\n", "<", ">", "|", "[", "]", "é", "\u2581", "\ufeff", "{{ '", "' }}")
     while True:
         token = random_.choice(target.tokens)

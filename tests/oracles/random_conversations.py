@@ -84,7 +84,7 @@ contents = st.one_of(texts, texts, texts, st.lists(_parts, max_size=3), st.none(
 
 @st.composite
 def conversations(draw: DrawFn) -> dict[str, Any]:
-    """Give the variables of a template."""
+    """Draw the variables of a chat template: messages, tools and options."""
     messages: list[dict[str, Any]] = []
     if draw(st.booleans()):
         messages.append({"role": draw(st.sampled_from(("system", "developer"))), "content": draw(contents)})

@@ -37,12 +37,12 @@ Ids = Sequence[Sequence[int]]
 
 @cache
 def huggingface(path: Path) -> tokenizers.Tokenizer:
-    """The library's tokenizer of a real file, which takes up to a second to read: once for all tests."""
+    """Load a tokenizer.json by HuggingFace's library. Cached, because loading takes up to a second."""
     return tokenizers.Tokenizer.from_file(str(path))
 
 
 class HuggingFace:
-    """`tokenizers` with a tokenizer.json; its offsets are start and end of each token, in characters."""
+    """Reference by the library `tokenizers` and a tokenizer.json; its offsets are the start and end of each token, in characters."""
 
     library = f"tokenizers {tokenizers.__version__}"
     byte_fallback = "huggingface"
@@ -86,7 +86,15 @@ class HuggingFace:
 def _plain(
     tok: tokenizers.Tokenizer, file: dict[str, Any], control: AbstractSet[int], kept: AbstractSet[str | None]
 ) -> tokenizers.Tokenizer:
-    """The tokenizer without added tokens, and without the tokens of the model that we do not find in plain text."""
+    """Return a tokenizer without added tokens, and without the control tokens of the model that tokenweir never finds in plain text.
+
+    Args:
+        tok: The tokenizer.
+        file: Its tokenizer.json.
+        control: Ids of control tokens.
+        kept: Tokens to keep although their ids are in `control`.
+
+    """
     vocab = file["model"]["vocab"]
     if isinstance(vocab, list) or {token for token, i in vocab.items() if i in control} - kept:
         changed = {"added_tokens": [], "post_processor": None, "model": _without(control, file["model"], kept)}
@@ -99,7 +107,7 @@ def _plain(
 
 
 def _without(control: AbstractSet[int], model: dict[str, Any], kept: AbstractSet[str | None]) -> dict[str, Any]:
-    """The model without the tokens that the library finds in plain text and we do not: nothing is spelled like them."""
+    """Return a tokenizer.json's model whose control tokens have names that no text contains, so that the library never finds them."""
     unfindable = "\U0010fffe{}\U0010fffe".format
     vocab = model["vocab"]
     if isinstance(vocab, list):
@@ -114,20 +122,20 @@ def _without(control: AbstractSet[int], model: dict[str, Any], kept: AbstractSet
 
 
 def _makes(merge: str | list[str], names: AbstractSet[str], prefix: int) -> bool:
-    """Whether a merge has one of some tokens, or makes it."""
+    """Whether a merge takes one of these tokens or yields one. `prefix` is the length of the prefix of continuing subwords."""
     left, right = merge.split(" ") if isinstance(merge, str) else merge
     return left in names or right in names or left + right[prefix:] in names
 
 
 @cache
 def _ranks(path: Path) -> dict[bytes, int]:
-    """Content of a rank file."""
+    """Return the ranks of the tokens in a tiktoken rank file."""
     lines = (line.split() for line in path.read_bytes().splitlines() if line)
     return {base64.b64decode(token): int(rank) for token, rank in lines}
 
 
 class OpenAI:
-    """`tiktoken` with a rank file; it knows only where each token starts, in characters.
+    """Reference by the library `tiktoken` and a rank file; its offsets are the start of each token only, in characters.
 
     Attributes:
         definition: What `tiktoken.Encoding` is made from: `name`, `pat_str`, `mergeable_ranks`, `special_tokens`.
@@ -146,7 +154,7 @@ class OpenAI:
 
     @classmethod
     def from_file(cls, path: Path) -> OpenAI:
-        """The library's own definition of the encoding that the file is named after, with the ranks of the file."""
+        """Create a reference of the library's own encoding that the file is named after, with the ranks of the file."""
         name = "r50k_base" if path.stem == "gpt2" else path.stem  # one encoding under two names
         public = importlib.import_module("tiktoken_ext.openai_public")
         with mock.patch.object(public, "load_tiktoken_bpe", lambda *_, **__: _ranks(path)):  # it would download them
@@ -171,7 +179,7 @@ class OpenAI:
 
 
 class SentencePiece:
-    """`sentencepiece` with a .model; it matches no control token in text, and says where each piece stands."""
+    """Reference by the library `sentencepiece` and a .model; it matches no control token in text, and has the offsets of each piece."""
 
     library = f"sentencepiece {sentencepiece.__version__}"
     byte_fallback = "eager"
@@ -198,7 +206,10 @@ class SentencePiece:
         return offsets
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str | None]:
-        """None where a run of byte pieces is not UTF-8: the library gives U+FFFD for each byte, ours for each error."""
+        """Decode each list of ids.
+
+        None where a run of byte pieces is not UTF-8: the library writes U+FFFD for each byte, tokenweir for each error.
+        """
         return [self.model.decode(list(ids)) if skip_special_tokens and self._is_text(ids) else None for ids in batch]
 
     def _has_control(self, text: str) -> bool:
@@ -216,7 +227,7 @@ class SentencePiece:
 
 
 class Tekken:
-    """`mistral-common` with a tekken.json; it matches no special token in text and knows no offsets."""
+    """Reference by the library `mistral-common` and a tekken.json; it matches no special token in text and has no offsets."""
 
     library = f"mistral-common {mistral_common.__version__}"
     byte_fallback = "eager"
@@ -240,7 +251,10 @@ class Tekken:
         return offsets
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str | None]:
-        """None where a special token may cut a character: the library decodes what is on either side apart."""
+        """Decode each list of ids.
+
+        None where a special token may cut a character, because the library decodes the text before and behind it separately.
+        """
         policy = SpecialTokenPolicy.IGNORE if skip_special_tokens else SpecialTokenPolicy.KEEP
         texts = (self.tokenizer.decode(list(ids), policy) for ids in batch)
         n_special = self.tokenizer.num_special_tokens
@@ -253,9 +267,9 @@ class Tekken:
 
 
 class Original:
-    """The tokenizer that a GGUF file was made from, in another file; it speaks for plain text and ordinary ids.
+    """Reference for a GGUF file by another file of the tokenizer that it was made from; compares plain text and ordinary ids only.
 
-    What goes around a text and which added tokens there are, the GGUF file says for itself.
+    The GGUF file itself defines the added tokens and those around a text, so results with them are None.
     """
 
     def __init__(self, reference: HuggingFace | SentencePiece, added: Mapping[str, int]) -> None:
@@ -288,7 +302,7 @@ Reference = HuggingFace | OpenAI | SentencePiece | Tekken | Original
 
 
 def load_reference(path: Path) -> Reference:
-    """The library whose format the file is in, with the file loaded."""
+    """Load a tokenizer's file by the reference library of its format."""
     if path.name.startswith("tekken"):
         return Tekken(path)
     if path.name.startswith("tokenizer.model"):

@@ -10,7 +10,7 @@ _SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def template_files() -> dict[str, str]:
-    """Give the source of each distinct template by its name."""
+    """Return the source of each distinct template by its name."""
     data = Path(os.environ.get("TOKENWEIR_DATA") or _SHARED)
     folders = [data / "templates", data / "templates-more"]
     if more := os.environ.get("TOKENWEIR_TEMPLATES"):

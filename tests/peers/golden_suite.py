@@ -25,7 +25,7 @@ FILES = {
 
 
 def make_tree() -> None:
-    """Make a checkout of what the suite reads: itself, tokenizers, texts and golden files."""
+    """Create the folder tree that the suite reads: its own files, tokenizers, texts and golden files, as in a checkout."""
     tests, data = TREE / "bindings/python/tests/golden", TREE / "tokenizers/data"
     shutil.copytree(SOURCE, tests, ignore=shutil.ignore_patterns("__pycache__"))
     folders = sorted(path.parent for path in (DATA / "tokenizers").glob("*/tokenizer.json"))

@@ -18,7 +18,7 @@ sys.path += [os.environ["TOKENWEIR_SUITE"], os.path.join(os.environ["TOKENWEIR_S
 
 
 class Model(NamedTuple):
-    """A model of the suite.
+    """A model of the suite, made of files of the data's folder.
 
     Attributes:
         template: Its chat template, in the data's folder.
@@ -54,7 +54,7 @@ MODELS = {
 
 @cache
 def model_folder(name: str) -> Path:
-    """The folder of a model, made when it is first asked for; skips the test of a model without files."""
+    """Return the folder of a model, made at the first call; skip the test if the model's files are missing."""
     if name not in MODELS:
         pytest.skip(f"no files of {name}")
     model = MODELS[name]
@@ -66,7 +66,7 @@ def model_folder(name: str) -> Path:
 
 @cache
 def load_tokenizer(name: str) -> Any:
-    """The tokenizer of a model, as `renderers.base.load_tokenizer` gives it."""
+    """Return transformers' tokenizer of a model; replaces `renderers.base.load_tokenizer`."""
     import transformers
 
     found = transformers.AutoTokenizer.from_pretrained(model_folder(name))
@@ -76,14 +76,14 @@ def load_tokenizer(name: str) -> Any:
 
 @cache
 def own_tokenizer(name: str) -> Any:
-    """tokenweir's tokenizer of a model."""
+    """Return tokenweir's tokenizer of a model."""
     from tokenweir import Tokenizer
 
     return Tokenizer.from_file(model_folder(name))
 
 
 def create_renderer(tokenizer: Any, config: Any = None, *, chat_template_kwargs: Any = None) -> Any:
-    """tokenweir's renderer in the place of the library's."""
+    """Return a `TemplateRenderer` for a tokenizer and configuration; replaces the library's function of this name."""
     from tokenweir import ChatTemplate
     from tokenweir.integrations.renderers import TemplateRenderer
 

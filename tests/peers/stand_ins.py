@@ -33,12 +33,15 @@ TAG = re.compile(r"</?[a-zA-Z_]+(?::[a-z_]+)?>|<\|[^|<>{}\s]+\|?>|<[a-z_]+\|>|<ï
 
 
 def tags(text: str) -> list[str]:
-    """The tags that a template or a parser's source names."""
+    """Return the distinct tags, such as `<think>`, in the source of a template or a parser, sorted."""
     return sorted(set(TAG.findall(text)))
 
 
 def with_tokens(tokenizer: str, name: str, tokens: Iterable[str], **options: Any) -> Path:
-    """Make a model folder of a tokenizer with further tokens: those that are written with bars are special."""
+    """Create a model folder, if it does not exist, of a tokenizer with further tokens; return its path.
+
+    Tokens with a bar in their text, such as `<|end|>`, are special.
+    """
     import transformers
 
     made = MADE / name.replace("/", "--")
@@ -62,7 +65,10 @@ def folder(name: str) -> str:
 
 
 def hub_file(made: Path, repository: str, filename: str) -> str:
-    """A stand-in for a model's tokenizer.json, or for a file of HuggingFace's repository of test data."""
+    """Return the path of a local file in place of a model's tokenizer.json, or of a file of HuggingFace's repository of test data.
+
+    A file of test data is made in the folder `made` if it does not exist.
+    """
     if filename == "tokenizer.json":
         return str(DATA / FOLDERS[repository] / filename)
     path = made / filename
@@ -81,7 +87,7 @@ def hub_file(made: Path, repository: str, filename: str) -> str:
 
 
 def fastokens() -> ModuleType:
-    """A module with the names that the suite of fastokens takes from it."""
+    """Create and register a module `fastokens` over tokenweir with the names that the suite of fastokens imports; return it."""
     import tokenizers
 
     from tokenweir.integrations.backend import Backend

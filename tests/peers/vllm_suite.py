@@ -23,7 +23,7 @@ ENDS = {"qwen3": "<|im_end|>", "gpt2": "<|endoftext|>", "llama-3.1": "<|eot_id|>
 
 @cache
 def tags() -> list[str]:
-    """The tags that vLLM's parsers name."""
+    """Return the distinct tags in the sources of vLLM's parsers."""
     found = find_spec("vllm")
     assert found is not None and found.origin is not None
     folders = [Path(found.origin).parent / part for part in ("parser", "reasoning", "tool_parsers")]
@@ -31,7 +31,7 @@ def tags() -> list[str]:
 
 
 def folder(name: str) -> str:
-    """The folder of a model, made when it is first asked for."""
+    """Return the local folder for a model's name, made at the first call; a path or a name without a slash unchanged."""
     if "/" not in name or Path(name).exists():
         return name
     if (tokenizer := stand_ins.FOLDERS.get(name)) is not None:
@@ -40,7 +40,7 @@ def folder(name: str) -> str:
 
 
 def pytest_sessionstart(session: Any) -> None:
-    """Load each tokenizer once: most tests of parsers load one of their own, which takes far longer than the test."""
+    """Patch vLLM's loading so that each tokenizer is loaded once; most tests of parsers load one, which takes longer than the test."""
     import transformers
 
     from_pretrained = transformers.AutoTokenizer.from_pretrained
@@ -56,7 +56,7 @@ def pytest_sessionstart(session: Any) -> None:
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Skip the suite's collection of garbage after each test, which is for GPUs and takes longer than the tests."""
+    """Remove the suite's garbage collection after each test, which only GPUs need and which takes longer than the tests."""
     for item in items:
         item.add_marker("skip_global_cleanup")
 

@@ -56,7 +56,7 @@ FOLDERS = dict.fromkeys(NAMES, "templates") | dict.fromkeys(MORE, "templates-mor
 
 @pytest.fixture(params=["embedded", *FOLDERS])
 def source(request, data):
-    """The source of each template in turn."""
+    """Source of a chat template; the test runs once for each template."""
     name = request.param
     path = EMBEDDED if name == "embedded" else data(f"{FOLDERS[name]}/{name}.jinja")
     return path.read_text("utf-8")
@@ -64,5 +64,5 @@ def source(request, data):
 
 @pytest.fixture
 def template_paths():
-    """Folders of the real ones, below the data."""
+    """Folders of the real chat templates, relative to the folder of test data."""
     return [f"{folder}/{name}.jinja" for name, folder in FOLDERS.items()]

@@ -29,14 +29,14 @@ NARROW = ["  \n", "  \t\nA'", " ab", "ab-", "a1 ", "\u2581 a", "\u2581\u2581a ",
 
 
 def random_text(pick):
-    """Runs and mixtures, of many or of few characters."""
+    """Return a random text of runs and mixtures of characters, from a large or a small alphabet."""
     letters = ALPHABET if pick.random() < 0.5 else pick.choice(NARROW)
     longest = pick.choice([1, 1, 1, 2, 7, 20])
     return "".join(pick.choice(letters) * pick.randint(1, longest) for _ in range(pick.randint(1, 14)))
 
 
 def random_part(pick, depth=0):
-    """A pre-tokenizer as tokenizer.json has it, perhaps a sequence of them."""
+    """Return a random pre-tokenizer, or a sequence of them, in the form of tokenizer.json."""
     split = {"type": "Split", "behavior": pick.choice(BEHAVIORS), "invert": pick.random() < 0.4}
     byte_level = {"type": "ByteLevel", "add_prefix_space": pick.random() < 0.5, "use_regex": pick.random() < 0.5}
     metaspace = {"type": "Metaspace", "replacement": pick.choice("\u2581\u2581\u2581_ a\u00e9-\U0001f600]^&\\")}
@@ -60,7 +60,7 @@ def random_part(pick, depth=0):
 
 
 def huggingface(part):
-    """HuggingFace's pre-tokenizer."""
+    """Build HuggingFace's pre-tokenizer of a part of tokenizer.json."""
     components = dict.fromkeys(["truncation", "padding", "normalizer", "post_processor", "decoder"])
     model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
     source = {"version": "1.0", "added_tokens": [], **components, "pre_tokenizer": part, "model": model}
@@ -68,12 +68,12 @@ def huggingface(part):
 
 
 def ours(part, takes_bytes=False):
-    """Build the core's pre-tokenizer for it."""
+    """Build the core's pre-tokenizer of a part of tokenizer.json."""
     return pre_tokenizer_core(msgspec.convert(part, PreTokenizer), takes_bytes=takes_bytes)
 
 
 def pieces(core, text):
-    """The core's pieces with their offsets, as `pre_tokenize_str` gives them; as bytes."""
+    """Return (piece as bytes, offsets) of each piece that the core's pre-tokenizer finds in a text."""
     offsets = [tuple(offset) for offset in core.split(text).tolist()]
     return list(zip(core.pieces(text), offsets, strict=True))
 

@@ -9,6 +9,6 @@ START, END = {"content": "<s>", "special": True}, {"content": "</s>", "special":
 
 @pytest.fixture(scope="module")
 def tok(small):
-    """A tokenizer with control tokens <s> and </s>; <m> takes white space along, é is searched in normalized text."""
+    """A tokenizer with control tokens <s> and </s>, an added token <m> that takes white space along, and é, which is searched in normalized text."""
     more = [{"content": "<m>", "lstrip": True, "rstrip": True}, {"content": "éa", "normalized": True}]
     return small(added=[START, END, *more], normalizer={"type": "NFC"})

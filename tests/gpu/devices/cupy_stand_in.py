@@ -31,12 +31,12 @@ _thread = threading.local()
 
 
 def current() -> int:
-    """The number of this thread's current device."""
+    """Return the number of this thread's current device."""
     return getattr(_thread, "device", 0)
 
 
 class StandInArray:
-    """A one-dimensional array of a device, which is the one of that number."""
+    """A one-dimensional array in the memory of the device of a number."""
 
     __slots__ = ("host", "number")
 
@@ -130,7 +130,7 @@ def _array(shape: tuple[int], dtype: Any, pointer: tuple[_UnownedMemory, int]) -
 
 
 class _Device:
-    """Current while it is entered."""
+    """Stand-in for `cupy.cuda.Device`: a device that is the thread's current one while entered."""
 
     def __init__(self, number: int | None = None) -> None:
         self._number = current() if number is None else number
@@ -147,7 +147,7 @@ class _Device:
 
 
 def install(replace: Callable[[Any, str, Any], None], sources: tuple[Path, ...]) -> None:
-    """Replace what touches a device in the installed CuPy.
+    """Replace the parts of the installed CuPy that use a device by stand-ins.
 
     Args:
         replace: `monkeypatch.setattr`, or `setattr` for good.

@@ -17,7 +17,7 @@ _PERIOD = 1 << 20
 
 
 def noise(size: int, seed: int) -> NDArray[np.uint8]:
-    """An array of random bytes; the seed says which."""
+    """Return an array of `size` random bytes; equal arguments give equal bytes."""
     begin = seed * mmap.PAGESIZE % _PERIOD
     if begin + size <= _PERIOD:
         return _period()[begin : begin + size].copy()
@@ -34,5 +34,5 @@ def _period() -> NDArray[np.uint8]:
 
 @cache
 def _file() -> int:
-    """A file in memory, of periods, as long as it had to be."""
+    """Return the descriptor of a file in memory, to which `noise` appends random bytes as needed."""
     return os.memfd_create("noise")

@@ -39,11 +39,11 @@ _GUARDED = b"\xa5" * _GUARD
 
 
 class ShimError(RuntimeError):
-    """A kernel broke a rule: a barrier or warp-wide operation that not all reach, or a write outside its arrays."""
+    """A kernel broke a rule, such as a barrier that not all threads reach or a write outside its arrays, or it does not compile."""
 
 
 class _Noted(np.ndarray):
-    """An array of a recording: what is assigned to it is noted in its device's tape."""
+    """Array of a device; while the device records, assignments to it are appended to the device's tape instead of done."""
 
     shim: ShimDevice
 
@@ -55,7 +55,7 @@ class _Noted(np.ndarray):
 
 
 class ShimRecording:
-    """A recording: the calls of a device on a copy of a host array, which can be repeated."""
+    """Recorded calls of a device on a copy of a host array, which `replay` repeats."""
 
     def __init__(self, device: ShimDevice, host: NDArray[Any], work: Callable[[Any], Any]) -> None:
         self._host, self._input, self._tape = host, device.to_device(host), []
@@ -68,7 +68,7 @@ class ShimRecording:
 
     @contextmanager
     def replay(self) -> Iterator[Any]:
-        """See `Recording`."""
+        """Copy the host array again, repeat the recorded calls, and yield their result."""
         self._input[:] = self._host
         for act in self._tape:
             act()
@@ -76,7 +76,7 @@ class ShimRecording:
 
 
 class ShimDevice:
-    """A device as `tokenweir.gpu` knows one, on the CPU.
+    """Device of `tokenweir.gpu` that runs kernels on the CPU.
 
     Attributes:
         name: "shim".
@@ -88,7 +88,7 @@ class ShimDevice:
     name = "shim"
 
     def __init__(self, sources: Iterable[Path], seed: int = 1, number: int = 0) -> None:
-        """Take kernels; a file is compiled when the first of its kernels is launched, unless that has been done before.
+        """Create a device for the kernels of some files; a file is compiled, or loaded from a cache, when its first kernel is launched.
 
         Args:
             sources: The .cu files. They may include headers of encode/core.
@@ -106,25 +106,25 @@ class ShimDevice:
         self._blocks: list[weakref.ref[NDArray[np.uint8]]] = []
 
     def record(self, host: NDArray[Any], work: Callable[[Any], Any]) -> ShimRecording:
-        """See `Device`."""
+        """Record the calls that `work` makes on a device copy of a host array."""
         return ShimRecording(self, host, work)
 
     def do(self, act: Callable[[], None]) -> None:
-        """Do something, or note it."""
+        """Call `act`, or append it to the tape while the device records."""
         if self.tape is None:
             act()
         else:
             self.tape.append(act)
 
     def to_device(self, host: NDArray[Any]) -> NDArray[Any]:
-        """A copy of an array."""
+        """Return a copy of an array: host and device memory are the same here."""
         self._check_not_recording("copy from the host")
         array = self.empty(host.size, host.dtype)
         array[:] = host.ravel()
         return array
 
     def empty(self, n: int, dtype: DTypeLike) -> NDArray[Any]:
-        """An array of `n` elements, with random bytes."""
+        """Return a new array of `n` elements with random bytes."""
         size = int(n) * np.dtype(dtype).itemsize
         block = noise(size + 2 * _GUARD, self._random.getrandbits(32))
         block[:_GUARD] = block[-_GUARD:] = _GUARDED[0]
@@ -136,47 +136,47 @@ class ShimDevice:
         return array
 
     def zeros(self, n: int, dtype: DTypeLike) -> NDArray[Any]:
-        """An array of `n` zeros."""
+        """Return a new array of `n` zeros."""
         array = self.empty(n, dtype)
         array[:] = 0
         return array
 
     def words(self, sizes: Sequence[int], *, zero: bool = False) -> list[NDArray[Any]]:
-        """Arrays, each between guards of its own."""
+        """Return a uint32 array of each size, zeroed if `zero`; guards around each detect writes outside of it."""
         return [(self.zeros if zero else self.empty)(size, np.uint32) for size in sizes]
 
     def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
-        """A copy of an array."""
+        """Return a copy of an array: host and device memory are the same here."""
         self._check_not_recording("copy to the host")
         return array.copy()
 
     def copied(self, array: NDArray[Any]) -> NDArray[Any]:
-        """A copy of another shim's array."""
+        """Copy an array of another shim to this device."""
         return self.to_device(array)
 
     def holds(self, array: NDArray[Any]) -> bool:
-        """Whether an array is one of its own."""
+        """Whether an array is in this device's memory."""
         return array.base is not None and any(ref() is array.base for ref in self._blocks)
 
     def reads(self, kind: int, number: int) -> bool:
-        """See `Device`; it reads memory of Arrow's type for extension devices."""
+        """Whether the device can read memory of an Arrow device type and number; true for extension devices of its own number."""
         return (kind, number) == (ARROW_TYPE, self.number)
 
     def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> NDArray[Any]:
-        """Memory of others."""
+        """Return an array over memory at an address that this device does not own; it keeps `owner` alive."""
         memory = (ctypes.c_uint8 * (n * np.dtype(dtype).itemsize)).from_address(address)
         memory.owner = owner
         return np.frombuffer(memory, dtype)
 
     def wait_for(self, event: int) -> None:
-        """Nothing is ever under way."""
+        """Return at once: each call of this device has ended when it returns."""
 
     def address(self, array: NDArray[Any]) -> int:
         """Return the address of an array's first byte."""
         return array.ctypes.data
 
     def launch(self, kernel: str, grid: int, block: int, *args: Any) -> None:
-        """Run a kernel to its end.
+        """Run a kernel and wait for its end.
 
         Args:
             kernel: Its name.
@@ -207,20 +207,20 @@ class ShimDevice:
         return error
 
     def synchronize(self) -> None:
-        """Nothing is ever under way."""
+        """Return at once: each call of this device has ended when it returns."""
         self._check_not_recording("wait")
 
     def pinned(self, n: int) -> NDArray[np.uint8]:
-        """Any memory will do."""
+        """Return host memory of `n` bytes; any memory will do, as no device copies from it."""
         return np.empty(n, np.uint8)
 
     def free_bytes(self) -> int:
-        """As on a small GPU."""
+        """Return a fixed number of free bytes, as on a small GPU."""
         return 4 << 30
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """Errors are `DeviceError`s here too."""
+        """Convert a `ShimError` inside the context to a `DeviceError`."""
         try:
             yield
         except ShimError as error:
@@ -251,12 +251,12 @@ _names = cache(kernel_names)
 
 @cache
 def _compiled(source: Path) -> dict[str, Any]:
-    """The kernels of a file by name."""
+    """Return the kernels of a source file by name; compile it if necessary."""
     return kernels_in(library_of(source), source)
 
 
 def kernels_in(library: Path, source: Path) -> dict[str, Any]:
-    """The kernels of a file by name, from the library that it was compiled to."""
+    """Return the kernels of a source file by name, from the shared library that it was compiled to."""
     loaded = ctypes.CDLL(str(library))
     kernels = {name: loaded[f"launch_{name}"] for name in kernel_names(source)}
     for kernel in kernels.values():
@@ -265,7 +265,7 @@ def kernels_in(library: Path, source: Path) -> dict[str, Any]:
 
 
 def library_of(source: Path, *flags: str) -> Path:
-    """The library that a file is compiled to, with more flags for g++; it is kept by the hash of all that may be in it.
+    """Return the path of the shared library of a source file, compiled by g++ with these flags. Cached by a hash of all inputs.
 
     Raises:
         ShimError: It does not compile.
@@ -290,7 +290,7 @@ def library_of(source: Path, *flags: str) -> Path:
 
 @cache
 def _headers(folder: Path) -> list[tuple[str, bytes]]:
-    """The headers in a folder, used or not."""
+    """Return the name and content of each header in a folder."""
     return [(str(path.relative_to(folder)), path.read_bytes()) for path in sorted(folder.rglob("*.*h"))]
 
 

@@ -29,18 +29,18 @@ def _streams() -> list[Stream]:
 
 
 def current_stream() -> Stream:
-    """This thread's."""
+    """Return this thread's current stream."""
     return _streams()[-1]
 
 
 def check_not_capturing(what: str) -> None:
-    """Refuse what a capture does not allow."""
+    """Raise `RuntimeError` if the current stream is being captured; `what` names the operation."""
     if current_stream().tape is not None:
         raise RuntimeError(f"the current stream is capturing, so {what} are disallowed")
 
 
 def do(act: Callable[[], Any]) -> None:
-    """Do some work on the device, or note it."""
+    """Call `act`, or append it to the tape while the current stream is being captured."""
     tape = current_stream().tape
     if tape is None:
         act()
@@ -49,7 +49,7 @@ def do(act: Callable[[], Any]) -> None:
 
 
 class Event:
-    """Done as soon as it is recorded; `uses` tells what streams did with events."""
+    """Stand-in for a CUDA event, which is done as soon as it is recorded; `uses` lists what streams did with events."""
 
     uses: ClassVar[list[tuple[str, Event]]] = []
 
@@ -64,7 +64,7 @@ class Event:
 
 
 class Stream:
-    """A stream, current while it is entered."""
+    """Stand-in for a CUDA stream, which is the thread's current one while entered."""
 
     ptr = 0
 
@@ -97,7 +97,7 @@ class Stream:
 
 
 class Graph:
-    """A graph: the calls that were noted."""
+    """Stand-in for a CUDA graph: the calls that a capture has recorded."""
 
     def __init__(self, tape: list[Callable[[], Any]]) -> None:
         self._tape = tape
@@ -109,7 +109,7 @@ class Graph:
 
 
 class MemoryPool:
-    """Memory that comes back when its last array is gone, and is then handed out again."""
+    """Pool of device memory that reuses a block once the last array over it is freed."""
 
     def __init__(self) -> None:
         self._free: list[np.ndarray] = []
@@ -129,7 +129,7 @@ class MemoryPool:
 
 @contextmanager
 def using_allocator(allocator: Callable[[int], np.ndarray]) -> Iterator[None]:
-    """Have this thread's memory come from it."""
+    """Use `allocator` for this thread's device memory inside the context."""
     thread.allocator = allocator
     try:
         yield
@@ -138,7 +138,7 @@ def using_allocator(allocator: Callable[[int], np.ndarray]) -> Iterator[None]:
 
 
 def take(size: int) -> np.ndarray:
-    """Bytes of device memory, from wherever this thread's come."""
+    """Return `size` bytes of device memory, from this thread's allocator if it has one."""
     allocator = getattr(thread, "allocator", None)
     if allocator is None:
         check_not_capturing("allocations")

@@ -90,7 +90,7 @@ class ThreadsDevice(ShimDevice):
 
 
 def tokenizer_of(kind: str) -> Tokenizer:
-    """The tokenizer by which the documents of a kind are encoded."""
+    """Return the tokenizer that encodes the documents of a kind."""
     letters = sorted({*ENGLISH.lower(), "aa", "th", "the", "##e", "##aa"})
     if kind == "words":
         return Tokenizer.from_spec(

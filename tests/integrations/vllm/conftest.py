@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def vllm_modules(monkeypatch):
-    """vLLM's own modules, or stand-ins; the plug-ins' modules are imported anew."""
+    """vLLM's own modules, or stand-ins for them; the plug-ins' modules are imported again for each test."""
     if find_spec("vllm") is None:
         import vllm_stand_ins
 

@@ -170,7 +170,7 @@ class StructuredOutputsParams:
 
 @dataclass
 class SamplingParams:
-    """The fields that the engine sets."""
+    """Stand-in with the fields of vLLM's `SamplingParams` that the engine sets."""
 
     n: int = 1
     presence_penalty: float = 0.0
@@ -253,7 +253,7 @@ def tokens_input(prompt_token_ids, *, prompt=None, cache_salt=None):
 
 @dataclass
 class Place:
-    """The modules of vLLM that have some of these names."""
+    """A module of vLLM with the names that its stand-in has."""
 
     module: str
     names: list[str] = field(default_factory=list)

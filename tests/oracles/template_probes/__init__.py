@@ -57,7 +57,7 @@ _TOPICS: Mapping[str, Mapping[str, list[str]]] = {
 
 
 def probes() -> Iterator[tuple[str, str]]:
-    """Give each probe's name and source."""
+    """Yield the name and the template source of each probe."""
     for topic, subjects in _TOPICS.items():
         for subject, sources in subjects.items():
             for number, source in enumerate(sources):
