@@ -44,7 +44,7 @@ SPARE_SOCKETS = 80
 
 
 class Process:
-    """A child that is asked by lines."""
+    """A child process that answers lines of its standard input by lines of JSON."""
 
     def __init__(self, core: int, name: str, *arguments: object) -> None:
         command = ["taskset", "-c", str(core), sys.executable, "-P", str(HERE / name), *map(str, arguments)]
@@ -61,20 +61,20 @@ class Process:
         self.pid = self._process.pid
 
     def ask(self, line: str = "") -> Any:
-        """Send a line and give the answer to it."""
+        """Send a line; return the answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
         return self.hear()
 
     def tell(self, line: str) -> None:
-        """Send a line that has no answer."""
+        """Send a line to which there is no answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
     def hear(self) -> Any:
-        """Read an answer."""
+        """Read the next answer."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -82,16 +82,16 @@ class Process:
         return json.loads(line)
 
     def alive(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process is still running."""
         return self._process.poll() is None
 
     def look(self) -> Any:
-        """Have the server tell its figures."""
+        """Ask the server for its measurements by SIGUSR1; return them."""
         self._process.send_signal(signal.SIGUSR1)
         return self.hear()
 
     def end(self) -> int:
-        """End it by SIGTERM and give its code; one that does not end is killed."""
+        """Send SIGTERM, wait, and return the exit code; kill the process if it does not end."""
         if self.alive():
             self._process.terminate()
         try:
@@ -101,18 +101,18 @@ class Process:
             return self._process.wait()
 
     def memory(self, field: str) -> float:
-        """A figure of its memory, in megabytes."""
+        """Return a field of /proc/PID/status, such as "VmRSS", in MiB."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(status.partition(f"{field}:")[2].split()[0]) / 1024
 
     def scheduled(self) -> tuple[float, float]:
-        """Seconds on the core, and seconds of waiting for it."""
+        """Return the seconds that the process has run on a core, and those that it has waited for one."""
         ran, waited, _ = Path(f"/proc/{self.pid}/schedstat").read_text().split()
         return int(ran) / 1e9, int(waited) / 1e9
 
 
 def quantiles(values: list[float]) -> list[str]:
-    """p50, p99, p99.9 and the most, in milliseconds."""
+    """Format the 50th, 99th and 99.9th percentiles and the maximum of some seconds, in milliseconds."""
     if not values:
         return ["–"] * 4
     ordered = sorted(values)
@@ -121,7 +121,7 @@ def quantiles(values: list[float]) -> list[str]:
 
 
 class Phase:
-    """A time and what was seen in it."""
+    """A period of the run and its measurements, from its creation to `end`."""
 
     def __init__(self, server: Process, honest: Process) -> None:
         self._server, self._honest = server, honest
@@ -131,7 +131,7 @@ class Phase:
         self._begun = time.monotonic()
 
     def end(self, name: str) -> None:
-        """Take the figures."""
+        """End the period and store its measurements under a name."""
         self.name = name
         seconds = time.monotonic() - self._begun
         ran, waited = self._server.scheduled()
@@ -142,7 +142,7 @@ class Phase:
         self.kept = self._server.memory("VmRSS")  # what was free has gone back to the system
 
     def rows(self) -> list[list[str]]:
-        """Its rows of the table."""
+        """Return the period's rows of the report's table."""
         seen = self.seen
         return [
             [f"{self.name}: honest frames", f"{len(seen['late']):,}", *quantiles(seen["late"])],
@@ -162,7 +162,7 @@ def run(
     turns: float | None = None,
     patience: float | None = None,
 ) -> tuple[str, list[str]]:
-    """Attack for so long; the report, and what went wrong."""
+    """Attack for `seconds`; return the report and a list of failures."""
     server_core, client_core = sorted(os.sched_getaffinity(0))[:2]
     attackers = Process(client_core, "attackers.py", *names)
     children = [attackers]
@@ -249,7 +249,7 @@ def run(
 
 
 def main() -> int:
-    """Attack, report, judge."""
+    """Parse the arguments, attack, and print the report; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seconds", type=float, nargs="?", default=20.0)
     parser.add_argument("--only", default=",".join(ATTACKS), metavar="NAME,NAME", help=f"of {', '.join(ATTACKS)}")

@@ -19,7 +19,7 @@ from target import Target
 
 
 async def attack(names: list[str]) -> None:
-    """Run the attacks."""
+    """Run the attacks of these names until standard input ends; then print their counts and failures as JSON."""
     engine = HostileServer()
     await engine.start()
     print(engine.port, flush=True)

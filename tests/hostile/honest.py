@@ -23,7 +23,7 @@ COME_BACK = 5.0
 
 
 class Honest(Client):
-    """A stream that counts what fails."""
+    """Client that reads one stream and counts its failures by message."""
 
     def __init__(self, load: Load, tokens: int, failures: Counter[str]) -> None:
         super().__init__(load, False, tokens)
@@ -40,7 +40,7 @@ class Honest(Client):
 
 
 class Clients:
-    """All honest clients.
+    """All honest clients: streams, newcomers, and one that returns to a stored conversation.
 
     Args:
         port: The server's port.
@@ -57,12 +57,12 @@ class Clients:
         self._answered = 0
 
     def begin(self, streams: int) -> list[Coroutine[Any, Any, None]]:
-        """Start measuring; give what is to run."""
+        """Start measuring; return the coroutines of all clients, `streams` of them streams."""
         self._load.measuring = True
         return [*(self._stream(number, streams) for number in range(streams)), self._newcomers(), self._returning()]
 
     def take(self) -> dict[str, Any]:
-        """Give what was seen since the last call."""
+        """Return the measurements and failures since the last call, and reset them."""
         load, waits, failures, answered = self._load, self._waits, self._failures, self._answered
         seen = {"late": load.late, "tokens": load.tokens, "streams": load.ended, "waits": waits, "answered": answered}
         told = seen | {"failures": dict(failures)}
@@ -71,7 +71,7 @@ class Clients:
         return told
 
     async def _stream(self, number: int, streams: int) -> None:
-        """Read one stream after the other; they begin spread over the length of one."""
+        """Read one stream after another, for ever; the clients' first streams begin spread over one second."""
         await asyncio.sleep(number / streams)
         address = f"127.0.2.{1 + number % 10}"
         while True:
@@ -87,7 +87,7 @@ class Clients:
                 await asyncio.sleep(0.2)
 
     async def _newcomers(self) -> None:
-        """Ask for something small from a new address, twice a second."""
+        """Send a small request from a new address twice a second, for ever."""
         for number in range(1 << 30):
             target = Target(self._port, f"127.0.3.{1 + number % 250}")
             begun = time.monotonic()
@@ -100,7 +100,7 @@ class Clients:
             await asyncio.sleep(0.5)
 
     async def _returning(self) -> None:
-        """Store a conversation and continue it a moment later."""
+        """Store a conversation and continue it a moment later, for ever."""
         target = Target(self._port, "127.0.4.1")
         while True:
             try:
@@ -121,7 +121,7 @@ class Clients:
 
 
 async def be_clients(port: int, streams: int, tokens: int) -> None:
-    """Run until the input ends."""
+    """Run all honest clients until standard input ends; print their measurements at each line of it."""
     clients = Clients(port, tokens)
     tasks = [asyncio.create_task(work) for work in clients.begin(streams)]
     reader = asyncio.StreamReader()

@@ -32,7 +32,7 @@ TICK = 0.005
 
 
 class Quick:
-    """Gives one token."""
+    """Engine that generates one token."""
 
     def __init__(self, ids: list[int]) -> None:
         self._ids = ids
@@ -42,7 +42,7 @@ class Quick:
 
 
 class Forever:
-    """Gives tokens without end, a thousand a second."""
+    """Engine that generates tokens without end, a thousand a second."""
 
     def __init__(self, ids: list[int]) -> None:
         self._ids = ids
@@ -54,9 +54,9 @@ class Forever:
 
 
 class Lag:
-    """Measures by how much timers are late, and how much CPU time the process spends between two of them.
+    """Measurement of how late timers are, and of the CPU time of the process between two of them.
 
-    The second figure has no part of the time in which other processes have the core.
+    CPU time excludes the time in which other processes have the core.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Lag:
         self._loop.call_at(self._due, self._tick)
 
     def take(self) -> dict[str, list[float]]:
-        """Figures since the last call, in seconds."""
+        """Return the measurements since the last call, in seconds, as "lag" and "worked", and reset them."""
         taken = {"lag": self._late.tolist(), "worked": self._worked.tolist()}
         self._late, self._worked = array("d"), array("d")
         self._spent = time.process_time()
@@ -82,7 +82,7 @@ class Lag:
 
 
 async def be_server(tokens: int, engine_port: int, patience: float) -> None:
-    """Serve until SIGTERM."""
+    """Run the server until SIGTERM."""
     tokenizer = Tokenizer.default()
     ids = tokenizer.encode(" and", add_special_tokens=False)
     engines = {

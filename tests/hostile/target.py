@@ -17,7 +17,7 @@ SMALL_BUFFER = 4096
 
 
 class Target:
-    """A server, and one client's address.
+    """A server under attack, as one client address sees it.
 
     Args:
         port: The server's port.
@@ -53,7 +53,7 @@ class Target:
     async def connection(
         self, *, small: bool = False
     ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        """Open a connection and abort it at the end."""
+        """Open a connection, yield its streams, and abort it at the end of the context."""
         reader, writer = await self.connect(small=small)
         try:
             yield reader, writer
@@ -61,7 +61,7 @@ class Target:
             writer.transport.abort()
 
     async def until_ended(self, ended: Awaitable[object], what: str) -> None:
-        """Wait for the server to end a connection, which it must within a few times its patience."""
+        """Wait until the server ends a connection; count a failure named `what` if that takes more than a few times its patience."""
         try:
             async with asyncio.timeout(3 * self._patience):
                 await ended
@@ -73,7 +73,10 @@ class Target:
             self.counts["ended by the server"] += 1
 
     async def ask(self, request: bytes, seconds: float = 60.0) -> tuple[int, bytes]:
-        """Send a request that closes its connection; the status and the body, or 0 if the connection was cut off."""
+        """Send a request on a connection of its own; return the status and the body.
+
+        The status is 0 if the connection was cut off or no answer came within `seconds`. Counts the result.
+        """
         answer = b""
         try:
             async with asyncio.timeout(seconds), self.connection() as (reader, writer):
@@ -90,18 +93,18 @@ class Target:
         return status, answer.partition(b"\r\n\r\n")[2]
 
     async def post(self, path: str, body: Any, seconds: float = 60.0) -> tuple[int, bytes]:
-        """Post a JSON value, or the bytes of one."""
+        """Post a JSON value, or the bytes of one; return the status and the body, as `ask` does."""
         return await self.ask(post(path, body), seconds)
 
 
 def post(path: str, body: Any) -> bytes:
-    """A POST request with a JSON body, on a connection that closes after it."""
+    """Return the bytes of a POST request with a JSON body that asks to close the connection."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     return head(path, len(content)) + content
 
 
 def head(path: str, length: int) -> bytes:
-    """The head of a POST request whose body has so many bytes."""
+    """Return the head of a POST request whose body has `length` bytes."""
     return (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\n"
         f"Content-Length: {length}\r\n\r\n"
@@ -109,7 +112,7 @@ def head(path: str, length: int) -> bytes:
 
 
 async def hold(count: int, one: Any, pause: float = 0.01) -> None:
-    """Keep `count` tasks of `one()` at work: all at once, then another where one ends, after a pause that bounds the rate."""
+    """Keep `count` tasks of `one()` running until cancelled; each that ends is replaced after a pause, which bounds the rate."""
     running: set[asyncio.Task[None]] = set()
     begun = 0
     try:
@@ -129,7 +132,7 @@ async def hold(count: int, one: Any, pause: float = 0.01) -> None:
 
 
 async def _quietly(one: Any) -> None:
-    """Run an attempt; a connection that the server ends is an attempt that failed."""
+    """Run an attempt; ignore the error of a connection that the server ends."""
     try:
         await one()
     except (OSError, EOFError, TimeoutError):

@@ -44,7 +44,7 @@ class WatchedLoop(asyncio.SelectorEventLoop):
         gc.callbacks.append(self._collect)
 
     def _collect(self, phase: str, told: dict[str, Any]) -> None:
-        """Count a round of the garbage collector, which is a part of whatever it interrupts."""
+        """Measure the time of a garbage collection, as a callback of `gc.callbacks`."""
         if phase == "start":
             self._collecting = time.thread_time()
             return
@@ -70,7 +70,7 @@ class WatchedLoop(asyncio.SelectorEventLoop):
 
 
 def _name(handle: Any) -> str:
-    """Name of a callback, or of a task's coroutine."""
+    """Return the name of a callback, or of the coroutine of the task that it runs."""
     call = handle._callback
     task = getattr(call, "__self__", None)
     if isinstance(task, asyncio.Task):

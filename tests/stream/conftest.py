@@ -30,7 +30,7 @@ def anyio_backend(request):
 
 @pytest.fixture(scope="session", autouse=True)
 def no_certificates(tmp_path_factory):
-    """Clients speak plain HTTP here; to read all certificates for each takes longer than most tests."""
+    """Point TLS at an empty folder of certificates: clients use plain HTTP, and reading all certificates takes longer than most tests."""
     with pytest.MonkeyPatch.context() as environment:
         environment.delenv("SSL_CERT_FILE", raising=False)
         environment.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("certificates")))
@@ -45,7 +45,7 @@ ALPHABET = {byte: chr(byte) for byte in PRINTABLE} | {byte: chr(256 + n) for n, 
 
 @cache
 def byte_tokenizer(*added: AddedToken, eos: str | None = "<eos>", template: str | None = None) -> Tokenizer:
-    """A tokenizer in which the ids 0 to 255 are the bytes; words follow, then `added`, then `<eos>` and `<skip>`."""
+    """Return a tokenizer in which the ids 0 to 255 are the bytes; words follow, then `added`, then `<eos>` and `<skip>`."""
     vocab = {ALPHABET[byte]: byte for byte in range(256)}
     merges = []
     for word in WORDS:
@@ -74,23 +74,23 @@ MISTRAL = (AddedToken("[THINK]", special=True), AddedToken("[/THINK]", special=T
 
 @pytest.fixture(scope="session")
 def make_tok():
-    """Makes a byte-level tokenizer with the added tokens given."""
+    """The function `byte_tokenizer`, which makes a byte-level tokenizer with added tokens."""
     return byte_tokenizer
 
 
 @pytest.fixture(scope="session")
 def tok():
-    """No tags in the vocabulary: `<think>` is seven characters."""
+    """A tokenizer without tags in its vocabulary: `<think>` is seven ids."""
     return byte_tokenizer()
 
 
 @pytest.fixture(scope="session")
 def think_tok():
-    """`<think>` and `</think>` are tokens, not special, as in Qwen3."""
+    """A tokenizer with the tokens `<think>` and `</think>`, which are not special, as in Qwen3."""
     return byte_tokenizer(*THINK)
 
 
 @pytest.fixture(scope="session")
 def mistral_tok():
-    """`[THINK]` and `[/THINK]` are control tokens."""
+    """A tokenizer with the control tokens `[THINK]` and `[/THINK]`."""
     return byte_tokenizer(*MISTRAL)

@@ -48,7 +48,7 @@ TEXT = "/v1/completions/derender"
 
 
 def cut(ids, sizes):
-    """Ids in pieces of these sizes, again and again."""
+    """Split ids into pieces; their sizes cycle through `sizes`."""
     pieces, place, turn = [], 0, 0
     while place < len(ids):
         size = sizes[turn % len(sizes)]
@@ -58,7 +58,7 @@ def cut(ids, sizes):
 
 
 async def derender(client, path, pieces, *, last="stop", index=0, logprobs=None, first=None, **more):
-    """Send pieces of an answer; give the chunks and the last state."""
+    """Post the pieces of an answer to a derender path one by one; return the chunks and the last state."""
     state, chunks = None, []
     for number, piece in enumerate(pieces):
         choice = {"index": index, "token_ids": piece, "finish_reason": None}
@@ -75,7 +75,7 @@ async def derender(client, path, pieces, *, last="stop", index=0, logprobs=None,
 
 
 def joined(chunks):
-    """The message that chat chunks make up, and why it ended."""
+    """Return the message that chat chunks add up to, and its (finish reason, stop reason)."""
     message = {"content": "", "reasoning": "", "calls": []}
     ends = []
     for chunk in chunks:

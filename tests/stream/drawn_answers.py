@@ -17,7 +17,7 @@ from tokenweir.templates.styles.tools import TOOL_STYLES
 
 
 class DrawnOptions(dict):
-    """Options of a decoder, and the style of the answer's thinking, which they may leave out."""
+    """Options of a decoder, with the style of the answer's thinking as `style`, since the options may leave it out."""
 
     def __init__(self, style):
         self.style = style
@@ -74,7 +74,7 @@ MESSAGE_TEXTS = {
 
 @st.composite
 def answers(draw, make_tok):
-    """A tokenizer, the ids of an answer, and options; markup and stops are whole, cut and mixed up, as ids or as bytes."""
+    """Draw a tokenizer, the ids of an answer, and options; markup and stops are whole, cut and mixed up, as ids or as bytes."""
     style, tools = draw(st.sampled_from(list(STYLES.values()))), draw(st.sampled_from(list(TOOL_STYLES.values())))
     special = draw(st.sampled_from([None, True, False]))
     tokens = dict.fromkeys((*style.tokens, *tools.tokens) if special is not None else ())
@@ -132,7 +132,7 @@ def cut(ids, places):
 
 
 class SlowPath(ChatDecoder):
-    """A decoder without the fast path."""
+    """`ChatDecoder` whose fast path is switched off."""
 
     def _settle(self):
         super()._settle()

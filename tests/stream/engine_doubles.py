@@ -18,13 +18,13 @@ CONTEXT = 4000
 
 
 def answer(prompt_ids: list[int], most: int) -> tuple[list[int], str]:
-    """The ids after a prompt, and why they end."""
+    """Return the ids with which the model continues a prompt, at most `most`, and the finish reason: "stop" or "length"."""
     ids = list(range(prompt_ids[-1] + 1, END + 1))[:most]
     return ids, "stop" if ids and ids[-1] == END else "length"
 
 
 class Server:
-    """A server double.
+    """Double of an inference server.
 
     Attributes:
         url: Its address.
@@ -46,7 +46,7 @@ class Server:
         self.endless = False
 
     def events(self, route: Any, body: dict[str, Any]) -> Iterator[bytes]:
-        """The events of an answer."""
+        """Yield the events of the answer of a route to a request's body."""
         yield from route(body, self.endless)
 
 
@@ -120,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def running(routes: dict[str, Any]) -> Iterator[Server]:
-    """Run a double."""
+    """Run a server double with these routes in a thread; yield it."""
     double = Server(routes)
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         server.daemon_threads = True
@@ -144,7 +144,7 @@ def _ids(prompt: list[int], most: int | None, endless: bool) -> tuple[Iterator[i
 
 
 def _tops(token_id: int) -> list[tuple[int, float]]:
-    """The likeliest tokens in the place of an id, with their logprobs."""
+    """Return the three likeliest (id, logprob) where the model generates an id."""
     return [(token_id, -token_id / 8), (token_id - 1, -token_id / 4), (token_id - 2, -token_id / 2)]
 
 
@@ -152,7 +152,7 @@ MODELS = {"data": [{"id": "double", "root": "/models/double", "max_model_len": C
 
 
 def vllm_generate(body: dict[str, Any], endless: bool) -> Any:
-    """`/inference/v1/generate`: one choice a chunk, ids are deltas."""
+    """Answer as vLLM's `/inference/v1/generate`: one choice a chunk, with the new ids only."""
     sampling = body["sampling_params"]
     choices = []
     for index in range(sampling.get("n", 1)):
@@ -171,7 +171,7 @@ def vllm_generate(body: dict[str, Any], endless: bool) -> Any:
 
 
 def _vllm_usage(prompt: list[int]) -> dict[str, Any]:
-    """A prefix cache that has all of a prompt but its last id, under `--enable-prompt-tokens-details`."""
+    """Return vLLM's usage for a prefix cache that has all of a prompt but its last id, as under `--enable-prompt-tokens-details`."""
     return {"prompt_tokens": len(prompt), "prompt_tokens_details": {"cached_tokens": len(prompt) - 1}}
 
 
@@ -204,7 +204,7 @@ def _vllm_chunks(
 
 
 def vllm_completions(body: dict[str, Any], endless: bool) -> Iterator[Any]:
-    """`/v1/completions` with `return_token_ids`."""
+    """Answer as vLLM's `/v1/completions` with `return_token_ids`."""
     assert body["return_token_ids"] is True
     ids, reason = _ids(body["prompt"], body.get("max_tokens", 16), endless)
     for token_id, is_last in _with_last(ids):
@@ -220,7 +220,10 @@ def vllm_completions(body: dict[str, Any], endless: bool) -> Iterator[Any]:
 
 
 def sglang(cumulative: bool) -> Any:
-    """`/generate`, whose chunks have all ids, or the new ones under `--incremental-streaming-output`."""
+    """Return a handler for SGLang's `/generate`.
+
+    If `cumulative`, its chunks have all ids so far, otherwise the new ones, as under `--incremental-streaming-output`.
+    """
 
     def generate(body: dict[str, Any], endless: bool) -> Iterator[Any]:
         sampling = body["sampling_params"]
@@ -249,7 +252,7 @@ def sglang(cumulative: bool) -> Any:
 
 
 def llama(body: dict[str, Any], endless: bool) -> Iterator[Any]:
-    """`/completion`, for a vocabulary in which the id of an ASCII character is its code."""
+    """Answer as llama.cpp's `/completion`, for a vocabulary in which the id of an ASCII character is its code."""
     ids, reason = _ids(body["prompt"], body.get("n_predict"), endless)
     count, timings = 0, {"cache_n": len(body["prompt"]) - 1, "prompt_n": 1}
     for token_id in ids:

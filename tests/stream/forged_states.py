@@ -56,15 +56,15 @@ LONG = 300_000
 
 
 class Honest(Struct, frozen=True):
-    """A state that a decoder gave.
+    """A saved state of a decoder, unchanged.
 
     Attributes:
         tok: The decoder's tokenizer.
         options: The decoder's options.
         belongs: The digest of both.
-        said: The state's content.
-        texts: Texts that mean something to the decoder.
-        fresh: A decoder that has been given nothing.
+        said: The content of the state.
+        texts: Texts with the markup of the decoder's styles.
+        fresh: A decoder of the same options that was fed nothing.
 
     """
 
@@ -79,7 +79,15 @@ class Honest(Struct, frozen=True):
 def honest_states(
     rng: random.Random, make_tok: Callable[..., Tokenizer], combinations: int, of_each: int
 ) -> list[Honest]:
-    """Make states of random styles, vocabularies and options, each somewhere inside of an answer."""
+    """Return decoder states of random styles, vocabularies and options, each saved inside of an answer.
+
+    Args:
+        rng: The source of randomness.
+        make_tok: Makes a tokenizer with added tokens.
+        combinations: The number of combinations of style, vocabulary and options.
+        of_each: The number of states of each combination.
+
+    """
     states = []
     for _ in range(combinations):
         style, tools = rng.choice(list(STYLES.values())), rng.choice(list(TOOL_STYLES.values()))
@@ -122,10 +130,10 @@ def honest_states(
 
 
 class Forger:
-    """Changes states at random.
+    """Generator of randomly changed states.
 
     Args:
-        rng: What draws.
+        rng: The source of randomness.
         states: Honest states.
 
     """
@@ -136,7 +144,7 @@ class Forger:
         self._leaves = [leaf for state in states[:500] for leaf in _leaves(_plain(state))]
 
     def forged(self) -> tuple[Honest, bytes, list[int]]:
-        """Forge a state: the honest one that it was made of, the state, and ids to go on with."""
+        """Return an honest state, a forged one made of it with a valid check, and ids to decode next."""
         rng = self._rng
         honest = rng.choice(self._states)
         said = None
@@ -153,7 +161,7 @@ class Forger:
         return honest, write_state(said, honest.belongs), ids
 
     def _changed(self, value: Any, honest: Honest) -> Any:
-        """Change one place of a value."""
+        """Return a copy of a nested value with one random change."""
         rng = self._rng
         if isinstance(value, list) and value and rng.random() < 0.95:
             place = rng.randrange(len(value))
@@ -195,7 +203,12 @@ class Forger:
 
 
 def try_forged(honest: Honest, state: bytes, ids: list[int]) -> str:
-    """Load a forged state, go on and save it; say how far it came. Any error but a `StateError` is raised."""
+    """Load a forged state, feed ids, save and finish.
+
+    Returns:
+        "refused" if loading raised a `StateError`, "refused later" if another call did, else "went on". Other errors are raised.
+
+    """
     try:
         decoder = ChatDecoder.from_state(honest.tok, state, **honest.options)
     except StateError:
@@ -213,7 +226,7 @@ def try_forged(honest: Honest, state: bytes, ids: list[int]) -> str:
 
 
 def _with_core(honest: Honest, said: DecoderState) -> DecoderState:
-    """Give a state a core that has been given the text which the splitter holds, one id a byte."""
+    """Return a forged state whose core matches the text that its splitter holds, so that the forgery is consistent."""
     decoder = honest.fresh.copy()
     splitter = decoder._splitter
     if splitter is None or said.finished:
@@ -251,7 +264,7 @@ def _varint(number: int) -> bytes:
 
 
 def main(count: int, seconds: float, seed: int) -> int:
-    """Try so many states for so long; return how many failed."""
+    """Try `count` forged states for at most `seconds`; return how many failed."""
     from conftest import byte_tokenizer
 
     rng = random.Random(seed)

@@ -28,14 +28,14 @@ TOOLS = [
 
 
 def growing(text: str, parts: Sequence[str]) -> Iterator[Request]:
-    """One message that grows, as that of an editor or of few-shot prompts."""
+    """Yield requests of one user message that grows by each of `parts`."""
     for part in parts:
         text += part
         yield {"messages": [{"role": "user", "content": text}]}
 
 
 def scenarios() -> dict[str, list[Request]]:
-    """Return requests of one client, in order, by what they show."""
+    """Return sequences of requests of one client, by the name of the scenario."""
     user, assistant = (lambda text, role=role: {"role": role, "content": text} for role in ("user", "assistant"))
     pick = random.Random(7)
     hexadecimal = [
@@ -70,7 +70,7 @@ def scenarios() -> dict[str, list[Request]]:
 
 
 def random_requests(pick: random.Random, steps: int) -> Iterator[Request]:
-    """Requests of two interleaved conversations: they grow, are edited and rewound, and change their tools."""
+    """Yield `steps` random requests of two interleaved conversations, which grow, are edited and rewound, and change their tools."""
     conversations: list[list[dict[str, Any]]] = [[], []]
     tools: list[Any] = [None, None]
     for _ in range(steps):
@@ -106,7 +106,7 @@ Encode = Callable[[Prompt], list[int]]
 
 
 class WrongCache:
-    """A cache by a rule that does not hold; it has the last prompts and their ids."""
+    """Base of prompt caches that reuse ids by a wrong rule; a call returns the ids of a prompt and keeps them."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -128,21 +128,21 @@ class WrongCache:
 
 
 class TextKeyed(WrongCache):
-    """The same text has the same ids, whoever wrote it."""
+    """Wrong cache: reuses the ids of an equal text, whoever wrote which part of it."""
 
     def resume(self, prompt: Prompt, text: str, ids: list[int]) -> list[int]:
         return ids if text == prompt.text else prompt.encode(self.tokenizer)
 
 
 class Concatenating(WrongCache):
-    """The ids of a text and of what is appended to it."""
+    """Wrong cache: concatenates the ids of an earlier text and those of the text appended to it."""
 
     def resume(self, prompt: Prompt, text: str, ids: list[int]) -> list[int]:
         return ids + self.alone(prompt, len(text))
 
 
 class Rollback(WrongCache):
-    """Some ids from the end are encoded again, with what is appended."""
+    """Wrong cache: encodes only the last `count` ids of an earlier text again, with the text appended to it."""
 
     count = 1
 
@@ -156,13 +156,13 @@ class Rollback(WrongCache):
 
 
 class Rollback8(Rollback):
-    """Likewise eight ids."""
+    """`Rollback` of eight ids."""
 
     count = 8
 
 
 class Boundary(WrongCache):
-    """Texts are cut behind each control token's text, and the parts have ids of their own."""
+    """Wrong cache: cuts the text behind the text of each control token, and encodes the parts separately."""
 
     def __call__(self, prompt: Prompt) -> list[int]:
         text, tokens = prompt.text, [token for token in self.tokenizer.control_texts if token in prompt.text]
@@ -180,6 +180,6 @@ WRONG = (TextKeyed, Concatenating, Rollback, Rollback8, Boundary)
 
 
 def wrong_answers(cache: Encode, template: ChatTemplate, tokenizer: Tokenizer, requests: Sequence[Request]) -> int:
-    """Return how many prompts of some requests have other ids than without a cache."""
+    """Return the number of requests whose prompt gets other ids from a cache than without it."""
     prompts = [template.render(**request) for request in requests]
     return sum(cache(prompt) != prompt.encode(tokenizer) for prompt in prompts)

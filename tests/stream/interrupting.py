@@ -71,7 +71,7 @@ async def by_timeout(body, at):
 
 
 async def by_task_group(body, at):
-    """Another task fails, which cancels its siblings."""
+    """Run a coroutine whose sibling in a task group fails at its `at`-th suspension; return the `Suspended`."""
     fail = anyio.Event()
 
     async def failing():
@@ -90,7 +90,7 @@ async def by_task_group(body, at):
 
 
 async def by_task(body, at, *, again=False):
-    """`asyncio.Task.cancel`, which hits once and never again; or at every suspension from there on."""
+    """Run a coroutine in a task that is cancelled at its `at`-th suspension, and with `again` at each later one; return the `Suspended`."""
 
     async def task():
         await run
@@ -129,7 +129,7 @@ SHORTLY = pytest.mark.parametrize(
 
 
 class Watch:
-    """Record of what a run has opened and closed."""
+    """Counts of the resources that a run has opened and closed."""
 
     def __init__(self):
         self.opened = self.closed = 0
@@ -145,7 +145,19 @@ class Watch:
 
 
 def interrupt_everywhere(loop, way, make_body, *, at_least=2, opens=1, settled=lambda watch: None):
-    """Run `make_body(watch)` interrupted at its first suspension, its second, ..., until one run is over before."""
+    """Run `make_body(watch)` again and again, interrupted at its first suspension, its second, and so on, until a run ends before.
+
+    Asserts that each run closes all that it has opened and leaves no tasks and warnings.
+
+    Args:
+        loop: The event loop's kind.
+        way: The way to interrupt, such as `by_task`.
+        make_body: Returns the coroutine of a run.
+        at_least: The number of suspensions that runs must exceed.
+        opens: The number of resources that an uninterrupted run opens.
+        settled: Waits or checks after each run.
+
+    """
 
     async def runs():
         idle = len(anyio.get_running_tasks())
@@ -170,7 +182,7 @@ def in_loop(loop, function):
 
 
 def no_warning(call):
-    """Call, and make sure that neither it nor the garbage it leaves warns or fails."""
+    """Call a function and collect its garbage; return its result. Assert that neither causes a warning or an unraisable error."""
     unraisable = []
     gc.collect()
     gc.freeze()  # what is left stays, and is not looked at again

@@ -38,7 +38,7 @@ what the header told."""
 
 
 class Script:
-    """An engine that plays text as ids; an event is waited for, an error raised, and a step yielded as it is."""
+    """Engine double that yields the ids of texts and whole steps, waits for events and raises errors, in order."""
 
     def __init__(self, *parts):
         self.parts = parts
@@ -65,7 +65,10 @@ class Script:
 
 @asynccontextmanager
 async def chatting(browser, engine, *, script="", **options):
-    """The page, open in a tab of its own; it collects the errors and the log messages that it causes."""
+    """Serve an engine and open the chat page in a tab of its own; yield the page.
+
+    `page.server` is the server, and `page.problems` collects the errors and log messages of the page.
+    """
     changed = {
         name: options.pop(name)
         for name in ("heartbeat", "resume_grace", "max_output_tokens", "max_message_bytes", "send_interval")
@@ -114,13 +117,16 @@ def answer(page):
 
 
 def sockets(page):
-    """The server's ends of the page's sockets."""
+    """Return the server's connections of the page's websockets."""
     connections = page.server._uvicorn.server_state.connections
     return [connection for connection in connections if isinstance(connection, SocketProtocol)]
 
 
 async def until(page, expression):
-    """Wait until something in the page is true; Playwright's own way evaluates text, which the policy refuses."""
+    """Wait until a JavaScript expression is true in the page.
+
+    Playwright's own function evaluates text, which the page's security policy refuses.
+    """
     for _ in range(int(20 * PATIENCE)):
         if await page.evaluate(expression):
             return
@@ -129,12 +135,12 @@ async def until(page, expression):
 
 
 async def told_state(page, text, count=1):
-    """Wait until the header has told this as often; it may tell something else by then."""
+    """Wait until the page's header has shown a text `count` times in all; it may show another text by then."""
     await until(page, f"states.filter((one) => one.includes({text!r})).length >= {count}")
 
 
 def cut_connections(page):
-    """Cut them; the page may be connected again before anyone has looked."""
+    """Abort the page's connections at the server; the page may have connected again when this returns."""
     for connection in sockets(page):
         connection.transport.abort()
 
@@ -152,7 +158,7 @@ async def says(locator, text):
 
 
 async def problems(page):
-    """Return the findings of axe-core, as text."""
+    """Return the accessibility violations that axe-core finds in the page, as texts."""
     axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="axe-core is not installed").Axe()
     found = await axe.run(page)
     return [f"{one['id']}: {node['html']}" for one in found.response["violations"] for node in one["nodes"]]

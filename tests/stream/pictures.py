@@ -16,7 +16,7 @@ TEMPLATE = ChatTemplate(
 
 
 def png(width=2, height=3, shade=0):
-    """A PNG of one shade of grey; large sizes have a header only."""
+    """Return the bytes of a PNG of one shade of grey; a large one has no pixels behind its header."""
     rows = (b"\0" + bytes([shade]) * width) * height if width * height < 1 << 16 else b""
 
     def chunk(kind, data):
@@ -28,7 +28,7 @@ def png(width=2, height=3, shade=0):
 
 
 def wav():
-    """A WAV file of no sound."""
+    """Return the bytes of a WAV file without samples."""
     form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, 8000, 8000, 1, 8)
     return b"RIFF" + struct.pack("<I", 4 + len(form) + 8) + b"WAVE" + form + b"data" + struct.pack("<I", 0)
 
@@ -38,12 +38,12 @@ def data_url(data, media_type="image/png"):
 
 
 def image(data=None):
-    """An image part of Chat Completions."""
+    """Return an image part of Chat Completions, with a PNG or the given data."""
     return {"type": "image_url", "image_url": {"url": data_url(png() if data is None else data)}}
 
 
 def sound():
-    """An audio part of Chat Completions."""
+    """Return an audio part of Chat Completions."""
     return {"type": "input_audio", "input_audio": {"data": b64encode(wav()).decode(), "format": "wav"}}
 
 
@@ -56,7 +56,7 @@ def user(*parts):
 
 
 class Sighted(Script):
-    """A double of an engine that takes images and sound, and keeps what it got."""
+    """Engine double that takes images and sound, and records the media that it got in `seen`."""
 
     media = frozenset({"image", "audio"})
 

@@ -19,7 +19,7 @@ TOK = Tokenizer.default()
 
 
 class Script:
-    """An engine that plays text as ids, and keeps what happened; numbers are seconds to wait, errors are raised."""
+    """Engine double that yields the ids of texts, waits for numbers of seconds and raises errors, in order; records its calls."""
 
     def __init__(self, *parts):
         self.parts = parts
@@ -46,7 +46,7 @@ class Script:
 
 
 class Endless:
-    """An engine that never stops, and counts the ids it gave."""
+    """Engine double that never stops, and counts the ids that it has yielded in `given`."""
 
     given = 0
     closed = False
@@ -84,7 +84,7 @@ async def say(websocket, **event):
 
 
 async def until(websocket, kind):
-    """Receive up to an event of this kind; give all of them."""
+    """Receive events from a websocket up to one of this type; return all of them."""
     events = []
     async with asyncio.timeout(10):
         while not events or events[-1]["type"] != kind:
@@ -114,7 +114,7 @@ async def fetch(server, path, method="GET", **headers):
 
 
 def small_socket(server):
-    """A client's socket with the smallest buffer, so that a reader that stops is noticed soon."""
+    """Return a socket connected to a server with a small receive buffer, so that a reader that stops is noticed soon."""
     small = socket.socket()
     small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     small.connect(("127.0.0.1", server.port))

@@ -33,7 +33,7 @@ TEXTS = [
 
 
 def prompts(tok: Tokenizer) -> list[list[int]]:
-    """Fifty prompts: every text as a question in a chat, and as a text to go on with."""
+    """Return fifty prompts as ids: each text as a question in a chat, and as a text to continue."""
     template = ChatTemplate.from_tokenizer(tok)
     asked = [template.render([{"role": "user", "content": text}]).encode(tok) for text in TEXTS]
     return asked + [tok.encode(text) for text in TEXTS]

@@ -13,7 +13,7 @@ from tokenweir.stream.events.deltas import Channel
 
 
 def run(splitter, parts):
-    """Split a text that comes in parts; check what holds for every splitter."""
+    """Feed a text in parts to a splitter; return the merged pieces. Assert what must hold for every splitter."""
     given, seen = [], ""
     for part in parts:
         seen += part
@@ -31,14 +31,14 @@ def run(splitter, parts):
 
 
 def split_calls(style, text, tools=()):
-    """Split an answer whole and character by character, which must be the same, and tell what came out."""
+    """Split an answer as a whole and character by character; assert equal pieces, and return them as `told` does."""
     whole = run(ToolParser(style, tools), [text])
     assert run(ToolParser(style, tools), list(text)) == whole
     return told(whole)
 
 
 def passes(skippable, text):
-    """Whether a text may pass."""
+    """Whether a `SkippableText` (or None) permits a text to bypass the splitter."""
     if skippable is None or (
         set(text) - set(" \t\r\n") if skippable.until is None else set(text) & set(skippable.until)
     ):
@@ -50,7 +50,14 @@ def passes(skippable, text):
 
 
 def check_passing(make, words, disturbance):
-    """Check what a `SkippableText` promises of text, and that a copy and a saved state leave the splitter as it is."""
+    """Feed words to a splitter; assert what its `SkippableText` promises, and that a copy and a restored state behave the same.
+
+    Args:
+        make: Makes the splitter.
+        words: The texts to feed.
+        disturbance: A text that is fed to copies, which must not affect the splitter.
+
+    """
     splitter = make()
     for word in words:
         skippable, channel, held = splitter.skippable, splitter.channel, splitter.held
@@ -70,7 +77,7 @@ def check_passing(make, words, disturbance):
 
 
 def check_taken_tag(splitter, tag, after):
-    """Check that a tag which the skippable text names does the same whether the splitter is told of it or fed with it."""
+    """Assert that `take_tag` has the same effect on a splitter as feeding it the tag; `after` is a text to feed behind it."""
     told_of, fed = splitter.copy(), splitter.copy()
     begins_block = tag in splitter.skippable.openers
     told_of.take_tag(tag)
@@ -88,7 +95,7 @@ def piece_of(text, channel, call):
 
 
 def joined(pieces):
-    """Join neighbouring pieces that say the same."""
+    """Merge neighbouring pieces of equal channel and state; return the merged list without empty pieces."""
     out = []
     for piece in pieces:
         if not piece.source and not piece.text and not piece.name and not piece.complete and piece.malformed is None:
@@ -107,13 +114,13 @@ def says(piece):
 
 
 def cut(text, places):
-    """A text in parts."""
+    """Split a text at some places; return the parts."""
     ends = sorted({place % (len(text) + 1) for place in places} | {0, len(text)})
     return [text[a:b] for a, b in pairwise(ends)]
 
 
 def told(pieces):
-    """Collect pieces: `answer`, `thinking`, calls as (name, arguments, how it ended), and complaints."""
+    """Collect pieces to a dict: `answer`, `thinking`, `calls` as (name, arguments, how it ended), and `why`, the reasons of malformed calls."""
     calls: dict[int, list] = {}
     answer = thinking = ""
     complaints = []

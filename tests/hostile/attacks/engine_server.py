@@ -13,7 +13,7 @@ BOMB = 1536 * MEGABYTE
 
 
 class HostileServer:
-    """An engine server of the attacker's.
+    """An inference server of the attackers that misbehaves.
 
     Attributes:
         port: Its port.
@@ -38,7 +38,7 @@ class HostileServer:
         ]
 
     async def start(self) -> None:
-        """Listen on a port of the system's choice."""
+        """Listen on a port that the system chooses, and set `port`."""
         server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
 
@@ -71,7 +71,10 @@ async def hostile_engine(target: Target) -> None:
 
 
 def _bomb() -> bytes:
-    """A gzip member of zeros: after a full flush a block depends on nothing before it, so one is repeated."""
+    """Return a small gzip member that decompresses to very many zeros.
+
+    It repeats one compressed block, which after a full flush depends on nothing before it.
+    """
     zeros, times = bytes(16 * MEGABYTE), BOMB // (16 * MEGABYTE)
     packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     head = packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)

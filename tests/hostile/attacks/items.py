@@ -24,7 +24,7 @@ async def compaction(target: Target) -> None:
 
 
 async def continued(target: Target) -> None:
-    """Grow a conversation by `previous_response_id`, then ask with a hundred bytes again and again."""
+    """Grow a conversation by `previous_response_id`, then continue it again and again by short requests."""
     messages, length, previous = _turns(MOST - 8), 0, None
     while len(messages) >= 2 and length < 12 * MOST:
         asked = {"model": "quick", "input": messages, "previous_response_id": previous}
@@ -40,7 +40,7 @@ async def continued(target: Target) -> None:
 
 
 async def permitted(target: Target) -> None:
-    """Send the dearest requests that the limits permit: the most messages, the most text, and both."""
+    """Send the most expensive requests that the limits permit: the most messages, the most text, and both."""
     forms = [_turns(MOST - 1), _turns(MOST - 1, "word " * 92), _turns(1, "word " * (MEGABYTE // 5 - 100))]
     requests = [
         post("/v1/chat/completions", {"model": "quick", "messages": messages, "max_tokens": 1}) for messages in forms
@@ -49,7 +49,7 @@ async def permitted(target: Target) -> None:
 
 
 async def costly_json(target: Target) -> None:
-    """Send JSON whose values cost much more than their bytes, in an unknown field."""
+    """Send JSON with an unknown field whose values take much more memory or time to parse than their bytes suggest."""
     values = [b"1e300", b"2.2250738585072011e-308", b"[]", b"{}", b'{"a":1}', b'"a"', b"5", b'"\\ud83d\\ude00"']
     requests = []
     for value in values:

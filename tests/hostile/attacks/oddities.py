@@ -55,7 +55,7 @@ FRAMES = [
 
 
 async def http(target: Target) -> None:
-    """Send each request that must not succeed; pipelines too."""
+    """Send each malformed request, which must not succeed, also in pipelines."""
     turn = iter(range(1 << 62))
     pipeline = (GET + HOST + b"\r\n") * 300
 

@@ -35,7 +35,7 @@ async def forged(target: Target) -> None:
 
 
 async def _answered(target: Target, path: str, body: Any) -> bytes:
-    """Ask until the server has time to answer, and raise if it refuses."""
+    """Post a request until the server has time for it; return the body of the answer. Raise RuntimeError if it is refused."""
     while True:
         status, answer = await target.post(path, body)
         if status == 200:
@@ -80,7 +80,7 @@ def _chunk(ids: list[int], state: str | None) -> dict[str, Any]:
 
 
 def _forge(honest: str, change: Callable[[Any], None]) -> str:
-    """A state with something else in it and a check that fits."""
+    """Return an honest state changed by `change`, with a valid check."""
     carried = msgspec.msgpack.decode(b64decode(honest))
     decoder = carried[0]
     state = msgspec.msgpack.decode(decoder[HEAD:-CHECK])

@@ -50,7 +50,7 @@ async def streams(target: Target) -> None:
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:
-    """Find out without reading whether the server still holds a connection: the kernel resets what is written to others."""
+    """Wait until the server has closed a connection, without reading from it."""
     raw = writer.get_extra_info("socket")
     while raw.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 and _state(raw) == ESTABLISHED:  # noqa: ASYNC110 - no event tells
         await asyncio.sleep(0.2)

@@ -20,7 +20,7 @@ ARGS = [
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser():
-    """A profile of a browser. What a page keeps there belongs to its origin; `chatting` clears it."""
+    """A browser context that all tests share. `chatting` clears the data that a page has stored for its origin."""
     # The shell draws as the browser does; without windows and tabs of its own it takes a third less CPU time.
     chromium = os.environ.get("CHROME") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
     reason = None if chromium else "no chromium-headless-shell or chromium on the PATH and no CHROME in the environment"
