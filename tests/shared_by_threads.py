@@ -68,7 +68,10 @@ def wrong_results(
     expected: list[object],
     threads: int,
 ) -> list[str]:
-    """Run all calls of a round on each of several threads, in a random order; return a message for each result that is not the expected one."""
+    """Run all calls of a round on each of several threads, in a random order.
+
+    Return a message for each result that is not the expected one.
+    """
     start, wrong = threading.Barrier(threads), []
 
     def work(seed: int) -> None:

@@ -69,8 +69,8 @@ def read_media(
         limits: Bounds on the number and size of the media.
 
     Returns:
-        The messages for the template, unchanged if they have no media, and the media in their order. Each media part is replaced
-        by one with its type and its digest as `id`, so that prompts with different pictures differ.
+        The messages for the template, unchanged if they have no media, and the media in their order. Each media part
+        is replaced by one with its type and its digest as `id`, so that prompts with different pictures differ.
 
     Raises:
         MediaError: A part is malformed, exceeds a limit, or has a type that cannot be read.
@@ -99,7 +99,7 @@ def read_media(
 
 
 def media_size(messages: Any) -> int:
-    """Return the number of characters of all media addresses and base64 data in messages, a measure of the work of `read_media`."""
+    """Return the number of characters of all media addresses and base64 data in messages, which `read_media` reads."""
     if isinstance(messages, Messages) or not isinstance(messages, Sequence):
         return 0
     size = 0

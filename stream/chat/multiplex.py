@@ -30,8 +30,9 @@ MAX_AHEAD = 1 << 18
 async def multiplex(answers: Sequence[AsyncIterable[Delta]]) -> AsyncIterator[AsyncGenerator[Delta, None]]:
     """Read several streams at once, each in its own task; yield one async generator of all their deltas, interleaved.
 
-    The streams are owned and closed here; leaving the context closes all of them. The deltas of each must have an `index` of their
-    own. If streams fail, the error of the first one is raised after the last delta, with the errors of others as notes.
+    The streams are owned and closed here; leaving the context closes all of them. The deltas of each must have an
+    `index` of their own. If streams fail, the error of the first one is raised after the last delta, with the errors
+    of others as notes.
     """
     broadcast = Broadcast.of_deltas(max_ahead=MAX_AHEAD)
     async with background_tasks() as tasks:
@@ -53,8 +54,8 @@ async def _each(subscription: Subscription[T]) -> AsyncGenerator[T, None]:
 def start_moving(tasks: Tasks, sources: Collection[AsyncIterable[Delta]], broadcast: Broadcast[Any]) -> None:
     """Start a task for each source that moves its deltas into a broadcast.
 
-    Each source is closed at its end, and the broadcast when all have ended, with the `first_of` their errors as its failure. A cancellation closes the sources, and
-    the broadcast with a `DeliveryError`.
+    Each source is closed at its end, and the broadcast when all have ended, with the `first_of` their errors as its
+    failure. A cancellation closes the sources, and the broadcast with a `DeliveryError`.
     """
     failures: dict[int, Exception] = {}
     left = len(sources)

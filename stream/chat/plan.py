@@ -102,7 +102,8 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
     def render(self, tokenizer: Tokenizer | None = None) -> Prompt:
         """Render the messages and return the prompt; with a tokenizer, by `ChatTemplate.render_for`.
 
-        If the template takes no tools and the engine constrains the answer to calls, the tools are added to the system message.
+        If the template takes no tools and the engine constrains the answer to calls, the tools are added to the system
+        message.
 
         Raises:
             TemplateError: The template refuses the messages or takes no tools, or a variable has a reserved name.
@@ -147,7 +148,8 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
             most: The `max_tokens` to set at most if the sampling has no `max_tokens`.
 
         Raises:
-            ContextLengthError: Prompt and `max_tokens`, or the prompt alone, do not fit the context; the message gives the sizes.
+            ContextLengthError: Prompt and `max_tokens`, or the prompt alone, do not fit the context; the message gives
+                the sizes.
 
         """
         sampling = self.sampling
@@ -184,7 +186,8 @@ def plan_answer(
         request: The request.
         template: The template of the engine's model.
         engine: The engine; only its attributes `supports` and `media` are read.
-        history_thinking: As for `ChatTemplate.render`. It is no part of a request, because a client may have forged the history.
+        history_thinking: As for `ChatTemplate.render`. It is no part of a request, because a client may have forged
+            the history.
         media_limits: Bounds on the media of the request.
 
     Raises:
@@ -250,7 +253,10 @@ def _decoder_options(request: AnswerRequest, choice: ResolvedToolChoice, templat
 
 
 def _with_tools(messages: Any, tools: Tools) -> Any:
-    """Return messages whose system message ends with the tools, as JSON; a system message is added if there is no first one of text."""
+    """Return messages whose system message ends with the tools, as JSON.
+
+    A system message is added if there is no first one of text.
+    """
     if not isinstance(messages, Sequence):
         return messages  # the template says what is wrong with them
     listed = "\n".join(json.dumps(tool.get("function", tool), ensure_ascii=False) for tool in tools)

@@ -315,8 +315,8 @@ async def read_through(source: Owned, runner: StageRunner[T]) -> AsyncGenerator[
 async def close_source(source: Owned, runner: StageRunner[Any]) -> None:
     """Close a source.
 
-    An error of closing becomes the runner's failure, unless it has one already. It is raised at once if the runner has not ended,
-    because the reader has left.
+    An error of closing becomes the runner's failure, unless it has one already. It is raised at once if the runner has
+    not ended, because the reader has left.
     """
     try:
         await source.aclose()
@@ -338,7 +338,7 @@ async def close(*closables: Any) -> None:
 
 
 def engine_error(failure: Exception) -> Exception:
-    """Return an `EngineError` for a failure of an engine, or the failure itself if it is an `EngineError` or a `TokenIdError`."""
+    """Return an `EngineError` for a failure of an engine; an `EngineError` or `TokenIdError` is returned unchanged."""
     if isinstance(failure, EngineError | TokenIdError):
         return failure
     return EngineError(f"the engine failed: {type(failure).__name__}: {failure}")

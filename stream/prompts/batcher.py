@@ -168,7 +168,10 @@ class PromptBatcher:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Refuse new prompts; wait until all waiting ones are encoded, or, after an exception, only for the batch under way."""
+        """Refuse new prompts.
+
+        Wait until all waiting ones are encoded, or, after an exception, only for the batch under way.
+        """
         assert self._tasks is not None
         self._open = False
         self._changed.set()

@@ -135,7 +135,10 @@ class CachedPrompt:
 
     @property
     def kept(self) -> tuple[Kept, ...]:
-        """The stretches of `ids` that an engine generated, each as (start, end, number of the message); empty if all are canonical."""
+        """The stretches of `ids` that an engine generated, each as (start, end, number of the message).
+
+        Empty if all are canonical.
+        """
         return () if self.kept_ids is None else self.kept_ids.engine_ids.kept
 
     @cached_property
@@ -203,7 +206,10 @@ class CachedPrompt:
 
     @cached_property
     def is_content(self) -> list[bool]:
-        """For each id whether it has text of a message; False for ids of the template alone and for an engine's control tokens."""
+        """For each id whether it has text of a message.
+
+        False for ids of the template alone and for an engine's control tokens.
+        """
         content = np.array(self.message_indices) >= 0
         engine = self.sampled > 0
         content[engine] = ~control_ids(self.tokenizer)[self.ids[engine]]

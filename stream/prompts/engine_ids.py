@@ -34,11 +34,13 @@ class EngineIds(NamedTuple):
 
     Attributes:
         kept: The stretches, ascending.
-        seams: For each stretch the number of ids directly before it (its seam) that come from the engine's prompt and are not the
-            tape's. The tape may have other ids there, because it encodes the end of that prompt together with the next text.
+        seams: For each stretch the number of ids directly before it (its seam) that come from the engine's prompt and
+            are not the tape's. The tape may have other ids there, because it encodes the end of that prompt together
+            with the next text.
         behind: For each stretch the index in the tape's ids at which the prompt's ids go on behind it.
         own: The ids of all stretches, those of its seam before each.
-        flags: For each id of the stretches, without seams, 1 (an engine sampled it) or 2 (it was inferred from an engine's text).
+        flags: For each id of the stretches, without seams, 1 (an engine sampled it) or 2 (it was inferred from an
+            engine's text).
         identities: For each stretch the `fingerprint` of the message as it was delivered.
 
     """

@@ -248,7 +248,7 @@ class _Reading:
         return self._is_prompt_spelled() and self._common >= self._turn.size - rest
 
     def _has_same_controls(self, count: int, before: int) -> bool:
-        """Whether the engine's first `count` ids and the first `before` canonical ids have the same control ids at the same bytes."""
+        """Whether the engine's first `count` ids and the first `before` canonical ones have equal control ids at equal bytes."""
         controls = control_ids(self._tokenizer)
         own, other = self._checked(count, controls)
         found = []

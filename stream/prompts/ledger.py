@@ -46,8 +46,8 @@ class _ClientEntries(NamedTuple):
 class Ledger:
     """Memory budget for data that a server keeps for its clients and can drop: conversations, cached prompts.
 
-    Over the bound, the oldest entry of the client that holds most bytes is evicted, as often as needed, caches first. A client
-    that fills the budget therefore loses its own entries only, and its caches push out none of its conversations.
+    Over the bound, the oldest entry of the client that holds most bytes is evicted, as often as needed, caches first.
+    A client that fills the budget therefore loses its own entries only, and its caches push out none of its conversations.
 
     Threads may share it. An entry's `drop` is called in the thread whose call of `enter` evicts the entry.
 

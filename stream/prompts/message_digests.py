@@ -29,7 +29,7 @@ def delivered(before: int, fingerprint: bytes) -> int:
 
 
 def _part(value: object) -> object:
-    """Return a hashable stand-in for JSON-like data: a string itself, the JSON of other data, or nested tuples if it has no JSON."""
+    """Return a hashable stand-in for data: a string itself, the JSON of other data, or nested tuples if it has no JSON."""
     if isinstance(value, str):
         return value
     try:

@@ -90,8 +90,9 @@ class PromptCache:
     """Cache of encoded prompts: a prompt that shares text with an earlier one is encoded only where they differ.
 
     Rendering is not cached. The rendered text and its guards (bytes over which no control token may match) are compared with
-    those of an earlier prompt, which is looked up by the digests of the messages. Encoding resumes at the last cut before the first difference, and stops where the two
-    texts agree again; `docs/explanation/prompt-cache.md` proves that the ids are those of `Prompt.encode`.
+    those of an earlier prompt, which is looked up by the digests of the messages. Encoding resumes at the last cut
+    before the first difference, and stops where the two texts agree again; `docs/explanation/prompt-cache.md` proves
+    that the ids are those of `Prompt.encode`.
 
     Tenants share nothing, because a hit is faster than a miss and would tell one tenant of another's prompts. Objects may
     be shared between threads, templates and tokenizers. They hold prompts in memory only.
@@ -259,7 +260,7 @@ class PromptCache:
         before: object = None,
         tenant: str = "",
     ) -> tuple[int, int]:
-        """Return how many bytes at the start of a rendered conversation an earlier prompt has too, and how many bytes are left.
+        """Return how many bytes at the start of a rendered conversation an earlier prompt shares, and how many are left.
 
         The arguments are as for `encode`. Nothing is encoded or kept.
         """

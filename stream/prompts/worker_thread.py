@@ -24,8 +24,9 @@ async def run_in_thread(work: Callable[[], T]) -> T:
     streams go before the prompts that are encoded meanwhile. The number of threads is bounded, also if callers are cancelled
     and no longer wait for them.
 
-    The error is raised without a reference cycle. An error that a future passes on would refer to itself, by its traceback and
-    the future. The objects in its frames, such as a megabyte of a refused request, would stay until the garbage collector runs.
+    The error is raised without a reference cycle. An error that a future passes on would refer to itself, by its
+    traceback and the future. The objects in its frames, such as a megabyte of a refused request, would stay until the
+    garbage collector runs.
     """
     result, error = await _outcome_in_thread(work)
     if error is None:

@@ -53,7 +53,10 @@ class Tmux:
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
     def screen(self, *, joined=False, colors=False):
-        """Return the text of the terminal, scrolled lines included; with `joined`, wrapped lines are joined, with `colors`, escape codes are kept."""
+        """Return the text of the terminal, scrolled lines included.
+
+        With `joined`, wrapped lines are joined, with `colors`, escape codes are kept.
+        """
         flags = ["-J"] * joined + ["-e"] * colors
         return self._tmux("capture-pane", "-p", "-S", "-", *flags).rstrip("\n")
 

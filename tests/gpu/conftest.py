@@ -30,7 +30,10 @@ DEVICES = _devices()
 
 @pytest.fixture(scope="session", params=[*DEVICES, *(() if "cuda" in DEVICES else ("cupy",))])
 def device_of(request):
-    """Function that returns a device for a seed of the shim's thread order and a device number; two numbers may be one GPU."""
+    """Function that returns a device for a seed of the shim's thread order and a device number.
+
+    Two numbers may be one GPU.
+    """
     if request.param == "shim":
         yield lambda seed=1, number=0: ShimDevice(kernel_sources(), seed, number)
     elif request.param == "cuda":

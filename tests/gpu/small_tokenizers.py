@@ -13,7 +13,10 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def random_merges(pick, letters, count):
-    """Return random pairs of tokens made of `letters`, as merges; half of the time in an order in which a merge may need a later one's result."""
+    """Return random pairs of tokens made of `letters`, as merges.
+
+    Half of the time in an order in which a merge may need a later one's result.
+    """
     tokens = [bytes([letter]) for letter in letters]
     merges = {}
     for _ in range(count):

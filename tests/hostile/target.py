@@ -61,7 +61,10 @@ class Target:
             writer.transport.abort()
 
     async def until_ended(self, ended: Awaitable[object], what: str) -> None:
-        """Wait until the server ends a connection; count a failure named `what` if that takes more than a few times its patience."""
+        """Wait until the server ends a connection.
+
+        Count a failure named `what` if that takes more than a few times its patience.
+        """
         try:
             async with asyncio.timeout(3 * self._patience):
                 await ended
@@ -112,7 +115,10 @@ def head(path: str, length: int) -> bytes:
 
 
 async def hold(count: int, one: Any, pause: float = 0.01) -> None:
-    """Keep `count` tasks of `one()` running until cancelled; each that ends is replaced after a pause, which bounds the rate."""
+    """Keep `count` tasks of `one()` running until cancelled.
+
+    Each that ends is replaced after a pause, which bounds the rate.
+    """
     running: set[asyncio.Task[None]] = set()
     begun = 0
     try:

@@ -71,7 +71,7 @@ class BlockBpeReference:
         return self.merge_ranks.get(pair)
 
     def _stretches(self, text: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-        """Split a text at special tokens; yield each stretch without special tokens and the special token behind it, None at the end.
+        """Split a text at special tokens; yield each stretch without them, and the special token behind it or None at the end.
 
         The leftmost special token is taken, and of those that begin at one place the longest.
         """

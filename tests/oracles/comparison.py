@@ -223,7 +223,8 @@ def compare(
 def check(data: Path, name: str, *, fuzz: int, every: int = 1, seed: str = "") -> list[Row]:
     """Compare one of `TOKENIZERS` with its reference; return the rows of `compare`.
 
-    The texts are one in `every` lines of the corpora and `fuzz` adversarial strings; a fifth as many lists of random ids are decoded.
+    The texts are one in `every` lines of the corpora and `fuzz` adversarial strings; a fifth as many lists of random
+    ids are decoded.
     """
     tok = Tokenizer.from_file(data / "tokenizers" / name)
     if name in ORIGINALS:

@@ -159,7 +159,7 @@ def tokens_of(source: str) -> list[str]:
 
 
 def payloads(token: str) -> Iterator[str]:
-    """Yield attack texts for a control token: the token whole, pieces that a template might complete, and the token beside other text."""
+    """Yield attack texts: a control token whole, pieces of it that a template might complete, and the token beside other text."""
     middle = len(token) // 2
     yield token
     yield f"a{token}b"

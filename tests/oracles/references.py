@@ -42,7 +42,10 @@ def huggingface(path: Path) -> tokenizers.Tokenizer:
 
 
 class HuggingFace:
-    """Reference by the library `tokenizers` and a tokenizer.json; its offsets are the start and end of each token, in characters."""
+    """Reference by the library `tokenizers` and a tokenizer.json.
+
+    Its offsets are the start and end of each token, in characters.
+    """
 
     library = f"tokenizers {tokenizers.__version__}"
     byte_fallback = "huggingface"
@@ -122,7 +125,10 @@ def _without(control: AbstractSet[int], model: dict[str, Any], kept: AbstractSet
 
 
 def _makes(merge: str | list[str], names: AbstractSet[str], prefix: int) -> bool:
-    """Whether a merge takes one of these tokens or yields one. `prefix` is the length of the prefix of continuing subwords."""
+    """Whether a merge takes one of these tokens or yields one.
+
+    `prefix` is the length of the prefix of continuing subwords.
+    """
     left, right = merge.split(" ") if isinstance(merge, str) else merge
     return left in names or right in names or left + right[prefix:] in names
 
@@ -179,7 +185,10 @@ class OpenAI:
 
 
 class SentencePiece:
-    """Reference by the library `sentencepiece` and a .model; it matches no control token in text, and has the offsets of each piece."""
+    """Reference by the library `sentencepiece` and a .model.
+
+    It matches no control token in text, and has the offsets of each piece.
+    """
 
     library = f"sentencepiece {sentencepiece.__version__}"
     byte_fallback = "eager"
@@ -267,7 +276,7 @@ class Tekken:
 
 
 class Original:
-    """Reference for a GGUF file by another file of the tokenizer that it was made from; compares plain text and ordinary ids only.
+    """Reference for a GGUF file: another file of the same tokenizer, which compares plain text and ordinary ids only.
 
     The GGUF file itself defines the added tokens and those around a text, so results with them are None.
     """

@@ -40,7 +40,10 @@ def folder(name: str) -> str:
 
 
 def pytest_sessionstart(session: Any) -> None:
-    """Patch vLLM's loading so that each tokenizer is loaded once; most tests of parsers load one, which takes longer than the test."""
+    """Patch vLLM's loading so that each tokenizer is loaded once.
+
+    Most tests of parsers load one, which takes longer than the test.
+    """
     import transformers
 
     from_pretrained = transformers.AutoTokenizer.from_pretrained

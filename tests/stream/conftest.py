@@ -30,7 +30,7 @@ def anyio_backend(request):
 
 @pytest.fixture(scope="session", autouse=True)
 def no_certificates(tmp_path_factory):
-    """Point TLS at an empty folder of certificates: clients use plain HTTP, and reading all certificates takes longer than most tests."""
+    """Point TLS at an empty folder of certificates, because reading all of them takes longer than most tests."""
     with pytest.MonkeyPatch.context() as environment:
         environment.delenv("SSL_CERT_FILE", raising=False)
         environment.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("certificates")))

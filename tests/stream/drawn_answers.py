@@ -74,7 +74,10 @@ MESSAGE_TEXTS = {
 
 @st.composite
 def answers(draw, make_tok):
-    """Draw a tokenizer, the ids of an answer, and options; markup and stops are whole, cut and mixed up, as ids or as bytes."""
+    """Draw a tokenizer, the ids of an answer, and options.
+
+    Markup and stops are whole, cut and mixed up, as ids or as bytes.
+    """
     style, tools = draw(st.sampled_from(list(STYLES.values()))), draw(st.sampled_from(list(TOOL_STYLES.values())))
     special = draw(st.sampled_from([None, True, False]))
     tokens = dict.fromkeys((*style.tokens, *tools.tokens) if special is not None else ())

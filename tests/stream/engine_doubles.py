@@ -171,7 +171,7 @@ def vllm_generate(body: dict[str, Any], endless: bool) -> Any:
 
 
 def _vllm_usage(prompt: list[int]) -> dict[str, Any]:
-    """Return vLLM's usage for a prefix cache that has all of a prompt but its last id, as under `--enable-prompt-tokens-details`."""
+    """Return vLLM's usage with cached tokens, for a prefix cache that has all of a prompt but its last id."""
     return {"prompt_tokens": len(prompt), "prompt_tokens_details": {"cached_tokens": len(prompt) - 1}}
 
 

@@ -206,7 +206,8 @@ def try_forged(honest: Honest, state: bytes, ids: list[int]) -> str:
     """Load a forged state, feed ids, save and finish.
 
     Returns:
-        "refused" if loading raised a `StateError`, "refused later" if another call did, else "went on". Other errors are raised.
+        "refused" if loading raised a `StateError`, "refused later" if another call did, else "went on". Other errors
+        are raised.
 
     """
     try:

@@ -90,7 +90,10 @@ async def by_task_group(body, at):
 
 
 async def by_task(body, at, *, again=False):
-    """Run a coroutine in a task that is cancelled at its `at`-th suspension, and with `again` at each later one; return the `Suspended`."""
+    """Run a coroutine in a task that is cancelled at its `at`-th suspension, and with `again` at each later one.
+
+    Return the `Suspended`.
+    """
 
     async def task():
         await run
@@ -182,7 +185,10 @@ def in_loop(loop, function):
 
 
 def no_warning(call):
-    """Call a function and collect its garbage; return its result. Assert that neither causes a warning or an unraisable error."""
+    """Call a function and collect its garbage.
+
+    Return its result. Assert that neither causes a warning or an unraisable error.
+    """
     unraisable = []
     gc.collect()
     gc.freeze()  # what is left stays, and is not looked at again

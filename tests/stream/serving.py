@@ -19,7 +19,10 @@ TOK = Tokenizer.default()
 
 
 class Script:
-    """Engine double that yields the ids of texts, waits for numbers of seconds and raises errors, in order; records its calls."""
+    """Engine double that yields the ids of texts, waits for numbers of seconds and raises errors, in order.
+
+    Records its calls.
+    """
 
     def __init__(self, *parts):
         self.parts = parts

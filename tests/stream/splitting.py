@@ -120,7 +120,12 @@ def cut(text, places):
 
 
 def told(pieces):
-    """Collect pieces to a dict: `answer`, `thinking`, `calls` as (name, arguments, how it ended), and `why`, the reasons of malformed calls."""
+    """Collect pieces to a dict.
+
+    Returns:
+        `answer`, `thinking`, `calls` as (name, arguments, how it ended), and `why`, the reasons of malformed calls.
+
+    """
     calls: dict[int, list] = {}
     answer = thinking = ""
     complaints = []

@@ -1,7 +1,8 @@
 """`Backend`: an object with the interface of `tokenizers.Tokenizer` that encodes and decodes by tokenweir.
 
-It keeps the original object, which remains authoritative and serves all other attributes. After a change of the original, the next
-call builds tokenweir's tokenizer again from its JSON. A call that tokenweir does not reproduce exactly goes to the original and is counted.
+It keeps the original object, which remains authoritative and serves all other attributes. After a change of the
+original, the next call builds tokenweir's tokenizer again from its JSON. A call that tokenweir does not reproduce
+exactly goes to the original and is counted.
 """
 
 from __future__ import annotations
@@ -115,8 +116,8 @@ class Backend:
     def _state(self) -> BatchEncoder:
         """Return the encoder of batches for the original in its current state; build it if the original has changed.
 
-        Threads that call it at the same time may build it twice. There is no lock, which a fork could leave locked: each result
-        is stored with the version of the original that it was built from.
+        Threads that call it at the same time may build it twice. There is no lock, which a fork could leave locked:
+        each result is stored with the version of the original that it was built from.
 
         Raises:
             Fallback: tokenweir does not reproduce this tokenizer, or this setting of it.
@@ -136,7 +137,10 @@ class Backend:
         return built
 
     def _build(self) -> BatchEncoder | str:
-        """Build the encoder from the original's JSON; return the reason as a str if tokenweir does not reproduce it exactly."""
+        """Build the encoder from the original's JSON.
+
+        Return the reason as a str if tokenweir does not reproduce it exactly.
+        """
         try:
             tokenizer = Tokenizer.from_bytes(self._original.to_str().encode(), "huggingface")
         except (UnsupportedTokenizerError, TokenizerFileError) as error:
@@ -384,7 +388,10 @@ def _restored(kind: type[Backend], state: bytes, name: str) -> Backend:
 
 
 def _state_of(component: Any) -> object:
-    """Return the state of a `tokenizers` component, to detect in-place changes; of a model only its options, as the rest is large."""
+    """Return the state of a `tokenizers` component, to detect in-place changes.
+
+    Of a model only its options, as the rest is large.
+    """
     if isinstance(component, tokenizers.models.Model):
         return [getattr(component, name, None) for name in _MODEL_OPTIONS]
     return component.__getstate__()

@@ -165,7 +165,10 @@ def _first_ids(limit: int | None, truncation: Truncation | None) -> int:
 
 
 def limit_of(layout: Layout, truncation: Truncation | None) -> int | None:
-    """Return the most tokens of an encoding besides added ones; None without truncation. Raise `Fallback` if it is below 0."""
+    """Return the most tokens of an encoding besides added ones.
+
+    None without truncation. Raise `Fallback` if it is below 0.
+    """
     if truncation is None:
         return None
     limit: int = truncation["max_length"] - layout.n_added

@@ -21,7 +21,8 @@ NAME_LENGTH = 40
 class CompiledTemplate:
     """Drop-in replacement of a compiled `jinja2.Template`, with the methods that transformers calls.
 
-    If tokenweir's engine fails to compile or render it, also by an error of the template itself, Jinja2 renders it or raises the error.
+    If tokenweir's engine fails to compile or render it, also by an error of the template itself, Jinja2 renders it or
+    raises the error.
     """
 
     def __init__(self, source: str, original: Callable[[str], Any]) -> None:

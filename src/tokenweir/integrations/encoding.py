@@ -20,7 +20,8 @@ T = TypeVar("T")
 class Encoding:
     """An encoded text or pair of texts, with the interface of `tokenizers.Encoding`.
 
-    Most callers read ids and masks only. The other columns, such as offsets and word ids, are computed when one is first read.
+    Most callers read ids and masks only. The other columns, such as offsets and word ids, are computed when one is
+    first read.
     """
 
     __slots__ = ("_columns", "_ids", "_make", "_mask", "_n_sequences", "_padding", "_spans", "_type_ids")
@@ -190,7 +191,10 @@ class Encoding:
 
     @staticmethod
     def merge(encodings: Iterable[Encoding], growing_offsets: bool = True) -> Encoding:
-        """Concatenate encodings; return a new one. With `growing_offsets`, each one's offsets are shifted by the end of those before."""
+        """Concatenate encodings to a new one.
+
+        With `growing_offsets`, the offsets of each are shifted by the end of those before it.
+        """
         whole = Columns([], [], [], [])
         for encoding in encodings:
             part = encoding.columns.copy()

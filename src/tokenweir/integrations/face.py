@@ -11,8 +11,8 @@ from tokenweir.integrations.backend import Backend, Original, original_of
 class _FaceType(type):
     """Metaclass of `TokenizerFace`: `isinstance` accepts backends and original tokenizers as its instances.
 
-    Modules that were imported under the patch keep the class. Once the patch is undone (`in_force` is false), calling the class
-    creates original tokenizers.
+    Modules that were imported under the patch keep the class. Once the patch is undone (`in_force` is false), calling
+    the class creates original tokenizers.
     """
 
     in_force = False

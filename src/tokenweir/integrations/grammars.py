@@ -1,7 +1,7 @@
 """Conversion of tokenizers for libraries that constrain decoding by grammars.
 
-The adapters of those libraries for transformers guess the bytes of tokens from their names. Here they are `Tokenizer.token_bytes`, and
-control tokens are marked, so that no text of a grammar matches one.
+The adapters of those libraries for transformers guess the bytes of tokens from their names. Here they are
+`Tokenizer.token_bytes`, and control tokens are marked, so that no text of a grammar matches one.
 """
 
 from __future__ import annotations

@@ -9,7 +9,10 @@ from tokenweir.encode.encoding.sequence_encoder import Sequences
 
 
 class Fallback(Exception):
-    """Raised for a call that tokenweir does not reproduce exactly, so that the original library runs it; the message is the reason."""
+    """Raised for a call that tokenweir does not reproduce exactly, so that the original library runs it.
+
+    The message is the reason.
+    """
 
 
 def listed(inputs: Any) -> Sequence[Any]:
@@ -20,7 +23,10 @@ def listed(inputs: Any) -> Sequence[Any]:
 
 
 def sequence_of(given: Any, is_pretokenized: bool) -> str | Sequence[str]:
-    """Return one input sequence; raise `TypeError` if it is not a str, or, if `is_pretokenized`, not a list or tuple of str."""
+    """Return one input sequence.
+
+    Raise `TypeError` if it is not a str, or, if `is_pretokenized`, not a list or tuple of str.
+    """
     if is_pretokenized:
         if isinstance(given, list | tuple) and all(isinstance(word, str) for word in given):
             return given

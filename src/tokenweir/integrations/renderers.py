@@ -22,7 +22,8 @@ from tokenweir.templates.styles.tools import Tools
 class TemplateRenderer:
     """Implementation of `renderers.base.Renderer` over any chat template.
 
-    The library's renderers each know one family of models. This one finds the message of each id by the origins of the rendered text.
+    The library's renderers each know one family of models. This one finds the message of each id by the origins of the
+    rendered text.
 
     Attributes:
         declined: The reason why the last `bridge_to_next_turn` returned None; None after one that returned ids.
@@ -58,7 +59,9 @@ class TemplateRenderer:
     def render(
         self, messages: Sequence[Message], *, tools: Tools | None = None, add_generation_prompt: bool = False
     ) -> Any:
-        """Render and encode messages; return `renderers.base.RenderedTokens` (ids, each with message, content and sampled flags).
+        """Render and encode messages.
+
+        Return `renderers.base.RenderedTokens`: ids, each with its message and with flags for content and sampled ids.
 
         Raises:
             TemplateError: As `ChatTemplate.render`.
@@ -132,11 +135,12 @@ class TemplateRenderer:
     ) -> Any:
         """Return `RenderedTokens` of the earlier prompt and answer, unchanged, and the ids of new messages behind them.
 
-        The new ids are those that the template writes behind the decoded answer, rendered after a stand-in system message and question.
+        The new ids are those that the template writes behind the decoded answer, rendered after a stand-in system
+        message and question.
 
         Returns:
-            None, with the reason in `declined`, if the template writes an earlier message or the tools behind the answer, drops the
-            answer's thinking, or closes the answer by another token than the model sampled.
+            None, with the reason in `declined`, if the template writes an earlier message or the tools behind the
+            answer, drops the answer's thinking, or closes the answer by another token than the model sampled.
 
         """
         found = self._bridged(list(previous_prompt_ids), list(previous_completion_ids), new_messages, tools)
@@ -232,7 +236,8 @@ class TemplateRenderer:
         """Decode the ids of an answer.
 
         Returns:
-            The text, the thinking, each call as (name, arguments, whether it is complete), and whether the thinking is closed.
+            The text, the thinking, each call as (name, arguments, whether it is complete), and whether the thinking is
+            closed.
 
         """
         style = self._template.reasoning

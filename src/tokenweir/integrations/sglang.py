@@ -47,8 +47,8 @@ class _Answer:
 def decode_batch(original: Callable[..., list[str]], manager: Any, batch: Any) -> list[str]:
     """Return the new text of each request of a batch; a hook around the method of SGLang's `DetokenizerManager`.
 
-    Text is returned once its characters are complete. Each id is decoded once, while SGLang's method decodes all ids since the last
-    complete character again at each step.
+    Text is returned once its characters are complete. Each id is decoded once, while SGLang's method decodes all ids
+    since the last complete character again at each step.
 
     Args:
         original: The replaced method, which is called for tokenizers that tokenweir does not reproduce.

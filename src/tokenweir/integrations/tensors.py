@@ -18,7 +18,7 @@ TENSORS = ("np", "pt")
 
 
 def batch_encoding(original: Callable[..., None]) -> Callable[..., None]:
-    """Return an `__init__` for `transformers.BatchEncoding` that converts columns of `Encoding` objects to arrays by a fast path.
+    """Return an `__init__` for `transformers.BatchEncoding` with a fast path from `Encoding` objects to arrays.
 
     It then calls `original`, the `__init__` that it replaces.
     """
@@ -40,7 +40,10 @@ def batch_encoding(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _rows(rows: Any, encodings: Sequence[Encoding], column: str) -> Any:
-    """Return int64[rows, length] if the rows equal this column of the encodings and have one length; otherwise the rows unchanged."""
+    """Return int64[rows, length] if the rows equal this column of the encodings and have one length.
+
+    Otherwise the rows unchanged.
+    """
     if type(rows) is not list or len(rows) != len(encodings) or not rows or not (n := len(encodings[0])):
         return rows
     found = np.empty((len(rows), n), np.int64)

@@ -40,7 +40,10 @@ _undo: list[_Change] = []
 
 
 class _BackendSlot:
-    """Descriptor for the attribute `_tokenizer` of transformers' tokenizers; wraps each `tokenizers.Tokenizer` in a `Backend`."""
+    """Descriptor for the attribute `_tokenizer` of transformers' tokenizers.
+
+    Wraps each `tokenizers.Tokenizer` in a `Backend`.
+    """
 
     def __get__(self, owner: Any, kind: type) -> Any:
         if owner is None:
@@ -149,7 +152,8 @@ def _module(name: str) -> Any:
 def _plain_ids(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a replacement of transformers' `to_py_obj` with a fast path for lists of ints and lists of such lists.
 
-    It is called for all ids at each `decode`, and takes most of the time of a `TextStreamer`, which decodes its line at each id.
+    It is called for all ids at each `decode`, and takes most of the time of a `TextStreamer`, which decodes its line
+    at each id.
     """
 
     def to_py_obj(obj: Any) -> Any:

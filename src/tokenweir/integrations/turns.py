@@ -40,8 +40,9 @@ def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> 
     Args:
         prompt: The rendered conversation.
         tokenizer: The tokenizer.
-        opening: The ids of the generation prompt. If an assistant's turn begins with them, all ids behind them up to its end token are
-            marked as sampled, markup included. In other turns only the assistant's own text, as `Prompt.loss_mask` has it, is.
+        opening: The ids of the generation prompt. If an assistant's turn begins with them, all ids behind them up to
+            its end token are marked as sampled, markup included. In other turns only the assistant's own text, as
+            `Prompt.loss_mask` has it, is.
 
     """
     ids = prompt.encode(tokenizer)
@@ -74,8 +75,9 @@ def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> 
 def _end_of_turn(tokenizer: Tokenizer, ids: Sequence[int], start: int, until: int, sampled: Sequence[bool] = ()) -> int:
     """Return the index of the id behind a turn.
 
-    That is behind the end token and the white space that follows. If a role token of the next turn ends an answer, it counts as the
-    answer's end token if a model generates it. Without an end token it is the next control token that does not close a tag, or `until`.
+    That is behind the end token and the white space that follows. If a role token of the next turn ends an answer, it
+    counts as the answer's end token if a model generates it. Without an end token it is the next control token that
+    does not close a tag, or `until`.
 
     Args:
         tokenizer: The tokenizer.
@@ -135,7 +137,8 @@ def continuation(
 ) -> Continuation | str:
     """Return the ids that new messages add behind an answer, up to the generation prompt's end.
 
-    Return the reason as a str if these ids cannot be found, such as that the template writes an earlier message behind the answer.
+    Return the reason as a str if these ids cannot be found, such as that the template writes an earlier message behind
+    the answer.
 
     Args:
         template: The chat template.

@@ -1,4 +1,7 @@
-"""A builder of continuous token streams for verl that works with any chat template. Written for the interface of verl 0.9.1."""
+"""A builder of continuous token streams for verl that works with any chat template.
+
+Written for the interface of verl 0.9.1.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ class MergeResult:
 
 
 class TokenBuilder:
-    """Builder of the ids of a growing conversation, with the methods of verl's `ContinuousTokenBuilder` that an agent loop calls."""
+    """Builder of the ids of a growing conversation.
+
+    It has the methods of verl's `ContinuousTokenBuilder` that an agent loop calls.
+    """
 
     def __init__(
         self,
@@ -130,11 +136,12 @@ class TokenBuilder:
     ) -> tuple[list[int], list[float] | None]:
         """Extend the response's mask and logprobs by the ids that a merge has added; return both.
 
-        Ids of an answer get mask 1 and the logprobs of `assistant_logprobs`; all other ids get mask 0 and logprob 0. The logprobs are
-        None if `response_logprobs` is None.
+        Ids of an answer get mask 1 and the logprobs of `assistant_logprobs`; all other ids get mask 0 and logprob 0.
+        The logprobs are None if `response_logprobs` is None.
 
         Raises:
-            ValueError: `response_logprobs` is missing while `assistant_logprobs` is given, or an answer has not as many logprobs as ids.
+            ValueError: `response_logprobs` is missing while `assistant_logprobs` is given, or an answer has not as
+                many logprobs as ids.
 
         """
         count = merge_result.appended_token_count

@@ -9,6 +9,9 @@ START, END = {"content": "<s>", "special": True}, {"content": "</s>", "special":
 
 @pytest.fixture(scope="module")
 def tok(small):
-    """A tokenizer with control tokens <s> and </s>, an added token <m> that takes white space along, and é, which is searched in normalized text."""
+    """A tokenizer with control tokens <s> and </s>, and added tokens <m> and é.
+
+    <m> takes white space along, and é is searched for in normalized text.
+    """
     more = [{"content": "<m>", "lstrip": True, "rstrip": True}, {"content": "éa", "normalized": True}]
     return small(added=[START, END, *more], normalizer={"type": "NFC"})

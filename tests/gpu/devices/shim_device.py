@@ -159,7 +159,10 @@ class ShimDevice:
         return array.base is not None and any(ref() is array.base for ref in self._blocks)
 
     def reads(self, kind: int, number: int) -> bool:
-        """Whether the device can read memory of an Arrow device type and number; true for extension devices of its own number."""
+        """Whether the device can read memory of an Arrow device type and number.
+
+        True for extension devices of its own number.
+        """
         return (kind, number) == (ARROW_TYPE, self.number)
 
     def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> NDArray[Any]:

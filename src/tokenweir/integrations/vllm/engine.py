@@ -53,7 +53,8 @@ class ClientEngine:
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
         """Generate from `prompt_ids`; yield steps with the new ids of each answer. Closing the generator aborts the request.
 
-        Raise `EngineError` for a field of `sampling` that cannot be honoured, and if vLLM ends an answer by an abort or an error.
+        Raise `EngineError` for a field of `sampling` that cannot be honoured, and if vLLM ends an answer by an abort
+        or an error.
         """
         parameters, called = _parameters(sampling)
         if sampling.max_tokens == 0:

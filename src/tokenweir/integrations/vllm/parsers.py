@@ -1,10 +1,11 @@
 """vLLM's reasoning and tool parsers over `ChatDecoder`.
 
-`Parser` decodes an answer's ids; the prompt's ids tell whether the answer begins inside thinking. vLLM's `ParserManager` creates one if
-all parsers that are chosen, for reasoning and for tools, are tokenweir's. Together with a parser of vLLM's own, `Reasoning` or `Tools`
-does its part by vLLM's older interface.
+`Parser` decodes an answer's ids; the prompt's ids tell whether the answer begins inside thinking. vLLM's
+`ParserManager` creates one if all parsers that are chosen, for reasoning and for tools, are tokenweir's. Together with
+a parser of vLLM's own, `Reasoning` or `Tools` does its part by vLLM's older interface.
 
-The registered names are `tokenweir`, which finds the style by the vocabulary, and `tokenweir_` with the name of a style, such as `tokenweir_hermes`.
+The registered names are `tokenweir`, which finds the style by the vocabulary, and `tokenweir_` with the name of a
+style, such as `tokenweir_hermes`.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ class Parser(DelegatingParser):  # type: ignore[misc]
         return reasoning_tokens(self._tokenizer, self._prompt_ids, token_ids, type(self._reasoning_parser).style)
 
     def _options(self, request: Any) -> DecoderOptions:
-        """Return the decoder's options for a request: the styles of thinking and calls, the tools, and the request's stops."""
+        """Return the decoder's options for a request: styles of thinking and calls, tools, and the request's stops."""
         options = decoder_options(request)
         thinks, calls = self._reasoning_parser, self._tool_parser
         options["reasoning"] = None if thinks is None else type(thinks).style
@@ -200,7 +201,10 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
         self._prompt_ids = prompt_token_ids
 
     def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
-        """Whether the thinking of the last turn has ended: its last tag closes thinking. True if there is no style of thinking."""
+        """Whether the thinking of the last turn has ended: its last tag closes thinking.
+
+        True if there is no style of thinking.
+        """
         if self._style is None:
             return True
         if read_prompt(self._tokenizer, list(input_ids), self._style).inside:
@@ -247,7 +251,10 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
         current_token_ids: Sequence[int],
         delta_token_ids: Sequence[int],
     ) -> Any:
-        """Decode the next ids of a stream; return a `DeltaMessage` of thinking and answer, or None if there is nothing to send."""
+        """Decode the next ids of a stream.
+
+        Return a `DeltaMessage` of thinking and answer, or None if there is nothing to send.
+        """
         if self._decoder is None:
             self._decoder = self._begin()
         deltas = self._decoder.feed(list(delta_token_ids))
@@ -277,8 +284,8 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
 class Tools(_Streaming, ToolParser):  # type: ignore[misc]
     """vLLM's tool parser: finds tool calls in an answer, for use together with a reasoning parser of vLLM's own.
 
-    vLLM constrains a required or named call by its own grammar for the style, if `STRUCTURAL_TAGS` names one. The style `auto` has no
-    grammar, because a vocabulary alone does not tell Qwen3's calls from Qwen3-Coder's.
+    vLLM constrains a required or named call by its own grammar for the style, if `STRUCTURAL_TAGS` names one. The
+    style `auto` has no grammar, because a vocabulary alone does not tell Qwen3's calls from Qwen3-Coder's.
     """
 
     supports_required_and_named = False
@@ -289,7 +296,10 @@ class Tools(_Streaming, ToolParser):  # type: ignore[misc]
         self._plain = plain_tools(tools)
 
     def adjust_request(self, request: Any) -> Any:
-        """Set a request with tools to keep special tokens in vLLM's text, which `extract_tool_calls` reads; return the request."""
+        """Set a request with tools to keep special tokens in vLLM's text, which `extract_tool_calls` reads.
+
+        Return the request.
+        """
         if request.tools and request.tool_choice != "none":
             request.skip_special_tokens = False
         return request
