@@ -65,26 +65,23 @@ RENDERED = ("Qwen3-8B", "Qwen2.5-0.5B", "Llama-3.2-1B", "GLM-4.7", "MiniMax", "K
 """Models of `renderers_suite.py`, as parts of their names."""
 
 VLLM = (
-    "tokenizers_/test_hf.py",
-    "tokenizers_/test_detokenize.py",
+    "tokenizers_",
     "detokenizer/test_check_stop_strings.py",
     "detokenizer/test_min_tokens.py",
     "v1/engine/test_output_processor.py",
     "v1/engine/test_fast_incdec_prefix_err.py",
     "v1/engine/test_logprobs_processor.py",
     "v1/engine/test_parallel_sampling.py",
+    "entrypoints/tool_parsers",
     "entrypoints/unit_tests/test_chat_billing_header.py",
     "entrypoints/unit_tests/test_context.py",
-    "renderers/test_completions.py",
-    "renderers/test_token_offsets.py",
-    "parser/test_abstract_parser.py",
-    "parser/test_chat_parsing.py",
-    "parser/test_include_reasoning.py",
-    "parser/test_parse.py",
-    "parser/test_response_template.py",
-    "parser/test_streaming.py",
+    "renderers",
+    "parser",
     "reasoning",
     "tool_parsers",
+    "tool_use/test_kimi_k3_tool_parser.py",
+    "tool_use/test_muse.py",
+    "tool_use/test_muse_parse_delta.py",
 )
 """Files of vLLM's suite that need neither a model nor a GPU, and folders of them."""
 
