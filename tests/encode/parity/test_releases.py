@@ -31,7 +31,7 @@ def test_the_installed_release_gives_the_same(data):
     options = ["--every", "500", "--fuzz", "60", "--only", "t5-small"]
     run = subprocess.run(
         [sys.executable, "-P", str(ROOT / "bench/releases.py"), *options],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "bench")},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "bench"), *sys.path])},
         capture_output=True,
         text=True,
         check=False,
