@@ -111,7 +111,7 @@ class DeliveryError(TokenweirError, RuntimeError):
 
 
 class DeviceError(TokenweirError, RuntimeError):
-    """A GPU that is missing or that failed."""
+    """A GPU, its driver or its software (CuPy, NVRTC) is missing or too old, or an operation on the GPU has failed."""
 
 
 def without_path(error: Exception) -> str:

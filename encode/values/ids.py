@@ -43,7 +43,15 @@ _READ_IN_PLACE = frozenset(np.dtype(name) for name in ("int32", "uint32", "int64
 
 
 def in_place(ids: Ids) -> Ids:
-    """Convert ids like `as_sequence`, except arrays that the core can read directly, which are returned unchanged."""
+    """Return ids in a form that the core reads: an array that it reads directly or any other sequence, both unchanged.
+
+    Such an array is one-dimensional, contiguous, and of int32, uint32 or int64. Other arrays of integers become lists.
+    The items of sequences are not checked.
+
+    Raises:
+        TypeError: An array is not one-dimensional or not of integers, or the type never holds ids.
+
+    """
     if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype in _READ_IN_PLACE and ids.flags.c_contiguous:
         return ids
     return as_sequence(ids)

@@ -311,7 +311,10 @@ class Subscription(Generic[T]):
 
     @property
     def ended(self) -> bool:
-        """Whether no more items are added, because the stream was closed or this reader cut off; some may still be unread."""
+        """Whether no more items are added: the stream was closed, or this reader was closed or cut off.
+
+        Unread items can still be taken after the stream was closed, but not after this reader was closed or cut off.
+        """
         return self._broadcast._closed or self._cut is not None
 
     def take_now(self) -> list[T]:

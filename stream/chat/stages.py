@@ -124,7 +124,7 @@ def split_reasoning(
 ) -> AsyncGenerator[Chunk, None]:
     """Yield chunks in which the text of thinking has the channel `REASONING`, and its tags are cut out of the text.
 
-    The ids of a tag are those of the next chunk.
+    The ids of a tag are in a chunk whose `text` is empty, or in the next chunk where an id has text of both.
 
     Args:
         chunks: The source, of chunks.
@@ -146,7 +146,10 @@ def strip_reasoning(
     tool_style: str | ToolStyle | None = None,
     tools: Tools = (),
 ) -> AsyncGenerator[Chunk, None]:
-    """Yield chunks without the text of thinking and its tags, whose ids are those of the next chunk.
+    """Yield chunks without the text of thinking and without its tags.
+
+    Removed text gives chunks with an empty `text` that carry its ids. An id whose text goes on behind the removed text
+    is in the chunk with that text.
 
     The arguments are as for `split_reasoning`.
     """

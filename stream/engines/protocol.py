@@ -44,15 +44,17 @@ def check_engine(engine: object, name: str = "engine") -> None:
 
 
 def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str]) -> None:
-    """Raise `EngineError` if a sampling sets a field that an engine cannot honour.
+    """Raise `EngineError` for the first field of a sampling that an engine cannot honour.
 
-    The error's `kind` is "unsupported" and its `option` the field. Fields that the decoder enforces, such as `stop` and
-    `max_tokens`, are never refused.
+    The error's `kind` is "unsupported" and its `option` the field. These are never refused: fields with their default
+    value, fields that the decoder enforces, such as `stop` and `max_tokens`, and values without effect, such as
+    `repetition_penalty=1`.
 
     Args:
         engine: The engine's name, for messages.
         sampling: The sampling.
-        supports: The fields that the engine honours; with `extra`, any key of it passes.
+        supports: The names of the fields that the engine honours. The keys inside `extra` are not checked: if it has
+            "extra", all of them pass; otherwise any of them is refused, with `option` "extra".
 
     """
     for name, value in sampling.given().items():

@@ -157,7 +157,11 @@ def _byte_tokens(vocabulary: Vocabulary) -> int:
 def sentencepiece_bpe(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
     """Return the spec for a file with `tokenizer.ggml.model = "llama"`: SentencePiece's BPE by scores.
 
-    If all scores are equal or missing, it is BPE by the file's merges instead.
+    If the scores are missing, or equal for all normal tokens, it is BPE by the file's merges instead.
+
+    Raises:
+        UnsupportedTokenizerError: The merges are needed and missing.
+
     """
     prefix_space = flag(metadata, "add_space_prefix", True)
     scores = _scores(metadata, len(vocabulary.tokens))

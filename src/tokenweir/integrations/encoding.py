@@ -256,7 +256,14 @@ class Encoding:
         return at.start + int(covers.argmax()) if covers.any() else None
 
     def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
-        """Return the number of the word that covers a character of a sequence; None if no word covers it."""
+        """Return the number of the word that covers a character of a sequence; None if no word covers it.
+
+        Args:
+            char_pos: The index of the character in the text of its sequence.
+            sequence_index: The number of the sequence, 0 or 1. If the encoding has no such sequence, all tokens are
+                searched and the first match counts.
+
+        """
         token = self.char_to_token(char_pos, sequence_index)
         return None if token is None else self.token_to_word(token)
 

@@ -40,9 +40,9 @@ def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> 
     Args:
         prompt: The rendered conversation.
         tokenizer: The tokenizer.
-        opening: The ids of the generation prompt. If an assistant's turn begins with them, all ids behind them up to
-            its end token are marked as sampled, markup included. In other turns only the assistant's own text, as
-            `Prompt.loss_mask` has it, is.
+        opening: The ids of the generation prompt. In an assistant's turn that begins with them, all ids behind them
+            are marked as sampled, markup included, up to and with the end token. In other turns, and in all turns if
+            it is empty, the marked ids are those of `Prompt.loss_mask` with `end_tokens=True`.
 
     """
     ids = prompt.encode(tokenizer)

@@ -260,7 +260,11 @@ class ReasoningParser(Saved):
         self._see(text)
 
     def _count_ticks(self, text: str) -> None:
-        """Record where fenced code blocks begin and end: at three backticks or more, first on their line."""
+        """Update whether the answer is inside a fenced code block, from its next text.
+
+        A block begins at three or more backticks that only white space precedes on their line. It ends at as many or
+        more that stand likewise; text may follow them. A run of backticks counts once other text has followed it.
+        """
         bare = self._bare_line
         for part in _TICKS.findall(text):
             if part[0] == "`":

@@ -74,12 +74,13 @@ class Gate:
     def origin_allowed(self, origin: str | None, host: str | None) -> bool:
         """Return whether a page of this origin may connect.
 
-        The server's own page may: its origin equals the Host header. DNS could point any name here, so the comparison
-        counts only for the server's own names.
+        Allowed are the `origins` given to the constructor, and the server's own page: its origin without the scheme
+        equals the Host header, which must be an IP address or one of the server's own names. DNS could point any other
+        name here.
 
         Args:
             origin: The Origin header; None, as from programs other than browsers, is allowed.
-            host: The Host header.
+            host: The Host header; if None, only the given `origins` are allowed.
 
         """
         if origin is None or origin in self._origins:

@@ -49,9 +49,16 @@ class Connections:
         self._idle: dict[str, dict[Connection, None]] = {}  # by address, the oldest first
 
     def accept(self, transport: asyncio.Transport, address: str) -> Connection | None:
-        """Count a new socket and return its `Connection`; None if it was reset because there are too many.
+        """Count a new socket and return its `Connection`, or reset the socket and return None.
 
-        If the server is full, a socket of the address with most idle sockets is reset in place of the new one.
+        The new socket is reset if its address already has as many idle sockets as the limit per address. If the server
+        is full, the address with most idle sockets has its oldest one reset; but the new socket is reset if no other
+        address has more of them than its own.
+
+        Args:
+            transport: The transport of the new socket.
+            address: The client name of its network address.
+
         """
         limits, own = self.limits, len(self._idle.get(address, ()))
         if own >= (limits.max_connections_per_address or limits.max_connections_per_client):

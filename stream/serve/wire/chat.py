@@ -121,7 +121,15 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class JsonSchema(Struct, frozen=True, rename={"json_schema": "schema"}):
-    """The field `response_format.json_schema` of a request: a JSON schema with a name."""
+    """The field `response_format.json_schema` of a request: a JSON schema with a name.
+
+    Attributes:
+        name: The schema's name; without effect.
+        description: A description of the schema; without effect.
+        json_schema: The schema, which is the field `schema` of the request.
+        strict: Without effect: the schema is requested of the engine in any case.
+
+    """
 
     name: str = ""
     description: str | None = None
@@ -138,7 +146,7 @@ class ResponseFormat(Struct, frozen=True):
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON schema that the answer must match, or None for the type `text`.
 
-        Without a schema of the request it is `{"type": "object"}`.
+        It is `{"type": "object"}` if the request has no `json_schema`.
         """
         if self.type == "text":
             return None

@@ -199,7 +199,14 @@ def check_version(version: str | None) -> None:
 def parse_message(body: dict[str, Any], *, max_items: int = 2048) -> MessageCreate:
     """Check a decoded body of `POST /v1/messages` and convert it to a struct.
 
-    Raise `RequestError` for an invalid field.
+    Args:
+        body: The decoded JSON object.
+        max_items: Most items of each of `messages`, `tools` and `system`, content blocks inside the items included.
+
+    Raises:
+        RequestError: A field is invalid or not supported, or a list is too long. Fields that change no output, such
+            as `metadata`, are ignored.
+
     """
     return _parsed(body, MessageCreate, max_items)
 
