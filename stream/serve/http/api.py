@@ -70,9 +70,11 @@ class Api:
             token_ids=asked.return_token_ids,
         )
         generation = self.generate(answer.id, chat_job(asked, model), request)
-        face = _ChatFace(answer, generation)
+        answer_format = _ChatFormat(answer, generation)
         last = answer.usage_chunk if asked.stream_options.include_usage else None
-        return await self.answer(request, model, [generation], face, stream=asked.stream, first=face.start, last=last)
+        return await self.answer(
+            request, model, [generation], answer_format, stream=asked.stream, first=answer_format.start, last=last
+        )
 
     async def completions(self, request: Request) -> Response:
         """Handle `POST /v1/completions`: return a completion of each prompt, whole or as a stream of events."""
@@ -92,9 +94,11 @@ class Api:
                 generation.drop()
             raise
         last = answer.usage_chunk if asked.stream_options.include_usage else None
-        face = _CompletionFace(answer, generations, asked.n)
+        answer_format = _CompletionFormat(answer, generations, asked.n)
         copies = asked.n if asked.return_token_ids else 0
-        return await self.answer(request, model, generations, face, stream=asked.stream, copies=copies, last=last)
+        return await self.answer(
+            request, model, generations, answer_format, stream=asked.stream, copies=copies, last=last
+        )
 
     def generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
         """Start the answer to a job for the client of an HTTP request, and return it; raises as `Service.generate`."""
@@ -113,7 +117,7 @@ class Api:
         request: Request,
         model: str,
         generations: Sequence[Generation[Delta]],
-        face: Face,
+        answer_format: AnswerFormat,
         *,
         stream: bool,
         copies: int = 1,
@@ -130,7 +134,7 @@ class Api:
             request: The HTTP request.
             model: The model's name, for metrics.
             generations: The answers, one generation for each prompt. A stream sends them one after the other.
-            face: Converts deltas to the format of the interface.
+            answer_format: Converts deltas to the format of the interface.
             stream: Whether to send events as they come.
             copies: Number of times that the response repeats the ids of each prompt, for the limit on its size; 0 for
                 none.
@@ -151,7 +155,7 @@ class Api:
             nonlocal tokens
             async for deltas in self._batches(generation):
                 tokens += sum(len(delta.token_ids) for delta in deltas)
-                face.add(deltas, place)
+                answer_format.add(deltas, place)
 
         async def events() -> AsyncIterator[bytes]:
             try:
@@ -159,12 +163,12 @@ class Api:
                     yield head
                 for place, generation in enumerate(generations):
                     async for deltas in self._batches(generation):
-                        if data := b"".join(face.chunks(deltas, place)):
+                        if data := b"".join(answer_format.chunks(deltas, place)):
                             yield data
                 if last is not None:
                     yield last()
             except (RequestError, DeliveryError) as error:
-                yield (failed or _openai_event)(_told(error))
+                yield (failed or _openai_event)(_to_request_error(error))
             yield end
 
         try:
@@ -176,7 +180,7 @@ class Api:
             work = asyncio.gather(*(collect(*each) for each in enumerate(generations)))
             await while_connected(request, _result(work))
             tokens += sum(len(generation.prompt_ids) for generation in generations)
-            return await reply_with(face.whole, tokens, self._limits)
+            return await reply_with(answer_format.whole, tokens, self._limits)
         except BaseException:
             leave()
             raise
@@ -233,7 +237,7 @@ class Api:
                     for event in events
                 )
         except DeliveryError as error:
-            yield _openai_event(_told(error))
+            yield _openai_event(_to_request_error(error))
         yield DONE
 
     async def _batches(self, generation: Generation[T]) -> AsyncIterator[list[T]]:
@@ -248,7 +252,7 @@ class Api:
         return partial(self._service.metrics.cut_off, model)
 
 
-class Face(Protocol):
+class AnswerFormat(Protocol):
     """Converter of deltas to the format of one HTTP interface.
 
     `chunks` returns the events of deltas for a stream. `add` collects deltas, and `whole` returns the body made of all
@@ -260,8 +264,8 @@ class Face(Protocol):
     def whole(self) -> bytes: ...
 
 
-class _ChatFace:
-    """`Face` of Chat Completions: one generation, whose deltas name the answer they belong to."""
+class _ChatFormat:
+    """`AnswerFormat` of Chat Completions: one generation, whose deltas name the answer they belong to."""
 
     def __init__(self, answer: ChatAnswer, generation: Generation[Delta]) -> None:
         self._answer = answer
@@ -280,8 +284,8 @@ class _ChatFace:
         return self._answer.completion(self._generation.prompt_ids)
 
 
-class _CompletionFace:
-    """`Face` of Completions: a generation for each prompt, each with `choices` answers."""
+class _CompletionFormat:
+    """`AnswerFormat` of Completions: a generation for each prompt, each with `choices` answers."""
 
     def __init__(self, answer: CompletionAnswer, generations: Sequence[Generation[Delta]], choices: int) -> None:
         self._answer = answer
@@ -324,7 +328,7 @@ def _leave(task: ResponseTask, subscription: Subscription[ResponseEvent]) -> Non
         task.generation.drop()
 
 
-def _told(error: RequestError | DeliveryError) -> RequestError:
+def _to_request_error(error: RequestError | DeliveryError) -> RequestError:
     if isinstance(error, DeliveryError):
         return RequestError(str(error), code=error.outcome, status=500)
     return error

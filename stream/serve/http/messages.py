@@ -59,15 +59,15 @@ class Messages:
             edits=asked.context_management is not None,
         )
         generation = self._api.generate(answer.id, message_job(asked, model, history), request)
-        face = _MessageFace(answer, generation)
+        answer_format = _MessageFormat(answer, generation)
         return await self._api.answer(
             request,
             model,
             [generation],
-            face,
+            answer_format,
             stream=asked.stream,
             copies=0,
-            first=face.start,
+            first=answer_format.start,
             failed=error_event,
             end=b"",
         )
@@ -91,8 +91,8 @@ class Messages:
         return await read_object(request, self._service)
 
 
-class _MessageFace:
-    """`Face` of Anthropic's Messages: one generation with one answer."""
+class _MessageFormat:
+    """`AnswerFormat` of Anthropic's Messages: one generation with one answer."""
 
     def __init__(self, answer: MessageAnswer, generation: Generation[Delta]) -> None:
         self._answer = answer

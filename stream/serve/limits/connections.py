@@ -86,12 +86,12 @@ class Connections:
             raise too_many("bytes of unread answers", self.limits.max_outgoing_bytes_per_client)
         return self._admission.connect(client)
 
-    def wait(self, connection: Connection) -> None:
+    def mark_idle(self, connection: Connection) -> None:
         """Count a connection as idle, for its address."""
         self.idle += 1
         self._idle.setdefault(connection.address, {})[connection] = None
 
-    def leave(self, connection: Connection) -> None:
+    def unmark_idle(self, connection: Connection) -> None:
         """Stop counting a connection as idle."""
         here = self._idle[connection.address]
         del here[connection]
@@ -135,7 +135,7 @@ class Connection:
         self._moved_at = 0.0
         self._turn: asyncio.Future[bool] | None = None  # for which a request of it waits
         connections.count += 1
-        connections.wait(self)
+        connections.mark_idle(self)
 
     def take(self, client: str) -> Callable[[], None]:
         """Take a place for a client's request; return a function that frees it once all written bytes are flushed.
@@ -145,7 +145,7 @@ class Connection:
         free = self._all.connect(client)
         if self._open:
             if not self._places:
-                self._all.leave(self)
+                self._all.unmark_idle(self)
             self._places += 1
             self._belong(client)
             free = partial(self._free, free)
@@ -156,7 +156,7 @@ class Connection:
         self._places -= 1
         if not self._places and self._open:
             self._belong(self.address)
-            self._all.wait(self)
+            self._all.mark_idle(self)
 
     def _belong(self, client: str) -> None:
         budgets = (self._all.incoming, self._all.outgoing)
@@ -230,7 +230,7 @@ class Connection:
             self._open = False
             self._all.count -= 1
             if not self._places:
-                self._all.leave(self)
+                self._all.unmark_idle(self)
         self._drop_turn()
         self._settle()
 

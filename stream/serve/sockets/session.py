@@ -27,8 +27,8 @@ from tokenweir.stream.serve.wire.requests import (
     ResponseCancel,
     ResponseCreate,
     ResponseResume,
-    continued_by,
     parse_event,
+    previous_response_id_of,
 )
 from tokenweir.stream.serve.wire.transport import Transport
 
@@ -155,12 +155,12 @@ class Session:
                 case ResponseCancel() as cancel if self._link is None:
                     self._cancel(cancel)
                 case ResponseCancel():
-                    await self._tell_owner(message)
+                    await self._forward_to_owner(message)
         except Disconnected:
             pass  # and so the next message is None
         except RequestError as error:
             self._service.metrics.refuse(error.code)
-            self._forget(continued_by(message))
+            self._forget(previous_response_id_of(message))
             self._outbox.put(encode(ErrorEvent(error_detail(error), error.status)))
             await self._outbox.room()  # bounds the errors for a client that does not read
 
@@ -178,19 +178,19 @@ class Session:
         if (peers := self._service.peers) is not None:
             self._link = await peers.converse(request.response_id, self._client)
         if self._link is not None:
-            await self._tell_owner(message)
-            self._spawn(self._hand_on(self._link))
+            await self._forward_to_owner(message)
+            self._spawn(self._relay_to_client(self._link))
         else:
             start = 0 if request.starting_after is None else request.starting_after + 1
             self._follow(self._responses.find(request.response_id, self._client), start)
 
-    async def _tell_owner(self, message: str | bytes) -> None:
+    async def _forward_to_owner(self, message: str | bytes) -> None:
         """Forward a message of the client to the other worker whose response is being sent."""
         assert self._link is not None and isinstance(message, str)
         if (sending := self._link.send(message.encode())) is not None:
             await sending
 
-    async def _hand_on(self, link: Transport) -> None:
+    async def _relay_to_client(self, link: Transport) -> None:
         """Forward another worker's messages from `link` to the client, up to a response's last event or an error."""
         begun = over = False
         try:

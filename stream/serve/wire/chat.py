@@ -28,7 +28,7 @@ from tokenweir.stream.serve.wire.checking import (
 )
 from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.requests import Stop, effort_kwargs
+from tokenweir.stream.serve.wire.requests import StopString, effort_kwargs
 from tokenweir.templates.messages import Messages
 
 _ID = re.compile("[0-9]{1,10}")
@@ -72,7 +72,7 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     repetition_penalty: Annotated[float, Meta(gt=0)] | None = None
     logit_bias: Annotated[dict[str, Annotated[float, Meta(ge=-100, le=100)]], Meta(max_length=MOST_BIASES)] = {}
     seed: int | None = None
-    stop: Stop | Annotated[list[Stop], Meta(max_length=16)] | None = None
+    stop: StopString | Annotated[list[StopString], Meta(max_length=16)] | None = None
     stop_token_ids: Annotated[list[int], Meta(max_length=64)] = []
     min_tokens: Annotated[int, Meta(ge=0)] = 0
     ignore_eos: bool = False

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from tokenweir.stream.serve.wire.checking import located
+from tokenweir.stream.serve.wire.checking import convert_validation_error
 from tokenweir.stream.serve.wire.contents import (
     Content,
     ImageAddress,
@@ -112,7 +112,7 @@ def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
         checked = msgspec.convert({"messages": given}, kind)["messages"]
     except msgspec.ValidationError as error:
         named = msgspec.ValidationError(str(error).replace("$[...]", "$.messages"))  # as msgspec writes a mapping's key
-        raise located(named, {"messages": given}, kind) from error
+        raise convert_validation_error(named, {"messages": given}, kind) from error
     conversation = Conversation()
     for place, message in enumerate(checked):
         content = _content(message.content, f"messages[{place}].content")

@@ -70,7 +70,7 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
             ) from error
         raise RequestError(f"the message is not JSON: {error}", code="invalid_json") from error
     if not isinstance(event, dict):
-        raise RequestError(f"expected a JSON object, got {show(event)}", code="invalid_type")
+        raise RequestError(f"expected a JSON object, got {short_json(event)}", code="invalid_type")
     return event
 
 
@@ -190,7 +190,9 @@ def offered_fields(
         elif not any(type(value) is type(nothing) and value == nothing for nothing in neutral.get(name, ())):
             name = name[:80]
             raise RequestError(
-                f"{name} is {show(value)}; this server does not offer it", code="unsupported_parameter", param=name
+                f"{name} is {short_json(value)}; this server does not offer it",
+                code="unsupported_parameter",
+                param=name,
             )
     return kept
 
@@ -200,10 +202,10 @@ def convert(body: dict[str, Any], struct: type[T]) -> T:
     try:
         return msgspec.convert(body, struct)
     except msgspec.ValidationError as error:
-        raise located(error, body, struct) from error
+        raise convert_validation_error(error, body, struct) from error
 
 
-def located(error: msgspec.ValidationError, event: dict[str, Any], kind: Any) -> RequestError:
+def convert_validation_error(error: msgspec.ValidationError, event: dict[str, Any], kind: Any) -> RequestError:
     """Convert a validation error of `msgspec` to a `RequestError` that describes the field at fault.
 
     The message has the field's path, its value and, if the field takes one of a few strings, these strings. The path is
@@ -232,8 +234,8 @@ def located(error: msgspec.ValidationError, event: dict[str, Any], kind: Any) ->
         kinds = [inner for outer in kinds for field in _inside(outer, key) for inner in _alternatives(field)]
     choices = [str(choice) for kind in kinds if isinstance(kind, inspect.LiteralType) for choice in kind.values]
     if choices and isinstance(value, str):
-        return RequestError(f"{param}: {show(value)} is not one of {', '.join(choices)}", param=param)
-    return RequestError(f"{param}: {message}, got {show(value)}", param=param)
+        return RequestError(f"{param}: {short_json(value)} is not one of {', '.join(choices)}", param=param)
+    return RequestError(f"{param}: {message}, got {short_json(value)}", param=param)
 
 
 @cache  # 2 or 3 ms for a request, and there are a few kinds of them
@@ -262,7 +264,7 @@ def _inside(kind: Any, key: str) -> Iterator[Any]:
             pass
 
 
-def show(value: Any) -> str:
+def short_json(value: Any) -> str:
     """Return the value as JSON text, cut to 80 characters with `...` at the end."""
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= 80 else f"{text[:77]}..."

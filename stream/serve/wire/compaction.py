@@ -33,7 +33,7 @@ MOST_TOKENS = 2048
 """Of a summary and the thinking before it: one that is longer is cut, since small models may never come to an end."""
 
 
-class Said(Struct, frozen=True, forbid_unknown_fields=True):
+class PackedMessage(Struct, frozen=True, forbid_unknown_fields=True):
     """A message inside a compaction item: its role and text."""
 
     role: Literal["system", "user", "assistant"]
@@ -93,21 +93,21 @@ def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> C
     by_role: dict[str, list[str]] = {}
     for message in conversation:
         by_role.setdefault(message["role"], []).append(text_of(message["content"]))
-    said = [Said("system", text) for text in by_role.get("system", ())]
+    messages = [PackedMessage("system", text) for text in by_role.get("system", ())]
     if "user" in by_role:
-        said.append(Said("user", "\n\n".join(by_role["user"])))
-    item = CompactionItem(new_id("cmp"), pack([*said, Said("assistant", summary.strip())]))
+        messages.append(PackedMessage("user", "\n\n".join(by_role["user"])))
+    item = CompactionItem(new_id("cmp"), pack([*messages, PackedMessage("assistant", summary.strip())]))
     return CompactedResponse(
         id=new_id("resp"), created_at=int(time.time()), output=[item], usage=ResponseUsage.of(usage)
     )
 
 
-def pack(said: Sequence[Said]) -> str:
+def pack(messages: Sequence[PackedMessage]) -> str:
     """Encode messages as the `encrypted_content` of a compaction item: JSON in base64, without encryption."""
-    return b64encode(msgspec.json.encode(said)).decode()
+    return b64encode(msgspec.json.encode(messages)).decode()
 
 
-def unpack(content: str, *, before: int = 0, max_items: int = 2048) -> list[Said]:
+def unpack(content: str, *, before: int = 0, max_items: int = 2048) -> list[PackedMessage]:
     """Decode the `encrypted_content` of a compaction item to its messages.
 
     Args:
@@ -123,9 +123,9 @@ def unpack(content: str, *, before: int = 0, max_items: int = 2048) -> list[Said
     try:
         data = b64decode(content, validate=True)
         total = before + len(msgspec.json.decode(data, type=list[msgspec.Raw]))
-        said = msgspec.json.decode(data, type=list[Said]) if total <= max_items else []
+        messages = msgspec.json.decode(data, type=list[PackedMessage]) if total <= max_items else []
     except (binascii.Error, msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ValueError("this server has not made this compaction") from error
     if total > max_items:
         raise too_many_messages(total, max_items)
-    return said
+    return messages

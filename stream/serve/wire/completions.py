@@ -14,7 +14,7 @@ from tokenweir.stream.events.deltas import Delta, Finish, TextDelta, Usage
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.chat import SamplingFields, parse_body
 from tokenweir.stream.serve.wire.chat_answers import FINISH_REASONS, checked_logprobs, sse, usage_of
-from tokenweir.stream.serve.wire.checking import show
+from tokenweir.stream.serve.wire.checking import short_json
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.items import new_id
 
@@ -49,7 +49,7 @@ class CompletionRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknow
             if _fits(prompt, list[_Ids]):
                 return prompt
         raise RequestError(
-            f"prompt: expected a text, a list of texts, of ids or of lists of ids, none of them empty, got {show(prompt)}",
+            f"prompt: expected a text, a list of texts, of ids or of lists of ids, none of them empty, got {short_json(prompt)}",
             param="prompt",
         )
 

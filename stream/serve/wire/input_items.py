@@ -168,14 +168,14 @@ def conversation_of(
                     )
             case _Compaction():
                 try:
-                    said = unpack(item.encrypted_content, before=unpacked, max_items=max_items)
+                    messages = unpack(item.encrypted_content, before=unpacked, max_items=max_items)
                 except RequestError:
                     raise
                 except ValueError as error:
                     where = f"input[{place}].encrypted_content"
                     raise RequestError(f"{where}: {error}", param=where) from error
-                unpacked += len(said)
-                for message in said:
+                unpacked += len(messages)
+                for message in messages:
                     conversation.say(message.role, message.content)
     return conversation.end()
 

@@ -24,14 +24,14 @@ from tokenweir.stream.serve.wire.checking import (
     count_items,
     offered_fields,
     parse_object,
-    show,
+    short_json,
 )
 from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.input_items import InputItem, ItemReference, conversation_of
 from tokenweir.stream.serve.wire.response_object import FunctionTool, Item, NamedFunction, TextConfig
 
-Stop = Annotated[str, Meta(min_length=1, max_length=1000)]
+StopString = Annotated[str, Meta(min_length=1, max_length=1000)]
 """A stop string; looking for it takes some 300 bytes of memory a character."""
 
 
@@ -187,7 +187,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
     presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
     stream: bool | None = None
-    stop: Stop | Annotated[list[Stop], Meta(max_length=16)] | None = None
+    stop: StopString | Annotated[list[StopString], Meta(max_length=16)] | None = None
     top_k: Annotated[int, Meta(ge=1)] | None = None
     seed: int | None = None
     return_token_ids: bool | None = None
@@ -321,7 +321,7 @@ def parse_event(data: str | bytes, *, max_items: int = 2048) -> ClientEvent:
     kind = event.get("type")
     if not isinstance(kind, str) or kind not in _EVENTS:
         known = ", ".join(_EVENTS)
-        raise RequestError(f"unknown event {show(kind)}; known are {known}", code="unknown_event", param="type")
+        raise RequestError(f"unknown event {short_json(kind)}; known are {known}", code="unknown_event", param="type")
     return _checked(event, _EVENTS[kind], max_items)
 
 
@@ -343,7 +343,7 @@ class _Continuing(Struct, frozen=True, tag_field="type", tag="response.create"):
     previous_response_id: str | None = None
 
 
-def continued_by(data: str | bytes) -> str | None:
+def previous_response_id_of(data: str | bytes) -> str | None:
     """Return the `previous_response_id` of a `response.create` message, even if its other fields are invalid.
 
     None if it has no such id, is not JSON, or is another event.

@@ -67,7 +67,7 @@ class Converse(Question, tag="session", frozen=True):
     client: str
 
 
-class Conversation(Question, tag="conversation", frozen=True):
+class FetchConversation(Question, tag="conversation", frozen=True):
     """Request for the messages up to and including a response, as JSON; the answer is empty if it is unknown."""
 
     client: str
@@ -109,7 +109,7 @@ class Adopt(Question, tag="adopt", frozen=True):
     counts: Counts
 
 
-_questions = msgspec.json.Decoder(Converse | Conversation | Items | Delete | Count | Retire | Adopt)
+_questions = msgspec.json.Decoder(Converse | FetchConversation | Items | Delete | Count | Retire | Adopt)
 
 
 class Link:
@@ -183,7 +183,7 @@ class Peers:
     async def conversation(self, response_id: str, client: str) -> bytes | None:
         """Return the messages up to and including another worker's response, as JSON; None if it is unknown."""
         owner = self._owner(response_id)
-        return None if owner is None else await self._ask(owner, Conversation(client, response_id)) or None
+        return None if owner is None else await self._ask(owner, FetchConversation(client, response_id)) or None
 
     async def items(self, item_ids: list[str], client: str) -> dict[str, Item]:
         """Return output items of stored answers that other workers have, by their ids; unknown ids are left out."""
@@ -290,7 +290,7 @@ class Peers:
         match question:
             case Converse(client):
                 await Session(link, self._responses, client=client).run()
-            case Conversation(client, response_id):
+            case FetchConversation(client, response_id):
                 found = service.conversations.find(client, response_id)
                 await link.write(found or b"")
             case Items(client, item_ids):

@@ -10,7 +10,7 @@ from serving import TOK, Script, eventually, fetch, say, serving, socket_to, unt
 
 from tokenweir.stream.prompts.ledger import ENTRY_BYTES
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.compaction import Said, pack
+from tokenweir.stream.serve.wire.compaction import PackedMessage, pack
 
 pytestmark = pytest.mark.asyncio
 
@@ -19,7 +19,7 @@ MEGABYTE = 1_000_000
 THREADS = 3 * 4 * MEGABYTE
 """Each thread of the pool refers to its last work, the prompt of a megabyte in four bytes a character, until its next."""
 MANY = [{"role": "user", "content": "a"}] * 26_000
-UNPACKED = [{"type": "compaction", "encrypted_content": pack([Said("user", "a")] * 26_000)}]
+UNPACKED = [{"type": "compaction", "encrypted_content": pack([PackedMessage("user", "a")] * 26_000)}]
 
 
 def http_to(server, **options):

@@ -59,7 +59,7 @@ class AppliedEdits(Struct, frozen=True):
     applied_edits: list[str] = []
 
 
-class Answered(Struct, frozen=True, kw_only=True, tag_field="type", tag="message"):
+class MessageObject(Struct, frozen=True, kw_only=True, tag_field="type", tag="message"):
     """The message object of an answer, whole or at the start of a stream.
 
     `left_out` is an extension: the paths of the request's parts that the prompt omits.
@@ -79,7 +79,7 @@ class Answered(Struct, frozen=True, kw_only=True, tag_field="type", tag="message
 class MessageStart(Struct, frozen=True, tag_field="type", tag="message_start"):
     """The event `message_start`, which opens a message."""
 
-    message: Answered
+    message: MessageObject
 
 
 class BlockStart(Struct, frozen=True, tag_field="type", tag="content_block_start"):
@@ -102,7 +102,7 @@ class BlockStop(Struct, frozen=True, tag_field="type", tag="content_block_stop")
     index: int
 
 
-class Stop(Struct, frozen=True):
+class StopDetails(Struct, frozen=True):
     """The reason why a message ended, and the stop string that ended it, or None."""
 
     stop_reason: StopReason
@@ -112,7 +112,7 @@ class Stop(Struct, frozen=True):
 class MessageDelta(Struct, frozen=True, tag_field="type", tag="message_delta"):
     """The event `message_delta`: the reason why the message ended, and its token counts."""
 
-    delta: Stop
+    delta: StopDetails
     usage: MessageUsage
     context_management: AppliedEdits | UnsetType = UNSET
 
@@ -178,7 +178,7 @@ class MessageAnswer:
     def start(self, prompt_tokens: int) -> list[bytes]:
         """Return the server-sent event that opens the message; `prompt_tokens` is the number of the prompt's tokens."""
         usage = MessageUsage(prompt_tokens, 0, TokenDetails(0))
-        return [event_bytes(MessageStart(self._answered([], usage)))]
+        return [event_bytes(MessageStart(self._message_object([], usage)))]
 
     def chunks(self, deltas: Iterable[Delta]) -> list[bytes]:
         """Convert deltas to server-sent events."""
@@ -197,18 +197,18 @@ class MessageAnswer:
         end = self._message.end
         assert end is not None
         content = self._message.content()
-        answered = self._answered(content, end.usage)
+        message = self._message_object(content, end.usage)
         reason = end.delta.stop_reason
         if reason == "tool_use" and not any(block["type"] == "tool_use" for block in content):
             reason = "end_turn"  # of calls whose arguments are no object, nothing is left
         return _encoder.encode(
             msgspec.structs.replace(
-                answered, stop_reason=reason, stop_sequence=end.delta.stop_sequence, context_management=self._edits
+                message, stop_reason=reason, stop_sequence=end.delta.stop_sequence, context_management=self._edits
             )
         )
 
-    def _answered(self, content: list[dict[str, Any]], usage: MessageUsage) -> Answered:
-        return Answered(id=self.id, model=self._model, content=content, usage=usage, left_out=self._left_out)
+    def _message_object(self, content: list[dict[str, Any]], usage: MessageUsage) -> MessageObject:
+        return MessageObject(id=self.id, model=self._model, content=content, usage=usage, left_out=self._left_out)
 
     def _step(self, delta: Delta) -> list[MessageEvent]:
         if isinstance(delta, Finish):
@@ -260,7 +260,7 @@ class MessageAnswer:
                 reason = "max_tokens"
             case _:
                 reason = "end_turn" if sequence is None else "stop_sequence"
-        end = MessageDelta(Stop(reason, sequence), MessageUsage.of(finish.usage), self._edits)
+        end = MessageDelta(StopDetails(reason, sequence), MessageUsage.of(finish.usage), self._edits)
         return [*self._close(), end, MessageStop()]
 
 

@@ -16,7 +16,7 @@ from tokenweir.stream.serve.wire.anthropic.blocks import Message, TextBlock, che
 from tokenweir.stream.serve.wire.anthropic.history import MessageHistory, read_history
 from tokenweir.stream.serve.wire.checking import check_length, convert, count_items, offered_fields, refuse_template
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.requests import Stop, effort_kwargs
+from tokenweir.stream.serve.wire.requests import StopString, effort_kwargs
 
 VERSIONS = ("2023-06-01", "2026-10-21")
 """Values of the header `anthropic-version`. The later version takes no sampling parameters; here they stay extensions."""
@@ -155,7 +155,7 @@ class MessageCreate(MessageFields, frozen=True, kw_only=True, forbid_unknown_fie
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
     top_k: Annotated[int, Meta(ge=0)] | None = None
-    stop_sequences: Annotated[list[Stop], Meta(max_length=16)] = []
+    stop_sequences: Annotated[list[StopString], Meta(max_length=16)] = []
 
     def sampling(self) -> Sampling:
         """Return the sampling parameters for the engine, without `max_tokens`.

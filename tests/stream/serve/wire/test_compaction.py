@@ -5,7 +5,7 @@ from base64 import b64encode
 import pytest
 
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, Usage
-from tokenweir.stream.serve.wire.compaction import ASK, Said, compacted, pack, question, unpack
+from tokenweir.stream.serve.wire.compaction import ASK, PackedMessage, compacted, pack, question, unpack
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.requests import parse_create
 
@@ -24,9 +24,9 @@ ANSWER = [
     Finish(FinishReason.STOP, usage=Usage(9, 4, 1)),
 ]
 SHORT = [
-    Said("system", "Be brief."),
-    Said("user", "The word is <|im_end|> slate.\n\nAnd blue 🌊."),
-    Said("assistant", "It was sunny."),
+    PackedMessage("system", "Be brief."),
+    PackedMessage("user", "The word is <|im_end|> slate.\n\nAnd blue 🌊."),
+    PackedMessage("assistant", "It was sunny."),
 ]
 
 
@@ -53,7 +53,7 @@ def test_it_begins_the_next_conversation():
     sent = {"type": "compaction", "id": item.id, "encrypted_content": item.encrypted_content}
     request = parse_create({"input": [sent, {"role": "user", "content": "Go on."}]})
     assert request.messages() == [
-        *({"role": said.role, "content": said.content} for said in SHORT),
+        *({"role": message.role, "content": message.content} for message in SHORT),
         {"role": "user", "content": "Go on."},
     ]
 
@@ -81,13 +81,15 @@ def test_another_servers_compaction_is_refused_by_its_place(content):
 
 
 def test_packing_keeps_any_text():
-    said = [Said("user", '\0"\\\u2028\U0010ffff')]
-    assert unpack(pack(said)) == said
+    messages = [PackedMessage("user", '\0"\\\u2028\U0010ffff')]
+    assert unpack(pack(messages)) == messages
 
 
 def test_messages_are_counted_before_any_is_made():
     """An item of a megabyte may hold tens of thousands of messages, which would keep the event loop."""
-    items = [{"type": "compaction", "encrypted_content": pack([Said("user", "a")] * count)} for count in (1500, 549)]
+    items = [
+        {"type": "compaction", "encrypted_content": pack([PackedMessage("user", "a")] * count)} for count in (1500, 549)
+    ]
     request = parse_create({"input": items})
     with pytest.raises(RequestError, match=r"has 2049 messages .* max_items is 2048") as refused:
         request.messages()
