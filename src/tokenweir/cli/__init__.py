@@ -44,7 +44,7 @@ class _Closed(io.TextIOBase):
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     """Context manager that converts the exceptions of a command to an error message of one line and an exit code.
 
     Control characters in the message are escaped.
@@ -94,7 +94,7 @@ class _Commands(click.Group):
         return super().parse_args(ctx, list(_current_flags(args)))
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
-        with _told():
+        with _report_errors():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -107,7 +107,7 @@ class _Commands(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # characters outside the encoding become escapes instead of errors
                 stream.reconfigure(errors="backslashreplace")
-        with _told():
+        with _report_errors():
             return super().invoke(ctx)
 
 

@@ -95,7 +95,7 @@ def load_model(
             )
         engine, about = _toy(kind, argument), TOY if kind == "ngram" else f"Answers come from {spec}."
     elif kind in SERVERS and argument:
-        return _behind(kind, argument, tokenizer, template, engine_key)
+        return _connect_to_server(kind, argument, tokenizer, template, engine_key)
     elif kind in FOLDERS and argument:
         engine, about = FOLDERS[kind](argument), f"Answers come from {spec}."
         tokenizer = tokenizer or _tokenizer_in(Path(argument))
@@ -175,7 +175,7 @@ SERVERS = ("vllm", "sglang", "llama-server")
 """The engines that are behind a URL."""
 
 
-def _behind(kind: str, url: str, tokenizer: Path | None, template: Path | None, key: str | None) -> Model:
+def _connect_to_server(kind: str, url: str, tokenizer: Path | None, template: Path | None, key: str | None) -> Model:
     """Connect to an engine's server, and return the engine with the tokenizer and the template of the server's model.
 
     Args:
@@ -195,17 +195,17 @@ def _behind(kind: str, url: str, tokenizer: Path | None, template: Path | None, 
 
     engine: VllmEngine | SglangEngine | LlamaServerEngine
     if kind == "llama-server":
-        told = anyio.run(served, llama_server(url, api_key=key))
-        tok = load_tokenizer(tokenizer or _told(url, told.path))
+        reported = anyio.run(served, llama_server(url, api_key=key))
+        tok = load_tokenizer(tokenizer or _require_local_path(url, reported.path))
         engine = LlamaServerEngine(url, tok, api_key=key)
-        engine.context_size = told.context_size
+        engine.context_size = reported.context_size
     else:
         engine = VllmEngine(url, api_key=key) if kind == "vllm" else SglangEngine(url, api_key=key)
-        told = anyio.run(engine.served)
-        tok = load_tokenizer(tokenizer or _told(url, told.path))
-    if template is None and told.template is not None:
+        reported = anyio.run(engine.served)
+        tok = load_tokenizer(tokenizer or _require_local_path(url, reported.path))
+    if template is None and reported.template is not None:
         chosen = ChatTemplate(
-            told.template,
+            reported.template,
             name=f"of {url}",
             special_tokens=tok.spec.special_roles,
             control_tokens=tok.control_texts,
@@ -215,7 +215,7 @@ def _behind(kind: str, url: str, tokenizer: Path | None, template: Path | None, 
     return Model(engine, tok, chosen, f"Answers come from {kind}:{url}.")
 
 
-def _told(url: str, path: str | None) -> Path:
+def _require_local_path(url: str, path: str | None) -> Path:
     """Return the path of the model's files that a server reports; raise `click.UsageError` if it is not on this machine.
 
     Args:

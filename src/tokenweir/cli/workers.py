@@ -130,7 +130,7 @@ class _Worker:
         self.process: SpawnProcess = _context.Process(target=work, args=(arguments, Work(place, given)))
         self.process.start()
         given.close()
-        loop.add_reader(self._pipe.fileno(), self._told)
+        loop.add_reader(self._pipe.fileno(), self._receive_description)
         loop.add_reader(self.process.sentinel, self._over)
 
     def end(self) -> None:
@@ -141,7 +141,7 @@ class _Worker:
         with suppress(OSError):  # it is gone
             self._pipe.send(None)
 
-    def _told(self) -> None:
+    def _receive_description(self) -> None:
         asyncio.get_running_loop().remove_reader(self._pipe.fileno())
         try:
             self.about.set_result(self._pipe.recv() if self._pipe.poll() else None)
@@ -151,7 +151,7 @@ class _Worker:
     def _over(self) -> None:
         asyncio.get_running_loop().remove_reader(self.process.sentinel)
         if not self.about.done():  # a pipe is not read any more once it is closed
-            self._told()
+            self._receive_description()
         self.process.join()
         self._pipe.close()
         self.ended.set_result(None)

@@ -35,7 +35,7 @@ class LiveLines:
         """
         above, drawn = len(self._above), self._drawn
         if lines[:above] != self._above:  # they were rewrapped
-            above = _lines_of(lines, signs=_signs(self._above) - width)
+            above = _lines_of(lines, most=_count_characters(self._above) - width)
         new = list(lines[above:])
         if new == drawn:
             return
@@ -43,7 +43,7 @@ class LiveLines:
         reachable = len(list(takewhile(lambda total: total <= height, accumulate(reversed(rows)))))
         first = _first_change(drawn, new)
         if first < (top := len(drawn) - reachable):
-            above += _lines_of(new, signs=_signs(drawn[:top]) - width)
+            above += _lines_of(new, most=_count_characters(drawn[:top]) - width)
             new, drawn, rows = list(lines[above:]), drawn[top:], rows[top:]
             first = _first_change(drawn, new)
         up = sum(rows[first:]) - 1
@@ -83,11 +83,11 @@ def _rows(line: str, width: int) -> int:
     return max(1, -(-cell_len(unstyled(line)) // width))
 
 
-def _signs(lines: Iterable[str]) -> int:
+def _count_characters(lines: Iterable[str]) -> int:
     """Return how many characters of the lines are neither white space nor escape codes; wrapping does not change it."""
     return sum(len("".join(unstyled(line).split())) for line in lines)
 
 
-def _lines_of(lines: Sequence[str], signs: int) -> int:
-    """Return how many lines from the first on have, together, at most `signs` characters as `_signs` counts them."""
-    return len(list(takewhile(lambda total: total <= signs, accumulate(_signs([line]) for line in lines))))
+def _lines_of(lines: Sequence[str], most: int) -> int:
+    """Return how many lines from the first on have, together, at most `most` characters as `_count_characters` counts them."""
+    return len(list(takewhile(lambda total: total <= most, accumulate(_count_characters([line]) for line in lines))))
