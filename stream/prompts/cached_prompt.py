@@ -181,10 +181,10 @@ class CachedPrompt:
             return canonical
         found: list[int] = []
         place = 0  # among the canonical ids
-        for (start, end, message), behind in zip(self.kept, self.kept_ids.engine_ids.behind, strict=True):
+        for (start, end, message), resume_index in zip(self.kept, self.kept_ids.engine_ids.resume_indices, strict=True):
             found += self._indices(len(found), start, canonical, place)
             found += [message] * (end - start)
-            place = behind
+            place = resume_index
         return found + self._indices(len(found), len(self.ids), canonical, place)
 
     def _indices(self, start: int, end: int, canonical: list[int], place: int) -> list[int]:

@@ -34,20 +34,20 @@ class EngineIds(NamedTuple):
 
     Attributes:
         kept: The stretches, ascending.
-        seams: For each stretch the number of ids directly before it (its seam) that come from the engine's prompt and
+        overridden_before: For each stretch the number of ids directly before it that come from the engine's prompt and
             are not the tape's. The tape may have other ids there, because it encodes the end of that prompt together
             with the next text.
-        behind: For each stretch the index in the tape's ids at which the prompt's ids go on behind it.
-        own: The ids of all stretches, those of its seam before each.
-        flags: For each id of the stretches, without seams, 1 (an engine sampled it) or 2 (it was inferred from an
+        resume_indices: For each stretch the index in the tape's ids at which the prompt's ids go on behind it.
+        own: The ids of all stretches, before each those that `overridden_before` counts.
+        flags: For each id of the stretches alone, 1 (an engine sampled it) or 2 (it was inferred from an
             engine's text).
         identities: For each stretch the `fingerprint` of the message as it was delivered.
 
     """
 
     kept: tuple[Kept, ...] = ()
-    seams: tuple[int, ...] = ()
-    behind: tuple[int, ...] = ()
+    overridden_before: tuple[int, ...] = ()
+    resume_indices: tuple[int, ...] = ()
     own: NDArray[np.int32] = np.zeros(0, np.int32)
     flags: NDArray[np.uint8] = np.zeros(0, np.uint8)
     identities: tuple[bytes, ...] = ()
@@ -58,7 +58,7 @@ class EngineIds(NamedTuple):
         return self.own.nbytes + self.flags.nbytes + STRETCH_BYTES * len(self.kept)
 
     def over(self, canonical: NDArray[np.int32], *more: NDArray[np.int32], first: int = 0) -> NDArray[np.int32]:
-        """Return the ids of a prompt: the tape's, with the engine's ids put in at each stretch and its seam.
+        """Return the ids of a prompt: the tape's, with the engine's ids put in at each stretch and directly before it.
 
         Args:
             canonical: The ids of the tape.
@@ -67,17 +67,17 @@ class EngineIds(NamedTuple):
 
         """
         number = bisect_right(self.kept, first, key=lambda kept: kept.end)  # stretches that are left out
-        end, place = (self.kept[number - 1].end, self.behind[number - 1]) if number else (0, 0)
+        end, place = (self.kept[number - 1].end, self.resume_indices[number - 1]) if number else (0, 0)
         if number == len(self.kept):
             return np.concatenate([canonical[place + first - end :], *more])
         pieces, begin, taken = [], end, len(self.own)
-        taken -= sum(kept.end - kept.start for kept in self.kept[number:]) + sum(self.seams[number:])
+        taken -= sum(kept.end - kept.start for kept in self.kept[number:]) + sum(self.overridden_before[number:])
         for i in range(number, len(self.kept)):
             kept = self.kept[i]
-            start = kept.start - self.seams[i]
+            start = kept.start - self.overridden_before[i]
             pieces += [canonical[place : place + start - end], self.own[taken : taken + kept.end - start]]
             taken += kept.end - start
-            end, place = kept.end, self.behind[i]
+            end, place = kept.end, self.resume_indices[i]
         found: NDArray[np.int32] = np.concatenate([*pieces, canonical[place:], *more])
         return found[first - begin :]
 
@@ -93,18 +93,24 @@ class EngineIds(NamedTuple):
         return found
 
     def place(self, number: int) -> int:
-        """Return how many of the tape's ids come before the seam of stretch `number`."""
-        end, behind = (self.kept[number - 1].end, self.behind[number - 1]) if number else (0, 0)
-        return behind + self.kept[number].start - self.seams[number] - end
+        """Return how many of the tape's ids come before stretch `number` and the overridden ids before it."""
+        end, resume_index = (self.kept[number - 1].end, self.resume_indices[number - 1]) if number else (0, 0)
+        return resume_index + self.kept[number].start - self.overridden_before[number] - end
 
     def with_one(
-        self, kept: Kept, seam: int, behind: int, own: NDArray[np.int32], flags: NDArray[np.uint8], identity: bytes
+        self,
+        kept: Kept,
+        overridden: int,
+        resume_index: int,
+        own: NDArray[np.int32],
+        flags: NDArray[np.uint8],
+        identity: bytes,
     ) -> EngineIds:
         """Return a copy with one stretch appended; each argument is an item or a part of the attribute of that name."""
         return EngineIds(
             (*self.kept, kept),
-            (*self.seams, seam),
-            (*self.behind, behind),
+            (*self.overridden_before, overridden),
+            (*self.resume_indices, resume_index),
             np.concatenate([self.own, own]),
             np.concatenate([self.flags, flags]),
             (*self.identities, identity),
@@ -117,25 +123,25 @@ class EngineIds(NamedTuple):
         sizes = [end - start for start, end, _ in self.kept[:count]]
         return EngineIds(
             self.kept[:count],
-            self.seams[:count],
-            self.behind[:count],
-            self.own[: sum(sizes) + sum(self.seams[:count])].copy(),
+            self.overridden_before[:count],
+            self.resume_indices[:count],
+            self.own[: sum(sizes) + sum(self.overridden_before[:count])].copy(),
             self.flags[: sum(sizes)].copy(),
             self.identities[:count],
         )
 
-    def cut(self, end: int, behind: int) -> EngineIds:
+    def cut(self, end: int, resume_index: int) -> EngineIds:
         """Return a copy whose last stretch is shortened to end before id `end` of the prompt.
 
         Args:
             end: The new end of the stretch.
-            behind: The new last item of the attribute `behind`.
+            resume_index: The new last item of the attribute `resume_indices`.
 
         """
         gone = self.kept[-1].end - end
         return self._replace(
             kept=(*self.kept[:-1], self.kept[-1]._replace(end=end)),
-            behind=(*self.behind[:-1], behind),
+            resume_indices=(*self.resume_indices[:-1], resume_index),
             own=self.own[: len(self.own) - gone].copy(),
             flags=self.flags[: len(self.flags) - gone].copy(),
         )

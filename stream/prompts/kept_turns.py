@@ -56,20 +56,22 @@ def keep_turn(
         The ids of the new prompt; None if no id of an answer can be kept.
 
     """
-    reading = _Reading(turn.on(tape), messages, prompt, tokenizer, is_delivered=is_delivered and not as_sampled)
-    found = reading.whole_turn() if as_sampled else None
+    comparison = _Comparison(
+        turn.rebased_on(tape), messages, prompt, tokenizer, is_delivered=is_delivered and not as_sampled
+    )
+    found = comparison.whole_turn() if as_sampled else None
     if found is None:
-        found = reading.common()
-    count, behind, reason = found
-    engine_ids = reading.engine_ids(count, behind)
+        found = comparison.common()
+    count, resume_index, reason = found
+    engine_ids = comparison.engine_ids(count, resume_index)
     if engine_ids is None:
         return None
     ids = engine_ids.over(tape.ids)
     ids.flags.writeable = False
-    return KeptIds(ids, engine_ids, reason, reading.is_spelled(engine_ids.kept[-1].end))
+    return KeptIds(ids, engine_ids, reason, comparison.is_spelled(engine_ids.kept[-1].end))
 
 
-def declined_answer(turn: SampledTurn, kept: KeptIds | None) -> Difference | None:
+def find_declined_answer(turn: SampledTurn, kept: KeptIds | None) -> Difference | None:
     """Return the first answer whose ids are not kept as a whole, with the reason; None if all answers are kept.
 
     Args:
@@ -86,7 +88,7 @@ def declined_answer(turn: SampledTurn, kept: KeptIds | None) -> Difference | Non
     return Difference(turn.kept[min(whole, len(turn.kept) - 1)].message, kept.reason)
 
 
-class _Reading:
+class _Comparison:
     """Comparison of the ids of an engine's prompt and answer with the text of a later prompt.
 
     "Engine's ids" are those of its prompt, then those of its answer. "Canonical ids" are those of the later prompt's text.
@@ -125,10 +127,10 @@ class _Reading:
         The guards of the engine's prompt, bytes over which no control token may match, have to be equal as well.
         """
         turn, tape = self._turn, self._tape
-        behind = turn.tail + turn.answer
-        common = turn.shared + _agreement(tape.bytes(turn.shared, turn.shared + len(behind)), behind)
-        if turn.tail:
-            here = {byte for byte in tape.guards if turn.shared <= byte < turn.text_size}
+        behind = turn.tail_text + turn.answer
+        common = turn.shared_bytes + _agreement(tape.bytes(turn.shared_bytes, turn.shared_bytes + len(behind)), behind)
+        if turn.tail_text:
+            here = {byte for byte in tape.guards if turn.shared_bytes <= byte < turn.text_size}
             common = min((*(here ^ set(turn.guards)), common))
         return common
 
@@ -143,12 +145,12 @@ class _Reading:
                 return kept.start
         return turn.total
 
-    def engine_ids(self, count: int, behind: int) -> EngineIds | None:
+    def engine_ids(self, count: int, resume_index: int) -> EngineIds | None:
         """Return the stretches of engines' answers among the first `count` of the engine's ids.
 
         Args:
             count: The number of the engine's ids that the later prompt keeps.
-            behind: The index in the canonical ids of the first id behind the kept ones.
+            resume_index: The index in the canonical ids of the first id behind the kept ones.
 
         Returns:
             None if no answer begins among these ids, or if the canonical ids of the two prompts already differ before the end
@@ -158,27 +160,27 @@ class _Reading:
         turn = self._turn
         before = turn.before
         if count > turn.start:
-            if before.kept and turn.agreed < before.behind[-1]:
+            if before.kept and turn.shared_ids < before.resume_indices[-1]:
                 return None
-            end, seam = min(count, turn.start + len(turn.ids)), len(turn.rest)
-            own = self._ids(turn.start - seam, end)
+            end, overridden = min(count, turn.start + len(turn.ids)), len(turn.tail_ids)
+            own = self._ids(turn.start - overridden, end)
             kept = Kept(turn.start, end, turn.message)
-            return before.with_one(kept, seam, behind, own, turn.flags[: end - turn.start], turn.identity)
+            return before.with_one(kept, overridden, resume_index, own, turn.flags[: end - turn.start], turn.identity)
         number = sum(kept.start < count for kept in before.kept)
         if not number:
             return None
         found = before.first(number)
         if found.kept[-1].end > count:
-            found = found.cut(count, behind)
-            return None if turn.agreed < found.place(number - 1) else found
-        return None if turn.agreed < found.behind[-1] else found
+            found = found.cut(count, resume_index)
+            return None if turn.shared_ids < found.place(number - 1) else found
+        return None if turn.shared_ids < found.resume_indices[-1] else found
 
     def common(self) -> tuple[int, int, str]:
         """Find the most of the engine's ids that the later prompt can keep.
 
         Returns:
-            (count, behind, reason): how many of the engine's ids are kept, the index in the canonical ids at which the prompt
-            goes on behind them, and why no more are kept, as in `Difference.reason`; an empty reason if all are.
+            (count, resume_index, reason): how many of the engine's ids are kept, the index in the canonical ids at which
+            the prompt goes on behind them, and why no more are kept, as in `Difference.reason`; an empty reason if all are.
         """
         turn = self._turn
         if not self._is_prompt_spelled() or not turn.total:

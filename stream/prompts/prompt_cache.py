@@ -20,7 +20,7 @@ from tokenweir.encode.options import check_integers, check_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt, Difference, PromptSource
 from tokenweir.stream.prompts.engine_ids import KeptIds
-from tokenweir.stream.prompts.kept_turns import declined_answer, keep_turn
+from tokenweir.stream.prompts.kept_turns import find_declined_answer, keep_turn
 from tokenweir.stream.prompts.ledger import Ledger
 from tokenweir.stream.prompts.message_digests import digest
 from tokenweir.stream.prompts.prompt_index import KeptPrompt
@@ -238,7 +238,7 @@ class PromptCache:
             kept = keep_turn(
                 turn, read, prompt, tape, tokenizer, as_sampled=history == "sampled", is_delivered=is_delivered
             )
-            declined = declined_answer(turn, kept)
+            declined = find_declined_answer(turn, kept)
             self._count(kept, declined)
         return CachedPrompt(
             prompt,

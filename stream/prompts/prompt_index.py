@@ -64,20 +64,20 @@ class KeptAnswer:
 
     Attributes:
         prompt: The prompt, or one that continues it; `turn` is stored as differences from its tape.
-        asked: The digest of the conversation before the answer.
-        place: The digest of the conversation that ends with the answer, as `message_digests.delivered` returns it.
+        prompt_digest: The digest of the conversation before the answer.
+        answered_digest: The digest of the conversation that ends with the answer, as `message_digests.delivered` returns it.
         turn: The prompt as the engine got it, and the answer's ids.
         used: The time at which it was kept, by the store's clock.
         entry: The ledger's entry that counts its bytes; None while they are not counted.
 
     """
 
-    __slots__ = ("asked", "entry", "place", "prompt", "turn", "used")
+    __slots__ = ("answered_digest", "entry", "prompt", "prompt_digest", "turn", "used")
 
-    def __init__(self, prompt: KeptPrompt, asked: int, place: int, turn: SampledTurn) -> None:
+    def __init__(self, prompt: KeptPrompt, prompt_digest: int, answered_digest: int, turn: SampledTurn) -> None:
         self.prompt = prompt
-        self.asked = asked
-        self.place = place
+        self.prompt_digest = prompt_digest
+        self.answered_digest = answered_digest
         self.turn = turn
         self.used = 0.0
         self.entry: Entry | None = None
@@ -96,13 +96,13 @@ class KeptAnswer:
 class Shelf:
     """Index of the prompts and answers of one tenant and tokenizer."""
 
-    __slots__ = ("_answers", "_asked", "_by_chain", "_by_last")
+    __slots__ = ("_answers", "_by_chain", "_by_last", "_prompt_digests")
 
     def __init__(self) -> None:
         self._by_chain: dict[int, KeptPrompt] = {}  # for each beginning of a conversation one that begins so
         self._by_last: dict[int, KeptPrompt] = {}  # by the last message alone
-        self._answers: dict[int, KeptAnswer] = {}  # by their places
-        self._asked: Counter[int] = Counter()  # of the answers, the conversations before them
+        self._answers: dict[int, KeptAnswer] = {}  # by `answered_digest`
+        self._prompt_digests: Counter[int] = Counter()  # of the answers, the conversations before them
 
     @property
     def empty(self) -> bool:
@@ -167,7 +167,7 @@ class Shelf:
             common = new.tape.common(kept.tape)
             for answer in kept.answers:
                 size = answer.size
-                answer.turn = answer.turn.on(new.tape, common)
+                answer.turn = answer.turn.rebased_on(new.tape, common)
                 if answer.size != size:
                     changed.append(answer)
         kept.digests, kept.last, kept.tape = new.digests, new.last, new.tape
@@ -181,7 +181,7 @@ class Shelf:
         if self._by_last.get(kept.last) is kept:
             del self._by_last[kept.last]
 
-    def asked(self, digests: Sequence[int]) -> Iterator[int]:
+    def answered_indices(self, digests: Sequence[int]) -> Iterator[int]:
         """Yield the indices in `digests` of those to which an answer is kept, in descending order.
 
         An index is also the number of the message that may be that answer. Other threads may change the shelf meanwhile.
@@ -190,24 +190,24 @@ class Shelf:
             digests: The digest of each prefix of a conversation, the empty one included.
 
         """
-        if self._asked:
+        if self._prompt_digests:
             for place in reversed(range(len(digests))):
-                if digests[place] in self._asked:
+                if digests[place] in self._prompt_digests:
                     yield place
 
-    def answer(self, place: int) -> KeptAnswer | None:
-        """Return the answer whose attribute `place` is this digest; None if it is not kept."""
-        return self._answers.get(place)
+    def answer(self, digest: int) -> KeptAnswer | None:
+        """Return the answer whose attribute `answered_digest` is this digest; None if it is not kept."""
+        return self._answers.get(digest)
 
     def add_answer(self, answer: KeptAnswer) -> None:
-        """Add an answer to its prompt, which is on this shelf. No other answer may have the same `place`."""
-        self._answers[answer.place] = answer
-        self._asked[answer.asked] += 1
+        """Add an answer to its prompt, which is on this shelf. No other answer may have the same `answered_digest`."""
+        self._answers[answer.answered_digest] = answer
+        self._prompt_digests[answer.prompt_digest] += 1
         answer.prompt.answers[answer] = None
 
     def remove_answer(self, answer: KeptAnswer) -> None:
         """Remove an answer from the index and from its prompt."""
-        del self._answers[answer.place], answer.prompt.answers[answer]
-        self._asked[answer.asked] -= 1
-        if not self._asked[answer.asked]:
-            del self._asked[answer.asked]
+        del self._answers[answer.answered_digest], answer.prompt.answers[answer]
+        self._prompt_digests[answer.prompt_digest] -= 1
+        if not self._prompt_digests[answer.prompt_digest]:
+            del self._prompt_digests[answer.prompt_digest]

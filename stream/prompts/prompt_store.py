@@ -91,7 +91,7 @@ class PromptStore:
         """
         if shelf is None:
             return None, False
-        for number in shelf.asked(digests[:-1]):
+        for number in shelf.answered_indices(digests[:-1]):
             message = messages[number]
             if message.get("role") == "assistant":
                 found = shelf.answer(delivered(digests[number], fingerprint(message)))
@@ -110,22 +110,22 @@ class PromptStore:
                 if there is no such answer.
 
         """
-        key, asked = prompt.key, prompt.digests[-1]
-        place = delivered(asked, turn.identity)
+        key, prompt_digest = prompt.key, prompt.digests[-1]
+        answered_digest = delivered(prompt_digest, turn.identity)
         with self._lock:
             shelf = self._shelves.setdefault(key, Shelf())
-            base, changed = shelf.at(asked), list[KeptPrompt | KeptAnswer]()
+            base, changed = shelf.at(prompt_digest), list[KeptPrompt | KeptAnswer]()
             if base is None:  # it was dropped
                 shelf.add(prompt)
                 changed.append(base := prompt)
             # The ids of the continued answer are part of this turn.
             gone = [continued] if continued is not None and continued in self._by_use else []
-            if (same := shelf.answer(place)) is not None and same not in gone:
+            if (same := shelf.answer(answered_digest)) is not None and same not in gone:
                 gone.append(same)
             kept = [each for each in base.answers if each not in gone]
             gone += kept[: max(0, len(kept) + 1 - MAX_ANSWERS)]
             entries = [entry for each in gone for entry in self._remove(each)]
-            answer = KeptAnswer(base, asked, place, turn.on(base.tape))
+            answer = KeptAnswer(base, prompt_digest, answered_digest, turn.rebased_on(base.tape))
             shelf.add_answer(answer)
             changed.append(answer)
             entries += self._use([base, answer], changed)

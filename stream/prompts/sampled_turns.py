@@ -39,11 +39,11 @@ class SampledTurn(NamedTuple):
 
     Attributes:
         tape: A tape that begins as the prompt does: the prompt's own, or that of a later prompt of the conversation.
-        shared: The number of bytes at the start that the prompt's text and its guards have in common with the tape's.
-        tail: The bytes of the prompt's text behind the `shared` ones.
-        guards: The guards in `tail`, as byte offsets in the prompt's text.
-        agreed: The number of canonical ids at the start that the prompt has in common with the tape.
-        rest: The prompt's canonical ids behind the `agreed` ones.
+        shared_bytes: The number of bytes at the start that the prompt's text and its guards have in common with the tape's.
+        tail_text: The bytes of the prompt's text behind the `shared_bytes` ones.
+        guards: The guards in `tail_text`, as byte offsets in the prompt's text.
+        shared_ids: The number of canonical ids at the start that the prompt has in common with the tape.
+        tail_ids: The prompt's canonical ids behind the `shared_ids` ones.
         before: The ids in the prompt that engines generated for earlier answers.
         start: The number of the prompt's ids, which is the index of the answer's first id.
         ids: The ids of the answer.
@@ -56,11 +56,11 @@ class SampledTurn(NamedTuple):
     """
 
     tape: _core.Tape
-    shared: int
-    tail: bytes
+    shared_bytes: int
+    tail_text: bytes
     guards: tuple[int, ...]
-    agreed: int
-    rest: NDArray[np.int32]
+    shared_ids: int
+    tail_ids: NDArray[np.int32]
     before: EngineIds
     start: int
     ids: NDArray[np.int32]
@@ -73,7 +73,7 @@ class SampledTurn(NamedTuple):
     @property
     def text_size(self) -> int:
         """Bytes of the prompt's text."""
-        return self.shared + len(self.tail)
+        return self.shared_bytes + len(self.tail_text)
 
     @property
     def size(self) -> int:
@@ -88,8 +88,8 @@ class SampledTurn(NamedTuple):
     @property
     def memory(self) -> int:
         """Bytes of memory that the turn takes besides its tape, by estimate."""
-        arrays = self.rest.nbytes + self.ids.nbytes + self.flags.nbytes + self.before.memory
-        return len(self.tail) + len(self.answer) + 8 * len(self.guards) + arrays + 2 * STRETCH_BYTES
+        arrays = self.tail_ids.nbytes + self.ids.nbytes + self.flags.nbytes + self.before.memory
+        return len(self.tail_text) + len(self.answer) + 8 * len(self.guards) + arrays + 2 * STRETCH_BYTES
 
     @property
     def total(self) -> int:
@@ -100,12 +100,12 @@ class SampledTurn(NamedTuple):
         """Return the ids of the prompt and of the answer, without the `first` ones."""
         if first >= self.start:
             return self.ids[first - self.start :]
-        canonical = self.tape.ids[: self.agreed]
-        if len(self.rest):
-            canonical = np.concatenate([canonical, self.rest])
+        canonical = self.tape.ids[: self.shared_ids]
+        if len(self.tail_ids):
+            canonical = np.concatenate([canonical, self.tail_ids])
         return self.before.over(canonical, self.ids, first=first)
 
-    def on(self, tape: _core.Tape, common: tuple[int, int] | None = None) -> SampledTurn:
+    def rebased_on(self, tape: _core.Tape, common: tuple[int, int] | None = None) -> SampledTurn:
         """Return an equal turn that stores its prompt as differences from another tape.
 
         Args:
@@ -117,14 +117,14 @@ class SampledTurn(NamedTuple):
         if tape is own:
             return self
         size, ids = tape.common(own) if common is None else common
-        shared, agreed = min(size, self.shared), min(ids, self.agreed)
+        shared_bytes, shared_ids = min(size, self.shared_bytes), min(ids, self.shared_ids)
         return self._replace(
             tape=tape,
-            shared=shared,
-            tail=own.bytes(shared, self.shared) + self.tail,
-            guards=(*(byte for byte in own.guards if shared <= byte < self.shared), *self.guards),
-            agreed=agreed,
-            rest=np.concatenate([own.ids[agreed : self.agreed], self.rest]),
+            shared_bytes=shared_bytes,
+            tail_text=own.bytes(shared_bytes, self.shared_bytes) + self.tail_text,
+            guards=(*(byte for byte in own.guards if shared_bytes <= byte < self.shared_bytes), *self.guards),
+            shared_ids=shared_ids,
+            tail_ids=np.concatenate([own.ids[shared_ids : self.shared_ids], self.tail_ids]),
         )
 
 
@@ -159,11 +159,11 @@ def sampled_turn(
     tape, kept = prompt.tape, prompt.kept_ids
     return SampledTurn(
         tape=tape,
-        shared=tape.size,
-        tail=b"",
+        shared_bytes=tape.size,
+        tail_text=b"",
         guards=(),
-        agreed=len(tape.ids),
-        rest=np.zeros(0, np.int32),
+        shared_ids=len(tape.ids),
+        tail_ids=np.zeros(0, np.int32),
         before=EngineIds() if kept is None else kept.engine_ids,
         start=len(prompt.ids),
         ids=answer,

@@ -235,9 +235,9 @@ def test_each_of_several_answers_is_kept_by_itself():
 
 def test_a_turn_costs_the_same_work_however_long_the_conversation_is(monkeypatch):
     """Ids are looked at behind the last control token of the engine's prompt, and messages one by one."""
-    looked, reading = [], kept_turns._Reading
+    looked, comparison = [], kept_turns._Comparison
 
-    class Counting(reading):
+    class Counting(comparison):
         def _has_same_controls(self, count, before):
             own, other = self._checked(count, control_ids(TOKENIZER))
             looked.append(count - own + before - other)
@@ -247,7 +247,7 @@ def test_a_turn_costs_the_same_work_however_long_the_conversation_is(monkeypatch
             looked.append(self._turn.total - first)
             return super()._ends(first)
 
-    monkeypatch.setattr(kept_turns, "_Reading", Counting)
+    monkeypatch.setattr(kept_turns, "_Comparison", Counting)
     cache, messages, costs = PromptCache(), [USER], []
     for turn in range(30):
         looked.clear()
