@@ -19,7 +19,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.media import NO_MEDIA_LIMITS, MediaLimits, check_media, read_media
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
 from tokenweir.stream.decode.parsers.detection import read_prompt
-from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
+from tokenweir.stream.decode.parsers.tokenizer_cache import cached_per_tokenizer
 from tokenweir.stream.events.media import Media
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
@@ -35,7 +35,7 @@ SHORT_PROMPT = 4000
 MESSAGE_CHARACTERS = 100
 """Characters that a message counts as besides its own: a step of the template's loop takes as long as their encoding."""
 
-own_template = once_a_tokenizer(ChatTemplate.from_tokenizer)
+own_template = cached_per_tokenizer(ChatTemplate.from_tokenizer)
 """Return the template that came with a tokenizer."""
 
 

@@ -30,7 +30,7 @@ from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, S
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
     find_splitter,
-    found_again,
+    look_up_styles,
     make_splitter,
     shown_texts,
 )
@@ -152,7 +152,7 @@ class ChatDecoder:
         other._detok = self._detok.copy()
         other._splitter = self._splitter.copy() if self._splitter else None
         other._answer = other._detok.answer
-        other._router = self._router.over(other._answer)
+        other._router = self._router.copy_with(other._answer)
         other._limits = self._limits.copy()
         other._aligner = self._aligner.copy() if self._aligner else None
         other._link()
@@ -200,7 +200,7 @@ class ChatDecoder:
 
     def _restore(self, said: DecoderState) -> None:
         settings = self._settings
-        styles = found_again(self._tokenizer, said.styles, settings.reasoning, settings.tool_style)
+        styles = look_up_styles(self._tokenizer, said.styles, settings.reasoning, settings.tool_style)
         self._begin((), make_splitter(styles, settings.tools), styles)
         self._detok.restore(said.core)
         if self._splitter is not None:
@@ -412,7 +412,7 @@ class ChatDecoder:
     def _settle(self) -> None:
         """Open or close the fast path for the text that comes next, by what the splitter allows."""
         router, splitter = self._router, self._splitter
-        self._open(router.malformed is None and (splitter is None or router.continues(splitter.channel)))
+        self._open(router.malformed is None and (splitter is None or router.try_switch_to(splitter.channel)))
 
     def _open(self, continues: bool) -> None:
         """Open the fast path, if the splitter allows it.

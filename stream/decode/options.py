@@ -18,7 +18,7 @@ from tokenweir.encode.renamed import rename
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
-from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
+from tokenweir.stream.decode.parsers.tokenizer_cache import cached_per_tokenizer
 from tokenweir.stream.decode.stops import stop_list
 from tokenweir.stream.events.deltas import Channel, FinishReason
 from tokenweir.templates.styles.grammars import ToolStyle
@@ -299,7 +299,7 @@ def calls_style(style: str | ToolStyle | None) -> ToolStyle | Literal["auto"] | 
     return None if style is None else "auto" if style == "auto" else tool_style_of(style)
 
 
-@once_a_tokenizer
+@cached_per_tokenizer
 def _digest(tokenizer: Tokenizer) -> int:
     return core_of(tokenizer).tokens.digest()
 

@@ -83,7 +83,7 @@ class Router(Saved):
         self.enter(channel)
         answer.think(channel is REASONING)
 
-    def over(self, answer: _core.AnswerText) -> Router:
+    def copy_with(self, answer: _core.AnswerText) -> Router:
         """Return an independent copy that works on `answer`, a copy of this router's text."""
         other = self.copy()
         other._answer = answer
@@ -130,7 +130,7 @@ class Router(Saved):
                     self.stopped = True
                     return
 
-    def continues(self, channel: Channel) -> bool:
+    def try_switch_to(self, channel: Channel) -> bool:
         """Return whether text on `channel` can be emitted next without a piece of the splitter; if so, switch to it.
 
         It cannot where a tool call begins, because the call's name comes first.

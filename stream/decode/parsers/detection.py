@@ -19,7 +19,7 @@ from tokenweir.stream.decode.parsers.last_turn import LastTurn
 from tokenweir.stream.decode.parsers.muse import Muse
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.stream.decode.parsers.tokenizer_cache import once_a_tokenizer
+from tokenweir.stream.decode.parsers.tokenizer_cache import cached_per_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.reasoning import (
@@ -118,8 +118,8 @@ def find_splitter(
     style, inside = None, False
     if reasoning is not None:
         style, inside = read_prompt(tok, prompt_ids, None if reasoning == "auto" else reasoning)
-    elif (frame := frame_of(tok)) is not None:
-        style = frame
+    elif (unseparated := unseparated_style(tok)) is not None:
+        style = unseparated
     elif tool_style is None and (found := Styles(vocabulary_style(tok), None).messages) is not None:
         tool_style = TOOL_STYLES[found]  # headers are markup even if thinking stays in the answer
     calls = vocabulary_tools(tok) if tool_style == "auto" else tool_style
@@ -168,7 +168,7 @@ def begun_block(tok: Tokenizer, prompt_ids: Sequence[int], style: ToolStyle) -> 
     return next((opener for opener in style.opens if ending.endswith(opener.rstrip())), "")
 
 
-def frame_of(tok: Tokenizer) -> ReasoningStyle | None:
+def unseparated_style(tok: Tokenizer) -> ReasoningStyle | None:
     """Return a style for answers whose thinking is not split off, but whose text stands between tags; else None.
 
     It is the vocabulary's style of thinking, changed so that tags are removed and all text is answer.
@@ -177,7 +177,7 @@ def frame_of(tok: Tokenizer) -> ReasoningStyle | None:
     return replace(style, separate=False) if style is not None and style.framed else None
 
 
-def found_again(
+def look_up_styles(
     tok: Tokenizer,
     names: tuple[str | None, str | None],
     reasoning: ReasoningStyle | Literal["auto"] | None,
@@ -202,7 +202,7 @@ def found_again(
     ):
         raise ValueError(f"there are no styles {thinking!r} of thinking and {calls!r} of tool calls")
     if reasoning is None:
-        reasoning = frame_of(tok)
+        reasoning = unseparated_style(tok)
     elif reasoning == "auto":
         reasoning = None if thinking is None else known[thinking]
     if tool_style is None or tool_style == "auto":
@@ -220,13 +220,13 @@ def shown_texts(tok: Tokenizer, styles: Styles) -> dict[int, str]:
     return shown_tokens(tok, styles.thinking) | shown_tokens(tok, styles.calls)
 
 
-@once_a_tokenizer
+@cached_per_tokenizer
 def vocabulary_style(tok: Tokenizer) -> ReasoningStyle | None:
     """Return the first style of thinking whose tags are all tokens of the vocabulary; None if no style's are."""
     return _first_owned(tok, _candidates(tok))
 
 
-@once_a_tokenizer
+@cached_per_tokenizer
 def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
     """Return the first style of tool calls whose control tokens are all in the vocabulary; None if no style's are."""
     for style in (as_spelled(tok, style) for style in TOOL_STYLES.values()):
@@ -235,7 +235,7 @@ def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
     return None
 
 
-@once_a_tokenizer
+@cached_per_tokenizer
 def shown_tokens(tok: Tokenizer, style: ReasoningStyle | ToolStyle | None) -> dict[int, str]:
     """Return the special tokens that occur in a style's markup: a mapping of token id to text, empty for None."""
     marks = MARKS if style is not None and style.name == HARMONY else () if style is None else style.marks
@@ -251,7 +251,7 @@ def _has_all(tok: Tokenizer, tokens: Iterable[str]) -> bool:
     return all(tok.token_to_id(token) is not None for token in tokens)
 
 
-@once_a_tokenizer
+@cached_per_tokenizer
 def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
     """Return all styles of thinking, with the tags as the vocabulary spells them."""
     return tuple(as_spelled(tok, style) for style in STYLES.values())
@@ -275,13 +275,13 @@ def _with_word(value: Any, word: str) -> Any:
     return value.replace(_WORD, word) if isinstance(value, str) else value
 
 
-@once_a_tokenizer
+@cached_per_tokenizer
 def _tag_word(tok: Tokenizer) -> str | None:
     """Return the end of Hunyuan's tags in the vocabulary (`:WORD` of `<think:WORD>`); None if it has no such tags."""
     return next((found[1] for text in tok.control_texts if (found := _WORDED.fullmatch(text))), None)
 
 
-@once_a_tokenizer
+@cached_per_tokenizer
 def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSet, int]:
     """Return the ids of the control tokens that end a turn of a prompt, and the length of the longest opening tag.
 

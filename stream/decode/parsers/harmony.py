@@ -76,7 +76,7 @@ class Harmony(MessageParser):
         "_state": Literal["header", "spaced", "body", "call", "arguments", "called", "after", "rest", "broken"],
         "_header": ShortText,
         "_held": ShortText,
-        "_ahead": ShortText,
+        "_unprocessed": ShortText,
         "_channel": Channel,
         "_recipient": ShortText,
         "_reason": ShortText,
@@ -107,7 +107,7 @@ class Harmony(MessageParser):
     @property
     def held(self) -> str:
         """The text that was fed and not emitted: a header, or a possible beginning of a mark."""
-        return self._held + self._ahead
+        return self._held + self._unprocessed
 
     @property
     def skippable(self) -> SkippableText | None:
@@ -115,7 +115,7 @@ class Harmony(MessageParser):
 
         None if all text must be fed.
         """
-        if self._ahead:
+        if self._unprocessed:
             return None
         if self._state == "arguments":
             return SkippableText("<", self._value)
@@ -123,10 +123,10 @@ class Harmony(MessageParser):
 
     def finish(self) -> list[Piece]:
         """End the answer: return pieces for the held text. Behind a complete call, the beginning of a mark is removed."""
-        if self._state != "called" or not self._ahead:
+        if self._state != "called" or not self._unprocessed:
             return super().finish()
-        ahead, self._ahead = self._ahead, ""
-        return [markup(ahead)]
+        unprocessed, self._unprocessed = self._unprocessed, ""
+        return [markup(unprocessed)]
 
     def _end(self, out: list[Piece]) -> None:
         if self._state == "call":

@@ -54,7 +54,7 @@ class Inkling(CallingMessages):
     SAVED: ClassVar[dict[str, Any]] = {
         "_state": Literal["header", "body", "call"],
         "_held": ShortText,
-        "_ahead": ShortText,
+        "_unprocessed": ShortText,
         "_channel": Channel,
         "_tools": ToolParser,
     }
@@ -87,14 +87,14 @@ class Inkling(CallingMessages):
     @property
     def skippable(self) -> SkippableText | None:
         """Description of the text that may bypass `feed`: a message's text, up to the next `<`; else None."""
-        return _BODY if self._state == "body" and not self._ahead else None
+        return _BODY if self._state == "body" and not self._unprocessed else None
 
     def _end(self, out: list[Piece]) -> None:
         self._end_message(out)
 
     def _text(self, text: str, out: list[Piece]) -> None:
         if self._state == "call":
-            self._give(self._tools.feed(text), out)
+            self._emit_call(self._tools.feed(text), out)
         elif self._state == "body":
             out.append(plain(text, self._channel))
         else:
@@ -110,7 +110,7 @@ class Inkling(CallingMessages):
             self._end_message(out)
         if mark == CALL:  # the held text is the function's name
             self._state = "call"
-            self._give(self._tools.feed(mark), out)
+            self._emit_call(self._tools.feed(mark), out)
             return
         out.append(markup(mark))
         if mark == START:
@@ -124,13 +124,13 @@ class Inkling(CallingMessages):
         A call is flushed; a header that is incomplete is emitted as answer.
         """
         if self._state == "call":
-            self._give(self._tools.finish(), out)
+            self._emit_call(self._tools.finish(), out)
         elif self._held:
             out.append(plain(self._held, ANSWER))
             self._held = ""
         self._state, self._channel = "body", ANSWER
 
-    def _give(self, pieces: list[Piece], out: list[Piece]) -> None:
+    def _emit_call(self, pieces: list[Piece], out: list[Piece]) -> None:
         """Emit the pieces of a call, and before them the held function name: as markup before a call, else as answer."""
         if pieces and self._held:
             out.append(markup(self._held) if pieces[0].channel is TOOL_CALL else plain(self._held, ANSWER))

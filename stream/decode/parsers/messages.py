@@ -30,13 +30,13 @@ class MessageParser(Saved, ABC):
     Some have "broken": text that is emitted as answer with a reason, up to the next markup.
     """
 
-    __slots__ = ("_ahead", "_channel", "_held", "_reason", "_state")
+    __slots__ = ("_channel", "_held", "_reason", "_state", "_unprocessed")
 
     MARKS: ClassVar[tuple[str, ...]]
     """The texts that divide; no mark is a prefix of another."""
 
     def __init__(self) -> None:
-        self._ahead = ""  # not processed yet: a possible prefix of a mark
+        self._unprocessed = ""  # not processed yet: a possible prefix of a mark
         self._channel: Channel = ANSWER  # of the message
         self._held = ""  # text of a header, or of a call that has not begun, that no piece contains yet
         self._reason = ""  # why text is "broken"
@@ -63,7 +63,7 @@ class MessageParser(Saved, ABC):
 
     def feed(self, text: str) -> list[Piece]:
         out: list[Piece] = []
-        parts, self._ahead = parts_by_marks(self._ahead + text, self.MARKS)
+        parts, self._unprocessed = parts_by_marks(self._unprocessed + text, self.MARKS)
         for part, is_mark in parts:
             if is_mark:
                 self._mark(part, out)
@@ -73,15 +73,15 @@ class MessageParser(Saved, ABC):
 
     def finish(self) -> list[Piece]:
         out: list[Piece] = []
-        if self._ahead:
-            ahead, self._ahead = self._ahead, ""
-            self._text(ahead, out)
+        if self._unprocessed:
+            unprocessed, self._unprocessed = self._unprocessed, ""
+            self._text(unprocessed, out)
         self._end(out)
         return out
 
     def check(self) -> None:
         check_channel(self._channel)
-        may_be_mark = any(mark.startswith(self._ahead) for mark in self.MARKS)
+        may_be_mark = any(mark.startswith(self._unprocessed) for mark in self.MARKS)
         check_restored(may_be_mark, "text is held that begins no mark")
         check_restored(self._state in ("header", "call") or not self._held, "text is held outside of a header")
 
@@ -124,7 +124,7 @@ class CallingMessages(MessageParser):
     @property
     def held(self) -> str:
         """The text that was fed and not emitted: a header, part of a call, or a possible beginning of markup."""
-        return self._held + self._tools.held + self._ahead
+        return self._held + self._tools.held + self._unprocessed
 
 
 def refused_header(header: str, beginning: re.Pattern[str]) -> str | None:

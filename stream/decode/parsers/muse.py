@@ -59,7 +59,7 @@ class Muse(CallingMessages):
         "_state": Literal["header", "body", "call", "after", "broken"],
         "_header": ShortText,
         "_held": ShortText,
-        "_ahead": ShortText,
+        "_unprocessed": ShortText,
         "_channel": Channel,
         "_reason": ShortText,
         "_tools": ToolParser,
@@ -91,7 +91,7 @@ class Muse(CallingMessages):
 
         It is a message's text up to the next `<`, or in a message to a tool what the parser of calls allows.
         """
-        if self._ahead:
+        if self._unprocessed:
             return None
         if self._state == "call":
             return None if self._held else self._tools.skippable

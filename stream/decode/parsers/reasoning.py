@@ -160,7 +160,7 @@ class ReasoningParser(Saved):
         while seen < length and (begin := self._begins[self.channel](text, seen)) is not None:
             place = begin.start()
             if place > seen:
-                self._pass(text[seen:place])
+                self._record_emitted(text[seen:place])
                 seen = place
             rule, partial = self._tag_at(text, place)
             if rule is not None:
@@ -182,17 +182,17 @@ class ReasoningParser(Saved):
                         self._label, self._trim = self._labels[rule.tag], self._trimmed[rule.then]
                     sent = seen = self._cut(text, sent, out)
                 else:
-                    self._pass(rule.tag)
+                    self._record_emitted(rule.tag)
                     sent = place
             elif partial:
                 self._held = text[place:]
                 text, seen = text[:place], place
                 break
             else:
-                self._pass(text[place])
+                self._record_emitted(text[place])
                 seen = place + 1
         if seen < len(text):
-            self._pass(text[seen:])
+            self._record_emitted(text[seen:])
         if sent < len(text):
             out.append(plain(text[sent:], self.channel))
         return out
@@ -232,7 +232,7 @@ class ReasoningParser(Saved):
         held, self._held, self._label = self._held, "", ""
         if not held:
             return []
-        self._pass(held)
+        self._record_emitted(held)
         return [plain(held, self.channel)]
 
     def begin_block(self, opener: str) -> None:
@@ -247,17 +247,17 @@ class ReasoningParser(Saved):
     def see(self, text: str) -> None:
         """Record text of a tool call, which is not fed, because some tags are active only at the start of a line."""
         self._end_ticks()
-        self._see(text)
+        self._record_line_start(text)
 
     def see_answer(self, text: str) -> None:
         """Record text that began like a tool call, was not fed, and proved to belong to the answer."""
-        self._pass(text)
+        self._record_emitted(text)
 
-    def _pass(self, text: str) -> None:
+    def _record_emitted(self, text: str) -> None:
         """Record where lines and fenced code blocks begin in text that is emitted."""
         if self.channel is ANSWER and self._fences and (self._ticks or "`" in text):
             self._count_ticks(text)
-        self._see(text)
+        self._record_line_start(text)
 
     def _count_ticks(self, text: str) -> None:
         """Update whether the answer is inside a fenced code block, from its next text.
@@ -282,7 +282,7 @@ class ReasoningParser(Saved):
             self._fence = 0
         self._ticks = 0
 
-    def _see(self, text: str) -> None:
+    def _record_line_start(self, text: str) -> None:
         if text and not text.isspace():
             self._bare_start = False
             self._bare_line = "\n" in text and not text[text.rindex("\n") :].strip()

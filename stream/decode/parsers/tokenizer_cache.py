@@ -12,15 +12,15 @@ from tokenweir.encode.tokenizer import Tokenizer
 T = TypeVar("T")
 
 
-def once_a_tokenizer(find: Callable[..., T]) -> Callable[..., T]:
+def cached_per_tokenizer(find: Callable[..., T]) -> Callable[..., T]:
     """Decorate a function of a tokenizer and other arguments: cache its results as long as the tokenizer exists."""
     found: WeakKeyDictionary[Tokenizer, dict[tuple[Hashable, ...], T]] = WeakKeyDictionary()
 
-    def remembered(tok: Tokenizer, *arguments: Any) -> T:
+    def cached(tok: Tokenizer, *arguments: Any) -> T:
         check_tokenizer(tok)
         known = found.setdefault(tok, {})
         if arguments not in known:
             known[arguments] = find(tok, *arguments)
         return known[arguments]
 
-    return remembered
+    return cached

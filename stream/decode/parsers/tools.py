@@ -92,7 +92,6 @@ class ToolParser(Saved):
     """
 
     __slots__ = (
-        "_ahead",
         "_bare",
         "_begins",
         "_behind",
@@ -103,10 +102,11 @@ class ToolParser(Saved):
         "_strays",
         "_strewn",
         "_style",
+        "_unprocessed",
         "in_block",
     )
 
-    SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_behind": bool, "_ahead": ShortText, "_call": CallNumber}
+    SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_behind": bool, "_unprocessed": ShortText, "_call": CallNumber}
 
     def __init__(self, style: str | ToolStyle, schemas: Tools | ToolSchemas = (), *, opener: str = "") -> None:
         """Start at the beginning of an answer.
@@ -137,7 +137,7 @@ class ToolParser(Saved):
         self._strays = tuple(filter(None, (style.closes, *style.strays)))
         self._behind = False  # right behind a block with calls, where its end may stand a second time
         self._bare = bool(style.bare)  # only white space so far: a block may begin without opening text
-        self._ahead = ""  # a possible prefix of an opening text
+        self._unprocessed = ""  # a possible prefix of an opening text
         self._call = -1  # the number of the last call
         self.in_block = False
         if opener:
@@ -156,7 +156,7 @@ class ToolParser(Saved):
     @property
     def held(self) -> str:
         """The text that was fed and not emitted, because it may still be part of a call or its markup."""
-        return self._block.held if self.in_block else self._ahead
+        return self._block.held if self.in_block else self._unprocessed
 
     @property
     def skippable(self) -> SkippableText | None:
@@ -166,7 +166,7 @@ class ToolParser(Saved):
         """
         if self.in_block:
             return self._block.skippable
-        return None if self._ahead or self._behind else self._skippables[self._bare]
+        return None if self._unprocessed or self._behind else self._skippables[self._bare]
 
     @property
     def answer_skippables(self) -> tuple[SkippableText, SkippableText]:
@@ -208,8 +208,8 @@ class ToolParser(Saved):
         if self.in_block:
             self._call, self.in_block = self._block.call, False
             return self._block.finish()
-        ahead, self._ahead, self._behind = self._ahead, "", False
-        return [plain(ahead, ANSWER)] if ahead else []
+        unprocessed, self._unprocessed, self._behind = self._unprocessed, "", False
+        return [plain(unprocessed, ANSWER)] if unprocessed else []
 
     def copy(self) -> Self:
         """Return an independent parser in the same state."""
@@ -225,8 +225,8 @@ class ToolParser(Saved):
         super().restore(own)
         self.in_block = block is not None
         marks = (*self._style.opens, *(self._strays if self._behind else ()))
-        may_open = not self.in_block and any(mark.startswith(self._ahead) for mark in marks)
-        check_restored(not self._ahead or may_open, "text is held that opens no block")
+        may_open = not self.in_block and any(mark.startswith(self._unprocessed) for mark in marks)
+        check_restored(not self._unprocessed or may_open, "text is held that opens no block")
         if self.in_block:
             self._block.begin("", self._call)
             self._block.restore(block)
@@ -247,15 +247,15 @@ class ToolParser(Saved):
 
         Return the text after its opening text, or an empty text.
         """
-        text = self._ahead + text
-        self._ahead = ""
+        text = self._unprocessed + text
+        self._unprocessed = ""
         if self._behind:
             stray, partial = mark_at(text, 0, self._strays)
             if stray:
                 out.append(markup(stray))
                 return text[len(stray) :]
             if partial:
-                self._ahead = text
+                self._unprocessed = text
                 return ""
             self._behind = False
         at, opener, partial, bare = 0, "", False, False
@@ -274,7 +274,7 @@ class ToolParser(Saved):
         if opener or (bare and not partial):
             self._begin(opener)
             return text[at + len(opener) :]
-        self._ahead = text[at:]
+        self._unprocessed = text[at:]
         return ""
 
 

@@ -25,7 +25,7 @@ from tokenweir.stream.chat.stages import (
 )
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
-from tokenweir.stream.decode.parsers.detection import find_splitter, frame_of, read_prompt, shown_texts
+from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt, shown_texts, unseparated_style
 from tokenweir.stream.events.deltas import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.events.merge import merge
 from tokenweir.templates.styles.reasoning import MESSAGES
@@ -185,7 +185,7 @@ def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, place
     options |= {"min_tokens": 0, "max_tokens": None, "include_stop": False, "ignore_eos": False, "stop_token_ids": ()}
     options["stop_scope"] = "answer" if strip else options["stop_scope"]  # what is stripped before it has no stops
     spoken = {"prompt_ids": options["prompt_ids"], "skip_special_tokens": options["skip_special_tokens"]}
-    style, tools = style_in(options) or frame_of(tok), options["tool_style"]
+    style, tools = style_in(options) or unseparated_style(tok), options["tool_style"]
 
     async def source():
         for chunk in cut(ids, places):
@@ -248,7 +248,7 @@ def test_nothing_is_held_that_every_continuation_would_send(make_tok, data):
     # A stop that ends with another never matches, yet its beginning is held; a header of a message is held as a whole.
     assume(not any(stop != other and stop.endswith(other) for stop in stops for other in stops))
     assume(style.name not in MESSAGES)
-    styles = [style, *filter(None, [frame_of(tok)])]
+    styles = [style, *filter(None, [unseparated_style(tok)])]
     marks = [mark for style in styles for mark in (*style.marks, *style.enders, *style.token_enders)]
     texts = [text.encode() for text in dict.fromkeys((*marks, *stops))]
     endings = [[*text[at:], ord("Z")] for text in texts for at in range(len(text))]

@@ -36,13 +36,24 @@ class EitherBlock(Saved):
     The first characters of each block decide which of two inner blocks reads it.
     """
 
-    __slots__ = ("_ahead", "_block", "_call_opens", "_chosen", "_json", "_left", "_opener", "_openers", "_own", "call")
+    __slots__ = (
+        "_block",
+        "_call_opens",
+        "_chosen",
+        "_json",
+        "_left",
+        "_opener",
+        "_openers",
+        "_own",
+        "_unprocessed",
+        "call",
+    )
 
     SAVED: ClassVar[dict[str, Any]] = {
         "call": CallNumber,
         "_opener": ShortText,
         "_left": bool,
-        "_ahead": ShortText,
+        "_unprocessed": ShortText,
         "_chosen": bool,
     }
 
@@ -67,7 +78,7 @@ class EitherBlock(Saved):
         self.call = call
         self._opener = opener
         self._left = False  # the opening text is dropped
-        self._ahead = ""  # text before the form is known
+        self._unprocessed = ""  # text before the form is known
         self._block: Block | None = None  # the delegate, once known
         self._chosen = False  # the delegate is the JSON block
 
@@ -84,7 +95,7 @@ class EitherBlock(Saved):
 
     @property
     def held(self) -> str:
-        return self._block.held if self._block else (self._opener * (not self._left)) + self._ahead
+        return self._block.held if self._block else (self._opener * (not self._left)) + self._unprocessed
 
     @property
     def skippable(self) -> SkippableText | None:
@@ -94,11 +105,11 @@ class EitherBlock(Saved):
     def feed(self, text: str, out: list[Piece]) -> str:
         block = self._block
         if block is None:
-            self._ahead += text
-            is_json = self._is_json(self._ahead)
+            self._unprocessed += text
+            is_json = self._is_json(self._unprocessed)
             if is_json is None:
                 return ""
-            text, self._ahead = self._ahead, ""
+            text, self._unprocessed = self._unprocessed, ""
             block = self._choose(is_json)
         text = block.feed(text, out)
         self.call = block.call
@@ -109,7 +120,7 @@ class EitherBlock(Saved):
         out: list[Piece] = []
         block = self._block
         if block is None:
-            text, self._ahead = self._ahead, ""
+            text, self._unprocessed = self._unprocessed, ""
             block = self._choose(is_json=False)
             rest = block.feed(text, out)
             return [*out, *block.finish(), *([plain(rest, ANSWER)] if rest else [])]
@@ -130,8 +141,10 @@ class EitherBlock(Saved):
         super().restore(own)
         self._block = None
         check_restored(self._opener in self._openers, "the block has another opening text than the style's")
-        undecided = block is None and (not self._ahead or self._is_json(self._ahead) is None)
-        check_restored(undecided or (block is not None and not self._ahead), "text is held that has been decided on")
+        undecided = block is None and (not self._unprocessed or self._is_json(self._unprocessed) is None)
+        check_restored(
+            undecided or (block is not None and not self._unprocessed), "text is held that has been decided on"
+        )
         if block is not None:
             self._choose(self._chosen).restore(block)
 

@@ -33,7 +33,7 @@ class FunctionBlock(SteppedBlock):
 
     __slots__ = ("_opener", "_read")
 
-    SAVED: ClassVar[dict[str, Any]] = SteppedBlock.HELD | {
+    SAVED: ClassVar[dict[str, Any]] = SteppedBlock.BASE_SAVED | {
         "_state": ShortText,
         "_opener": ShortText,
     }
@@ -79,8 +79,8 @@ class FunctionBlock(SteppedBlock):
     def finish(self) -> list[Piece]:
         """End the answer: return the held text as a piece of the answer, with the reason why it is not a call."""
         out: list[Piece] = []
-        self._refuse(self._reason or CUT_SHORT, self._ahead, out)
-        self._ahead = ""
+        self._refuse(self._reason or CUT_SHORT, self._unprocessed, out)
+        self._unprocessed = ""
         return out
 
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:

@@ -61,7 +61,7 @@ class JsonBlock(SteppedBlock):
     )
 
     SAVED: ClassVar[dict[str, Any]] = {
-        **SteppedBlock.HELD,
+        **SteppedBlock.BASE_SAVED,
         "_state": ShortText,
         "_tagged": bool,
         "_head": Count,
@@ -72,7 +72,7 @@ class JsonBlock(SteppedBlock):
         "_value": JsonValue,
     }
 
-    GIVEN = frozenset({"arguments", "text", "rest", "broken"})
+    EMITTING_STATES = frozenset({"arguments", "text", "rest", "broken"})
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
         """Configure the block for a style of tool calls.
@@ -124,7 +124,7 @@ class JsonBlock(SteppedBlock):
         if self._state == "between" and not self._in_list:
             return self._skippable_before_end(MAX_HELD)
         if self._state == "header" and self._room(self._head + MAX_HEADER) and self._room(MAX_HELD):
-            return None if self._ahead else self._skippable_in_header  # white space waits for a second word
+            return None if self._unprocessed else self._skippable_in_header  # white space waits for a second word
         return None
 
     @property
@@ -156,7 +156,7 @@ class JsonBlock(SteppedBlock):
                 return [self._named(name, held)]
         if self._called and self._tagged:  # truncated in its markup
             return [markup(held)]
-        return [Piece(held, ANSWER, held, malformed=self._blame(CUT_SHORT))]
+        return [Piece(held, ANSWER, held, malformed=self._malformed_reason(CUT_SHORT))]
 
     def copy(self) -> Self:
         other = super().copy()
@@ -388,7 +388,7 @@ class JsonBlock(SteppedBlock):
             return self._release(f"a call is not known as such after {MAX_HELD} characters", place + room, out)
         return end
 
-    def _blame(self, reason: str | None) -> str | None:
+    def _malformed_reason(self, reason: str | None) -> str | None:
         """Return `reason` if the block began with markup; None if it may be an ordinary answer and so not malformed."""
         return reason if self._tagged else None
 
@@ -416,7 +416,7 @@ class JsonBlock(SteppedBlock):
         The block ends, unless its markup shows that it continues: then the rest of it is answer, too.
         """
         inside = self._tagged and self._style.closes and (self._called or self._state in ("header", "object"))
-        self._give_up(self._blame(reason), out)
+        self._give_up(self._malformed_reason(reason), out)
         self._reason = reason
         self._state = "broken" if inside else "done"
         return place
@@ -444,7 +444,7 @@ class JsonBlock(SteppedBlock):
 
     def _break(self, reason: str, out: list[Piece]) -> None:
         """End a call whose name has been emitted: report why it is malformed, and emit the rest of it as written."""
-        self._spoil(reason, out)
+        self._fail_call(reason, out)
         if not self._tagged:  # perhaps no call after all
             self._state = "broken"
 

@@ -66,7 +66,7 @@ class LiteralBlock(SteppedBlock):
     __slots__ = ("_bare", "_in_list", "_is_key", "_name", "_quote", "_stack", "_word")
 
     SAVED: ClassVar[dict[str, Any]] = {
-        **SteppedBlock.HELD,
+        **SteppedBlock.BASE_SAVED,
         "_state": ShortText,
         "_bare": bool,
         "_in_list": bool,
@@ -77,7 +77,7 @@ class LiteralBlock(SteppedBlock):
         "_word": ShortText,
     }
 
-    GIVEN = frozenset({"key", "assigns", "value", "text", "after", "rest", "broken"})
+    EMITTING_STATES = frozenset({"key", "assigns", "value", "text", "after", "rest", "broken"})
 
     OTHER_QUOTES: ClassVar[str] = ""
     """Quotes of strings with escapes, besides those of the style."""
@@ -128,7 +128,7 @@ class LiteralBlock(SteppedBlock):
             return [Piece(held, ANSWER, held, malformed=self._reason)]
         if self._state == "text" and held.startswith(self._quote):  # it cannot become part of a longer text any more
             out: list[Piece] = []
-            end, self._ahead = self._end_string(out), ""
+            end, self._unprocessed = self._end_string(out), ""
             rest = self.feed(held[end:], out)
             return [*out, *self.finish(), *([plain(rest, ANSWER)] if rest else [])]
         if self._state == "text":
@@ -215,7 +215,7 @@ class LiteralBlock(SteppedBlock):
         """Emit the name of a call, and the `{` that opens its arguments in JSON."""
         self._stack = "a"
         out.append(self._named(self._name, self._undecided.take()))
-        self._give("", "{", out)
+        self._emit_argument("", "{", out)
         self._state = "key"
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
@@ -225,7 +225,7 @@ class LiteralBlock(SteppedBlock):
         """
         style = self._style
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return place + self._give(text[place:end], "", out)
+            return place + self._emit_argument(text[place:end], "", out)
         char = text[place]
         if char == self._closer():
             return self._close_bracket(text, place, out)
@@ -234,7 +234,7 @@ class LiteralBlock(SteppedBlock):
             return self._wait(text, place)
         if quote:
             self._state, self._quote, self._is_key = "text", quote, True
-            return place + self._give(quote, '"', out)
+            return place + self._emit_argument(quote, '"', out)
         key = _KEY.match(text, place)
         if key is None:
             return self._break(f"{char!r} stands where an argument should", place, out)
@@ -243,20 +243,20 @@ class LiteralBlock(SteppedBlock):
         if key.end() == len(text):
             return self._wait(text, place)
         self._state = "assigns"
-        return place + self._give(key[0], quoted(key[0]), out)
+        return place + self._emit_argument(key[0], quoted(key[0]), out)
 
     def _assigns(self, text: str, place: int, out: list[Piece]) -> int:
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return place + self._give(text[place:end], "", out)
+            return place + self._emit_argument(text[place:end], "", out)
         sign = self._style.assigns if self._stack == "a" else ":"
         if text[place] != sign:
             return self._break(f"{text[place]!r} stands where {sign!r} should", place, out)
         self._state = "value"
-        return place + self._give(sign, ": ", out)
+        return place + self._emit_argument(sign, ": ", out)
 
     def _value(self, text: str, place: int, out: list[Piece]) -> int:
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return place + self._give(text[place:end], "", out)
+            return place + self._emit_argument(text[place:end], "", out)
         char = text[place]
         if self._stack[-1] in _LISTS and char == self._closer():  # an empty list
             return self._close_bracket(text, place, out)
@@ -265,7 +265,7 @@ class LiteralBlock(SteppedBlock):
             return self._wait(text, place)
         if quote:
             self._state, self._quote, self._is_key = "text", quote, False
-            return place + self._give(quote, '"', out)
+            return place + self._emit_argument(quote, '"', out)
         if char in "{[" or (char == "(" and self._style.escapes):
             if len(self._stack) == MAX_DEPTH:
                 return self._break(f"the arguments are nested more than {MAX_DEPTH} levels deep", place, out)
@@ -275,7 +275,7 @@ class LiteralBlock(SteppedBlock):
             self._stack += SET if is_set else char
             is_object = char == "{" and not is_set
             self._state = "key" if is_object else "value"
-            return place + self._give(char, "{" if is_object else "[", out)
+            return place + self._emit_argument(char, "{" if is_object else "[", out)
         if char in ",)]}":
             return self._break(f"{char!r} stands where a value should", place, out)
         self._state, self._word = "word", ""
@@ -292,7 +292,7 @@ class LiteralBlock(SteppedBlock):
                 return self._wait(text, back)
             if not escape:
                 return self._break(f"{text[back : back + 2]!r} is no escape", back, out)
-            return back + self._give(escape, json_of_escape(escape), out)
+            return back + self._emit_argument(escape, json_of_escape(escape), out)
         if end < 0:
             end, _ = find_mark(text, place, (self._quote,))
             self._string(text[place:end], out)
@@ -308,7 +308,7 @@ class LiteralBlock(SteppedBlock):
 
     def _end_string(self, out: list[Piece]) -> int:
         self._state = "assigns" if self._is_key else "after"
-        return self._give(self._quote, '"', out)
+        return self._emit_argument(self._quote, '"', out)
 
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
         end = first_match(_ENDS_WORD, text, place)
@@ -319,7 +319,7 @@ class LiteralBlock(SteppedBlock):
         self._hold_back(text, place, end)
         if end == len(text):
             return end
-        if (value := self._meant(self._word)) is None:
+        if (value := self._word_as_json(self._word)) is None:
             return self._break(f"{self._word!r:.80} is no value", end, out)
         out.append(Piece(self._undecided.take(), TOOL_CALL, value, call=self.call))
         self._state = "after"
@@ -328,7 +328,7 @@ class LiteralBlock(SteppedBlock):
     def _after(self, text: str, place: int, out: list[Piece]) -> int:
         """Read the comma or the closing bracket behind a value. Return the index of the unprocessed text."""
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return place + self._give(text[place:end], "", out)
+            return place + self._emit_argument(text[place:end], "", out)
         if text[place] == self._closer():
             return self._close_bracket(text, place, out)
         if text[place] != ",":
@@ -341,7 +341,7 @@ class LiteralBlock(SteppedBlock):
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
         ends = text[place] == self._closer()
-        self._give(self._undecided.take(), "" if ends else ", ", out)
+        self._emit_argument(self._undecided.take(), "" if ends else ", ", out)
         self._state = "after" if ends else "value" if self._stack[-1] in _LISTS else "key"
         return place
 
@@ -376,7 +376,7 @@ class LiteralBlock(SteppedBlock):
 
     # -- shared parts of the steps -------------------------------------------------------------------------------------
 
-    def _give(self, source: str, text: str, out: list[Piece]) -> int:
+    def _emit_argument(self, source: str, text: str, out: list[Piece]) -> int:
         """Emit a part of the call's arguments, and return the length of `source`.
 
         Args:
@@ -389,16 +389,16 @@ class LiteralBlock(SteppedBlock):
 
     def _string(self, text: str, out: list[Piece]) -> None:
         for run, json in escaped_runs(text):
-            self._give(run, json, out)
+            self._emit_argument(run, json, out)
 
-    def _meant(self, word: str) -> str | None:
+    def _word_as_json(self, word: str) -> str | None:
         return json_of_word(word) or (quoted(word) if self._style.words else None)
 
     def _closer(self) -> str:
         return self._style.brackets[1] if self._stack[-1] == "a" else _BRACKETS[self._stack[-1]]
 
     def _close_bracket(self, text: str, place: int, out: list[Piece]) -> int:
-        self._give(text[place], "]" if self._stack[-1] in _LISTS else "}", out)
+        self._emit_argument(text[place], "]" if self._stack[-1] in _LISTS else "}", out)
         self._stack = self._stack[:-1]
         if self._stack:
             self._state = "after"
@@ -435,7 +435,7 @@ class LiteralBlock(SteppedBlock):
         if self._bare:  # perhaps no call after all
             out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
             return self._release(reason, place, out)
-        self._spoil(reason, out)
+        self._fail_call(reason, out)
         return place
 
 

@@ -171,10 +171,10 @@ def json_of_escape(escape: str) -> str:
 
     An unknown escape sequence stands for itself, as in Python.
     """
-    return escaped(_meant(escape))
+    return escaped(_unescape(escape))
 
 
-def _meant(escape: str) -> str:
+def _unescape(escape: str) -> str:
     kind = escape[1]
     if kind in "xuU":
         code = int(escape[2:], 16)  # noqa: FURB166 - "U" is not a prefix in Python

@@ -55,7 +55,7 @@ class ParameterBlock(TaggedCalls):
     __slots__ = ("_closer", "_depth", "_json", "_key", "_kind", "_opener", "_short", "_streams")
 
     SAVED: ClassVar[dict[str, Any]] = {
-        **TaggedCalls.HELD,
+        **TaggedCalls.BASE_SAVED,
         "_state": ShortText,
         "_key": ShortText,
         "_closer": ShortText,
@@ -67,7 +67,7 @@ class ParameterBlock(TaggedCalls):
         "_json": JsonValue,
     }
 
-    GIVEN = frozenset({"value begins", "text", "json", "object", "rest", "broken"})
+    EMITTING_STATES = frozenset({"value begins", "text", "json", "object", "rest", "broken"})
 
     def begin(self, opener: str, call: int) -> None:
         super().begin(opener, call)
@@ -102,7 +102,7 @@ class ParameterBlock(TaggedCalls):
             return self._skippable_before_end()
         if self._state in ("object", "json"):
             return SkippableText("", self._json)
-        if self._ahead:
+        if self._unprocessed:
             return None
         if self._state == "text" and not self._undecided.length:
             return _skippable_in_text(self._closer[0])

@@ -43,7 +43,7 @@ class PythonObjectBlock(SteppedBlock):
     __slots__ = ("_bare", "_depth", "_head", "_in_list", "_quote")
 
     SAVED: ClassVar[dict[str, Any]] = {
-        **SteppedBlock.HELD,
+        **SteppedBlock.BASE_SAVED,
         "_state": ShortText,
         "_bare": bool,
         "_in_list": bool,

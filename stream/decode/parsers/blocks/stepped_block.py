@@ -38,18 +38,28 @@ Step = Callable[[Any, str, int, list[Piece]], int]
 class SteppedBlock(Saved):
     """Base class of blocks of tool calls that are state machines: a method for each state processes its text."""
 
-    __slots__ = ("_ahead", "_before_end", "_called", "_reason", "_schemas", "_state", "_style", "_undecided", "call")
+    __slots__ = (
+        "_before_end",
+        "_called",
+        "_reason",
+        "_schemas",
+        "_state",
+        "_style",
+        "_undecided",
+        "_unprocessed",
+        "call",
+    )
 
     STEPS: ClassVar[Mapping[str, Step]]
     """The step of each state except "done"; in "broken", the rest of the block is emitted as answer, and in "rest", the
     rest of a malformed call as its arguments."""
 
-    GIVEN: ClassVar[frozenset[str]] = frozenset({"broken", "rest"})
+    EMITTING_STATES: ClassVar[frozenset[str]] = frozenset({"broken", "rest"})
     """The states in which only a possible prefix of markup is held."""
 
-    HELD: ClassVar[dict[str, Any]] = {
+    BASE_SAVED: ClassVar[dict[str, Any]] = {
         "_undecided": HeldText,
-        "_ahead": ShortText,
+        "_unprocessed": ShortText,
         "_reason": ShortText,
         "_called": bool,
         "call": CallNumber,
@@ -80,7 +90,7 @@ class SteppedBlock(Saved):
         """
         self._state = "opened"
         self._undecided.replace(opener)
-        self._ahead = ""  # not processed yet: a possible prefix of markup
+        self._unprocessed = ""  # not processed yet: a possible prefix of markup
         self._reason = ""  # why the block is malformed
         self._called = False  # a call of this block has been announced, so its tags are certainly markup
         self.call = call
@@ -92,7 +102,9 @@ class SteppedBlock(Saved):
     def check(self) -> None:
         """Raise `ValueError` if a restored state is inconsistent."""
         check_restored(self._state in self.STEPS, "a block goes on that has ended, or is in an unknown state")
-        check_restored(self._state not in self.GIVEN or not self._undecided.length, "text is held that has been given")
+        check_restored(
+            self._state not in self.EMITTING_STATES or not self._undecided.length, "text is held that has been given"
+        )
         check_restored(self._state != "rest" or self._called, "the rest of a call comes before its name")
 
     @property
@@ -108,15 +120,15 @@ class SteppedBlock(Saved):
     @property
     def held(self) -> str:
         """The text of the block, its opening text included, that no piece contains yet."""
-        return str(self._undecided) + self._ahead
+        return str(self._undecided) + self._unprocessed
 
     def feed(self, text: str, out: list[Piece]) -> str:
         """Process more text, append the final pieces to `out`, and return the text after the block.
 
         Return an empty text while the block is open.
         """
-        text = self._ahead + text
-        self._ahead = ""
+        text = self._unprocessed + text
+        self._unprocessed = ""
         place = 0
         while place < len(text) and self._state != "done":
             place = self.STEPS[self._state](self, text, place, out)
@@ -129,7 +141,7 @@ class SteppedBlock(Saved):
             most: Limit of the held text in characters. Without room below it, nothing may bypass `feed`.
 
         """
-        return None if self._ahead or not (most is None or self._room(most)) else self._before_end
+        return None if self._unprocessed or not (most is None or self._room(most)) else self._before_end
 
     def _room(self, most: int) -> bool:
         """Return whether `most` characters are enough for the held text and all that the fast path may add to it unseen."""
@@ -142,7 +154,7 @@ class SteppedBlock(Saved):
 
     def _wait(self, text: str, place: int) -> int:
         """Keep `text[place:]` unprocessed until more text has come, and return the length of `text`."""
-        self._ahead = text[place:]
+        self._unprocessed = text[place:]
         return len(text)
 
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
@@ -187,7 +199,7 @@ class SteppedBlock(Saved):
         """Go on at `mark`, the opening text of a call, which continues the block, or of a block, which ends it."""
         self._state = "done" if mark in self._style.opens else "opened"
 
-    def _spoil(self, reason: str, out: list[Piece]) -> None:
+    def _fail_call(self, reason: str, out: list[Piece]) -> None:
         """End a call whose name has been emitted, with the reason why it is malformed.
 
         The held text and the rest of the call are emitted unchanged on the channel of calls.

@@ -40,7 +40,7 @@ class TaggedCalls(SteppedBlock):
 
     __slots__ = ("_after_name", "_empty", "_name")
 
-    HELD: ClassVar[dict[str, Any]] = {**SteppedBlock.HELD, "_name": ShortText, "_empty": bool}
+    BASE_SAVED: ClassVar[dict[str, Any]] = {**SteppedBlock.BASE_SAVED, "_name": ShortText, "_empty": bool}
 
     _style: ParameterStyle
 
@@ -186,7 +186,7 @@ class TaggedCalls(SteppedBlock):
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:
         """End a call whose name has been emitted, with the reason why it is malformed. Return `place`."""
-        self._spoil(reason, out)
+        self._fail_call(reason, out)
         return place
 
     def _unescaped(self, name: str) -> str:

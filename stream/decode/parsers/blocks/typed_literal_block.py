@@ -68,7 +68,7 @@ class TypedLiteralBlock(LiteralBlock):
             if key is not None:
                 self._state = "assigns"
                 self._key = key if self._stack == "a" else self._key
-                return place + self._give(text[place : place + ends], quoted(key), out)
+                return place + self._emit_argument(text[place : place + ends], quoted(key), out)
         end = super()._in_key(text, place, out)
         if self._state == "assigns" and self._stack == "a":
             self._key = text[place:end]
@@ -83,15 +83,15 @@ class TypedLiteralBlock(LiteralBlock):
                 self._state = "after"
                 types = self._types() if self._stack == "a" else STRING
                 json = json_of(value, types) if self._style.quotes_all else quoted(value)
-                return place + self._give(text[place : place + ends], json, out)
+                return place + self._emit_argument(text[place : place + ends], json, out)
             if ends > MAX_LOOK:  # a long string
                 self._state, self._quote, self._is_key = "text", text[place], False
-                return place + self._give(text[place], '"', out)
+                return place + self._emit_argument(text[place], '"', out)
         quote, _ = mark_at(text, place, self._style.quotes)
         if not (quote and self._style.quotes_all and self._stack == "a" and self._types() != STRING):
             return super()._value(text, place, out)
         self._state, self._quote = "quoted", quote
-        return place + self._give(quote, "", out)
+        return place + self._emit_argument(quote, "", out)
 
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
         """Read a value without an opening quote, up to the closing quote, the next argument, or the end of the call.
@@ -106,7 +106,7 @@ class TypedLiteralBlock(LiteralBlock):
         self._hold_back(text, place, end)
         if not known:
             return self._wait(text, end)
-        value = None if quote else self._meant(self._word.rstrip())
+        value = None if quote else self._word_as_json(self._word.rstrip())
         out.append(Piece(self._undecided.take() + quote, TOOL_CALL, value or quoted(self._word), call=self.call))
         self._state = "after"
         return end + len(quote)
@@ -175,9 +175,9 @@ class TypedLiteralBlock(LiteralBlock):
         self._state = "after"
         return end + len(quote)
 
-    def _meant(self, word: str) -> str | None:
+    def _word_as_json(self, word: str) -> str | None:
         types = self._types() if self._stack == "a" else frozenset()
-        return json_of(word, types) if types else super()._meant(word)
+        return json_of(word, types) if types else super()._word_as_json(word)
 
     def _types(self) -> Types:
         return parameter_types(self._schemas.get(self._name, {}), self._key)

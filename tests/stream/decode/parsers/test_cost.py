@@ -37,7 +37,7 @@ def test_what_is_looked_at_again_with_each_text_is_short(style, begins, goes_on)
     parser.feed(begins)
     for _ in range(4 * MAX_HEADER):
         parser.feed(goes_on)
-        looked_at_again = getattr(parser._block, "_ahead", "") + parser._ahead
+        looked_at_again = getattr(parser._block, "_unprocessed", "") + parser._unprocessed
         assert len(looked_at_again) <= MAX_HEADER
 
 

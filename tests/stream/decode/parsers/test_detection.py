@@ -12,7 +12,7 @@ from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
     find_splitter,
-    found_again,
+    look_up_styles,
     read_prompt,
     shown_texts,
     shown_tokens,
@@ -162,7 +162,7 @@ def test_hunyuan_calls_have_tags_as_the_vocabulary_has_them(make_tok, chosen):
     text = "So.<tool_calls:6a><tool_call:6a>now</tool_call:6a></tool_calls:6a>"
     assert styles.names == (None, "hunyuan-v3")
     assert told(run(splitter, [text]))["calls"] == [("now", "{}", "complete")]
-    assert found_again(tok, styles.names, None, chosen).calls == styles.calls
+    assert look_up_styles(tok, styles.names, None, chosen).calls == styles.calls
 
 
 def test_styles_that_share_their_tags_are_told_apart_by_the_vocabulary(make_tok):
