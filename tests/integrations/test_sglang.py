@@ -17,7 +17,7 @@ import tokenizers
 from tokenweir import patch_transformers, unpatch_transformers
 from tokenweir.integrations import sglang
 from tokenweir.integrations.backend import Original
-from tokenweir.integrations.face import TokenizerFace
+from tokenweir.integrations.patched_tokenizer import PatchedTokenizer
 
 transformers = pytest.importorskip("transformers")
 
@@ -158,7 +158,7 @@ def test_it_patches_and_hooks_where_it_is_named(plugin, monkeypatch):
     monkeypatch.setitem(sys.modules, "sglang.srt.plugins.hook_registry", registry)
     monkeypatch.setenv("SGLANG_PLUGINS", "other, tokenweir")
     plugin()
-    assert tokenizers.Tokenizer is TokenizerFace
+    assert tokenizers.Tokenizer is PatchedTokenizer
     assert hooks == [(sglang.DECODING, sglang.decode_batch, "around")]
 
 

@@ -13,7 +13,7 @@ import pytest
 import tokenweir
 from tokenweir import integrations
 from tokenweir.integrations.backend import Original, is_backend
-from tokenweir.integrations.face import TokenizerFace
+from tokenweir.integrations.patched_tokenizer import PatchedTokenizer
 
 transformers = pytest.importorskip("transformers")
 
@@ -200,7 +200,7 @@ def test_the_patch_is_undone():
     tokenweir.unpatch_transformers()
     tokenweir.unpatch_transformers()
     assert [vars(owner)[name] for owner, name in owners] == before
-    assert type(TokenizerFace(models.BPE())) is Original  # for modules that were imported under the patch
+    assert type(PatchedTokenizer(models.BPE())) is Original  # for modules that were imported under the patch
     with tokenweir.patch_transformers(chat_templates=False):
         assert vars(chat_template_utils)["_compile_jinja_template"] is before[2]
     assert [vars(owner)[name] for owner, name in owners] == before
@@ -212,8 +212,8 @@ def test_an_inner_context_leaves_the_outer_patch():
     with tokenweir.patch_transformers():
         with tokenweir.patch_transformers():
             pass
-        assert tokenizers.Tokenizer is TokenizerFace
-    assert tokenizers.Tokenizer is not TokenizerFace
+        assert tokenizers.Tokenizer is PatchedTokenizer
+    assert tokenizers.Tokenizer is not PatchedTokenizer
 
 
 @pytest.mark.parametrize("module", ["transformers.tokenization_utils_tokenizers", "tokenizers.decoders"])
@@ -224,7 +224,7 @@ def test_a_missing_library_is_named(monkeypatch, module):
     package = module.partition(".")[0]
     with pytest.raises(ImportError, match=rf"^patch_transformers\(\) needs {package}: pip install 'transformers>=5'$"):
         tokenweir.patch_transformers()
-    assert tokenizers.Tokenizer is not TokenizerFace
+    assert tokenizers.Tokenizer is not PatchedTokenizer
 
 
 def test_tokenizers_own_classes_under_the_patch(data, patched):

@@ -72,8 +72,8 @@ class BatchEncoder(NamedTuple):
             if limit is not None and truncation is not None:
                 ids = truncated(ids, limit, truncation)
             types = 0 if untyped else _type_ids(layout, ids)
-            make = self._maker(given, add_special_tokens, limit, truncation, offsets)
-            found.append(Encoding(_joined(layout, ids), types, make, n_sequences=layout.n_sequences))
+            compute_columns = self._columns_factory(given, add_special_tokens, limit, truncation, offsets)
+            found.append(Encoding(_join_ids(layout, ids), types, compute_columns, n_sequences=layout.n_sequences))
         return found
 
     def post_process(self, parts: list[Columns], add_special_tokens: bool, truncation: Truncation | None) -> Encoding:
@@ -114,7 +114,7 @@ class BatchEncoder(NamedTuple):
             found.append(parts)
         return found
 
-    def _maker(
+    def _columns_factory(
         self,
         given: Sequences,
         add_special_tokens: bool,
@@ -122,7 +122,7 @@ class BatchEncoder(NamedTuple):
         truncation: Truncation | None,
         offsets: bool,
     ) -> Callable[[], Columns]:
-        def make() -> Columns:
+        def compute_columns() -> Columns:
             numbers = range(2) if offsets else (0, 0)  # the original's fast calls number no sequence
             parts = [self.sequences.sequence(e, self.call, i) for e, i in zip(given, numbers, strict=False)]
             if limit is not None and truncation is not None:
@@ -133,10 +133,10 @@ class BatchEncoder(NamedTuple):
                     each.offsets, each.word_ids, each.tokens = [(0, 0)] * n, [None] * n, [""] * n
             return process(self.tokenizer.spec.post_processor, parts, add_special_tokens=add_special_tokens)
 
-        return make
+        return compute_columns
 
 
-def _joined(layout: Layout, ids: Sequence[Ids]) -> list[int]:
+def _join_ids(layout: Layout, ids: Sequence[Ids]) -> list[int]:
     """Return the ids of one sequence or two, joined and with the added tokens of the layout."""
     lists = [part if isinstance(part, list) else part.tolist() for part in ids]
     if layout.items == (FIRST,):
@@ -148,7 +148,7 @@ def _joined(layout: Layout, ids: Sequence[Ids]) -> list[int]:
 
 
 def _type_ids(layout: Layout, ids: Sequence[Ids]) -> list[int] | int:
-    """Return the type id of each token of `_joined`; a single int if all are equal."""
+    """Return the type id of each token of `_join_ids`; a single int if all are equal."""
     if len(kinds := set(layout.type_ids)) == 1:
         return kinds.pop()
     types: list[int] = []

@@ -24,13 +24,13 @@ class Encoding:
     first read.
     """
 
-    __slots__ = ("_columns", "_ids", "_make", "_mask", "_n_sequences", "_padding", "_spans", "_type_ids")
+    __slots__ = ("_columns", "_compute_columns", "_ids", "_mask", "_n_sequences", "_padding", "_spans", "_type_ids")
 
     def __init__(
         self,
         ids: list[int],
         type_ids: list[int] | int,
-        make: Callable[[], Columns] | None,
+        compute_columns: Callable[[], Columns] | None,
         columns: Columns | None = None,
         *,
         n_sequences: int = 1,
@@ -40,7 +40,7 @@ class Encoding:
         Args:
             ids: The token ids.
             type_ids: The type id of each token, or one int for all.
-            make: Computes all columns; None if `columns` is given.
+            compute_columns: Computes all columns; None if `columns` is given.
             columns: All columns, if they are known already.
             n_sequences: The number of sequences, 1 or 2.
 
@@ -48,7 +48,7 @@ class Encoding:
         self._n_sequences = n_sequences
         self._ids = ids
         self._type_ids = type_ids
-        self._make = make
+        self._compute_columns = compute_columns
         self._columns = columns
         self._padding: list[tuple[int, dict[str, Any]]] = []
         self._mask: list[int] | None = None
@@ -63,11 +63,11 @@ class Encoding:
     def columns(self) -> Columns:
         """All columns of the encoding, padding included; computed at the first read."""
         if (found := self._columns) is None:
-            assert self._make is not None
-            found = self._make()
+            assert self._compute_columns is not None
+            found = self._compute_columns()
             for length, options in self._padding:
                 found.pad(length, **options)
-            self._columns, self._make = found, None
+            self._columns, self._compute_columns = found, None
         return found
 
     def _changed(self) -> None:
@@ -138,7 +138,7 @@ class Encoding:
     @property
     def overflowing(self) -> list[Encoding]:
         """The parts that truncation has cut off, each as an encoding."""
-        if self._columns is None and self._make is None:
+        if self._columns is None and self._compute_columns is None:
             return []
         return [Encoding.of(part) for part in self.columns.overflowing]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.integrations.turns import Continuation, Message, continuation, joined, turns
+from tokenweir.integrations.turns import Continuation, Message, continuation, fit_continuation, turns
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import Channel, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.templates.chat_template import ChatTemplate
@@ -196,7 +196,7 @@ class TemplateRenderer:
                 **self._template_kwargs,
             )
             if isinstance(found, Continuation):
-                return joined(completion_ids, found, self._tokenizer)
+                return fit_continuation(completion_ids, found, self._tokenizer)
             if found.startswith("the template"):
                 return found
             reason = reason or found

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tokenweir.integrations.backend import Backend, Original
 from tokenweir.integrations.chat_templates import compiler, indices_renderer
 from tokenweir.integrations.decode_stream import DecodeStream
-from tokenweir.integrations.face import TokenizerFace, reduced, set_in_force
+from tokenweir.integrations.patched_tokenizer import PatchedTokenizer, reduce_tokenizer, set_in_force
 from tokenweir.integrations.tensors import batch_encoding
 
 _ABSENT = object()
@@ -102,7 +102,7 @@ def patch_transformers(*, chat_templates: bool = True) -> Patch:
             except BaseException:
                 unpatch_transformers()
                 raise
-            copyreg.pickle(Original, reduced)
+            copyreg.pickle(Original, reduce_tokenizer)
             set_in_force(True)
     return Patch(made=made)
 
@@ -125,7 +125,7 @@ def _replace_all(with_templates: bool) -> None:
     base = _module("transformers.tokenization_utils_tokenizers").TokenizersBackend
     _replace(base, "_tokenizer", _BackendSlot())
     for module in ("tokenizers", "tokenizers.tokenizers"):
-        _replace(_module(module), "Tokenizer", TokenizerFace)
+        _replace(_module(module), "Tokenizer", PatchedTokenizer)
     _replace(_module("tokenizers.decoders"), "DecodeStream", DecodeStream)
     base = _module("transformers.tokenization_utils_base")
     _replace(base, "to_py_obj", _plain_ids(base.to_py_obj))

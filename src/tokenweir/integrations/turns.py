@@ -189,7 +189,7 @@ def _number(origin: str) -> int:
     return -1 if match is None else int(match[1])
 
 
-def joined(ids: Sequence[int], following: Continuation, tokenizer: Tokenizer) -> Continuation | str:
+def fit_continuation(ids: Sequence[int], following: Continuation, tokenizer: Tokenizer) -> Continuation | str:
     """Return a continuation that fits behind ids of an answer: without its end token if the ids end with it already.
 
     Return the reason as a str if the ids end with another end token than the template writes.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.integrations.turns import Continuation, Message, continuation, joined
+from tokenweir.integrations.turns import Continuation, Message, continuation, fit_continuation
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.styles.tools import Tools
 
@@ -112,7 +112,7 @@ class TokenBuilder:
             keep_thinking=self._keep_thinking,
             **self._template_kwargs,
         )
-        rest = joined(runtime_token_ids, found, self._tokenizer) if isinstance(found, Continuation) else found
+        rest = fit_continuation(runtime_token_ids, found, self._tokenizer) if isinstance(found, Continuation) else found
         if not isinstance(rest, Continuation):
             raise ValueError(f"the messages cannot be appended: {rest}")  # noqa: TRY004
         inserted = rest.ids[:1] if len(rest.ids) == len(found.ids) else []

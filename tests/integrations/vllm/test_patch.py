@@ -15,7 +15,7 @@ import tokenweir
 from tokenweir.integrations import vllm
 from tokenweir.integrations.backend import Original
 from tokenweir.integrations.decode_stream import DecodeStream
-from tokenweir.integrations.face import TokenizerFace
+from tokenweir.integrations.patched_tokenizer import PatchedTokenizer
 
 PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
 
@@ -45,5 +45,5 @@ def test_it_patches_where_it_is_named(plugin, monkeypatch):
     monkeypatch.setenv("VLLM_PLUGINS", "other,tokenweir")
     plugin()
     plugin()
-    assert tokenizers.Tokenizer is TokenizerFace
+    assert tokenizers.Tokenizer is PatchedTokenizer
     assert detokenizer.DecodeStream is tokenizers.decoders.DecodeStream is DecodeStream

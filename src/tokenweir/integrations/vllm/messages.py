@@ -77,7 +77,7 @@ def delta_message(deltas: Iterable[Delta], make_id: Callable[[str], str | None] 
     return DeltaMessage(tool_calls=list(calls.values()), **texts)
 
 
-def joined(deltas: Iterable[Delta]) -> tuple[str | None, str | None, list[tuple[str, str]]]:
+def join_deltas(deltas: Iterable[Delta]) -> tuple[str | None, str | None, list[tuple[str, str]]]:
     """Return the thinking and the answer's text, each None if it is empty, and the name and arguments of each call."""
     reasoning = content = ""
     calls: dict[int, tuple[str, str]] = {}

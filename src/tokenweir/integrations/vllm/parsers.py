@@ -25,7 +25,7 @@ from tokenweir.integrations.backend import Backend
 from tokenweir.integrations.vllm.messages import (
     decoder_options,
     delta_message,
-    joined,
+    join_deltas,
     plain_tools,
     reasoning_tokens,
     text_deltas,
@@ -131,7 +131,7 @@ class Parser(DelegatingParser):  # type: ignore[misc]
             deltas = decoder.feed(list(model_output_token_ids)) + decoder.finish()
         else:
             deltas = text_deltas(self._tokenizer, model_output, self._prompt_ids, options)
-        reasoning, content, calls = joined(deltas)
+        reasoning, content, calls = join_deltas(deltas)
         found = [
             FunctionCall(id=self._make_tool_call_id(name), name=name, arguments=arguments) for name, arguments in calls
         ]
@@ -239,7 +239,7 @@ class Reasoning(_Streaming, ReasoningParser):  # type: ignore[misc]
     def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
         """Split a whole text; return the thinking and the answer, each None if it is empty."""
         options = DecoderOptions(reasoning=self.style)
-        reasoning, content, _ = joined(text_deltas(self._tokenizer, model_output, self._prompt_ids, options))
+        reasoning, content, _ = join_deltas(text_deltas(self._tokenizer, model_output, self._prompt_ids, options))
         return reasoning, content
 
     def extract_reasoning_streaming(
@@ -307,7 +307,7 @@ class Tools(_Streaming, ToolParser):  # type: ignore[misc]
     def extract_tool_calls(self, model_output: str, request: Any) -> Any:
         """Find the tool calls in a whole text; return vLLM's `ExtractedToolCallInformation`."""
         options = DecoderOptions(reasoning=None, tool_style=self.style, tools=self._plain)
-        _, content, calls = joined(text_deltas(self._tokenizer, model_output, (), options))
+        _, content, calls = join_deltas(text_deltas(self._tokenizer, model_output, (), options))
         found = [ToolCall(function=FunctionCall(name=name, arguments=arguments)) for name, arguments in calls]
         return ExtractedToolCallInformation(tools_called=bool(found), tool_calls=found, content=content)
 
