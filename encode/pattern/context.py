@@ -14,8 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
-from tokenweir.encode.pattern.parser import Behind
-from tokenweir.encode.pattern.program import Alphabet, Check, Hold, Instruction, Jump, Program, Split, Symbols, Take
+from tokenweir.encode.pattern.parser import Lookbehind
+from tokenweir.encode.pattern.program import (
+    Alphabet,
+    Check,
+    CheckCondition,
+    Instruction,
+    Jump,
+    Program,
+    Split,
+    Symbols,
+    Take,
+)
 
 MAX_CELLS = 100_000
 """The most states of the pass times its symbols; real patterns need 100."""
@@ -117,7 +127,7 @@ def build_context(program: Program, alphabet: Alphabet, shown: str) -> tuple[Con
                 holds: list[bool] = []
                 following: list[frozenset[int]] = []
                 for number, condition in enumerate(program.conditions):
-                    if isinstance(condition, Behind):
+                    if isinstance(condition, Lookbehind):
                         holds.append(row[number])
                         continue
                     later = state[len(following)] if state else frozenset()
@@ -165,7 +175,7 @@ def _rows(program: Program, members: list[list[bool]], n_classes: int) -> tuple[
     """
 
     def holds(condition: object, symbol: int) -> bool:
-        if not isinstance(condition, Behind):
+        if not isinstance(condition, Lookbehind):
             return False
         return condition.at_start if symbol == n_classes else members[program.sets[condition.members]][symbol]
 
@@ -212,7 +222,7 @@ def _alive(
                     alive[at] = members[index][symbol] and at + 1 in later
                 case Check(index, wanted, holds_at_end):
                     alive[at] = alive[at + 1] and (holds_at_end if at_end else members[index][symbol] == wanted)
-                case Hold(condition, wanted):
+                case CheckCondition(condition, wanted):
                     alive[at] = alive[at + 1] and holds[condition] == wanted
                 case Split(first, second):
                     alive[at] = alive[first] or alive[second]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
-from tokenweir.encode.pattern.program import Check, Hold, Jump, Program, Split, Symbols, Take
+from tokenweir.encode.pattern.program import Check, CheckCondition, Jump, Program, Split, Symbols, Take
 
 MATCH = 0x8000
 GAP = 0x4000
@@ -67,7 +67,7 @@ def determinize(program: Program, symbols: Symbols, shown: str) -> NDArray[np.ui
                     met = members[instruction.members][symbol] == instruction.wanted
                     if instruction.at_end if is_end[symbol] else met:
                         stack.append(at + 1)
-                elif isinstance(instruction, Hold):
+                elif isinstance(instruction, CheckCondition):
                     if holds[symbol][instruction.condition] == instruction.wanted:
                         stack.append(at + 1)
                 else:

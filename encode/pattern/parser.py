@@ -36,7 +36,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Look:
+class NextCharacter:
     """A lookahead of one character: a condition on the next character, which is not consumed.
 
     Attributes:
@@ -50,7 +50,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Behind:
+class Lookbehind:
     """A lookbehind at the character before; `at_start` if it also holds at the start of the text."""
 
     members: CodePoints
@@ -58,7 +58,7 @@ class Behind:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class Lookahead:
     """A lookahead that reads further than the next character; `wanted` is false for a negative one."""
 
     body: Node
@@ -95,7 +95,7 @@ class Repeat:
     mode: Mode
 
 
-Node = Symbol | Look | Behind | Ahead | Concat | Alternate | Repeat
+Node = Symbol | NextCharacter | Lookbehind | Lookahead | Concat | Alternate | Repeat
 
 
 def matches_empty(node: Node) -> bool:
@@ -103,7 +103,7 @@ def matches_empty(node: Node) -> bool:
     match node:
         case Symbol():
             return False
-        case Look() | Behind() | Ahead():
+        case NextCharacter() | Lookbehind() | Lookahead():
             return True
         case Concat(parts):
             return all(map(matches_empty, parts))
@@ -115,46 +115,50 @@ def matches_empty(node: Node) -> bool:
             assert_never(node)
 
 
-def as_condition(node: Node) -> Look | None:
+def as_next_character(node: Node) -> NextCharacter | None:
     """Convert the body of a lookahead to a condition on the next symbol; return None if it reads further."""
     match node:
         case Symbol(members):
-            return Look(members, at_end=False)
-        case Look():
+            return NextCharacter(members, at_end=False)
+        case NextCharacter():
             return node
         case Alternate(branches):
-            looks = [as_condition(branch) for branch in branches]
-            if None in looks:
+            conditions = [as_next_character(branch) for branch in branches]
+            if None in conditions:
                 return None
-            return reduce(lambda a, b: Look(a.members | b.members, a.at_end or b.at_end), filter(None, looks))
-        case Concat(parts) if parts and all(isinstance(part, Look) for part in parts[:-1]):
-            looks = [as_condition(part) for part in parts]
-            if None in looks:
+            return reduce(
+                lambda a, b: NextCharacter(a.members | b.members, a.at_end or b.at_end), filter(None, conditions)
+            )
+        case Concat(parts) if parts and all(isinstance(part, NextCharacter) for part in parts[:-1]):
+            conditions = [as_next_character(part) for part in parts]
+            if None in conditions:
                 return None
-            return reduce(lambda a, b: Look(a.members & b.members, a.at_end and b.at_end), filter(None, looks))
-        case Behind() | Ahead() | Concat() | Repeat():
+            return reduce(
+                lambda a, b: NextCharacter(a.members & b.members, a.at_end and b.at_end), filter(None, conditions)
+            )
+        case Lookbehind() | Lookahead() | Concat() | Repeat():
             return None
         case _:
             assert_never(node)
 
 
-def as_behind(node: Node) -> Behind | None:
+def as_lookbehind(node: Node) -> Lookbehind | None:
     """Convert the body of a lookbehind to a condition on the character before; return None if it reads further."""
     match node:
         case Symbol(members):
-            return Behind(members, at_start=False)
-        case Behind():
+            return Lookbehind(members, at_start=False)
+        case Lookbehind():
             return node
         case Concat((part,)):
-            return as_behind(part)
+            return as_lookbehind(part)
         case Alternate(branches):
-            conditions = [as_behind(branch) for branch in branches]
+            conditions = [as_lookbehind(branch) for branch in branches]
             if None in conditions:
                 return None
             return reduce(
-                lambda a, b: Behind(a.members | b.members, a.at_start or b.at_start), filter(None, conditions)
+                lambda a, b: Lookbehind(a.members | b.members, a.at_start or b.at_start), filter(None, conditions)
             )
-        case Look() | Ahead() | Concat() | Repeat():
+        case NextCharacter() | Lookahead() | Concat() | Repeat():
             return None
         case _:
             assert_never(node)
@@ -172,7 +176,7 @@ def as_symbol(node: Node) -> Symbol | None:
             if None in symbols:
                 return None
             return reduce(lambda a, b: Symbol(a.members | b.members), filter(None, symbols))
-        case Look() | Behind() | Ahead() | Concat() | Repeat():
+        case NextCharacter() | Lookbehind() | Lookahead() | Concat() | Repeat():
             return None
         case _:
             assert_never(node)
@@ -292,7 +296,7 @@ def _atom(source: Source, ignore_case: bool, depth: int) -> Node:
         return Symbol(~CodePoints.of(ord("\n")))
     if character == "$":
         # Oniguruma's Ruby syntax: also before every line feed. fancy-regex: only the end of the text.
-        return Look(CodePoints.of(*([ord("\n")] if source.dialect == "oniguruma" else [])), at_end=True)
+        return NextCharacter(CodePoints.of(*([ord("\n")] if source.dialect == "oniguruma" else [])), at_end=True)
     if character == "^":
         return _line_start(source)
     if character == "\\":
@@ -313,11 +317,13 @@ def _atom(source: Source, ignore_case: bool, depth: int) -> Node:
 
 
 def _line_start(source: Source) -> Node:
-    start = Behind(CodePoints.of(), at_start=True)
+    start = Lookbehind(CodePoints.of(), at_start=True)
     if source.dialect != "oniguruma":
         return start
     # Ruby syntax: also after every line feed, except one that ends the text.
-    after_line_feed = Concat((Behind(CodePoints.of(ord("\n")), at_start=False), Look(~CodePoints.of(), at_end=False)))
+    after_line_feed = Concat(
+        (Lookbehind(CodePoints.of(ord("\n")), at_start=False), NextCharacter(~CodePoints.of(), at_end=False))
+    )
     return Alternate((start, after_line_feed))
 
 
@@ -326,18 +332,18 @@ def _anchor(source: Source, letter: str, at: int) -> Node:
 
     `at` is the index of its backslash, for errors.
     """
-    end = Look(CodePoints.of(), at_end=True)
+    end = NextCharacter(CodePoints.of(), at_end=True)
     if letter == "z":
         return end
     if letter == "A":
-        return Behind(CodePoints.of(), at_start=True)
+        return Lookbehind(CodePoints.of(), at_start=True)
     if letter == "Z":
         if source.dialect != "oniguruma":
             source.refuse("the escape \\Z", at)
-        return Alternate((end, Ahead(Concat((Symbol(CodePoints.of(ord("\n"))), end)), wanted=True)))
+        return Alternate((end, Lookahead(Concat((Symbol(CodePoints.of(ord("\n"))), end)), wanted=True)))
     word = named_set("w", source.dialect)
-    after, not_after = Behind(word, at_start=False), Behind(~word, at_start=True)
-    before, not_before = Look(word, at_end=False), Look(~word, at_end=True)
+    after, not_after = Lookbehind(word, at_start=False), Lookbehind(~word, at_start=True)
+    before, not_before = NextCharacter(word, at_end=False), NextCharacter(~word, at_end=True)
     if letter == "b":
         return Alternate((Concat((after, not_before)), Concat((not_after, before))))
     return Alternate((Concat((after, before)), Concat((not_after, not_before))))
@@ -360,11 +366,11 @@ def _group(source: Source, ignore_case: bool, depth: int) -> Node:
         return node
     wanted = look.endswith("=")
     if look.startswith("?<"):
-        before = as_behind(node)
+        before = as_lookbehind(node)
         if before is None:
             source.refuse("a lookbehind of more than one character", at)
-        return before if wanted else Behind(~before.members, not before.at_start)
-    next_ = as_condition(node)
+        return before if wanted else Lookbehind(~before.members, not before.at_start)
+    next_ = as_next_character(node)
     if next_ is None:
-        return Ahead(node, wanted)
-    return next_ if wanted else Look(~next_.members, not next_.at_end)
+        return Lookahead(node, wanted)
+    return next_ if wanted else NextCharacter(~next_.members, not next_.at_end)

@@ -1,6 +1,7 @@
 """Compile a pattern's tree to a program of Pike's machine, and its sets to symbol classes.
 
-A thread runs `Split`, `Jump`, `Check` and `Hold` without consuming, in order of priority, and stops at `Take` or `Match`.
+A thread runs `Split`, `Jump`, `Check` and `CheckCondition` without consuming, in order of priority, and stops at `Take` or
+`Match`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.pattern import parser
 from tokenweir.encode.pattern.code_points import N_CODE_POINTS, CodePoints
-from tokenweir.encode.pattern.parser import Ahead, Alternate, Behind, Concat, Look, Node, Repeat
+from tokenweir.encode.pattern.parser import Alternate, Concat, Lookahead, Lookbehind, NextCharacter, Node, Repeat
 
 MAX_INSTRUCTIONS = 8_192
 """The most instructions. Counted repeats are unrolled; the largest real pattern (Jais-2, `\\s{512}` and smaller) needs 1,100."""
@@ -37,7 +38,7 @@ class Check(NamedTuple):
     at_end: bool
 
 
-class Hold(NamedTuple):
+class CheckCondition(NamedTuple):
     """Continue if one of the program's conditions, given by index, holds (`wanted`) or does not (not `wanted`)."""
 
     condition: int
@@ -63,9 +64,9 @@ class Match(NamedTuple):
     gap: bool
 
 
-Instruction = Take | Check | Hold | Split | Jump | Match
+Instruction = Take | Check | CheckCondition | Split | Jump | Match
 
-Condition = Behind | list[Instruction]
+Condition = Lookbehind | list[Instruction]
 """A condition on a place in the text: a lookbehind, or the program of a long lookahead."""
 
 
@@ -98,16 +99,16 @@ class Program:
         match node:
             case parser.Symbol(members):
                 self.emit(Take(self.index_of(members)))
-            case Look(members, at_end):
+            case NextCharacter(members, at_end):
                 self.emit(Check(self.index_of(members), True, at_end))
-            case Behind(members):
+            case Lookbehind(members):
                 self.index_of(members)
-                self._hold(node, True)
-            case Ahead(body, wanted):
+                self._emit_condition(node, True)
+            case Lookahead(body, wanted):
                 ahead = Program(sets=self.sets, conditions=self.conditions)
                 ahead.add(body)
                 ahead.emit(Match(gap=False))
-                self._hold(ahead.instructions, wanted)
+                self._emit_condition(ahead.instructions, wanted)
             case Concat(parts):
                 for part in parts:
                     self.add(part)
@@ -118,10 +119,10 @@ class Program:
             case _:
                 assert_never(node)
 
-    def _hold(self, condition: Condition, wanted: bool) -> None:
+    def _emit_condition(self, condition: Condition, wanted: bool) -> None:
         if condition not in self.conditions:
             self.conditions.append(condition)
-        self.emit(Hold(self.conditions.index(condition), wanted))
+        self.emit(CheckCondition(self.conditions.index(condition), wanted))
 
     def _add_alternate(self, branches: tuple[Node, ...]) -> None:
         ends: list[int] = []
@@ -164,7 +165,7 @@ class Program:
 
 def _size(node: Node) -> int:
     match node:
-        case Ahead(body):
+        case Lookahead(body):
             return 2 + _size(body)
         case Concat(parts):
             return sum(map(_size, parts))
@@ -172,7 +173,7 @@ def _size(node: Node) -> int:
             return sum(2 + _size(branch) for branch in branches)
         case Repeat(body, low, high):
             return 2 + (1 + _size(body)) * (low + 1 if high is None else high)
-        case parser.Symbol() | Look() | Behind():
+        case parser.Symbol() | NextCharacter() | Lookbehind():
             return 1
         case _:
             assert_never(node)
