@@ -148,8 +148,8 @@ def strip_reasoning(
 ) -> AsyncGenerator[Chunk, None]:
     """Yield chunks without the text of thinking and without its tags.
 
-    Removed text gives chunks with an empty `text` that carry its ids. An id whose text goes on behind the removed text
-    is in the chunk with that text.
+    Removed text gives chunks with an empty `text` that carry its ids. An id that has text of both is in the chunk with
+    the text that is kept.
 
     The arguments are as for `split_reasoning`.
     """
