@@ -65,7 +65,7 @@ class DeviceRagged(DeviceRows):
 
     @property
     def ids(self) -> Any:
-        """The ids of all texts; see the attributes."""
+        """All ids one after the other, int32[total]; the array itself, not a copy."""
         return self._values
 
     def to_host(self) -> Ragged:

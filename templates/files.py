@@ -79,7 +79,14 @@ def read_template_files(path: Path) -> TemplateFiles:
 def _with_tokenizer(folder: Path, templates: Mapping[str, str]) -> TemplateFiles:
     """Read the templates and tokens of a folder whose tokenizer has another format than tokenizer.json.
 
-    If that is a GGUF file, its templates are joined with `templates`, those of the folder's other files, which win.
+    Args:
+        folder: The folder.
+        templates: The templates of the folder's other files. They win over those inside a GGUF file. For other formats
+            the argument is not used, since `formats.read_file` reads the same files again.
+
+    Raises:
+        TokenizerFileError: The tokenizer cannot be read, or is not supported; a GGUF file needs no supported tokenizer.
+
     """
     path = formats.find_in_folder(folder)
     if is_gguf(path):

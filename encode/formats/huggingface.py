@@ -140,7 +140,7 @@ class _ModelType(Struct):
 
 
 class _Typed(Struct):
-    """A tokenizer.json file of which only the model's type is decoded."""
+    """A tokenizer.json file of which only the model's type is decoded; a missing `type` is an empty `Raw`."""
 
     model: _ModelType
 

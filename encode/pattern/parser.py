@@ -328,9 +328,16 @@ def _line_start(source: Source) -> Node:
 
 
 def _anchor(source: Source, letter: str, at: int) -> Node:
-    r"""Return the node for an anchor such as `\b` or `\A`, whose letter has been read.
+    r"""Return the node for the anchor `\A`, `\z`, `\Z`, `\b` or `\B`, whose letter has been read.
 
-    `at` is the index of its backslash, for errors.
+    Any other letter is treated as `B`, so the caller checks it. `\Z` is refused in dialects other than Oniguruma; it
+    stands for the end of the text or the place before a line feed that ends the text.
+
+    Args:
+        source: The pattern; names the dialect, and raises the error for a refused anchor.
+        letter: The letter.
+        at: The index of the backslash, for errors.
+
     """
     end = NextCharacter(CodePoints.of(), at_end=True)
     if letter == "z":

@@ -49,15 +49,18 @@ class ByteLevel(Struct, frozen=True, tag="ByteLevel"):
 
 
 class Metaspace(Struct, frozen=True, tag="Metaspace", kw_only=True):
-    """A pre-tokenizer that replaces spaces by `replacement` and cuts before it; as a decoder, it does the reverse.
+    """A pre-tokenizer that replaces spaces by `replacement` and cuts before it.
+
+    As a decoder, it replaces each `replacement` by a space; those in the first token are removed instead, unless
+    `prepend_scheme` is `never`.
 
     Attributes:
         replacement: One character.
-        prepend_scheme: The pieces before which `replacement` is put if they lack it: each (`always`), the text's first one
-            (`first`), or no piece (`never`).
-        split: Whether to cut before each `replacement`.
-        add_prefix_space: A key of old files; the library refuses false unless `prepend_scheme` is `never`.
-        str_rep: A key of old files, equal to `replacement`.
+        prepend_scheme: The pieces before which `replacement` is put if they lack it: each (`always`), the text's first
+            one (`first`), or no piece (`never`).
+        split: Whether to cut before each `replacement`; not used by a decoder.
+        add_prefix_space: A key of old files; false raises `TokenizerFileError` unless `prepend_scheme` is `never`.
+        str_rep: A key of old files, normally equal to `replacement`; it is neither used nor checked.
 
     """
 

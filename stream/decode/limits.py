@@ -50,9 +50,9 @@ class Limits(Saved):
         return min([*limits, self._max_tokens] if self._max_tokens is not None else limits, default=None)
 
     def _left(self, answer: _core.AnswerText) -> int | None:
-        """Return how many ids are left in the thinking budget.
+        """Return how many ids are left in the thinking budget; 0 if it is used up and `spent` is not set yet.
 
-        Return None without a budget, once it is spent, or while the text is not thinking.
+        Return None without a budget, once `spent` is set, or while the text is not thinking.
         """
         if self._budget is None or self.spent or not answer.thinks:
             return None

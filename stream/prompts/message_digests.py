@@ -20,6 +20,9 @@ def digest(value: object) -> int:
 def delivered(before: int, fingerprint: bytes) -> int:
     """Return the digest of a conversation that ends with an assistant message that was delivered to a client.
 
+    It is valid only within this process, and differs from the digest that `Messages.text_chain` has for the same
+    conversation.
+
     Args:
         before: The digest of the messages before it, as `Messages.text_chain` has it.
         fingerprint: The result of `answer_identity.fingerprint` for the delivered message.

@@ -29,24 +29,29 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         objects: Whether calls may be objects with name and arguments.
         lists: Whether a block may be a list of such objects.
         or_json: Whether a block of another grammar may contain JSON instead.
-        bare: The first characters of an answer that consists of calls alone, without an opening text.
-        strewn: Whether calls without an opening text may stand anywhere in the answer.
+        bare: The first characters of an answer that consists of calls alone, without an opening text; `opens` must
+            not be empty all the same.
+        strewn: Whether calls without an opening text may stand anywhere in the answer; they begin with a character of
+            `bare`. A grammar other than JSON needs tools in the request or `or_json` for this.
         answers: Texts that, right after an opening text, show that plain answer text follows instead of a call.
         strays: Texts that models write right behind a block and that are markup there, besides `closes` a second time.
-        separators: Texts that may stand between two objects outside a list; the empty text allows none.
+        separators: Texts that may stand between two objects outside a list; an empty text among them means that objects
+            may follow each other directly.
         tails: Texts that may follow the arguments and are markup too.
         name_keys: The keys of the name in an object; empty if the name itself is the key of the arguments.
         argument_keys: The keys of the arguments in an object.
         call_ids: The pattern of a call's id, with `{name}` and its `{number}` in the conversation, for templates that
             write the id in place of the name; otherwise empty.
-        tokens: Control tokens. A vocabulary that has all of them, and none of `unlike`, uses the style.
+        tokens: Control tokens. A vocabulary that has all of them, and none of `unlike`, uses the style; if empty, the
+            style is not detected from a vocabulary.
         others: More texts of the markup that may be control tokens.
         unlike: Texts that exclude the style in a template or vocabulary; they belong to a style with the same opening
             text.
         shows: Texts that together show the style in a template or its output; if empty, one of `opens` shows it.
 
     Raises:
-        ValueError: Nothing opens a block, or the header is no regular expression or has no group `name`.
+        ValueError: `opens` is empty or contains the empty text, or the header is no regular expression or has no group
+            `name`.
 
     """
 

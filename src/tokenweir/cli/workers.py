@@ -72,8 +72,10 @@ class Work:
 def work(arguments: Sequence[str], given: Work) -> None:
     """Run the command `serve` as a worker process; signals are left to the parent process.
 
+    The function does not return: it raises `SystemExit` with the command's exit code when the server has ended.
+
     Args:
-        arguments: The arguments of the command.
+        arguments: The arguments of the command, without its name `serve`.
         given: The worker's setup.
 
     """

@@ -201,9 +201,10 @@ class _Indexed:
 
 
 class MegatronShard(ShardWriter):
-    """Writer of `NAME.bin` and `NAME.idx`, an indexed dataset of Megatron-LM.
+    """Writer of `NAME.bin` and `NAME.idx`, an indexed dataset of Megatron-LM in which each document is one sequence.
 
-    Loss masks are a dataset of their own, `NAME_loss_mask.bin` and `NAME_loss_mask.idx`.
+    The ids are of type `id_type(vocab_size)`. With `masks`, the loss masks are a dataset of their own with the same
+    documents, `NAME_loss_mask.bin` and `NAME_loss_mask.idx`, of type uint8.
     """
 
     def _begin(self) -> None:

@@ -44,7 +44,13 @@ class PatchedTokenizer(Backend, metaclass=_PatchedTokenizerType):
 
     @classmethod
     def from_buffer(cls, buffer: Any) -> PatchedTokenizer:
-        """Create a tokenizer from the bytes of a tokenizer.json."""
+        """Create a tokenizer from a tokenizer.json, given as a `bytes` object; an original one if no patch is in force.
+
+        Raises:
+            TypeError: `buffer` is not a `bytes` object.
+            ValueError: The bytes are not a valid tokenizer.json.
+
+        """
         return cls(Original.from_buffer(buffer))
 
     @classmethod

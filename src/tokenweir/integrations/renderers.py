@@ -213,7 +213,8 @@ class TemplateRenderer:
     def is_prefix_stable(self) -> bool:
         """Whether the ids of a conversation that ends with an answer are a prefix of those with more messages.
 
-        Tested on sample conversations.
+        Tested on sample conversations, so True is no proof. Samples that the template refuses with `TemplateError` are
+        skipped; the result is True if it refuses all of them.
         """
         for messages, following in _samples():
             try:

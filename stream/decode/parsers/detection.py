@@ -103,13 +103,17 @@ def find_splitter(
     Args:
         tok: The tokenizer of the model.
         prompt_ids: The prompt.
-        reasoning: The style of thinking; "auto" detects it by `read_prompt`; None leaves thinking in the answer.
+        reasoning: The style of thinking; "auto" detects it by `read_prompt`; None leaves thinking in the answer, but
+            tags are still removed if `unseparated_style` has a style for the vocabulary.
         tool_style: The style of tool calls; "auto" takes the first whose control tokens are in the vocabulary; None
             leaves calls in the answer. A message format covers both: detected as either, it splits thinking and calls.
+            If both arguments are None and the vocabulary has a message format, its headers are removed and its calls
+            are split all the same; only the thinking stays in the answer.
         tools: The tools of the request, or their JSON schemas by function name.
 
     Returns:
-        The splitter, or None if nothing is to be split; and its styles.
+        The splitter, or None if nothing is to be split; and the styles that it uses, which may differ from the
+        arguments.
 
     Raises:
         TokenIdError: An id of the prompt is outside the vocabulary.

@@ -24,7 +24,7 @@ class TagRule(NamedTuple):
             begins the answer, or the "end" of an answer that began with one.
         then: The channel after the tag.
         markup: The piece for the tag, the same object each time.
-        cut: Whether the tag is removed.
+        cut: Whether the tag is removed; otherwise it is text on the channel `then`.
         fenced: Whether it is active in a fenced code block of the answer, too.
 
     """

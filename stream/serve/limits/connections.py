@@ -26,6 +26,8 @@ class Disconnected(Exception):
 class Connections:
     """The open sockets of a server, with limits on their number and on the bytes they hold.
 
+    Sockets above a limit are reset; `accept` and `ByteBudget` say which.
+
     Args:
         limits: The limits.
         admission: Counts connections of clients.
@@ -34,8 +36,8 @@ class Connections:
     Attributes:
         count: Number of open sockets.
         idle: Number of open sockets without a client: silent ones, idle ones, and those between two requests.
-        incoming: Bytes of requests that are arriving.
-        outgoing: Bytes of answers that wait for slow readers.
+        incoming: The `ByteBudget` of requests that are arriving; its `held` is the number of bytes.
+        outgoing: The `ByteBudget` of answers that wait for slow readers; its `held` is the number of bytes.
 
     """
 

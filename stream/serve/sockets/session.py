@@ -47,8 +47,9 @@ class Session:
 
     Args:
         transport: The connection.
-        responses: The server's responses, of which the client may resume its own.
-        client: The client's name; only the same client may resume a response.
+        responses: The server's responses. The client may resume those of its own that were created with `background`.
+        client: The client's name; for another client, resuming a response is answered with the error
+            `response_not_found`.
         heartbeat: Whether to send heartbeats.
         caches: Whether prompts may be cached, and be encoded from cached ones.
 

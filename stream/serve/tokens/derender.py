@@ -378,7 +378,10 @@ def reason_of(finish: Finish, choice: Choice) -> str | None:
 
 
 def joined(deltas: Iterable[Delta]) -> JoinedDeltas:
-    """Collect the text, thinking and tool calls of deltas for a chat completion."""
+    """Collect the text, thinking and tool calls of deltas for a chat completion; `Finish` is ignored.
+
+    The thinking is collected for the field `reasoning`. Without deltas the result's `message()` has empty content.
+    """
     together = JoinedDeltas("reasoning")
     for delta in deltas:
         if not isinstance(delta, Finish) and (piece := chat_delta(delta, "reasoning")) is not None:

@@ -72,14 +72,16 @@ def question(conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
 def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> CompactedResponse:
     """Return the answer to `POST /v1/responses/compact`.
 
-    Its one item holds the conversation's system and user messages and a summary in place of all others.
+    Its one item holds each system message, then one user message, in which the user messages are joined by empty lines,
+    and then the summary as an assistant message. All other messages and all media are left out. The item is encoded,
+    but neither encrypted nor signed.
 
     Args:
         conversation: The messages to shorten.
-        deltas: The model's answer to `question`: the summary.
+        deltas: The model's answer to `question`. Its text is the summary; its thinking and calls are ignored.
 
     Raises:
-        RequestError: The model's answer has no text.
+        RequestError: The model's answer has no text besides white space; its status is 500.
 
     """
     summary, usage = "", Usage()

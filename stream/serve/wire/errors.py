@@ -22,7 +22,8 @@ class RequestError(ProtocolError):
         code: Machine-readable reason, such as `invalid_value`.
         param: Path of the field at fault, such as `input[0].role`; None if the error concerns the whole request.
         status: The HTTP status.
-        retry_after: Seconds after which the same request may succeed; None if it will not.
+        retry_after: Seconds after which the client should send the request again, for the header `retry-after`; None if
+            no time is given, which does not mean that a second attempt fails.
 
     """
 

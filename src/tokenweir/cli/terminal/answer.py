@@ -21,7 +21,8 @@ class ShownAnswer:
         Args:
             view: Shows the text.
             think: What to do with thinking: "show", "dim" or "hide".
-            labelled: Print a name above thinking, and above an answer that follows it. A tool call always has one.
+            labelled: Print a name above thinking, and above an answer that follows shown thinking or a tool call. A
+                tool call always has one.
 
         """
         self._texts: list[str] = []

@@ -26,8 +26,9 @@ REFUSED = frozenset({"model", "kv_transfer_params", "ec_transfer_params"})
 class ClientEngine:
     """Engine over vLLM's `EngineClient`, in the same process.
 
-    Sampling: every field is honoured, as by `VllmEngine`. `extra` may have `cache_salt`, `priority`, and vLLM's further sampling
-    parameters, such as `bad_words`.
+    Sampling: every field is honoured except `top_logprobs`, which is refused with `EngineError`. `extra` may have
+    `cache_salt`, `priority`, and vLLM's further sampling parameters, such as `bad_words`; other keys, and those in
+    `REFUSED`, raise `EngineError`.
 
     Attributes:
         context_size: Most ids of prompt and answer together; None if the client does not tell.

@@ -103,6 +103,9 @@ class CallObject(Saved):
         """Process text from index `start` on, in one stretch that is either all arguments or has nothing of them.
 
         Processing also stops at the end of the name and at the start of the arguments, possibly without consuming text.
+        It stops for good once `done` or `error` is set: malformed JSON sets `error` and raises nothing. While the
+        object is `settled`, it stops before any character that can neither continue nor end the object; the caller
+        decides about it.
 
         Returns:
             The index after the consumed text, and whether that text belongs to the arguments.

@@ -114,7 +114,10 @@ class SteppedBlock(Saved):
 
     @property
     def broken(self) -> bool:
-        """Whether the rest of the block is emitted as answer."""
+        """Whether the rest of the block is emitted as answer.
+
+        False in a malformed call whose name has been emitted: its rest stays on the channel of tool calls.
+        """
         return self._state == "broken"
 
     @property
