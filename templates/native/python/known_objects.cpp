@@ -1,5 +1,7 @@
 #include "python/known_objects.h"
 
+#include <utility>
+
 namespace tokenweir::templates {
 
 namespace {
@@ -33,8 +35,8 @@ bool walk(PyObject* object, Visit&& visit) {
 }  // namespace
 
 void KnownObjects::clear() {
-  for (PyObject* const object : objects_) Py_XDECREF(object);
-  objects_.clear();
+  const std::vector<PyObject*> dropped = std::exchange(objects_, {});  // for the end of an object may run code
+  for (PyObject* const object : dropped) Py_XDECREF(object);
   items_ = 0;
   are_plain_ = true;
 }
