@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
     ),  # objects that only the package makes
     (
         "py:class",
-        r"tokenweir\.templates\._native\.(Messages|Utf8)|History|numpy\.uint8",
+        r"tokenweir\.templates\._native\.(Messages|Rendering|Utf8)|History|numpy\.uint8",
     ),  # compiled, or names of literals
     ("py:class", r"(llguidance|outlines_core|xgrammar)\..*"),  # libraries without an inventory
 ]

@@ -147,8 +147,8 @@ class Prompt:
             tokenizer: The tokenizer that encodes the prompt.
 
         Returns:
-            Ascending offsets of characters: for each control token in the text that is not wholly the template's, its
-            first character that is not.
+            The ascending offsets of characters, one for each control token in the text that is not wholly the template's.
+            It is the token's first character that is not.
 
         """
         check_tokenizer(tokenizer)
@@ -204,8 +204,8 @@ class Prompt:
             tokenizer: The model's tokenizer.
 
         Returns:
-            (span, first, last) of each span: the index in `encode(tokenizer)` of its first id, and the index after its
-            last one.
+            A tuple (span, first, last) for each span, where `first` is the index in `encode(tokenizer)` of its first id and
+            `last` the index after its last one.
 
         """
         return [(span, *ids) for span, ids in zip(self.origins, self._ids_of(self.origins, tokenizer), strict=True)]
@@ -238,8 +238,8 @@ class Prompt:
             tokenizer: The model's tokenizer.
 
         Returns:
-            (place, first, last) of each placeholder: the index in `encode(tokenizer)` of its first id, and the index after
-            its last one.
+            A tuple (place, first, last) for each placeholder, where `first` is the index in `encode(tokenizer)` of its first
+            id and `last` the index after its last one.
 
         """
         return [(place, *ids) for place, ids in zip(self.places, self._ids_of(self.places, tokenizer), strict=True)]

@@ -118,7 +118,7 @@ class EventStream(Response):
     Args:
         events: The encoded events.
         leave: Called when the stream has ended, also by a disconnect of the client.
-        limits: Has the intervals of keep-alives and the stall timeout.
+        limits: Has the interval between keep-alive comments and the stall timeout.
         stalled: Called when the client has read nothing for the stall timeout; the stream then ends.
 
     """
