@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/common_prefix.h"
 #include "encoder/encoder.h"
 
 namespace tokenweir {
@@ -98,14 +99,7 @@ class Tape {
   }
 
   // Returns the length of the common beginning of the text and another one, without a look at guards.
-  size_t common_bytes(std::string_view text) const {
-    const size_t most = std::min(text_.size(), text.size());
-    size_t at = 0;
-    for (constexpr size_t kStep = 256; at + kStep <= most; at += kStep)
-      if (std::memcmp(text_.data() + at, text.data() + at, kStep) != 0) break;
-    while (at < most && text_[at] == text[at]) at++;
-    return at;
-  }
+  size_t common_bytes(std::string_view text) const { return common_prefix(text_, text); }
 
   // Length of the common beginning of two tapes.
   struct Common {

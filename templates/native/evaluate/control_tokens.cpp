@@ -1,12 +1,12 @@
 #include "evaluate/control_tokens.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #if defined(__SSSE3__)
 #include <tmmintrin.h>
 #endif
 
+#include "base/common_prefix.h"
 #include "text/characters.h"
 
 namespace tokenweir::templates {
@@ -61,13 +61,7 @@ class SpanCursor {
 
 // The bytes at the beginning that two outputs have in common, and of which the same are vouched for, or an assistant's.
 size_t common_beginning(const Rendering& rendering, std::string_view text, const SearchedText& earlier) {
-  size_t common = std::min(text.size(), earlier.text.size());
-  for (size_t at = 0; at < common; at += 256) {
-    const size_t size = std::min<size_t>(256, common - at);
-    const char *const here = text.data() + at, *const there = earlier.text.data() + at;
-    if (std::memcmp(here, there, size) != 0)
-      common = at + static_cast<size_t>(std::mismatch(here, here + size, there).first - here);
-  }
+  const size_t common = common_prefix(text, earlier.text);
   struct Cursor {
     const Rendering& rendering;
     size_t next = 0, end = 0;  // the number of the next span, and the byte at which it begins
