@@ -196,17 +196,7 @@ class Peers:
         return {item.id: item for items in found for item in items}
 
     async def delete(self, response_id: str, client: str) -> bool:
-        """Delete a response that another worker has, and stop it if it runs.
-
-        Args:
-            response_id: The response's id, which names its worker.
-            client: The name of the client that asks; responses of other clients count as unknown.
-
-        Returns:
-            Whether it was deleted; False if it is unknown, if this worker has it, or if its worker is gone or does not
-            answer in time.
-
-        """
+        """Delete a response that another worker has, and stop it if it runs: see `PeerLinks.delete`."""
         owner = self._owner(response_id)
         return owner is not None and bool(await self._ask(owner, Delete(client, response_id)))
 
