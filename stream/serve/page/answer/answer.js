@@ -126,7 +126,7 @@ function figures({ usage, first, seconds, note }) {
 /** A message of the model: Markdown. */
 class Said extends GrowingMarkdown {
   constructor(root, part = null) {
-    const place = element("div", "answer");
+    const place = element("div", "answer markdown");
     root.append(place);
     super(place);
     this.part = part ?? { type: "text", text: "" };
@@ -139,20 +139,22 @@ class Said extends GrowingMarkdown {
   }
 }
 
-/** A folded block of thinking as plain text, not rendered while folded. */
+/** A folded block of thinking: plain text until it is unfolded, then Markdown. */
 class Thought {
   #since = performance.now();
   #summary = element("summary", "", "Thinking…");
   #waiting = "";
-  #text;
   #begun = false;
+  #ended = false;
+  #shown; // a GrowingText or a GrowingMarkdown
 
   constructor(root, part = null) {
-    const place = element("div", "text");
-    root.append(element("details", "thinking", this.#summary, place));
-    this.#text = new GrowingText(place);
+    const place = element("div", "text"), details = element("details", "thinking", this.#summary, place);
+    root.append(details);
+    this.#shown = new GrowingText(place);
     this.part = part ?? { type: "reasoning", text: "", tokens: 0 };
     if (part) this.#append(part.text);
+    details.addEventListener("toggle", () => this.#unfold(place), { once: true });
   }
 
   receive(text, tokens) {
@@ -166,18 +168,33 @@ class Thought {
     this.#begun ||= this.#waiting !== "";
   }
 
+  #unfold(place) {
+    place.replaceChildren();
+    place.className = "markdown";
+    this.#shown = new GrowingMarkdown(place);
+    this.#waiting = this.part.text.trimStart();
+    if (this.#ended) this.#showEnd();
+    else this.render();
+  }
+
   render() {
-    this.#text.append(this.#waiting);
+    this.#shown.append(this.#waiting);
     this.#waiting = "";
+    this.#shown.render?.();
   }
 
   end() {
-    this.render();
-    this.#text.end();
+    this.#ended = true;
+    this.#showEnd();
     const { part } = this;
     part.seconds ??= (performance.now() - this.#since) / 1000;
     const count = part.tokens ? ` · ${part.tokens} ${part.tokens === 1 ? "token" : "tokens"}` : "";
     this.#summary.textContent = `Thought for ${part.seconds.toFixed(1)} s${count}`;
+  }
+
+  #showEnd() {
+    this.render();
+    this.#shown.end();
   }
 }
 

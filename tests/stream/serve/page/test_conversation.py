@@ -18,6 +18,7 @@ from page_in_browser import (
     told_state,
     until,
 )
+from playwright.async_api import expect
 
 KEEP_SOCKET = """const Socket = WebSocket;
 window.WebSocket = class extends Socket {
@@ -47,7 +48,7 @@ async def test_an_answer_grows_with_its_thinking_folded(browser):
         assert await details.get_attribute("open") is None
         assert not await details.locator(".text").is_visible()
         await details.locator("summary").click()
-        await says(details.locator(".text"), "Let me see.")
+        await says(details.locator(".markdown"), "Let me see.")
         more.set()
         await says(answer(page).locator(".answer"), "Hello wörld 🙂\n  two")
         end.set()
@@ -63,6 +64,30 @@ async def test_an_answer_grows_with_its_thinking_folded(browser):
         await says(answer(page).locator(".answer"), "again")
         second = engine.prompts[1]
         assert second.index("Who are you?") < second.index("Hello wörld 🙂\n  two") < second.index("And now?")
+        assert page.problems == []
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_thinking_is_markdown_once_it_is_unfolded(browser):
+    more = asyncio.Event()
+    engine = Script("<think>\n\nA *long*", more, " **plan**:\n\n1. this\n2. that</think>", "Hello", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await send(page, "Who are you?")
+        details = answer(page).locator("details")
+        await expect(details.locator(".text")).to_have_text("A *long*")  # the browser finds it on the page
+        await details.locator("summary").click()
+        await expect(details.locator("em")).to_have_text("long")
+        more.set()
+        await expect(details.locator("li")).to_have_text(["this", "that"])
+        await answer(page).locator(".stats").wait_for()
+        await expect(details.locator("strong")).to_have_text("plan")
+        await page.reload()
+        await expect(details.locator(".text")).to_contain_text("A *long* **plan**")
+        await details.locator("summary").click()
+        await expect(details.locator("li")).to_have_text(["this", "that"])
+        await details.locator("summary").click()
+        await details.locator("summary").click()
+        await expect(details.locator("li")).to_have_text(["this", "that"])
         assert page.problems == []
 
 
