@@ -1,4 +1,4 @@
-"""Build the compiled core from a `TokenizerSpec`. Constructs that the core cannot reproduce exactly are refused by name."""
+"""Build the compiled core from a `TokenizerSpec`. A construct without an exact counterpart raises an error with its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Build the core's decoding steps from the spec's decoder. Decoders that cannot be streamed exactly are refused by name.
+"""Build the core's decoding steps from the spec's decoder. A decoder that cannot be streamed exactly raises
+an error with its name.
 
 HuggingFace's decoders (tokenizers 0.23) map a list of tokens to another one, which is joined at the end. Most act on single
 tokens. `ByteFallback` decodes runs of byte tokens, `Fuse` and `ByteLevel` join everything to one text; so the meaning of a

@@ -37,7 +37,7 @@ categories and scripts, `.`; groups, `(?i:)`, alternatives; greedy, lazy and pos
 character); lookahead; lookbehind of one character, `\b`, `\B`; `^`, `$`, `\A`, `\z`, `\Z`. The dialect decides where
 engines differ: `{1,3}+` is a repeat of the repeat to Oniguruma and possessive to fancy-regex, and `$` holds before
 every line feed to Oniguruma but only at the end of the text to fancy-regex. What is not in the subset, or where an
-engine could not be followed exactly, is refused by name and place.
+engine could not be followed exactly, raises an error with its name and place.
 
 What it costs: a pattern never seen compiles in 5 to 80 ms and is then kept on disk, where it is found in under 1 ms. A
 walk reads some characters twice, those between the end of a piece and where it was certain; but the core follows no

@@ -1,6 +1,6 @@
 """The body of OpenAI's Chat Completions, checked. No I/O; `chat_answers.py` has the answers.
 
-A field that changes no output is accepted; one that this server cannot honour is refused by name and value, so that no
+A field that changes no output is accepted; one that this server cannot honour raises an error with its name and value, so that no
 setting is silently ignored. `null` means unset. Besides OpenAI's fields, those that vLLM and other servers
 have for sampling are known under the same names.
 """

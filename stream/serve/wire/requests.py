@@ -2,7 +2,7 @@
 
 Three client events are known: `response.create`, and two extensions: `response.cancel`, named as in OpenAI's Realtime
 protocol, and `response.resume`, whose `starting_after` is that of OpenAI's `GET /v1/responses/ID`. A field that this
-server does not offer is refused by name and value, unless its value asks for nothing (`tools: []`, `store: false`), so
+server does not offer raises an error with its name and value, unless its value asks for nothing (`tools: []`, `store: false`), so
 that no setting is silently ignored. `null` means unset.
 
 Extensions to `response.create`, named as in the Chat Completions of other servers: `stop`, `top_k`, `seed`,

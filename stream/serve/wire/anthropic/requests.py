@@ -1,6 +1,6 @@
 """The body of a request to Anthropic's Messages API, checked.
 
-A field that changes no output is accepted; one that this server cannot honour is refused by name and value. Of blocks
+A field that changes no output is accepted; one that this server cannot honour raises an error with its name and value. Of blocks
 and tools unknown fields are not read, `cache_control` among them. Edits of the context are not applied, and the answer
 says so.
 """
