@@ -42,7 +42,7 @@ WHOLE = """async ([text, seconds]) => {
     const { wholeText } = await import("/page/answer/growing.js");
     const log = document.querySelector("#log"), main = document.querySelector("main");
     const place = document.createElement("div");
-    place.className = "answer";
+    place.className = "answer markdown";
     log.replaceChildren(place);
     const begun = performance.now();
     for (let shown = 0; shown < text.length; ) {

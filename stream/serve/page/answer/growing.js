@@ -6,7 +6,7 @@ import { GrowingText } from "./growing-text.js";
 import { highlight } from "./highlight.js";
 import { blocks, codeBlock, languageOf, nodesOf, plain } from "./markdown.js";
 
-const LONG = 10_000; // an open block of more characters is shown as plain text until it ends
+const LONG = 5_000; // an open block of more characters is shown as plain text until it ends
 const ABOVE = 2; // the level above a text's headings
 
 export class GrowingMarkdown {
