@@ -160,6 +160,11 @@ class EitherBlock(Saved):
     def _is_json(self, text: str) -> bool | None:
         """Return whether the text of a block begins with a JSON object or a list of them; None if more text is needed."""
         place = _after_space(text, 0)
+        if self._opener:  # which may stand twice
+            mark, partial = mark_at(text, place, (self._opener,))
+            if partial and len(text) < MAX_HEADER:
+                return None
+            place = _after_space(text, place + len(mark))
         if self._opener not in self._call_opens:
             mark, partial = mark_at(text, place, self._call_opens)
             if partial and len(text) < MAX_HEADER:

@@ -196,20 +196,23 @@ class JsonBlock(SteppedBlock):
             return self._hold(text, place, end, out)
         char = text[place]
         if style.call_opens and not self._after_mark:
-            mark, partial = mark_at(text, place, filter(None, (style.call_opens, style.closes)))
+            mark, partial = mark_at(text, place, filter(None, (style.call_opens, style.closes, *style.opens)))
             if partial:
                 return self._wait(text, place)
-            if not mark:
+            if not mark or (mark in style.opens and mark != style.call_opens and not self._is_doubled(mark)):
                 return self._release(f"{char!r} stands where a call should begin", place, out)
             self._after_mark = mark == style.call_opens
             end = self._hold(text, place, place + len(mark), out)
-            if not self._after_mark:
+            if mark == style.closes:
                 self._close(out)
             return end
         if not self._in_list:
-            mark, partial = mark_at(text, place, style.opens)
+            begins = (*style.opens, *filter(None, (style.call_opens,)))
+            mark, partial = mark_at(text, place, begins)
             if partial:
                 return self._wait(text, place)
+            if mark and self._is_doubled(mark):
+                return self._hold(text, place, place + len(mark), out)
             if mark:
                 return self._release(f"{mark!r} stands where a call should begin", place, out)
         if char == "]" and self._in_list and not (self._tagged or self._begun):  # an empty list, not a call

@@ -151,10 +151,13 @@ class LiteralBlock(SteppedBlock):
             return self._hold_back(text, place, place + 1)
         if self._in_list and text[place] == "]" and not self._bare:
             return self._end_list(text, place, out)
-        mark, partial = mark_at(text, place, filter(None, (*style.prefixes, style.closes, *style.leads)))
+        marks = (*style.prefixes, style.closes, *style.leads, *style.opens)
+        mark, partial = mark_at(text, place, filter(None, marks))
         if partial:
             return self._wait(text, place)
-        if mark in style.leads:
+        if mark in style.opens and not self._is_doubled(mark):
+            return self._release(f"{mark!r} stands where a call should begin", place, out)
+        if mark in (*style.leads, *style.opens):
             return self._hold_back(text, place, place + len(mark))
         if mark and mark == style.closes:
             end = self._hold_back(text, place, place + len(mark))

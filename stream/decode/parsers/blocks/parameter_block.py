@@ -120,7 +120,9 @@ class ParameterBlock(TaggedCalls):
         if self._state in ("value", "rest"):
             malformed = self._reason if self._state == "rest" else None
             return [Piece(held, TOOL_CALL, held, call=self.call, malformed=malformed)]
-        if self._state not in ("opened", "name", "tail", "broken") or (self._called and self._state != "broken"):
+        if self._state not in ("opened", "unnamed", "name", "tail", "broken") or (
+            self._called and self._state != "broken"
+        ):
             return [markup(held)]  # truncated in its markup
         return [Piece(held, ANSWER, held, malformed=self._reason if self._state == "broken" else CUT_SHORT)]
 

@@ -82,6 +82,11 @@ class PythonObjectBlock(SteppedBlock):
     def _opened(self, text: str, place: int, out: list[Piece]) -> int:
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold(text, place, end, out)
+        mark, partial = mark_at(text, place, self._style.opens)
+        if partial:
+            return self._wait(text, place)
+        if mark and self._is_doubled(mark):
+            return self._hold(text, place, place + len(mark), out)
         if text[place] == "[" and not self._in_list:
             self._in_list = True
             return self._hold(text, place, place + 1, out)

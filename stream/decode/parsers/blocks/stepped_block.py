@@ -160,6 +160,16 @@ class SteppedBlock(Saved):
         self._unprocessed = text[place:]
         return len(text)
 
+    def _is_doubled(self, mark: str) -> bool:
+        """Return whether the opening text `mark` would be held twice in a row, at most white space apart: then it is markup.
+
+        A third one is not. One that the prompt ends with counts, too.
+        """
+        before = str(self._undecided).rstrip()
+        if not before:
+            return not self._called
+        return before.endswith(mark) and not before.removesuffix(mark).rstrip().endswith(mark)
+
     def _broken(self, text: str, place: int, out: list[Piece]) -> int:
         """Emit text from index `place` on as answer, up to the end of the block or the start of another call or block.
 

@@ -33,8 +33,8 @@ _BEGINNING = re.compile(r"\s*[^\s<>{}\[\]\"'=,()]*\s*")  # prefixes of names
 class TaggedCalls(SteppedBlock):
     """Base class of blocks of calls in tags: its steps read everything except the arguments.
 
-    A subclass reads the arguments, from the state "parameters" on. The states here: "opened", before a call; "name",
-    and "tail" up to the end of its tag; "first", before a parameter or the end of the call, when the name has not been
+    A subclass reads the arguments, from the state "parameters" on. The states here: "opened", before a call; "unnamed",
+    before its name; "name", and "tail" up to the end of its tag; "first", before a parameter or the end of the call, when the name has not been
     emitted; "between", after a call; "rest"; "broken"; and "done".
     """
 
@@ -61,7 +61,7 @@ class TaggedCalls(SteppedBlock):
         """
         super().begin(opener, call)
         if opener == self._style.call_opens or not self._style.call_opens:
-            self._state = "name"
+            self._state = "unnamed"
         self._name = ""  # of the called function
         self._empty = True  # the call has no arguments so far
 
@@ -75,17 +75,30 @@ class TaggedCalls(SteppedBlock):
         if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
             return self._hold_back(text, place, end)
         style = self._style
-        mark, partial = mark_at(text, place, filter(None, (style.call_opens, *style.leads, style.closes)))
+        marks = (style.call_opens, *style.leads, style.closes, *style.opens)
+        mark, partial = mark_at(text, place, filter(None, marks))
         if partial:
             return self._wait(text, place)
-        if not mark:
+        begins_block = mark in style.opens and mark != style.call_opens
+        if not mark or (begins_block and not self._is_doubled(mark)):
             return self._release(f"{text[place]!r} stands where a call should begin", place, out)
         end = self._hold_back(text, place, place + len(mark))
         if mark == style.closes:
             self._close(out)
         elif mark == style.call_opens:
-            self._state, self._name = "name", ""
+            self._state = "unnamed"
         return end
+
+    def _before_name(self, text: str, place: int, out: list[Piece]) -> int:
+        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold_back(text, place, end)
+        mark, partial = mark_at(text, place, (self._style.call_opens or self._style.opens[0],))
+        if partial:
+            return self._wait(text, place)
+        if mark and self._is_doubled(mark):
+            return self._hold_back(text, place, place + len(mark))
+        self._state, self._name = "name", ""
+        return place
 
     def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
@@ -102,9 +115,6 @@ class TaggedCalls(SteppedBlock):
         end = self._hold_back(text, place, end)
         if not mark:
             return self._wait(text, end)
-        if mark.isspace() and not self._name.strip():  # a line end before the name
-            self._name += mark
-            return self._hold_back(text, end, end + len(mark))
         self._name = self._unescaped(self._name.strip())
         if not self._name:
             return self._release("a function has no name", end, out)
@@ -152,7 +162,7 @@ class TaggedCalls(SteppedBlock):
             self._state = "done" if mark == style.closes else "between"
             return end
         if mark and mark in (style.call_opens, *style.leads):
-            self._state, self._name = "opened" if mark in style.leads else "name", ""
+            self._state = "opened" if mark in style.leads else "unnamed"
             return self._hold_back(text, place, place + len(mark))
         if self._undecided.length:  # the block has ended without closing markup
             space = self._undecided.take()
@@ -195,6 +205,7 @@ class TaggedCalls(SteppedBlock):
 
 TaggedCalls.STEPS = {
     "opened": TaggedCalls._opened,
+    "unnamed": TaggedCalls._before_name,
     "name": TaggedCalls._in_name,
     "tail": TaggedCalls._in_tail,
     "first": TaggedCalls._first,

@@ -11,6 +11,7 @@ from splitting import cut, run, told
 
 from tokenweir import ChatDecoder, ReasoningDelta, TextDelta, Tokenizer
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
+from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.reasoning import style_of
 from tokenweir.templates.styles.tools import tool_style_of
 
@@ -191,6 +192,45 @@ def test_gemma_may_write_json(written, expected):
 def test_the_end_of_a_block_may_stand_twice(style, closer):
     got = split(style, SAMPLES[style] + closer + closer + "Done." + closer)
     assert (calls_of(got), got["answer"]) == ([WHOLE], "Done." + closer)
+
+
+OPENED = {
+    **{style: SAMPLES[style] for style in SAMPLES if style != "harmony"},
+    "granite": '<|tool_call|>[{"name": "get_weather", "arguments": {"city": "A", "tags": ["b"]}}]',
+    "sarashina": "<|tool_calls|>[{'name': 'get_weather', 'arguments': {'city': 'A', 'tags': ['b']}}]",
+    "dots": '<dots_function_call>[{"name": "get_weather", "arguments": {"city": "A", "tags": ["b"]}}]</dots_function_call>',
+    "hunyuan-v3-preview": "<tool_calls>\n<tool_call>get_weather<tool_sep><arg_key>city</arg_key><arg_value>A</arg_value>"
+    '<arg_key>tags</arg_key><arg_value>["b"]</arg_value></tool_call></tool_calls>',
+}
+
+
+@pytest.mark.parametrize("space", ["", "\n"])
+@pytest.mark.parametrize("style", OPENED)
+def test_the_beginning_of_a_block_may_stand_twice(style, space):
+    calls = tool_style_of(style)
+    opener = next(mark for mark in calls.opens if OPENED[style].startswith(mark))
+    for mark in filter(None, (opener, calls.call_opens)):
+        if mark[-1] in '="' or mark not in OPENED[style]:
+            continue
+        got = split(style, "Now. " + OPENED[style].replace(mark, mark + space + mark, 1) + "So.")
+        assert (calls_of(got), got["answer"], got["why"]) == ([WHOLE], "Now. So.", [])
+
+
+@pytest.mark.parametrize("style", ["hermes", "glm", "lfm2", "qwen3-coder"])
+def test_the_answer_may_repeat_the_beginning_that_the_prompt_ends_with(style):
+    opener = tool_style_of(style).opens[0]
+    for space in ("", "\n"):
+        pieces = run(ToolParser(style, TOOLS, opener=opener), list(space + SAMPLES[style] + "So."))
+        got = told(pieces)
+        assert (calls_of(got), got["answer"], got["why"]) == ([WHOLE], "So.", [])
+
+
+@pytest.mark.parametrize("style", ["hermes", "glm", "lfm2", "kimi-k2", "hunyuan-v3-preview", "sarashina"])
+def test_a_doubled_beginning_without_a_call_is_text(style):
+    opener = tool_style_of(style).opens[0]
+    for text in (f"{opener}{opener}", f"{opener}\n{opener} is twice here.", f"{opener * 5} and so on."):
+        got = split(style, text)
+        assert (got["answer"], got["calls"]) == (text, [])
 
 
 def test_a_block_of_code_hides_tags_of_thinking():

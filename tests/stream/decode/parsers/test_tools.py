@@ -155,7 +155,7 @@ def test_a_mention_in_a_sentence_comes_out_as_text(style):
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
-@pytest.mark.parametrize("mention", ["Say `{}`.\n", "{}\n", "{} {}"])
+@pytest.mark.parametrize("mention", ["Say `{}`.\n", "{}:\n", "{} {} "])
 def test_a_call_after_a_mention_is_one(style, mention):
     mention = mention.replace("{}", style.opens[0])
     got = split(style, mention + write(style, ("f", '{"a": 1}')))
