@@ -23,6 +23,7 @@ from tokenweir.encode.options import check_texts
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     MAX_AT_ONCE,
+    MAX_HEADER,
     TOOL_CALL,
     Block,
     CallNumber,
@@ -43,6 +44,7 @@ from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBlock
 from tokenweir.stream.decode.parsers.blocks.python_objects import PythonObjectBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import FENCE
 from tokenweir.stream.decode.parsers.blocks.typed_literal_block import TypedLiteralBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
 from tokenweir.stream.events.deltas import Channel
@@ -135,8 +137,8 @@ class ToolParser(Saved):
         # Calls in JSON name themselves as such; other text in brackets may be code, unless it names one of the tools.
         self._strewn = style.strewn and (style.grammar == "json" or style.or_json or bool(functions))
         self._skippables = _skippables(style, self._strewn)
-        self._strays = tuple(filter(None, (style.closes, *style.strays)))
-        self._behind = False  # right behind a block with calls, where its end may stand a second time
+        self._strays = tuple(filter(None, (style.closes, style.call_closes, *style.strays)))
+        self._behind = False  # only white space so far behind a block with calls, where its end may stand a second time
         self._bare = bool(style.bare)  # only white space so far: a block may begin without opening text
         self._unprocessed = ""  # a possible prefix of an opening text
         self._call = -1  # the number of the last call
@@ -226,7 +228,8 @@ class ToolParser(Saved):
         super().restore(own)
         self.in_block = block is not None
         marks = (*self._style.opens, *(self._strays if self._behind else ()))
-        may_open = not self.in_block and any(mark.startswith(self._unprocessed) for mark in marks)
+        unprocessed = self._unprocessed.lstrip() if self._behind else self._unprocessed
+        may_open = not self.in_block and any(mark.startswith(unprocessed) for mark in marks)
         check_restored(not self._unprocessed or may_open, "text is held that opens no block")
         if self.in_block:
             self._block.begin("", self._call)
@@ -251,13 +254,13 @@ class ToolParser(Saved):
         text = self._unprocessed + text
         self._unprocessed = ""
         if self._behind:
-            stray, partial = mark_at(text, 0, self._strays)
-            if stray:
-                out.append(markup(stray))
-                return text[len(stray) :]
-            if partial:
-                self._unprocessed = text
-                return ""
+            start = len(text) - len(text.lstrip())
+            stray, partial = mark_at(text, start, self._strays)
+            if start <= MAX_HEADER and (stray or partial) and not (start and stray == FENCE):
+                end = start + len(stray)
+                out += [markup(text[:end])] * bool(stray)
+                self._unprocessed = text * partial
+                return text[end:] if stray else ""
             self._behind = False
         at, opener, partial, bare = 0, "", False, False
         while (begin := self._begins(text, at)) is not None:

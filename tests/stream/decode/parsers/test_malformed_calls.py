@@ -192,6 +192,23 @@ def test_gemma_may_write_json(written, expected):
 def test_the_end_of_a_block_may_stand_twice(style, closer):
     got = split(style, SAMPLES[style] + closer + closer + "Done." + closer)
     assert (calls_of(got), got["answer"]) == ([WHOLE], "Done." + closer)
+    got = split(style, SAMPLES[style] + "\n" + closer + "\n" + closer + "\nDone.")
+    assert (calls_of(got), got["answer"]) == ([WHOLE], "\nDone.")
+    got = split(style, SAMPLES[style] + "\n" + closer[:-1])
+    assert (calls_of(got), got["answer"]) == ([WHOLE], "\n" + closer[:-1])
+
+
+@pytest.mark.parametrize(("style", "closer"), [("kimi-k2", "<|tool_call_end|>"), ("qwen3-coder", "</function>")])
+def test_the_end_of_a_call_may_stand_behind_the_block(style, closer):
+    text = SAMPLES[style].replace(closer, "")
+    got = split(style, text + closer + "Done.")
+    assert (calls_of(got), got["answer"]) == ([WHOLE], "Done.")
+
+
+def test_a_block_of_code_behind_one_with_a_call_stays():
+    call = 'Action:\n```json\n[{"tool_name": "now", "parameters": {}}]\n```'
+    got = split("command-r-plus", call + "\n```py\nx\n```")
+    assert (got["calls"], got["answer"]) == ([("now", "{}", "complete")], "\n```py\nx\n```")
 
 
 OPENED = {
