@@ -163,14 +163,17 @@ class ParameterBlock(TaggedCalls):
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         kinds = dict(style.key_closes)
-        end, mark = find_mark(text, place, (*kinds, *([style.value_closes] if style.joins else ())))
+        closers = tuple(filter(None, (style.value_closes, style.call_closes, style.closes)))
+        end, mark = find_mark(text, place, (*kinds, *closers))
         if end - place > (room := max(0, MAX_HEADER - len(self._key))):
             end = self._hold_back(text, place, place + room)
             return self._break(f"a parameter has a name of more than {MAX_HEADER} characters", end, out)
         self._key += text[place:end]
         end = self._hold_back(text, place, end)
-        if mark and mark not in kinds:
+        if mark == style.value_closes and style.joins:
             return self._joined(end, mark, out)
+        if mark and mark not in kinds:
+            return self._break(f"the name {self._key!r:.80} of a parameter does not end", end, out)
         if mark:
             self._kind = kinds[mark]
             self._key = self._unescaped(self._key)

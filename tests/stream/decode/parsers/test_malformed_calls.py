@@ -211,6 +211,22 @@ def test_a_block_of_code_behind_one_with_a_call_stays():
     assert (got["calls"], got["answer"]) == ([("now", "{}", "complete")], "\n```py\nx\n```")
 
 
+SWALLOWED = {
+    "qwen3-coder": ("<parameter=tags>", "<parameter=tags"),
+    "glm": ("<arg_key>tags</arg_key>", "<arg_key>tags"),
+}
+
+
+@pytest.mark.parametrize("style", SWALLOWED)
+def test_a_name_of_a_parameter_without_its_end_takes_no_text_behind_the_call(style):
+    whole, broken = SWALLOWED[style]
+    text = SAMPLES[style].replace(whole, broken)
+    for end in (text, text.replace('["b"]', "")):
+        got = split(style, end + "\nSo.\n" + SAMPLES[style])
+        assert (calls_of(got), got["answer"].strip()) == ([WHOLE], "So.")
+        assert got["calls"][0][::2] == ("get_weather", "malformed")
+
+
 OPENED = {
     **{style: SAMPLES[style] for style in SAMPLES if style != "harmony"},
     "granite": '<|tool_call|>[{"name": "get_weather", "arguments": {"city": "A", "tags": ["b"]}}]',
