@@ -58,7 +58,7 @@ _STACK = re.compile(rf"(?:a[{{\[({SET}]*)?")
 class LiteralBlock(SteppedBlock):
     """`Block` of calls in the syntax of a programming language.
 
-    The states: "opened", before a call or a list of calls; "name"; "first", before the first argument or the end of the
+    The states: "opened", before a call or a list of calls; "name", and "named" up to the bracket behind it; "first", before the first argument or the end of the
     arguments, when the name has not been emitted; "key", "assigns", "value", "text" (a string), "word"
     (another literal), "after" and "comma", within the arguments; "between", after a call; "rest"; "broken"; and "done".
     """
@@ -169,27 +169,34 @@ class LiteralBlock(SteppedBlock):
         return self._hold_back(text, place, place + len(mark))
 
     def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
+        if not (self._name or self._bare) and (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold_back(text, place, end)
         end = first_match(_ENDS_NAME, text, place)
         if end - place > (room := max(0, MAX_HEADER - len(self._name))):
             end = self._hold_back(text, place, place + room)
             return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
         self._name += text[place:end]
         self._hold_back(text, place, end)
-        if end == len(text):
-            return end
+        if end < len(text):
+            self._state = "named"
+        return end
+
+    def _behind_name(self, text: str, place: int, out: list[Piece]) -> int:
+        if not self._bare and (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
+            return self._hold_back(text, place, end)
         suffix = self._style.name_suffix
         if (
-            text[end] != self._style.brackets[0]
+            text[place] != self._style.brackets[0]
             or not self._name.removesuffix(suffix).strip(_NO_NAME)
             or not self._name.endswith(suffix)
         ):
-            return self._release(f"{self._name!r:.80} is no name of a function", end, out)
-        self._hold_back(text, end, end + 1)
+            return self._release(f"{self._name!r:.80} is no name of a function", place, out)
+        end = self._hold_back(text, place, place + 1)
         self._name = self._name.removesuffix(suffix)
         if self._bare and self._schemas and self._name not in self._schemas:
-            return self._release(f"{self._name!r:.80} is no function of the request", end + 1, out)
+            return self._release(f"{self._name!r:.80} is no function of the request", end, out)
         self._state = "first"
-        return end + 1
+        return end
 
     def _first(self, text: str, place: int, out: list[Piece]) -> int:
         """Decide whether a name and an opening bracket are a call: a named argument or the closing bracket must follow.
@@ -303,7 +310,8 @@ class LiteralBlock(SteppedBlock):
         after = end + len(self._quote)
         ends: bool | None = True
         if self._style.escapes:
-            ends = string_ends(text, after, self._stack, is_key=self._is_key, in_list=self._in_list)
+            closes = "" if self._bare else self._style.closes
+            ends = string_ends(text, after, self._stack, is_key=self._is_key, in_list=self._in_list, closes=closes)
         self._string(text[place : end if ends or ends is None else after], out)
         if ends is None:
             return self._wait(text, end)
@@ -315,13 +323,17 @@ class LiteralBlock(SteppedBlock):
 
     def _in_word(self, text: str, place: int, out: list[Piece]) -> int:
         end = first_match(_ENDS_WORD, text, place)
+        ends = end < len(text)
+        if self._style.closes:
+            at, mark = find_mark(text, place, (self._style.closes,))
+            end, ends = (at, bool(mark)) if at < end else (end, ends)
         if end - place > (room := max(0, MAX_HEADER - len(self._word))):
             end = self._hold_back(text, place, place + room)
             return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
         self._word += text[place:end]
         self._hold_back(text, place, end)
-        if end == len(text):
-            return end
+        if not ends:
+            return self._wait(text, end)
         if (value := self._word_as_json(self._word)) is None:
             return self._break(f"{self._word!r:.80} is no value", end, out)
         out.append(Piece(self._undecided.take(), TOOL_CALL, value, call=self.call))
@@ -366,7 +378,7 @@ class LiteralBlock(SteppedBlock):
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
             return end
-        if style.closes and not self._bare and text[place] == style.brackets[1]:  # one too many
+        if style.closes and not self._bare and text[place] in (style.brackets[1], "]"):  # one too many
             return self._hold_back(text, place, place + 1)
         if style.closes and not mark and not self._in_list and _BEGINS_NAME(text, place):
             self._state = "opened"  # calls may follow each other outside of a list
@@ -425,7 +437,7 @@ class LiteralBlock(SteppedBlock):
         """
         if held := self._undecided.take():
             out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
-        named = self._called or self._state not in ("opened", "name", "first")
+        named = self._called or self._state not in ("opened", "name", "named", "first")
         goes_on = self._style.closes and not self._bare and named
         self._state, self._reason = "broken" if goes_on else "done", reason
         return place
@@ -445,6 +457,7 @@ class LiteralBlock(SteppedBlock):
 LiteralBlock.STEPS = {
     "opened": LiteralBlock._opened,
     "name": LiteralBlock._in_name,
+    "named": LiteralBlock._behind_name,
     "first": LiteralBlock._first,
     "key": LiteralBlock._in_key,
     "assigns": LiteralBlock._assigns,

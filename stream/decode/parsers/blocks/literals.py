@@ -105,7 +105,7 @@ def text_of_literal(literal: str) -> str:
         return str(json.loads(f'"{_json_of_text(literal[1:-1])}"'))
 
 
-def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: bool) -> bool | None:
+def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: bool, closes: str = "") -> bool | None:
     """Decide by lookahead whether a quote ends a string: models forget to escape quotes, so the text behind it decides.
 
     Args:
@@ -114,6 +114,7 @@ def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: boo
         stack: The brackets that are open, the outermost first; `a` stands for the bracket of the arguments.
         is_key: The string is a key of an object.
         in_list: The call is in a list of calls.
+        closes: The text that ends the block, if any. A string ends before it even if the brackets between do not match.
 
     Returns:
         Whether the quote ends the string; None if more text is needed.
@@ -123,6 +124,10 @@ def string_ends(text: str, place: int, stack: str, *, is_key: bool, in_list: boo
     unknown = None if len(text) < MAX_LOOK else False
     closing = _CLOSING.match(text)
     end = closing.end() if closing else 0
+    if closes and text.startswith(closes, end):
+        return True
+    if closes and closes.startswith(text[end:]):
+        return unknown
     for char in "".join(text[:end].split()):
         if not stack:
             return in_list and char == "]"

@@ -140,12 +140,13 @@ class TypedLiteralBlock(LiteralBlock):
             The index of the end, the closing quote there (or an empty text), and whether the end is certain.
 
         """
-        search = first_of((",", "]", "}", *self._style.quotes))
+        marks = (*self._style.quotes, *filter(None, (self._style.closes,)))
+        search = first_of((",", "]", "}", *marks))
         while (found := search(text, place)) is not None:
             place = found.start()
-            quote, partial = mark_at(text, place, self._style.quotes)
-            if quote or partial or text[place] in "]}":
-                return place, quote, not partial
+            mark, partial = mark_at(text, place, marks)
+            if mark or partial or text[place] in "]}":
+                return place, mark if mark in self._style.quotes else "", not partial
             if text[place] == "," and (ends := self._ends_at_comma(text, place + 1)) is not False:
                 return place, "", ends is not None
             place += 1

@@ -227,6 +227,43 @@ def test_a_name_of_a_parameter_without_its_end_takes_no_text_behind_the_call(sty
         assert got["calls"][0][::2] == ("get_weather", "malformed")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<|tool_call_start|>get_weather(city='A', tags=['b'])]<|tool_call_end|>",
+        "<|tool_call_start|>[get_weather(city='A', tags=['b'])]]<|tool_call_end|>",
+        "<|tool_call_start|>[get_weather(city='A', tags=['b']))]<|tool_call_end|>",
+        "<|tool_call_start|>[get_weather (city='A', tags=['b'])]<|tool_call_end|>",
+        "<|tool_call_start|>[get_weather\n(city='A', tags=['b'])\n]<|tool_call_end|>",
+    ],
+)
+def test_brackets_of_calls_in_python(text):
+    got = split("lfm2", text + "So.")
+    assert (calls_of(got), got["answer"], got["why"]) == ([WHOLE], "So.", [])
+
+
+@pytest.mark.parametrize(
+    "arguments", ["city='A'", "city='A']", "city='A', tags=['b'", "city='A', tags=['b')]", "d={'a': 'b'", "days=3", "days=[3"]
+)
+def test_a_call_in_python_without_its_brackets_ends_with_its_block(arguments):
+    got = split("lfm2", f"<|tool_call_start|>[get_weather({arguments}<|tool_call_end|>So.")
+    assert (got["calls"][0][::2], got["answer"]) == (("get_weather", "malformed"), "So.")
+
+
+@pytest.mark.parametrize("call", ["call: get_weather{", "call:get_weather {", "call:\n get_weather\n{"])
+def test_white_space_round_a_name_in_gemma(call):
+    got = split("gemma4", SAMPLES["gemma4"].replace("call:get_weather{", call) + "So.")
+    assert (calls_of(got), got["answer"], got["why"]) == ([WHOLE], "So.", [])
+
+
+@pytest.mark.parametrize("style", ["gemma4", "functiongemma"])
+@pytest.mark.parametrize("value", ["3", "a few", "[3"])
+def test_a_call_without_its_brace_ends_with_its_block(style, value):
+    calls = tool_style_of(style)
+    got = split(style, f"{calls.opens[0]}call:get_weather{{days:{value}{calls.closes}So.")
+    assert (got["calls"][0][::2], got["answer"]) == (("get_weather", "malformed"), "So.")
+
+
 OPENED = {
     **{style: SAMPLES[style] for style in SAMPLES if style != "harmony"},
     "granite": '<|tool_call|>[{"name": "get_weather", "arguments": {"city": "A", "tags": ["b"]}}]',
