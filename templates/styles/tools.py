@@ -180,7 +180,7 @@ TOOL_STYLES: dict[str, ToolStyle] = {
             name="mistral",
             opens=("[TOOL_CALLS]",),
             # Up to tokenizer version 7 a list; then the name, since version 11 with [ARGS], and with an id before it.
-            header=r"(?P<name>[^\s\[\]{}]+)(?:\[CALL_ID\][^\s\[\]{}]+)?(?:\[ARGS\])?",
+            header=r"(?P<name>[^\s\[\]{}]+)(?:\[CALL_ID\][^\s\[\]{}]+)?(?:\[ARGS\])?\s*",
             lists=True,
             tokens=("[TOOL_CALLS]",),
             others=("[CALL_ID]", "[ARGS]"),

@@ -256,6 +256,13 @@ def test_white_space_round_a_name_in_gemma(call):
     assert (calls_of(got), got["answer"], got["why"]) == ([WHOLE], "So.", [])
 
 
+@pytest.mark.parametrize("space", [" ", "\n"])
+def test_white_space_before_arguments_in_mistral(space):
+    for text in (SAMPLES["mistral"], SAMPLES["mistral"].replace("[ARGS]", "")):
+        got = split("mistral", text.replace("{", space + "{"))
+        assert (calls_of(got), got["answer"], got["why"]) == ([WHOLE], "", [])
+
+
 @pytest.mark.parametrize("style", ["gemma4", "functiongemma"])
 @pytest.mark.parametrize("value", ["3", "a few", "[3"])
 def test_a_call_without_its_brace_ends_with_its_block(style, value):
