@@ -331,11 +331,11 @@ def find_mark(text: str, place: int, marks: tuple[str, ...]) -> tuple[int, str]:
 @lru_cache(maxsize=1024)  # some marks contain names that a model has written
 def first_of(marks: tuple[str, ...]) -> Callable[..., re.Match[str] | None]:
     """Return the `search` method of a pattern for the first of several marks, or for the start of one at the text's end."""
-    return re.compile("|".join(map(_whole_or_cut, marks)) or "(?!)").search
+    return re.compile("|".join(map(whole_or_cut, marks)) or "(?!)").search
 
 
-def _whole_or_cut(mark: str) -> str:
-    pattern = ""
+def whole_or_cut(mark: str, pattern: str = "") -> str:
+    """Return a pattern for a mark and `pattern` behind it, or for the start of the mark at the text's end."""
     for char in reversed(mark):
         pattern = re.escape(char) + (pattern and rf"(?:\Z|{pattern})")
     return pattern

@@ -37,9 +37,11 @@ from tokenweir.stream.decode.parsers.blocks.nested_values import nested_json
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE
 from tokenweir.stream.decode.parsers.blocks.tagged_calls import TaggedCalls
 from tokenweir.stream.decode.parsers.blocks.value_ends import value_end
-from tokenweir.stream.decode.parsers.schemas import member
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas, member
+from tokenweir.templates.styles.grammars import ToolStyle
 
 _CONTAINERS = frozenset({"array", "object"})
+_SCALARS = frozenset({"integer", "number", "boolean", "null"})
 _ESCAPED = '"\\' + "".join(map(chr, range(0x20)))  # characters that a JSON string must escape
 
 
@@ -52,7 +54,7 @@ class ParameterBlock(TaggedCalls):
     is emitted incrementally, and "json ends" behind it; and "object", all arguments as JSON in place of tags.
     """
 
-    __slots__ = ("_closer", "_depth", "_json", "_key", "_kind", "_opener", "_short", "_streams")
+    __slots__ = ("_call_ends", "_closer", "_depth", "_json", "_key", "_kind", "_opener", "_short", "_streams")
 
     SAVED: ClassVar[dict[str, Any]] = {
         **TaggedCalls.BASE_SAVED,
@@ -68,6 +70,10 @@ class ParameterBlock(TaggedCalls):
     }
 
     EMITTING_STATES = frozenset({"value begins", "text", "json", "object", "rest", "broken"})
+
+    def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
+        super().__init__(style, schemas)
+        self._call_ends = tuple(filter(None, (style.call_closes, style.closes)))
 
     def begin(self, opener: str, call: int) -> None:
         super().begin(opener, call)
@@ -163,8 +169,7 @@ class ParameterBlock(TaggedCalls):
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         kinds = dict(style.key_closes)
-        closers = tuple(filter(None, (style.value_closes, style.call_closes, style.closes)))
-        end, mark = find_mark(text, place, (*kinds, *closers))
+        end, mark = find_mark(text, place, (*kinds, style.value_closes, *self._call_ends))
         if end - place > (room := max(0, MAX_HEADER - len(self._key))):
             end = self._hold_back(text, place, place + room)
             return self._break(f"a parameter has a name of more than {MAX_HEADER} characters", end, out)
@@ -263,23 +268,28 @@ class ParameterBlock(TaggedCalls):
     def _in_text(self, text: str, place: int, out: list[Piece]) -> int:
         end, closer = value_end(self._style, self._closer, text, place)
         out += self._string(text[place:end])
-        if not closer:
+        if closer is None:
             return self._wait(text, end)
         out.append(Piece(closer, TOOL_CALL, '"', call=self.call))
         self._state = "parameters"
         return end + len(closer)
 
     def _in_value(self, text: str, place: int, out: list[Piece]) -> int:
+        closer: str | None
         if self._opener:
             end, closer = find_mark(text, place, (self._opener, self._closer))
+            closer = closer or None
         else:
             end, closer = value_end(self._style, self._closer, text, place)
+            if _SCALARS >= self._types() > frozenset():  # no tag can be in it
+                at, mark = find_mark(text, place, self._call_ends)
+                end, closer = (at, "" if mark else None) if at < end else (end, closer)
             if self._short and end - place >= (room := max(0, MAX_HEADER - self._undecided.length)):
                 return self._begin_json(text, place, place + room, out)
         self._undecided.add(text[place:end])
-        if not closer:
+        if closer is None:
             return self._wait(text, end)
-        if closer == self._opener or self._depth:
+        if self._opener and (closer == self._opener or self._depth):
             self._depth += 1 if closer == self._opener else -1
             return self._hold_back(text, end, end + len(closer))
         source = self._undecided.take()
@@ -319,8 +329,8 @@ class ParameterBlock(TaggedCalls):
         end, closer = value_end(self._style, self._closer, text, place)
         if text[place:end].strip():
             return self._break(f"text stands behind the value of {self._key!r:.80}", place, out)
-        self._hold_back(text, place, end + len(closer))
-        if not closer:
+        self._hold_back(text, place, end + len(closer or ""))
+        if closer is None:
             return self._wait(text, end)
         out.append(Piece(self._undecided.take(), TOOL_CALL, "", call=self.call))
         self._state = "parameters"

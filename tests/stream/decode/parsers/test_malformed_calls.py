@@ -20,6 +20,7 @@ PARAMETERS = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "tags": {"type": "array"}, "d": {"type": "object"}},
 }
+WEATHER = {"name": "get_weather", "parameters": {"type": "object", "properties": {"days": {"type": "integer"}}}}
 TOOLS = [{"name": "get_weather", "parameters": PARAMETERS}, {"name": "now", "parameters": {"type": "object"}}]
 
 
@@ -227,6 +228,32 @@ def test_a_name_of_a_parameter_without_its_end_takes_no_text_behind_the_call(sty
         assert got["calls"][0][::2] == ("get_weather", "malformed")
 
 
+@pytest.mark.parametrize("style", ["glm", "iquest-q1", "hunyuan-v3-preview"])
+@pytest.mark.parametrize("line_end", ["", "\n"])
+def test_the_next_parameter_ends_a_value_without_its_closing_tag(style, line_end):
+    calls = tool_style_of(style)
+    opener, name_end = (
+        "".join((calls.opens[0], calls.call_opens)),
+        "".join(calls.name_ends[:1]) if style != "glm" else "",
+    )
+    pairs = (("city", "A < <arg_key> b"), ("days", "3"), ("tags", '["<arg_key>x</arg_key>"]'))
+    tags = [f"<arg_key>{key}</arg_key>\n<arg_value>{value}" for key, value in pairs]
+    closers = calls.call_closes + calls.closes
+    got = split(style, f"{opener}get_weather{name_end}{line_end.join(tags)}</arg_value>{closers}So.")
+    expected = {"city": "A < <arg_key> b", "days": 3, "tags": ["<arg_key>x</arg_key>"]}
+    assert (calls_of(got), got["answer"], got["why"]) == ([("get_weather", expected)], "So.", [])
+
+
+@pytest.mark.parametrize("style", ["glm", "minimax-m2", "deepseek-v3.2", "minicpm5", "seed-oss"])
+def test_the_end_of_a_call_ends_a_number_without_its_closing_tag(style):
+    calls = tool_style_of(style)
+    begin = calls.opens[0] if calls.call_opens in ("", calls.opens[0]) else calls.opens[0] + calls.call_opens
+    name_end = "" if style == "glm" else calls.name_ends[0]
+    text = f"{begin}get_weather{name_end}{calls.key_opens}days{calls.key_closes[-1][0]}{calls.value_opens}3\n"
+    got = split(style, f"{text}{calls.call_closes}{calls.closes}So.", tools=[WEATHER])
+    assert (calls_of(got), got["answer"]) == ([("get_weather", {"days": 3})], "So.")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -243,7 +270,8 @@ def test_brackets_of_calls_in_python(text):
 
 
 @pytest.mark.parametrize(
-    "arguments", ["city='A'", "city='A']", "city='A', tags=['b'", "city='A', tags=['b')]", "d={'a': 'b'", "days=3", "days=[3"]
+    "arguments",
+    ["city='A'", "city='A']", "city='A', tags=['b'", "city='A', tags=['b')]", "d={'a': 'b'", "days=3", "days=[3"],
 )
 def test_a_call_in_python_without_its_brackets_ends_with_its_block(arguments):
     got = split("lfm2", f"<|tool_call_start|>[get_weather({arguments}<|tool_call_end|>So.")
