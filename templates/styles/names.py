@@ -53,6 +53,7 @@ REASONING_FAMILIES: dict[str, str] = {
     "deepseek-v41": "think",
     "k2-horizon": "k2-v3",
     "muse-glimmer": "muse",
+    "musespark1x": "muse",
     "kimi": "kimi-vl",
     "minicpm3": "minicpm4",
     "magistral": "mistral",
