@@ -239,6 +239,9 @@ CASES = [
     (None, "gigachat3", False, 'So.<|function_call|>{"name": "count", "arguments": {"of": 3}}', "", "So.", [COUNT]),
     (None, "llama3", False, 'So: {"type": "function", "name": "count", "parameters": {"of": 3}} More?', "", "So:  More?", [COUNT]),
     (None, "llama3", False, '<|python_tag|>{"name": "count", "parameters": {"of": 3}}; {"name": "now", "parameters": {}}', "", "", [COUNT, ("now", {})]),
+    (None, "llama3", False, '<|python_tag|>[{"name": "count", "parameters": {"of": 3}}, {"name": "now", "parameters": {}}]', "", "", [COUNT, ("now", {})]),
+    (None, "llama3.1", False, 'So: [{"name": "count", "parameters": {"of": 3}},\n{"name": "now", "parameters": {}}] More?', "", "So:  More?", [COUNT, ("now", {})]),
+    (None, "llama3", False, '[1, 2] and [{"a": 1}, {"name": "x", "parameters": 3}]', "", '[1, 2] and [{"a": 1}, {"name": "x", "parameters": 3}]', []),
     (None, "apertus", False, 'So. <|tools_prefix|>[{"count": {"of": 3}}, {"look": {"at": "Bern"}}]<|tools_suffix|> ', "", "So.", [COUNT, LOOK]),
     (None, "apertus", False, '<|tools_prefix|>[{"count": {"of": 3}}]', "", "", [COUNT]),
     # other markup
