@@ -136,6 +136,8 @@ class LiteralBlock(SteppedBlock):
         if self._state in ("word", "quoted", "rest"):
             malformed = self._reason if self._state == "rest" else None
             return [Piece(held, TOOL_CALL, held, call=self.call, malformed=malformed)]
+        if self._state in ("name", "named") and not self._in_list and self._called:  # perhaps a word behind the block
+            return [plain(held, ANSWER)]
         if self._stack or (self._called and not self._bare) or (self._state == "between" and not held.strip()):
             return [markup(held)]  # truncated in its markup
         return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
@@ -373,7 +375,9 @@ class LiteralBlock(SteppedBlock):
         if partial:
             return self._wait(text, place)
         if mark in style.tails:
-            return self._hold_back(text, place, place + len(mark))
+            end = self._hold_back(text, place, place + len(mark))
+            out.append(markup(self._undecided.take()))
+            return end
         if mark and mark == style.closes:
             end = self._hold_back(text, place, place + len(mark))
             self._close(out)
@@ -425,6 +429,7 @@ class LiteralBlock(SteppedBlock):
         self._in_list = False
         end = self._hold_back(text, place, place + 1)
         if self._style.closes and not self._bare:
+            out.append(markup(self._undecided.take()))
             self._state = "between"
         else:
             self._close(out)

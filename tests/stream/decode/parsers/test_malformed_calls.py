@@ -278,6 +278,22 @@ def test_a_call_in_python_without_its_brackets_ends_with_its_block(arguments):
     assert (got["calls"][0][::2], got["answer"]) == (("get_weather", "malformed"), "So.")
 
 
+@pytest.mark.parametrize(
+    ("style", "text"),
+    [
+        ("lfm2", "<|tool_call_start|>[get_weather(city='A', tags=['b'])]"),
+        ("lfm2", "<|tool_call_start|>get_weather(city='A', tags=['b'])"),
+        ("minicpm4", "<|tool_call_start|>\n```python\nget_weather(city='A', tags=['b'])\n```"),
+    ],
+)
+def test_a_block_of_calls_in_python_may_lack_its_end(style, text):
+    for prose in ("\nHere it is.", "\nDone.", "\nDone (twice)."):
+        got = split(style, text + prose)
+        assert (calls_of(got), got["answer"]) == ([WHOLE], prose)
+    got = split(style, f"{text}\n{text}\nSo.")
+    assert (calls_of(got), got["answer"].strip()) == ([WHOLE] * 2, "So.")
+
+
 @pytest.mark.parametrize("call", ["call: get_weather{", "call:get_weather {", "call:\n get_weather\n{"])
 def test_white_space_round_a_name_in_gemma(call):
     got = split("gemma4", SAMPLES["gemma4"].replace("call:get_weather{", call) + "So.")
