@@ -54,7 +54,7 @@ class ParameterBlock(TaggedCalls):
     is emitted incrementally, and "json ends" behind it; and "object", all arguments as JSON in place of tags.
     """
 
-    __slots__ = ("_call_ends", "_closer", "_depth", "_json", "_key", "_kind", "_opener", "_short", "_streams")
+    __slots__ = ("_call_ends", "_closer", "_depth", "_json", "_key", "_kind", "_opener", "_short", "_stops", "_streams")
 
     SAVED: ClassVar[dict[str, Any]] = {
         **TaggedCalls.BASE_SAVED,
@@ -74,6 +74,7 @@ class ParameterBlock(TaggedCalls):
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
         super().__init__(style, schemas)
         self._call_ends = tuple(filter(None, (style.call_closes, style.closes)))
+        self._stops = "".join(mark[0] for mark in (self._style.key_opens, *self._call_ends))
 
     def begin(self, opener: str, call: int) -> None:
         super().begin(opener, call)
@@ -111,8 +112,8 @@ class ParameterBlock(TaggedCalls):
         if self._unprocessed:
             return None
         if self._state == "text" and not self._undecided.length:
-            return _skippable_in_text(self._closer[0])
-        return _skippable_in_value(self._closer[0]) if self._state == "value" else None
+            return _skippable_in_text(self._closer[0] + self._stops)
+        return _skippable_in_value(self._closer[0] + self._stops) if self._state == "value" else None
 
     def finish(self) -> list[Piece]:
         """End the answer: return pieces for the text that is held back. A call that has not ended stays incomplete."""
@@ -366,10 +367,10 @@ def _key(text: str) -> str:
 
 
 @cache
-def _skippable_in_text(first: str) -> SkippableText:
-    return SkippableText("".join(sorted({first, *_ESCAPED})))
+def _skippable_in_text(stops: str) -> SkippableText:
+    return SkippableText("".join(sorted({*stops, *_ESCAPED})))
 
 
 @cache
-def _skippable_in_value(first: str) -> SkippableText:
-    return SkippableText("".join(sorted({first, "\r", "\n"})), held=True)
+def _skippable_in_value(stops: str) -> SkippableText:
+    return SkippableText("".join(sorted({*stops, "\r", "\n"})), held=True)

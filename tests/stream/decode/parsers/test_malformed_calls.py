@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from splitting import cut, run, told
 
-from tokenweir import ChatDecoder, ReasoningDelta, TextDelta, Tokenizer
+from tokenweir import ChatDecoder, ParameterStyle, ReasoningDelta, TextDelta, Tokenizer, ToolCallDelta
 from tokenweir.stream.decode.parsers.detection import Styles, make_splitter
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.reasoning import style_of
@@ -21,6 +21,13 @@ PARAMETERS = {
     "properties": {"city": {"type": "string"}, "tags": {"type": "array"}, "d": {"type": "object"}},
 }
 WEATHER = {"name": "get_weather", "parameters": {"type": "object", "properties": {"days": {"type": "integer"}}}}
+DAYS = {
+    "name": "get_weather",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "d": {"type": "object"}},
+    },
+}
 TOOLS = [{"name": "get_weather", "parameters": PARAMETERS}, {"name": "now", "parameters": {"type": "object"}}]
 
 
@@ -242,6 +249,31 @@ def test_the_next_parameter_ends_a_value_without_its_closing_tag(style, line_end
     got = split(style, f"{opener}get_weather{name_end}{line_end.join(tags)}</arg_value>{closers}So.")
     expected = {"city": "A < <arg_key> b", "days": 3, "tags": ["<arg_key>x</arg_key>"]}
     assert (calls_of(got), got["answer"], got["why"]) == ([("get_weather", expected)], "So.", [])
+
+
+def test_tags_of_several_first_characters_are_the_same_on_the_fast_path():
+    style = ParameterStyle(
+        name="own",
+        opens=("{call}",),
+        closes="{/call}",
+        name_stops=("[",),
+        key_opens="[key]",
+        key_closes=(("[/key]", "schema"),),
+        value_opens="<value>",
+        value_closes="</value>",
+    )
+    for end in (
+        "3 {/call}",
+        "3\n[key]city[/key]<value>B b</value>{/call}",
+        "3 [key]city[/key]<value>B b[key]d[/key]<value>{}{/call}",
+    ):
+        text = f"{{call}}get_weather[key]days[/key]<value>{end}So."
+        expected = told(run(make_splitter(Styles(None, style), [DAYS]), [text]))
+        decoder = ChatDecoder(TOK, tool_style=style, tools=[DAYS])
+        deltas = [delta for token_id in TOK.encode(text) for delta in decoder.feed([token_id])] + decoder.finish()
+        assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == expected["answer"]
+        arguments = "".join(delta.arguments for delta in deltas if isinstance(delta, ToolCallDelta))
+        assert arguments == expected["calls"][0][1]
 
 
 @pytest.mark.parametrize("style", ["glm", "minimax-m2", "deepseek-v3.2", "minicpm5", "seed-oss"])
