@@ -34,6 +34,9 @@ MAX_HELD = 1 << 15
 """Most characters of a call that are held before its name is known."""
 
 _BRACKET = re.compile(r"[\[{]").search
+_END = re.compile(r"[}\]]").search
+_GOES_ON = ',:}]"'
+"""Characters behind a bracket with which JSON goes on."""
 _SECOND_WORD = re.compile(r"(?<![ \t\r\n])[ \t\r\n]+(?:[^ \t\r\n<`{]|\Z)").search
 
 
@@ -378,6 +381,29 @@ class JsonBlock(SteppedBlock):
             self._state = "done"
         return end
 
+    def _rest(self, text: str, place: int, out: list[Piece]) -> int:
+        if self._tagged:
+            return super()._rest(text, place, out)
+        # Nothing but a bracket shows the end: one behind which no JSON goes on.
+        while (bracket := _END(text, place)) is not None:
+            behind = first_match(OTHER_THAN_SPACE, text, bracket.end())
+            if behind == len(text) and behind - bracket.end() < MAX_HEADER:
+                break
+            if behind == len(text) or text[behind] not in _GOES_ON:
+                self._state = "done"
+                self._give_rest(text, place, bracket.end(), out)
+                return bracket.end()
+            self._give_rest(text, place, behind, out)
+            place = behind
+        end = bracket.start() if bracket else len(text)
+        self._give_rest(text, place, end, out)
+        return self._wait(text, end)
+
+    def _give_rest(self, text: str, place: int, end: int, out: list[Piece]) -> None:
+        """Emit a part of a malformed call unchanged as its arguments."""
+        if end > place:
+            out.append(Piece(text[place:end], TOOL_CALL, text[place:end], call=self.call, malformed=self._reason))
+
     # -- shared parts of the steps -------------------------------------------------------------------------------------
 
     def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
@@ -448,7 +474,7 @@ class JsonBlock(SteppedBlock):
     def _break(self, reason: str, out: list[Piece]) -> None:
         """End a call whose name has been emitted: report why it is malformed, and emit the rest of it as written."""
         self._fail_call(reason, out)
-        if not self._tagged:  # perhaps no call after all
+        if not (self._tagged or self._schemas):  # perhaps no call after all
             self._state = "broken"
 
 

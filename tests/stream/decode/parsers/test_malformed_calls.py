@@ -465,6 +465,33 @@ def test_a_mention_of_markup_is_held_for_a_few_words(style, opener):
     assert split(style, text)["calls"] == []
 
 
+WITHOUT_TAGS = {
+    "llama3": '{"name": "get_weather", "parameters": %s}',
+    "xlam": '[{"name": "get_weather", "arguments": %s}]',
+}
+
+
+@pytest.mark.parametrize("style", WITHOUT_TAGS)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"city": "Z\nürich", "days": 3}',
+        '{"city": Zürich, "d": {"a": 1}}',
+        "{'city': 'Bern', 'tags': [1, {2}]}",
+        "{city: 3}",
+    ],
+)
+@pytest.mark.parametrize("behind", ["", "\n", "\nBye {you}.", " So it is."])
+def test_a_known_call_without_tags_that_breaks_is_no_answer(style, arguments, behind):
+    call = WITHOUT_TAGS[style] % arguments
+    got = split(style, call + behind)
+    assert (got["answer"].strip(), len(got["calls"])) == (behind.strip(), 1)
+    assert got["calls"][0][0] == "get_weather" and got["calls"][0][2] != "complete"
+    assert got["calls"][0][1].startswith(arguments)
+    shown = split(style, call + behind, tools=[])
+    assert shown["answer"].strip().endswith(behind.strip())  # without tools it may be JSON that is no call
+
+
 def test_a_long_array_goes_out_as_it_comes():
     value = json.dumps([{"text": "</x> é", "n": n} for n in range(200)])
     text = f"<tool_call>\n<function=get_weather>\n<parameter=tags>\n{value}\n</parameter>\n</function>\n</tool_call>"
