@@ -177,6 +177,17 @@ async def test_nothing_is_asked_of_anyone_else(browser):
         assert page.problems == []
 
 
+KEEP_MANY = """() => new Promise((resolve) => {
+    const opening = indexedDB.open("tokenweir");
+    opening.onsuccess = () => {
+        const transaction = opening.result.transaction("summaries", "readwrite");
+        for (let id = 0; id < 50; id += 1) transaction.objectStore("summaries").put({ id: `${id}`, title: "kept", changed: id });
+        transaction.oncomplete = resolve;
+    };
+})"""
+"""Fill the list of conversations."""
+
+
 async def distance(main, wanted, move=lambda: asyncio.sleep(0)):
     """Move the view until the end of the conversation is as many pixels below it as wanted."""
     for _ in range(int(20 * PATIENCE)):
@@ -206,6 +217,19 @@ async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
         end.set()
         await answer(page).locator(".stats").wait_for()
         await expect(page.locator(".assistant .actions")).to_be_in_viewport()
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_only_the_conversation_and_the_list_scroll(browser):
+    """A hidden name far below would make the document scroll, over nothing."""
+    lines = "\n\n".join(f"paragraph {number}" for number in range(100))
+    async with chatting(browser, Script(lines, "<|im_end|>")) as page:
+        await ask(page, "hi")
+        await page.evaluate(KEEP_MANY)
+        await page.reload()
+        await expect(page.locator("#conversations li")).to_have_count(51)
+        await page.get_by_text("paragraph 99").wait_for()
+        assert await page.locator("html").evaluate("(root) => root.scrollHeight - root.clientHeight") == 0
 
 
 MOVE = """async (main) => {
