@@ -1,7 +1,7 @@
 // The chat page: events between its parts, the keys and the buttons.
 
 import { Connection } from "./connection.js";
-import { $, copyFrom } from "./dom.js";
+import { $, copyFrom, fit } from "./dom.js";
 import { useKey } from "./server.js";
 import { listenForShortcuts } from "./shortcuts.js";
 import { Composer } from "./composer/composer.js";
@@ -143,6 +143,7 @@ $("#log").addEventListener("click", ({ target }) => {
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !$("dialog[open]")) chat.stop();
 });
+document.addEventListener("input", ({ target }) => { if (target.matches("textarea")) fit(target); });
 window.addEventListener("pagehide", () => chat.stop()); // a page that is left will not come back for its answer
 $("#key").addEventListener("submit", (event) => {
   event.preventDefault();

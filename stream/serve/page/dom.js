@@ -17,6 +17,15 @@ export function button(className, text, does) {
   return node;
 }
 
+const FITS = CSS.supports("field-sizing", "content");
+
+/** Make a box as tall as its text, where the styles cannot. */
+export function fit(box) {
+  if (FITS) return;
+  box.style.height = "auto";
+  box.style.height = `${box.scrollHeight + box.offsetHeight - box.clientHeight}px`; // with its border
+}
+
 /** A drawing of `index.html` by its name. */
 export function icon(name) {
   const { namespaceURI } = $("#icons");

@@ -1,6 +1,6 @@
 // Settings of requests and of the page. Kept in this browser; an empty field means the server's default.
 
-import { $, wellFormed } from "./dom.js";
+import { $, fit, wellFormed } from "./dom.js";
 
 const KEPT = "tokenweir.settings";
 const form = $("#settings form");
@@ -64,6 +64,7 @@ $("#set").addEventListener("click", () => {
   for (const [name, value] of Object.entries(values)) if (form.elements[name]) form.elements[name].value = value;
   checkFunctions(); // what was typed before Cancel does not count any more
   $("#settings").showModal();
+  for (const box of form.querySelectorAll("textarea")) fit(box);
 });
 
 $("#settings .cancel").addEventListener("click", () => $("#settings").close());

@@ -1,10 +1,9 @@
 // The box in which messages are written.
 
-import { $, wellFormed } from "../dom.js";
+import { $, fit, wellFormed } from "../dom.js";
 import { Images } from "./images.js";
 
 const form = $("#composer"), box = $("#composer textarea");
-const GROWS = CSS.supports("field-sizing", "content");
 
 export class Composer {
   /** `on` has `ready()`, `send(text, images)`, `editLast()`, `notice(text)`, and for images `takesImages()` and `room()`. */
@@ -15,7 +14,7 @@ export class Composer {
       const text = wellFormed(box.value);
       if ((!text.trim() && !this.images.any) || !on.ready()) return;
       box.value = "";
-      this.#grow();
+      fit(box);
       on.send(text, this.images.take());
     });
     box.addEventListener("keydown", (event) => {
@@ -24,7 +23,6 @@ export class Composer {
       else return;
       event.preventDefault();
     });
-    box.addEventListener("input", () => this.#grow());
   }
 
   focus() {
@@ -36,11 +34,5 @@ export class Composer {
     box.disabled = $("#attach").disabled = !enabled;
     $("#attach").hidden = !images;
     box.placeholder = enabled ? "Message" : "The model waits for a result above";
-  }
-
-  #grow() {
-    if (GROWS) return;
-    box.style.height = "auto";
-    box.style.height = `${box.scrollHeight}px`;
   }
 }

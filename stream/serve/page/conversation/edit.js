@@ -1,12 +1,13 @@
 // The form in which a message is edited, in its place.
 
-import { button, element, wellFormed } from "../dom.js";
+import { button, element, fit, wellFormed } from "../dom.js";
 
 /** Show the form in a message's node; `send(text)` may remove the node. */
 export function editForm(node, text, send) {
   if (node.classList.contains("edited")) return node.querySelector("textarea").focus();
   const bubble = node.querySelector(".user"), actions = node.querySelector(".actions"), hidden = bubble.hidden;
   const box = element("textarea");
+  box.rows = 1;
   box.value = text;
   box.setAttribute("aria-label", "Edited message");
   const submit = element("button", "main", "Send");
@@ -34,5 +35,6 @@ export function editForm(node, text, send) {
   bubble.hidden = actions.hidden = true;
   node.classList.add("edited");
   node.append(form);
+  fit(box);
   box.focus();
 }

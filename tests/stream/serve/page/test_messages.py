@@ -28,6 +28,12 @@ TEMPLATE = ChatTemplate(
     "{% if add_generation_prompt %}<|im_start|>assistant|{% endif %}"
 )
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
+FIXED_SIZES = """CSS.supports = () => false;
+const fixed = new CSSStyleSheet();
+fixed.replaceSync("textarea { field-sizing: fixed !important; }");
+document.adoptedStyleSheets = [fixed];"""
+"""Take from the page what makes boxes grow in its styles."""
+SHOWN = "(box) => box.scrollHeight <= box.clientHeight"
 
 
 def act(message, name):
@@ -104,6 +110,32 @@ async def test_arrow_up_edits_the_last_message(browser):
         await expect(page.locator(".user")).to_have_text(["other"])
         await answer(page).locator(".stats").wait_for()
         assert "other" in engine.prompts[-1]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_boxes_grow_with_their_text_where_the_styles_cannot(browser):
+    async with chatting(browser, Script("fine", "<|im_end|>"), script=FIXED_SIZES) as page:
+        text = "\n".join(f"line {number}" for number in range(7))
+        await ask(page, text)
+        await page.get_by_role("button", name="Settings").click()
+        await page.get_by_label("System prompt").fill(text)
+        await page.get_by_role("button", name="Save").click()
+        await page.get_by_label("Message", exact=True).press("ArrowUp")
+        box = page.get_by_label("Edited message")
+        assert await box.evaluate(SHOWN)
+        before = (await box.bounding_box())["height"]
+        await box.fill(f"{text}\nline 7")
+        assert (await box.bounding_box())["height"] > before and await box.evaluate(SHOWN)
+        await page.keyboard.press("Escape")
+        box = page.get_by_label("Message", exact=True)
+        before = (await box.bounding_box())["height"]
+        await box.fill(text)
+        assert (await box.bounding_box())["height"] > before and await box.evaluate(SHOWN)
+        await page.keyboard.press("Enter")
+        await expect(box).to_have_value("")
+        assert (await box.bounding_box())["height"] == before
+        await page.get_by_role("button", name="Settings").click()
+        assert await page.get_by_label("System prompt").evaluate(SHOWN)
 
 
 @pytest.mark.asyncio(loop_scope="session")
