@@ -177,6 +177,12 @@ async def test_nothing_is_asked_of_anyone_else(browser):
         assert page.problems == []
 
 
+NO_ANCHORS = """const unanchored = new CSSStyleSheet();
+unanchored.replaceSync("main { overflow-anchor: none; }");
+document.adoptedStyleSheets = [unanchored];"""
+"""Keep the browser from anchoring the view."""
+
+
 KEEP_MANY = """() => new Promise((resolve) => {
     const opening = indexedDB.open("tokenweir");
     opening.onsuccess = () => {
@@ -226,8 +232,9 @@ async def test_only_the_conversation_and_the_list_scroll(browser):
     async with chatting(browser, Script(lines, "<|im_end|>")) as page:
         await ask(page, "hi")
         await page.evaluate(KEEP_MANY)
-        await page.reload()
+        await page.get_by_role("button", name="New chat").click()
         await expect(page.locator("#conversations li")).to_have_count(51)
+        await page.get_by_role("button", name="hi", exact=True).click()
         await page.get_by_text("paragraph 99").wait_for()
         assert await page.locator("html").evaluate("(root) => root.scrollHeight - root.clientHeight") == 0
 
@@ -255,6 +262,35 @@ async def scroll_up(page):
     await main.hover()
     await distance(main, lambda pixels: pixels > 1000, lambda: page.mouse.wheel(0, -2000))
     await main.evaluate(STILL)
+
+
+SCROLL_BACK = """async (main) => {
+    const frame = () => new Promise(requestAnimationFrame), moves = [];
+    const blocks = [...main.querySelectorAll(".answer > *")];
+    for (let step = 0; step < 15; step += 1) {
+        const seen = blocks.find((block) => block.getBoundingClientRect().bottom > 300), before = seen.getBoundingClientRect().top;
+        main.scrollTop -= 200;
+        await frame(); await frame(); await frame();
+        moves.push(Math.round(seen.getBoundingClientRect().top - before));
+    }
+    return moves;
+}"""
+"""Scroll up in steps; returns by how many pixels what is in sight moved in each."""
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_scrolling_back_is_even_though_blocks_have_other_sizes_than_expected(browser):
+    """Chromium anchors the view itself; others do not while it scrolls."""
+    lists = "\n\n".join("\n".join(f"- item {line}" for line in range(1 + block % 9)) + "\n\nand" for block in range(60))
+    async with chatting(browser, Script(lists, "<|im_end|>"), script=NO_ANCHORS) as page:
+        await ask(page, "hi")
+        await page.get_by_role("button", name="New chat").click()
+        await page.locator("#conversations .open").click()
+        await page.locator(".stats").wait_for()
+        main = page.locator("main")
+        await distance(main, lambda pixels: pixels < 5)
+        await scroll_up(page)
+        assert all(abs(move - 200) <= 2 for move in await main.evaluate(SCROLL_BACK))
 
 
 GROW_AND_MOVE = """async (main) => {
