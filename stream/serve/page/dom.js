@@ -17,6 +17,9 @@ export function button(className, text, does) {
   return node;
 }
 
+/** Whether a key sends what is in its box. Safari tells of the Enter that ends a composition, by this key code only. */
+export const isSend = ({ key, shiftKey, isComposing, keyCode }) => key === "Enter" && !shiftKey && !isComposing && keyCode !== 229;
+
 const FITS = CSS.supports("field-sizing", "content");
 
 /** Make a box as tall as its text, where the styles cannot. */

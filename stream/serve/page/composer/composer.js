@@ -1,6 +1,6 @@
 // The box in which messages are written.
 
-import { $, fit, wellFormed } from "../dom.js";
+import { $, fit, isSend, wellFormed } from "../dom.js";
 import { Images } from "./images.js";
 
 const form = $("#composer"), box = $("#composer textarea");
@@ -19,7 +19,7 @@ export class Composer {
     });
     box.addEventListener("keydown", (event) => {
       if (event.key === "ArrowUp" && !box.value) on.editLast();
-      else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) form.requestSubmit();
+      else if (isSend(event)) form.requestSubmit();
       else return;
       event.preventDefault();
     });

@@ -1,6 +1,6 @@
 // The form in which a message is edited, in its place.
 
-import { button, element, fit, wellFormed } from "../dom.js";
+import { button, element, fit, isSend, wellFormed } from "../dom.js";
 
 /** Show the form in a message's node; `send(text)` may remove the node. */
 export function editForm(node, text, send) {
@@ -27,7 +27,7 @@ export function editForm(node, text, send) {
   });
   form.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();
-    else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit.click();
+    else if (isSend(event)) submit.click();
     else return;
     event.preventDefault();
     event.stopPropagation();

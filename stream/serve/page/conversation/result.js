@@ -1,6 +1,6 @@
 // The form in which a function's result is typed, below its call.
 
-import { element, wellFormed } from "../dom.js";
+import { element, isSend, wellFormed } from "../dom.js";
 
 /** A form for the result of a call; `send(text)` is called with one that is not blank. */
 export function resultForm({ name }, send) {
@@ -16,7 +16,7 @@ export function resultForm({ name }, send) {
     else box.focus();
   });
   box.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (!isSend(event)) return;
     event.preventDefault();
     form.requestSubmit();
   });

@@ -113,6 +113,20 @@ async def test_arrow_up_edits_the_last_message(browser):
 
 
 @pytest.mark.asyncio(loop_scope="session")
+async def test_the_enter_that_ends_a_composition_sends_nothing(browser):
+    """Safari ends the composition before it tells of the key."""
+    async with chatting(browser, Script("fine", "<|im_end|>")) as page:
+        await connected(page)
+        box = page.get_by_label("Message", exact=True)
+        await box.fill("にほんご")
+        await box.dispatch_event("keydown", {"key": "Enter", "keyCode": 229, "isComposing": False})
+        await expect(box).to_have_value("にほんご")
+        await box.press("Enter")
+        await says(answer(page).locator(".answer"), "fine")
+        await expect(mine(page)).to_have_count(1)
+
+
+@pytest.mark.asyncio(loop_scope="session")
 async def test_boxes_grow_with_their_text_where_the_styles_cannot(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), script=FIXED_SIZES) as page:
         text = "\n".join(f"line {number}" for number in range(7))
