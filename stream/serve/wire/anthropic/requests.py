@@ -221,7 +221,21 @@ def parse_count(body: dict[str, Any], *, max_items: int = 2048) -> MessageFields
 
 def _parsed(body: dict[str, Any], struct: type[F], max_items: int) -> F:
     count_items(body, ("messages", "tools", "system"), max_items)
+    _refuse_thread(body)
     check_blocks(body)
     request = convert(offered_fields(body, struct, ignored=_IGNORED, neutral=_NEUTRAL), struct)
     refuse_template(request.chat_template_kwargs)
     return request
+
+
+def _refuse_thread(body: dict[str, Any]) -> None:
+    """Raise `RequestError` if the server is to keep the conversation.
+
+    The SDK's tool runners ask for that first. By this code they know that they have to send whole conversations.
+    """
+    if body.get("thread") is not None:
+        raise RequestError(
+            "thread: this server keeps no conversations of messages; send the whole conversation without it",
+            code="thread_unsupported_request",
+            param="thread",
+        )

@@ -161,6 +161,31 @@ async def test_a_tool_loop_streams_calls_and_takes_results_and_errors():
 
 
 @pytest.mark.asyncio
+async def test_the_tool_runner_goes_on_without_a_thread():
+    """The client asks for a thread first, and sends whole conversations where the error has the code that it knows."""
+
+    @anthropic.beta_async_tool
+    async def weather(city: str) -> str:
+        """Look outside."""
+        return f"Sunny in {city}"
+
+    engine = Script(CALL, "<|im_end|>")
+    async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
+        runner = client.beta.messages.tool_runner(**BASICS, messages=HI, tools=[weather])
+        messages = []
+        async for message in runner:
+            messages.append(message)
+            engine.parts = ("It is.", "<|im_end|>")
+        with pytest.raises(anthropic.BadRequestError, match="send the whole conversation") as refused:
+            await client.beta.messages.create(**BASICS, messages=HI, extra_body={"thread": {"type": "create"}})
+    assert [message.stop_reason for message in messages] == ["tool_use", "end_turn"]
+    assert len(engine.prompts) == 2
+    assert engine.prompts[1].startswith(engine.prompts[0])
+    assert "<|im_start|>tool\nSunny in Rome<|im_end|>" in engine.prompts[1]
+    assert refused.value.body["error"]["details"] == {"error_code": "thread_unsupported_request", "param": "thread"}
+
+
+@pytest.mark.asyncio
 async def test_a_call_that_was_cut_off_is_in_the_stream_and_not_in_the_message():
     engine = Script('<tool_call>{"name": "weather", "arguments": {"city": "Ro')
     body = BASICS | {"messages": HI, "tools": [TOOL], "max_tokens": len(TOK.encode(engine.parts[0]))}
