@@ -38,6 +38,8 @@ MESSAGE_CHARACTERS = 100
 own_template = cached_per_tokenizer(ChatTemplate.from_tokenizer)
 """Return the template that came with a tokenizer."""
 
+_ENFORCED = 'tool_choice "required" or one function would be honoured'
+
 
 class AnswerRequest(Struct, frozen=True, kw_only=True):
     """A request for an answer, whatever interface it came through.
@@ -77,6 +79,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         sampling: The sampling parameters for the engine, a JSON schema for a choice of tools included.
         decoder_options: Options of the decoder, except the prompt's ids, `max_tokens` and `index`.
         calls_as_json: Whether the engine gets the schema of a list of calls, so that the answer is that list as JSON.
+        constrained: Whether the engine makes an answer fit a JSON schema.
 
     """
 
@@ -90,6 +93,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
     sampling: Sampling
     decoder_options: DecoderOptions
     calls_as_json: bool
+    constrained: bool
 
     @property
     def is_short(self) -> bool:
@@ -112,7 +116,8 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         template, tools, messages = self.template, self.tools, self.messages
         if tools and isinstance(tools, Sequence) and "tools" not in template.variables:
             if not self.calls_as_json:
-                raise TemplateError(f"the chat template {template.name!r} takes no tools, and {len(tools)} are given")
+                given = f"the chat template {template.name!r} takes no tools, and {len(tools)} are given"
+                raise TemplateError(f"{given}; {_ENFORCED}" if self.constrained else given)
             messages, tools = _with_tools(messages, tools), None
         if taken := _RENDER_ARGUMENTS & self.template_kwargs.keys():
             raise TemplateError(f"a template's variable cannot be called {' or '.join(sorted(taken))}")
@@ -196,12 +201,9 @@ def plan_answer(
             of another form than `grammar` does.
 
     """
+    constrained = "json_schema" in getattr(engine, "supports", ())
     choice = resolve_tool_choice(
-        template,
-        request.tools,
-        request.tool_choice,
-        request.parallel_tool_calls,
-        forces="json_schema" in getattr(engine, "supports", ()),
+        template, request.tools, request.tool_choice, request.parallel_tool_calls, forces=constrained
     )
     sampling = request.sampling
     if choice.json_schema is not None:
@@ -222,6 +224,7 @@ def plan_answer(
         sampling=sampling,
         decoder_options=_decoder_options(request, choice, template),
         calls_as_json=choice.json_schema is not None,
+        constrained=constrained,
     )
 
 

@@ -138,6 +138,7 @@ def test_a_list_of_calls_leaves_no_room_for_open_thinking(make_tok, prompt, refu
     "source, request_, message",
     [
         (PLAIN, {"tools": [TOOL]}, "takes no tools, and 1 are given$"),
+        (PLAIN, {"tools": [TOOL], "engine": Constrained()}, r'are given; tool_choice "required" .* would be honoured$'),
         (THINKING, {"template_kwargs": {"messages": 1}}, "^a template's variable cannot be called messages$"),
     ],
 )
