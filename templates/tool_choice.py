@@ -57,7 +57,9 @@ def resolve_tool_choice(
         template: The model's template.
         tools: The functions that the model may call.
         tool_choice: "auto" or None leaves it to the model; "none", "required", or one function:
-            `{"type": "function", "function": {"name": ...}}`, or with the name beside the type.
+            `{"type": "function", "function": {"name": ...}}`, or with the name beside the type; or some of the tools:
+            `{"type": "allowed_tools", "mode": "auto", "tools": [...]}`, or with both fields in `allowed_tools`. The others
+            are not shown to the model.
         parallel_tool_calls: Whether an answer may have several calls; None leaves it to the model. A template that
             reads this variable gets it. If False, a JSON schema allows one call only; without a schema, the decoder must
             end the answer after the first call.
@@ -68,6 +70,8 @@ def resolve_tool_choice(
             tools are not as `ChatTemplate.render` takes them.
 
     """
+    if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "allowed_tools":
+        tools, tool_choice = _allowed(tools, tool_choice)
     reads_choice = "tool_choice" in template.variables
     if tool_choice == "none" and not (tools and reads_choice):
         return ResolvedToolChoice(None)
@@ -145,6 +149,31 @@ def _name(tool_choice: ToolChoice) -> str:
     if isinstance(tool_choice, Mapping) and tool_choice.get("type") == "function" and isinstance(name, str) and name:
         return name
     raise TemplateError(f"tool_choice {tool_choice!r} is not auto, none, required or one function")
+
+
+def _allowed(tools: Tools | None, tool_choice: Mapping[str, Any]) -> tuple[Tools, str]:
+    """Return the tools that a choice of the type `allowed_tools` allows, and its mode.
+
+    Tools of other types than functions are skipped. Raise `TemplateError` for a malformed choice or an unknown name.
+    """
+    allowed = tool_choice.get("allowed_tools", tool_choice)
+    chosen, mode = (allowed.get("tools"), allowed.get("mode")) if isinstance(allowed, Mapping) else (None, None)
+    if not isinstance(chosen, list | tuple) or mode not in ("auto", "none", "required"):
+        raise TemplateError(
+            f"tool_choice {tool_choice!r} has no list of tools, or another mode than auto, none and required"
+        )
+    given = [] if tools is None else read_tools(tools)
+    known = {_field(tool, "name") for tool in given}
+    names = set()
+    for name in [_field(tool, "name") for tool in chosen if _is_function(tool)]:
+        if not isinstance(name, str) or name not in known:
+            raise TemplateError(f"tool_choice names {name!r}, which is not among the {len(given)} tools")
+        names.add(name)
+    return [tool for tool in given if _field(tool, "name") in names], mode
+
+
+def _is_function(tool: object) -> bool:
+    return not isinstance(tool, Mapping) or tool.get("type", "function") == "function"
 
 
 def _field(value: object, field: str) -> Any:

@@ -82,7 +82,7 @@ async def chat(
         sampling: Sampling parameters. Those that end the answer (`stop`, `stop_token_ids`, `max_tokens`, `min_tokens`,
             `ignore_eos`) are given to the engine and enforced here as well.
         tools: The functions that the model may call, as JSON schemas for the template.
-        tool_choice: "auto" (or None), "none", "required" or one function, as OpenAI's clients name it. It is
+        tool_choice: "auto" (or None), "none", "required", one function or `allowed_tools`, in OpenAI's form. It is
             passed on as `json_schema` to an engine that honours that, and as a variable to a template that reads it. If neither
             does, the request is refused.
         parallel_tool_calls: Whether an answer may have several calls; False ends it when its first one is whole.

@@ -14,6 +14,7 @@ HEARING = ChatTemplate(
     "{{ tools | map(attribute='function.name') | join(' ') }}|{{ tool_choice }}|{{ parallel_tool_calls }}"
 )
 TOOLS = [{"type": "function", "function": {"name": name}} for name in ("a", "b")]
+ONLY_B = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "b"}]}
 
 
 def rendered(template, tool_choice, parallel=None, tools=TOOLS):
@@ -31,6 +32,11 @@ def rendered(template, tool_choice, parallel=None, tools=TOOLS):
         ("required", False, "a b|required|False"),
         ({"type": "function", "function": {"name": "b"}}, None, "b|required|"),
         ({"type": "function", "name": "a"}, None, "a|required|"),
+        (ONLY_B, None, "b||"),
+        (ONLY_B | {"mode": "required"}, None, "b|required|"),
+        (ONLY_B | {"mode": "none"}, None, "b|none|"),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": TOOLS[1:]}}, True, "b||True"),
+        (ONLY_B | {"tools": [{"type": "web_search"}]}, None, "||"),
     ],
 )
 def test_a_template_that_reads_the_choice_is_given_it(choice, parallel, text):
@@ -53,6 +59,11 @@ def test_what_every_template_can_honour(choice, parallel, text):
         ({"type": "function", "name": "c"}, None, "tool_choice names 'c', which is not among the 2 tools"),
         ("always", None, "tool_choice 'always' is not auto, none, required or one function"),
         ({"type": "function"}, None, "is not auto, none, required or one function"),
+        (ONLY_B | {"mode": "required"}, None, "cannot be honoured"),
+        (ONLY_B | {"tools": [{"name": "c"}]}, None, "tool_choice names 'c', which is not among the 2 tools"),
+        (ONLY_B | {"tools": [{"type": "function"}]}, None, "tool_choice names None, which is not among the 2 tools"),
+        (ONLY_B | {"mode": "some"}, None, "has no list of tools, or another mode than auto, none and required"),
+        ({"type": "allowed_tools"}, None, "has no list of tools, or another mode than auto, none and required"),
     ],
 )
 def test_what_nobody_would_hear_is_refused(choice, parallel, message):

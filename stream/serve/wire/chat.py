@@ -175,11 +175,23 @@ class FunctionName(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
 
 
-class NamedTool(Struct, frozen=True, forbid_unknown_fields=True):
+class NamedTool(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
     """Value of `tool_choice` that makes the model call this one function."""
 
     function: FunctionName
-    type: Literal["function"]
+
+
+class AllowedFunctions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Some of the tools, and whether the model has to call one of them."""
+
+    mode: Literal["auto", "required"]
+    tools: list[dict[str, Any]]
+
+
+class AllowedTools(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="allowed_tools"):
+    """Value of `tool_choice` that leaves some of the tools to the model."""
+
+    allowed_tools: AllowedFunctions
 
 
 class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -190,7 +202,7 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
     logprobs: bool = False
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] = 0
     tools: list[ChatTool] = []
-    tool_choice: Literal["auto", "none", "required"] | NamedTool | None = None
+    tool_choice: Literal["auto", "none", "required"] | NamedTool | AllowedTools | None = None
     parallel_tool_calls: bool | None = None
     response_format: ResponseFormat | None = None
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None

@@ -29,7 +29,7 @@ from tokenweir.stream.serve.wire.checking import (
 from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.input_items import InputItem, ItemReference, conversation_of
-from tokenweir.stream.serve.wire.response_object import FunctionTool, Item, NamedFunction, TextConfig
+from tokenweir.stream.serve.wire.response_object import AllowedTools, FunctionTool, Item, NamedFunction, TextConfig
 
 StopString = Annotated[str, Meta(min_length=1, max_length=1000)]
 """A stop string; looking for it takes some 300 bytes of memory a character."""
@@ -174,7 +174,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
     metadata: Metadata | None = None
     user: str | None = None
     tools: list[FunctionTool | ServerTool] | None = None
-    tool_choice: Literal["auto", "none", "required"] | NamedFunction | None = None
+    tool_choice: Literal["auto", "none", "required"] | NamedFunction | AllowedTools | None = None
     parallel_tool_calls: bool | None = None
     background: bool | None = None
     generate: bool | None = None

@@ -113,6 +113,13 @@ class NamedFunction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     name: str
 
 
+class AllowedTools(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="allowed_tools"):
+    """Value of `tool_choice` that leaves some of the tools to the model."""
+
+    tools: list[dict[str, Any]]
+    mode: Literal["auto", "none", "required"] = "auto"
+
+
 class TextConfig(Struct, frozen=True):
     """The field `text` of a response: the format of its answer, and `verbosity` as requested.
 
@@ -208,6 +215,6 @@ class Response(Struct, frozen=True, kw_only=True):
     service_tier: str = "default"
     store: bool = False
     text: TextConfig = TextConfig()
-    tool_choice: str | NamedFunction = "none"
+    tool_choice: str | NamedFunction | AllowedTools = "none"
     tools: list[FunctionTool] = []
     truncation: str = "disabled"

@@ -271,6 +271,18 @@ async def test_a_choice_of_tools_is_told_to_a_template_that_reads_it():
             assert engine.prompts[-1] == prompt
             told = response.tool_choice if isinstance(tool_choice, str) else response.tool_choice.to_dict()
             assert (told, response.parallel_tool_calls) == (choice, parallel is not False)
+        allowed = {"mode": "required", "tools": [other]}
+        await client.chat.completions.create(
+            model="default",
+            messages=HI,
+            tools=[TOOL, other],
+            tool_choice={"type": "allowed_tools", "allowed_tools": allowed},
+        )
+        assert engine.prompts[-1] == "now choice:required parallel: hi"
+        flat_choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "now"}]}
+        response = await client.responses.create(model="default", input="hi", tools=flat, tool_choice=flat_choice)
+        assert engine.prompts[-1] == "now choice: parallel: hi"
+        assert response.tool_choice.to_dict() == flat_choice
 
 
 IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}
