@@ -28,7 +28,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import WebSocketRoute
+from starlette.routing import Route, WebSocketRoute
 
 from tokenweir.encode.options import check_options
 from tokenweir.stream.prompts.ledger import Ledger
@@ -133,6 +133,7 @@ class Application:
             Disconnected: _nobody,
             Exception: self._fail,
         }
+        self._paths = frozenset(route.path for route in routes if isinstance(route, Route))
         starlette = Starlette(
             routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=self._lifespan
         )
@@ -167,12 +168,22 @@ class Application:
     async def _not_found(self, request: Request, error: HTTPException) -> Response:
         path = request.url.path[:80]
         if error.status_code == 404:
-            told = RequestError(f"nothing is served at {path}", code="not_found", status=404)
+            near = self._near(path_of(request.scope))
+            told = RequestError(
+                f"nothing is served at {path}{'; it is at ' if near else ''}{near}", code="not_found", status=404
+            )
         else:
             told = RequestError(
                 f"{request.method[:20]} is not served at {path}", code="method_not_allowed", status=error.status_code
             )
         return Response(error_body(told, path_of(request.scope)), told.status, error.headers, JSON)
+
+    def _near(self, path: str) -> str:
+        """Return the served path that differs from `path` by one `/v1` in front; "" if there is none.
+
+        OpenAI's clients want the server's address with `/v1`, and Anthropic's without it.
+        """
+        return next((near for near in (f"/v1{path}", path.removeprefix("/v1")) if near in self._paths), "")
 
     async def _fail(self, request: Request, error: Exception) -> Response:
         told = RequestError("the server failed; its log says why", code="server_error", status=500)

@@ -127,7 +127,14 @@ async def test_models_and_what_is_not_there():
         assert (await client.get("/v1/models/default")).json()["id"] == "demo"  # always the first
         reply = await client.get("/v1/models/gpt-9")
         assert (reply.status_code, reply.json()["error"]["message"]) == (404, "no model 'gpt-9'; served are demo")
-        assert (await client.get("/nowhere")).json()["error"]["message"] == "nothing is served at /nowhere"
+        for path, near in (
+            ("/nowhere", ""),
+            ("/chat/completions", "; it is at /v1/chat/completions"),
+            ("/v1/v1/messages", "; it is at /v1/messages"),
+            ("/v1/health", "; it is at /health"),
+        ):
+            reply = await client.post(path, json={})
+            assert reply.json()["error"]["message"] == f"nothing is served at {path}{near}"
         reply = await client.get("/v1/chat/completions")
         assert (reply.status_code, reply.json()["error"]["code"]) == (405, "method_not_allowed")
 
