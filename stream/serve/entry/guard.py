@@ -174,7 +174,8 @@ async def refuse(scope: Any, send: Any, error: RequestError, extra: Any = ()) ->
         *extra,
     ]
     if error.status == HTTPStatus.UNAUTHORIZED:
-        headers.append((b"www-authenticate", b"Bearer"))
+        # Claude Code sends the same key for minutes unless it is told not to.
+        headers += [(b"www-authenticate", b"Bearer"), (b"x-should-retry", b"false")]
     if error.code == UNSUPPORTED_CODING:
         headers.append((b"accept-encoding", b"identity"))
     if error.retry_after is not None:

@@ -306,6 +306,7 @@ async def test_keys_of_both_headers_are_taken():
                 await client.messages.create(**body)
     for answer in (wrong, none):
         assert answer.status_code == 401
+        assert answer.headers["x-should-retry"] == "false"
         assert ErrorResponse.model_validate(answer.json()).error.type == "authentication_error"
 
 
