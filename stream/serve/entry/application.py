@@ -179,7 +179,7 @@ class Application:
         return Response(error_body(told, path_of(request.scope)), told.status, error.headers, JSON)
 
     def _near(self, path: str) -> str:
-        """Return the served path that differs from `path` by one `/v1` in front; "" if there is none.
+        """Return the served path that differs from `path` by one `/v1` in front, or "".
 
         OpenAI's clients want the server's address with `/v1`, and Anthropic's without it.
         """

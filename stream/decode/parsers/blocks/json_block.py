@@ -35,8 +35,8 @@ MAX_HELD = 1 << 15
 
 _BRACKET = re.compile(r"[\[{]").search
 _END = re.compile(r"[}\]]").search
-_GOES_ON = ',:}]"'
-"""Characters behind a bracket with which JSON goes on."""
+_CONTINUES = ',:}]"'
+"""Characters of JSON that may follow a bracket."""
 _SECOND_WORD = re.compile(r"(?<![ \t\r\n])[ \t\r\n]+(?:[^ \t\r\n<`{]|\Z)").search
 
 
@@ -384,12 +384,12 @@ class JsonBlock(SteppedBlock):
     def _rest(self, text: str, place: int, out: list[Piece]) -> int:
         if self._tagged:
             return super()._rest(text, place, out)
-        # Nothing but a bracket shows the end: one behind which no JSON goes on.
+        # The call ends at a bracket that is not followed by more JSON.
         while (bracket := _END(text, place)) is not None:
             behind = first_match(OTHER_THAN_SPACE, text, bracket.end())
             if behind == len(text) and behind - bracket.end() < MAX_HEADER:
                 break
-            if behind == len(text) or text[behind] not in _GOES_ON:
+            if behind == len(text) or text[behind] not in _CONTINUES:
                 self._state = "done"
                 self._give_rest(text, place, bracket.end(), out)
                 return bracket.end()
