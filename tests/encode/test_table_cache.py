@@ -1,5 +1,6 @@
 """The cache of loaded tokenizers: it changes nothing but the time, whatever happens to its files."""
 
+import errno
 import json
 import os
 import pickle
@@ -386,7 +387,7 @@ def test_errors_are_those_of_reading(tmp_path, cache):
     with pytest.raises(TokenizerFileError, match="No such file"):
         Tokenizer.from_file(tmp_path / "none.json")
     for path in ("a" * 5000, "/" + "a" * 5000):
-        with pytest.raises(TokenizerFileError, match=r"no such file|File name too long"):
+        with pytest.raises(TokenizerFileError, match=rf"no such file|{os.strerror(errno.ENAMETOOLONG)}"):
             Tokenizer.from_file(path)
     with pytest.raises(TokenizerFileError, match="in this folder"):
         Tokenizer.from_file(tmp_path)
