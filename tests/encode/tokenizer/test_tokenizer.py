@@ -5,6 +5,7 @@ That ids and offsets are HuggingFace's is tested in test_added_tokens.py and tes
 
 from __future__ import annotations
 
+import inspect
 import re
 import unicodedata
 
@@ -237,7 +238,7 @@ def test_options_are_truth_values(tok):
 
 
 def test_public_attributes_are_those_that_the_docstring_lists(tok):
-    listed = set(re.findall(r"^ {8}(\w+): ", Tokenizer.__doc__.partition("Attributes:")[2], re.MULTILINE))
+    listed = set(re.findall(r"^ {4}(\w+): ", inspect.getdoc(Tokenizer).partition("Attributes:")[2], re.MULTILINE))
     fresh = Tokenizer.from_spec(tok.spec)  # one that was used has `vocab` too, which is made when it is asked for
     public = {name for name in vars(fresh) if not name.startswith("_")}
     assert public == listed | {"unk_id", "pad_id"}  # named in the entry of `bos_id`
