@@ -3,10 +3,10 @@
 A call's name is emitted when its arguments begin, or when its object ends without arguments. If the text proves not to
 be a call before that, it is emitted as answer with the reason. If a call breaks later, a piece reports the reason, and
 the rest of the call is emitted as its arguments, as written. Without markup and tools the rest is answer: the object may
-be no call. A call is `complete` when the JSON of its object, or of
-its arguments under a header, has closed and is valid; closing markup may be missing. Arguments are emitted as written:
-if a model wrote them as a string with JSON in it, that string is the text. A call without arguments gets `{}`. An
-opening text may stand twice in a row before a call; both are markup then.
+be no call. A call is `complete` when the JSON of its object, or of its arguments under a header, has closed and is valid;
+closing markup may be missing. Arguments are emitted as written: if a model wrote them as a string with JSON in it, that
+string is the text. A call without arguments gets `{}`. An opening text may stand twice in a row before a call; both are
+markup then.
 
 Held back are: a call in JSON up to its name, at most `MAX_HELD` characters; a tagged argument that need not be a
 string, up to its end; and white space between the parts of markup.

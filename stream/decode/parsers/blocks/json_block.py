@@ -391,18 +391,13 @@ class JsonBlock(SteppedBlock):
                 break
             if behind == len(text) or text[behind] not in _CONTINUES:
                 self._state = "done"
-                self._give_rest(text, place, bracket.end(), out)
+                self._pass_malformed(TOOL_CALL, text[place : bracket.end()], out)
                 return bracket.end()
-            self._give_rest(text, place, behind, out)
+            self._pass_malformed(TOOL_CALL, text[place:behind], out)
             place = behind
         end = bracket.start() if bracket else len(text)
-        self._give_rest(text, place, end, out)
+        self._pass_malformed(TOOL_CALL, text[place:end], out)
         return self._wait(text, end)
-
-    def _give_rest(self, text: str, place: int, end: int, out: list[Piece]) -> None:
-        """Emit a part of a malformed call unchanged as its arguments."""
-        if end > place:
-            out.append(Piece(text[place:end], TOOL_CALL, text[place:end], call=self.call, malformed=self._reason))
 
     # -- shared parts of the steps -------------------------------------------------------------------------------------
 

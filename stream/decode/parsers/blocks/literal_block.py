@@ -58,8 +58,8 @@ _STACK = re.compile(rf"(?:a[{{\[({SET}]*)?")
 class LiteralBlock(SteppedBlock):
     """`Block` of calls in the syntax of a programming language.
 
-    The states: "opened", before a call or a list of calls; "name", and "named" up to the bracket behind it; "first", before the first argument or the end of the
-    arguments, when the name has not been emitted; "key", "assigns", "value", "text" (a string), "word"
+    The states: "opened", before a call or a list of calls; "name", and "named" up to the bracket behind it;
+    "first", before the first argument or the end of the arguments, when the name has not been emitted; "key", "assigns", "value", "text" (a string), "word"
     (another literal), "after" and "comma", within the arguments; "between", after a call; "rest"; "broken"; and "done".
     """
 

@@ -195,9 +195,7 @@ class SteppedBlock(Saved):
         tails = tuple(tail for tail in style.tails if tail != FENCE)
         at, mark = find_mark(text, place, (*((*ends, *tails) if called else ends[:1]), *begins))
         end = at if called or mark in begins else at + len(mark)
-        if end > place:
-            number = self.call if channel is TOOL_CALL else 0
-            out.append(Piece(text[place:end], channel, text[place:end], call=number, malformed=self._reason))
+        self._pass_malformed(channel, text[place:end], out)
         if not mark:
             return self._wait(text, at)
         if mark in begins:
@@ -207,6 +205,12 @@ class SteppedBlock(Saved):
             out.append(markup(mark))
         self._state = "between" if called and mark != style.closes else "done"
         return at + len(mark)
+
+    def _pass_malformed(self, channel: Channel, text: str, out: list[Piece]) -> None:
+        """Emit text of a malformed call or block unchanged on `channel`."""
+        if text:
+            number = self.call if channel is TOOL_CALL else 0
+            out.append(Piece(text, channel, text, call=number, malformed=self._reason))
 
     def _begin_again(self, mark: str) -> None:
         """Go on at `mark`, the opening text of a call, which continues the block, or of a block, which ends it."""
@@ -218,10 +222,8 @@ class SteppedBlock(Saved):
         The held text and the rest of the call are emitted unchanged on the channel of calls.
         """
         out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
-        if self._undecided.length:
-            held = self._undecided.take()
-            out.append(Piece(held, TOOL_CALL, held, call=self.call, malformed=reason))
         self._state, self._reason = "rest", reason
+        self._pass_malformed(TOOL_CALL, self._undecided.take(), out)
 
     def _named(self, name: str, source: str) -> Piece:
         """Count a new call and return the piece with its name; `source` is the generated text that it stands for."""

@@ -34,8 +34,8 @@ class TaggedCalls(SteppedBlock):
     """Base class of blocks of calls in tags: its steps read everything except the arguments.
 
     A subclass reads the arguments, from the state "parameters" on. The states here: "opened", before a call; "unnamed",
-    before its name; "name", and "tail" up to the end of its tag; "first", before a parameter or the end of the call, when the name has not been
-    emitted; "between", after a call; "rest"; "broken"; and "done".
+    before its name; "name", and "tail" up to the end of its tag; "first", before a parameter or the end of the call, when
+    the name has not been emitted; "between", after a call; "rest"; "broken"; and "done".
     """
 
     __slots__ = ("_after_name", "_empty", "_name")
