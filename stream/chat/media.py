@@ -23,7 +23,7 @@ from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import MediaPlace, Prompt
 
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w-]+=[\w.-]+)*;base64,", re.ASCII)
+_DATA_URL = re.compile(r"data:([\w.+-]{1,64}+/[\w.+-]{1,64}+)(?:;[\w-]++=[\w.-]++)*+;base64,", re.ASCII)
 CHUNK = 1 << 16
 """Characters of base64 that are decoded at once."""
 LONG_MEDIA = 1 << 17

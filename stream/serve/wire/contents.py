@@ -18,7 +18,8 @@ from tokenweir.stream.serve.wire.errors import RequestError
 Content = str | list[dict[str, Any]]
 """A text, or parts."""
 
-_HEADER = re.compile(r"data:([\w.+-]+/[\w.+-]+)[^,]*,", re.ASCII)
+_HEADER = re.compile(r"data:([\w.+-]{1,64}+/[\w.+-]{1,64}+)(?![\w.+-])[^,]*+,", re.ASCII)
+"""Head of a data URL. Linear: neighbouring repeats have no character in common, and are possessive."""
 
 
 class ImageAddress(Struct, frozen=True):
