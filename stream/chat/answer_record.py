@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from tokenweir.stream.decode.transforms import DecodeChat
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.events.step import EngineStep
+
+logger = logging.getLogger("tokenweir.prompts")
 
 WHOLE = frozenset({FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS})
 """Reasons of answers that were delivered as the engine meant them, or up to a limit."""
@@ -31,7 +34,8 @@ class Keep(Protocol):
 class AnswerRecord:
     """Transform that decodes an answer, and at its end stores its ids if its message was delivered as a whole.
 
-    A cancelled or failed answer is not stored, nor one with a call that is malformed or cut short.
+    A cancelled or failed answer is not stored, nor one with a call that is malformed or cut short. An error of storing is
+    logged, and does not fail the answer.
 
     Args:
         decoder: Decodes the items of the engine.
@@ -48,7 +52,7 @@ class AnswerRecord:
         self._inferred: list[int] = []
         self._text: list[str] = []
         self._thinking: list[str] = []
-        self._calls: list[dict[str, Any]] = []
+        self._calls: list[tuple[ToolCallDelta, list[str]]] = []  # the first delta of each, and its arguments
         self._open = False  # the last call is not complete
         self._is_whole = True
 
@@ -79,16 +83,22 @@ class AnswerRecord:
                 case ToolCallDelta():
                     self._call(delta)
                 case Finish() if delta.reason in WHOLE and self._is_whole and not self._open:
-                    self._keep(self._ids, self._message(), inferred=[n for n in self._inferred if n < len(self._ids)])
+                    self._store()
         return deltas
+
+    def _store(self) -> None:
+        inferred = [index for index in self._inferred if index < len(self._ids)]
+        try:
+            self._keep(self._ids, self._message(), inferred=inferred)
+        except Exception:
+            logger.exception("an answer was delivered, but its ids could not be kept")
 
     def _call(self, delta: ToolCallDelta) -> None:
         if delta.name:
             self._is_whole = self._is_whole and not self._open
             self._open = True
-            function = {"name": delta.name, "arguments": ""}
-            self._calls.append({"id": delta.id, "type": "function", "function": function})
-        self._calls[-1]["function"]["arguments"] += delta.arguments
+            self._calls.append((delta, []))
+        self._calls[-1][1].append(delta.arguments)
         if delta.malformed is not None:
             self._is_whole = False
         if delta.complete:
@@ -99,5 +109,8 @@ class AnswerRecord:
         if self._thinking:
             message["reasoning_content"] = "".join(self._thinking)
         if self._calls:
-            message["tool_calls"] = self._calls
+            message["tool_calls"] = [
+                {"id": first.id, "type": "function", "function": {"name": first.name, "arguments": "".join(arguments)}}
+                for first, arguments in self._calls
+            ]
         return message

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
-import msgspec
-
 from tokenweir.templates.messages import REASONING_FIELDS
 
 
@@ -24,19 +22,23 @@ def identity(message: Mapping[str, Any]) -> object:
     for call in message.get("tool_calls") or ():
         function = call.get("function", call) if isinstance(call, Mapping) else {}
         arguments = function.get("arguments") if isinstance(function, Mapping) else None
-        if isinstance(arguments, str):
-            try:
-                arguments = json.loads(arguments)
-            except (ValueError, RecursionError):
-                pass
         name = function.get("name") if isinstance(function, Mapping) else None
-        calls.append((name, msgspec.json.encode(arguments, order="sorted")))
+        calls.append((name, _canonical(arguments)))
     return message.get("role"), _text(message.get("content")), _text(reasoning), tuple(calls)
 
 
 def fingerprint(message: Mapping[str, Any]) -> bytes:
     """Return a digest of 16 bytes of the `identity` of a message; equal for messages that say the same."""
     return blake2b(repr(identity(message)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _canonical(arguments: object) -> str:
+    """Return a call's arguments as JSON with sorted keys, or as they are where they have no such form."""
+    try:
+        value = json.loads(arguments) if isinstance(arguments, str) else arguments
+        return json.dumps(value, sort_keys=True)  # unlike msgspec's, in ASCII: a lone surrogate is an escape
+    except (TypeError, ValueError, RecursionError):
+        return arguments if isinstance(arguments, str) else type(arguments).__name__
 
 
 def _text(content: object) -> str:

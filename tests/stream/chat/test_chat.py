@@ -298,6 +298,27 @@ async def test_tools_go_to_the_template_and_calls_come_as_deltas(make_tok):
     assert deltas[-1].reason is FinishReason.TOOL_CALLS
 
 
+async def test_an_answer_is_kept_whatever_the_arguments_of_its_call(make_tok, caplog):
+    """Half a surrogate pair, as an escape, is valid JSON."""
+    tok = make_tok(*TOKENS, template=TOOL_TEMPLATE)
+    call = CALL.replace("Rome", r"\ud83d")
+    engine, prompts = Engine(*tok.encode(call + "<eos>")), PromptCache()
+    deltas = await answer(engine, tok, tools=[TOOL], prompts=prompts, history="exact")
+    assert deltas[-1].reason is FinishReason.TOOL_CALLS
+    assert deltas[0].arguments == r'{"city": "\ud83d"}'
+    assert not caplog.records
+
+
+async def test_an_answer_that_cannot_be_kept_is_delivered(tok, monkeypatch, caplog):
+    def refuse(self, *_, **__):
+        raise RuntimeError("full")
+
+    monkeypatch.setattr(PromptCache, "answered", refuse)
+    deltas = await answer(Engine(*tok.encode("Hello world<eos>")), tok, prompts=PromptCache())
+    assert deltas[-1].reason is FinishReason.STOP
+    assert "its ids could not be kept" in caplog.text
+
+
 class Held(Engine):
     """An engine that honours a JSON schema."""
 

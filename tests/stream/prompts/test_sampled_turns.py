@@ -11,7 +11,7 @@ from growing_conversations import TEXTS
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts import kept_turns, prompt_store
-from tokenweir.stream.prompts.answer_identity import identity
+from tokenweir.stream.prompts.answer_identity import fingerprint, identity
 from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.prompts.prompt_index import KeptAnswer
 from tokenweir.stream.prompts.token_tables import control_ids
@@ -314,6 +314,32 @@ def test_the_identity_of_messages():
     other = {"id": "1", "function": {"name": "f", "arguments": '{"b": 1, "a": [1]}'}}
     assert identity(answer("x", tool_calls=[call])) != identity(answer("x", tool_calls=[other]))
     assert identity(answer("x", reasoning="y")) == identity(answer("x", reasoning_content="y")) != identity(answer("x"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        r'{"x": "\ud83d"}',
+        '{"x": 1%s}' % ("0" * 5000),
+        '{"x": NaN}',
+        '{"x": 1e999}',
+        "[" * 100_000,
+        '{"x": ',
+        "\ud83d",
+        "",
+    ],
+    ids=lambda text: text[:12].encode("ascii", "replace").decode(),
+)
+def test_arguments_of_any_kind_have_an_identity(arguments):
+    def called(arguments):
+        return answer("x", tool_calls=[{"id": "1", "function": {"name": "f", "arguments": arguments}}])
+
+    assert fingerprint(called(arguments)) == fingerprint(called(arguments)) != fingerprint(called(arguments + "1"))
+
+
+def test_arguments_that_have_no_json_have_an_identity():
+    for arguments in ({1: 2, "1": 2}, {"x": {1}}, {(1, 2): 3}):
+        assert fingerprint(answer("x", tool_calls=[{"function": {"name": "f", "arguments": arguments}}]))
 
 
 def test_an_unknown_history_is_refused():
