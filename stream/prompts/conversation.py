@@ -157,15 +157,11 @@ class Conversation:
             tool_style=style_of_answer(self._template.tool_style, self._tools),
             tools=self._tools,
         )
-        content = thinking = ""
         deltas = [*decoder.feed(ids), *decoder.finish()]
         if any(isinstance(delta, ToolCallDelta) for delta in deltas):
             raise ValueError("the answer has calls: pass the message that was made of it")
-        for delta in deltas:
-            if isinstance(delta, TextDelta):
-                content += delta.text
-            elif isinstance(delta, ReasoningDelta):
-                thinking += delta.text
+        content = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+        thinking = "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta))
         return {"role": "assistant", "content": content} | ({"reasoning_content": thinking} if thinking else {})
 
     def fork(self) -> Conversation:

@@ -84,13 +84,14 @@ def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> C
         RequestError: The model's answer has no text besides white space; its status is 500.
 
     """
-    summary, usage = "", Usage()
+    texts, usage = [], Usage()
     for delta in deltas:
         if isinstance(delta, TextDelta):
-            summary += delta.text
+            texts.append(delta.text)
         elif isinstance(delta, Finish):
             usage = delta.usage
-    if not summary.strip():
+    summary = "".join(texts).strip()
+    if not summary:
         raise RequestError("the model wrote no summary", code="server_error", status=500)
     by_role: dict[str, list[str]] = {}
     for message in conversation:
@@ -98,7 +99,7 @@ def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> C
     messages = [PackedMessage("system", text) for text in by_role.get("system", ())]
     if "user" in by_role:
         messages.append(PackedMessage("user", "\n\n".join(by_role["user"])))
-    item = CompactionItem(new_id("cmp"), pack([*messages, PackedMessage("assistant", summary.strip())]))
+    item = CompactionItem(new_id("cmp"), pack([*messages, PackedMessage("assistant", summary)]))
     return CompactedResponse(
         id=new_id("resp"), created_at=int(time.time()), output=[item], usage=ResponseUsage.of(usage)
     )

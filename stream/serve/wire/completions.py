@@ -100,6 +100,7 @@ class CompletionAnswer:
         self._top_logprobs = (request.logprobs or 0) > 1
         self._token_ids = request.return_token_ids
         self._choices: list[dict[str, Any]] = [{"index": index, "text": ""} for index in range(choices)]
+        self._texts: list[list[str]] = [[] for _ in range(choices)]
         self._usage = [Usage()] * choices
         self._n = request.n
 
@@ -121,7 +122,7 @@ class CompletionAnswer:
             if not (step := self._step(delta, prompt_ids, offset)):
                 continue
             choice = self._choices[step["index"]]
-            choice["text"] += step["text"]
+            self._texts[step["index"]].append(step["text"])
             choice["finish_reason"] = step["finish_reason"]
             if "token_ids" in step:
                 choice.setdefault("token_ids", []).extend(step["token_ids"])
@@ -135,7 +136,8 @@ class CompletionAnswer:
 
     def completion(self) -> bytes:
         """Return the completion with all answers that `add` has collected, as JSON."""
-        return msgspec.json.encode({**self._head, "choices": self._choices, "usage": self._counts()})
+        choices = [{**choice, "text": "".join(texts)} for choice, texts in zip(self._choices, self._texts, strict=True)]
+        return msgspec.json.encode({**self._head, "choices": choices, "usage": self._counts()})
 
     def usage_chunk(self) -> bytes:
         """Return the last chunk of a stream, with the token counts of all answers, as a server-sent event."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from msgspec import Struct
@@ -103,11 +104,11 @@ def content_of(parts: Iterable[dict[str, Any]]) -> Content:
     another medium, otherwise a list of parts.
     """
     joined: list[dict[str, Any]] = []
-    for part in parts:
-        if part["type"] == "text" and joined and joined[-1]["type"] == "text":
-            joined[-1] = text_part(joined[-1]["text"] + part["text"])
-        elif part != text_part(""):
-            joined.append(part)
+    for are_texts, run in groupby(parts, lambda part: part["type"] == "text"):
+        if not are_texts:
+            joined += run
+        elif text := "".join(part["text"] for part in run):
+            joined.append(text_part(text))
     if all(part["type"] == "text" for part in joined):
         return joined[0]["text"] if joined else ""
     return joined

@@ -34,7 +34,7 @@ class Conversation:
 
     def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
         self.messages = list(messages)
-        self._thinking = ""
+        self._thinking: list[str] = []
         self._calling = False  # whether a call would belong to the last message
         calls = [call for message in self.messages for call in message.get("tool_calls", ())]
         self._names = {
@@ -49,7 +49,8 @@ class Conversation:
 
     def think(self, text: str) -> None:
         """Add thinking of the assistant, which becomes part of its next message or tool call."""
-        self._thinking += text
+        if text:
+            self._thinking.append(text)
 
     def call(self, call_id: str, name: str, arguments: str) -> None:
         """Add a tool call to the assistant's message, or to a new one if the last message is not the assistant's.
@@ -93,5 +94,6 @@ class Conversation:
     def _add(self, message: ChatMessage) -> None:
         self._calling = message["role"] == "assistant"
         if self._thinking and self._calling:
-            message["reasoning_content"], self._thinking = self._thinking, ""
+            message["reasoning_content"] = "".join(self._thinking)
+            self._thinking.clear()
         self.messages.append(message)

@@ -54,45 +54,52 @@ def delta_message(deltas: Iterable[Delta], make_id: Callable[[str], str | None] 
         make_id: Returns the id of a new call by its function's name; None for an id as vLLM makes it.
 
     """
-    texts: dict[str, str] = {}
+    texts: dict[str, list[str]] = {}
     calls: dict[int, Any] = {}
+    arguments: dict[int, list[str]] = {}
     for delta in deltas:
         match delta:
             case TextDelta(text):
-                texts["content"] = texts.get("content", "") + text
+                texts.setdefault("content", []).append(text)
             case ReasoningDelta(text):
-                texts["reasoning"] = texts.get("reasoning", "") + text
-            case ToolCallDelta(name, arguments, call=call) if name:
-                function = DeltaFunctionCall(name=name, arguments=arguments)
+                texts.setdefault("reasoning", []).append(text)
+            case ToolCallDelta(name, more, call=call) if name:
                 new_id = make_id(name) or ToolCall(function=FunctionCall(name=name, arguments="")).id
+                function = DeltaFunctionCall(name=name)
                 calls[call] = DeltaToolCall(index=call, id=new_id, type="function", function=function)
-            case ToolCallDelta(_, arguments, call=call) if arguments:
+                arguments[call] = [more]
+            case ToolCallDelta(_, more, call=call) if more:
                 if call not in calls:
-                    calls[call] = DeltaToolCall(index=call, function=DeltaFunctionCall(arguments=""))
-                calls[call].function.arguments += arguments
+                    calls[call] = DeltaToolCall(index=call, function=DeltaFunctionCall())
+                arguments.setdefault(call, []).append(more)
             case ToolCallDelta() | Finish():
                 pass
     if not texts and not calls:
         return None
-    return DeltaMessage(tool_calls=list(calls.values()), **texts)
+    for call, pieces in arguments.items():
+        calls[call].function.arguments = "".join(pieces)
+    return DeltaMessage(tool_calls=list(calls.values()), **{name: "".join(pieces) for name, pieces in texts.items()})
 
 
 def join_deltas(deltas: Iterable[Delta]) -> tuple[str | None, str | None, list[tuple[str, str]]]:
     """Return the thinking and the answer's text, each None if it is empty, and the name and arguments of each call."""
-    reasoning = content = ""
-    calls: dict[int, tuple[str, str]] = {}
+    reasoning: list[str] = []
+    content: list[str] = []
+    calls: dict[int, tuple[list[str], list[str]]] = {}
     for delta in deltas:
         match delta:
             case TextDelta(text):
-                content += text
+                content.append(text)
             case ReasoningDelta(text):
-                reasoning += text
+                reasoning.append(text)
             case ToolCallDelta(name, arguments, call=call):
-                known = calls.get(call, ("", ""))
-                calls[call] = known[0] + name, known[1] + arguments
+                names, pieces = calls.setdefault(call, ([], []))
+                names.append(name)
+                pieces.append(arguments)
             case Finish():
                 pass
-    return reasoning or None, content or None, list(calls.values())
+    made = [("".join(names), "".join(pieces)) for names, pieces in calls.values()]
+    return "".join(reasoning) or None, "".join(content) or None, made
 
 
 def text_deltas(tok: Tokenizer, text: str, prompt_ids: Sequence[int], options: DecoderOptions) -> list[Delta]:

@@ -139,27 +139,31 @@ def _turns(messages: Sequence[ChatMessage], later_system: bool) -> list[ChatMess
     Unless `later_system`, the texts of system messages after the first turn join the turns around them.
     """
     turns: list[ChatMessage] = []
-    waiting: Content = ""  # text of system messages after the assistant's turn
+    contents: list[list[Content]] = []  # of each turn
+    waiting: list[Content] = []  # texts of system messages after the assistant's turn
     for message in messages:
         role, content = message["role"], message["content"]
-        if role == "system" and not later_system and turns and (last := turns[-1])["role"] != "system":
-            if last["role"] == "assistant":
-                waiting = paragraphs(waiting, content)
-            else:
-                last["content"] = paragraphs(last["content"], content)
+        if role == "system" and not later_system and turns and (last := turns[-1]["role"]) != "system":
+            if content:
+                (waiting if last == "assistant" else contents[-1]).append(content)
             continue
         if waiting and role == "assistant":
-            turns.append({"role": "user", "content": waiting})
-        elif waiting:
-            message["content"] = paragraphs(waiting, content) if role == "user" else paragraphs(content, waiting)
-        waiting = ""
+            turns.append({"role": "user"})
+            contents.append(waiting)
+            waiting = []
+        new = [*waiting, content] if role == "user" else [content, *waiting]
+        waiting = []
         if turns and _is_one_turn(turns[-1], message):
-            turns[-1]["content"] = paragraphs(turns[-1]["content"], message["content"])
+            contents[-1] += new
             turns[-1].update({key: value for key, value in message.items() if key == "tool_calls"})
         else:
             turns.append(message)
+            contents.append(new)
     if waiting:
-        turns.append({"role": "user", "content": waiting})
+        turns.append({"role": "user"})
+        contents.append(waiting)
+    for turn, joined in zip(turns, contents, strict=True):
+        turn["content"] = paragraphs(*joined)
     return turns
 
 
