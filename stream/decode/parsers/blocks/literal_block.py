@@ -387,11 +387,7 @@ class LiteralBlock(SteppedBlock):
         if style.closes and not mark and not self._in_list and _BEGINS_NAME(text, place):
             self._state = "opened"  # calls may follow each other outside of a list
             return place
-        if self._undecided.length:
-            space = self._undecided.take()
-            out.append(markup(space) if mark else plain(space, ANSWER))
-        self._state = "done"
-        return place
+        return self._leave_calls(text, place, mark, bool(style.closes) and not self._bare, out)
 
     # -- shared parts of the steps -------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from tokenweir.stream.decode.parsers.base import (
     check_restored,
     find_mark,
     markup,
+    plain,
 )
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
@@ -242,6 +243,24 @@ class SteppedBlock(Saved):
         """Emit the piece that marks a call as complete, and continue behind the call."""
         out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
         self._state = "between"
+
+    def _leave_calls(self, text: str, place: int, mark: str, closes: bool, out: list[Piece]) -> int:
+        """Leave the calls of a block at text that does not continue them. Return `place`.
+
+        Args:
+            mark: The opening text of the next block or call at `place`, which ends this block; otherwise empty.
+            closes: Whether the block's closing text is still to come. The text before it is emitted as answer.
+
+        """
+        held = self._undecided.take()
+        if mark or not closes:
+            if held:
+                out.append(markup(held) if mark else plain(held, ANSWER))
+            self._state = "done"
+        else:
+            self._state, self._reason = "broken", f"{text[place]!r} stands after a call"
+            self._pass_malformed(ANSWER, held, out)
+        return place
 
     def _close(self, out: list[Piece]) -> None:
         """End the block. The held text is its closing markup, which is removed."""

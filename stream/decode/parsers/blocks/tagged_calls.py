@@ -20,7 +20,6 @@ from tokenweir.stream.decode.parsers.base import (
     first_match,
     mark_at,
     markup,
-    plain,
 )
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
@@ -164,11 +163,7 @@ class TaggedCalls(SteppedBlock):
         if mark and mark in (style.call_opens, *style.leads):
             self._state = "opened" if mark in style.leads else "unnamed"
             return self._hold_back(text, place, place + len(mark))
-        if self._undecided.length:  # the block has ended without closing markup
-            space = self._undecided.take()
-            out.append(markup(space) if mark else plain(space, ANSWER))
-        self._state = "done"
-        return place
+        return self._leave_calls(text, place, mark, bool(style.closes), out)
 
     # -- shared parts of the steps -------------------------------------------------------------------------------------
 

@@ -112,6 +112,15 @@ def test_a_call_that_has_begun_shows_no_markup_however_it_goes_on(style, data):
         assert not mark or mark not in got["answer"]
 
 
+@pytest.mark.parametrize("style", [style for style in SAMPLES if style != "glm" and tool_style_of(style).closes])
+@pytest.mark.parametrize("junk", ["(", "*", "{", "So (a) [b]\n"])
+def test_text_before_the_closing_tag_is_answer_and_the_tag_is_markup(style, junk):
+    text = SAMPLES[style]
+    place = text.rindex(tool_style_of(style).closes)
+    got = split(style, f"{text[:place]}{junk}{text[place:]}Done.")
+    assert (calls_of(got), got["answer"].strip()) == ([WHOLE], f"{junk}Done.")
+
+
 @given(st.sampled_from(list(SAMPLES)), st.data())
 def test_a_call_cut_short_adds_nothing_to_the_answer(style, data):
     text = SAMPLES[style]
