@@ -26,6 +26,7 @@ from tokenweir.stream.serve.page import PAGE, PAGE_POLICY
 from tokenweir.stream.serve.wire.chat_messages import chat_messages
 from tokenweir.stream.serve.wire.checking import convert, count_items
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.prompt_end import Continued, prompt_end_kwargs
 
 
 class Tokenize(Struct, frozen=True, kw_only=True):
@@ -36,8 +37,8 @@ class Tokenize(Struct, frozen=True, kw_only=True):
     messages: list[dict[str, Any]] | None = None
     tools: list[dict[str, Any]] | None = None
     chat_template_kwargs: dict[str, Any] = {}
-    add_generation_prompt: bool = True
-    continue_final_message: bool = False
+    add_generation_prompt: bool | None = None
+    continue_final_message: Continued = False
     add_special_tokens: bool | None = None
     return_token_strs: bool = False
 
@@ -137,20 +138,14 @@ class Endpoints:
         model = self._service.model(asked.model)
         if (asked.prompt is None) == (asked.messages is None):
             raise RequestError("give either prompt or messages", code="missing_required_parameter", param="prompt")
-        if asked.continue_final_message or not asked.add_generation_prompt:
-            asked_for = {
-                "continue_final_message": asked.continue_final_message,
-                "add_generation_prompt": asked.add_generation_prompt,
-            }
-        else:
-            asked_for = {}
         try:
             if asked.messages is not None:
                 job = Job(
                     model=model,
                     messages=chat_messages(asked.messages),
                     tools=asked.tools,
-                    template_kwargs={**asked.chat_template_kwargs, **asked_for},
+                    template_kwargs=prompt_end_kwargs(asked.add_generation_prompt, asked.continue_final_message)
+                    | asked.chat_template_kwargs,
                 )
             else:
                 job = Job(model=model, prompt=asked.prompt)

@@ -51,20 +51,6 @@ class ChatEngineFields(EngineFields, frozen=True, kw_only=True):
 
     top_logprobs: Candidates | None = None
     include_reasoning: bool = True
-    add_generation_prompt: bool = True
-    continue_final_message: bool = False
-
-    def template_kwargs(self) -> dict[str, bool]:
-        """Return the template variables that set how the prompt ends.
-
-        Empty if it ends as usual, with the beginning of the assistant's answer.
-        """
-        if self.add_generation_prompt and not self.continue_final_message:
-            return {}
-        return {
-            "add_generation_prompt": self.add_generation_prompt,
-            "continue_final_message": self.continue_final_message,
-        }
 
 
 class CompletionEngineFields(EngineFields, frozen=True, kw_only=True):

@@ -60,7 +60,6 @@ class Renderer:
         self._service.check_max_tokens(limit, field)
         self._service.check_choices(asked.n)
         job = chat_job(asked, self._service.model(asked.model))
-        job = replace(job, template_kwargs={**job.template_kwargs, **fields.template_kwargs()})
         logprobs = (fields.top_logprobs or 0) if asked.logprobs else None
         return await self._request("chatcmpl", job, fields, asked, logprobs, client)
 

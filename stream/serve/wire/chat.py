@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tokenweir.stream.decode.options import OutputOptions
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.serve.wire.chat_messages import chat_messages
+from tokenweir.stream.serve.wire.chat_messages import CONTINUED_MARKS, chat_messages
 from tokenweir.stream.serve.wire.checking import (
     LONG,
     convert,
@@ -28,6 +28,8 @@ from tokenweir.stream.serve.wire.checking import (
 )
 from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.marks import CacheMarks
+from tokenweir.stream.serve.wire.prompt_end import Continued, prompt_end_kwargs
 from tokenweir.stream.serve.wire.requests import StopString, effort_kwargs
 from tokenweir.templates.messages import Messages
 
@@ -153,14 +155,14 @@ class ResponseFormat(Struct, frozen=True):
         return {"type": "object"} if self.json_schema is None else self.json_schema.json_schema
 
 
-class ChatTool(Struct, frozen=True, forbid_unknown_fields=True):
+class ChatTool(CacheMarks, frozen=True, forbid_unknown_fields=True):
     """A function that the model may call."""
 
     function: ToolFunction
     type: Literal["function"]
 
 
-class ToolFunction(Struct, frozen=True, forbid_unknown_fields=True):
+class ToolFunction(CacheMarks, frozen=True, forbid_unknown_fields=True):
     """Definition of a function that the model may call; `parameters` is a JSON schema."""
 
     name: str
@@ -207,6 +209,8 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
     response_format: ResponseFormat | None = None
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     chat_template_kwargs: dict[str, Any] = {}
+    add_generation_prompt: bool | None = None
+    continue_final_message: Continued = False
 
     @property
     def limit(self) -> tuple[str, int | None]:
@@ -247,16 +251,29 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
     def template_kwargs(self) -> dict[str, Any]:
         """Return the request's variables for the chat template.
 
-        They are those for `reasoning_effort`, overridden by `chat_template_kwargs`.
+        They are those for `reasoning_effort` and for the end of the prompt, overridden by `chat_template_kwargs`. Raises
+        as `prompt_end_kwargs`.
         """
-        return effort_kwargs(self.reasoning_effort) | self.chat_template_kwargs
+        end = prompt_end_kwargs(self.add_generation_prompt, self._continued)
+        return effort_kwargs(self.reasoning_effort) | end | self.chat_template_kwargs
+
+    @property
+    def _continued(self) -> Continued:
+        """The part of the last message that the answer continues, by the request's field or by a mark of that message.
+
+        A marked message without content has its thinking continued.
+        """
+        if self.continue_final_message or isinstance(self.messages, Messages):
+            return self.continue_final_message
+        last = self.messages[-1]
+        if not any(last.get(mark) for mark in CONTINUED_MARKS):
+            return False
+        return True if last.get("content") or not last.get("reasoning_content") else "reasoning_content"
 
 
 # Fields that this server does not offer, with the values that ask for nothing.
 NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "add_generation_prompt": (True,),
     "best_of": (1,),
-    "continue_final_message": (False,),
     "echo": (False,),
     "modalities": (["text"],),
     "suffix": ("",),
@@ -266,7 +283,9 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 IGNORED = frozenset(
     {
         "metadata",
+        "prediction",
         "prompt_cache_key",
+        "prompt_cache_options",
         "prompt_cache_retention",
         "safety_identifier",
         "service_tier",

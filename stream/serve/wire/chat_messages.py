@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tokenweir.stream.serve.wire.checking import convert_validation_error
 from tokenweir.stream.serve.wire.contents import (
@@ -21,9 +21,13 @@ from tokenweir.stream.serve.wire.contents import (
 )
 from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation, FunctionName
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.marks import CacheMarks
+
+CONTINUED_MARKS = ("prefix", "partial")
+"""Fields by which the last message, one of the assistant, asks to be continued: DeepSeek's and Mistral's, and Moonshot's."""
 
 
-class ContentPart(Struct, frozen=True, forbid_unknown_fields=True):
+class ContentPart(CacheMarks, frozen=True, forbid_unknown_fields=True):
     """A part of a message's content; the value stands in the field that `type` names."""
 
     type: Literal["text", "input_text", "refusal", "image_url", "input_audio", "video_url", "audio_url", "file"]
@@ -76,23 +80,26 @@ class ToolCall(Struct, frozen=True):
     index: int | None = None
 
 
-class Message(Struct, frozen=True, forbid_unknown_fields=True):
+class Message(CacheMarks, frozen=True, forbid_unknown_fields=True):
     """A message of a request.
 
-    A message of the assistant may have the fields besides content that this and other servers write in their answers.
+    A message of the assistant may have the fields besides content that this and other servers write in their answers. If it
+    is the last one, `prefix` or `partial` asks that the answer continue it; in an earlier one they have no effect.
     """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[ContentPart] | None = None
     name: str | None = None
-    tool_calls: list[ToolCall] = []
+    tool_calls: list[ToolCall] = field(default_factory=list)
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
-    annotations: list[Any] = []
+    annotations: list[Any] = field(default_factory=list)
     audio: None = None
     function_call: None = None
+    prefix: bool = False
+    partial: bool = False
 
 
 def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
@@ -115,6 +122,11 @@ def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
         raise convert_validation_error(named, {"messages": given}, kind) from error
     conversation = Conversation()
     for place, message in enumerate(checked):
+        if message.role != "assistant" and (
+            mark := next((name for name in CONTINUED_MARKS if getattr(message, name)), "")
+        ):
+            where = f"messages[{place}].{mark}"
+            raise RequestError(f"{where}: only a message of the assistant can be continued", param=where)
         content = _content(message.content, f"messages[{place}].content")
         if message.role == "tool":
             try:

@@ -13,6 +13,7 @@ from msgspec import Struct, inspect
 from tokenweir.stream.events.json_bounds import as_float, has_more_outside_strings, has_more_strings
 from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.marks import CacheMarks
 
 T = TypeVar("T")
 
@@ -173,7 +174,7 @@ def offered_fields(
     Args:
         body: The decoded JSON object. A field whose value is None counts as unset.
         struct: The struct to which the result will be converted.
-        ignored: Names of fields that change no output, which are left out.
+        ignored: Names of fields that change no output, which are left out, as marks for caches are.
         neutral: Values by the names of unsupported fields. A field with one of its values asks for nothing, and is left
             out.
 
@@ -183,7 +184,7 @@ def offered_fields(
     """
     kept = {}
     for name, value in body.items():
-        if value is None or name in ignored:
+        if value is None or name in ignored or name in CacheMarks.__struct_fields__:
             continue
         if name in struct.__struct_fields__:
             kept[name] = value

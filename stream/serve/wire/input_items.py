@@ -20,20 +20,21 @@ from tokenweir.stream.serve.wire.contents import (
 )
 from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation, FunctionName
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.marks import CacheMarks
 from tokenweir.stream.serve.wire.response_object import Item
 
 
-class _InputText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_text"):
+class _InputText(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_text"):
     text: str
 
 
-class _OutputText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="output_text"):
+class _OutputText(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="output_text"):
     text: str
     annotations: list[Any] | None = None
     logprobs: list[Any] | None = None
 
 
-class _Refusal(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="refusal"):
+class _Refusal(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="refusal"):
     refusal: str
 
     @property
@@ -41,13 +42,13 @@ class _Refusal(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"
         return self.refusal
 
 
-class _InputImage(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_image"):
+class _InputImage(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_image"):
     image_url: str | None = None
     file_id: str | None = None
     detail: str | None = None
 
 
-class _InputFile(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_file"):
+class _InputFile(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_file"):
     file_data: str | None = None
     filename: str | None = None
     file_id: str | None = None
@@ -55,22 +56,22 @@ class _InputFile(Struct, frozen=True, forbid_unknown_fields=True, tag_field="typ
     detail: str | None = None
 
 
-class _InputAudio(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_audio"):
+class _InputAudio(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_audio"):
     input_audio: InputAudio
 
 
 _Media = _InputImage | _InputFile | _InputAudio
 
 
-class _ReasoningText(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning_text"):
+class _ReasoningText(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning_text"):
     text: str
 
 
-class _SummaryText(Struct, frozen=True, tag_field="type", tag="summary_text"):
+class _SummaryText(CacheMarks, frozen=True, tag_field="type", tag="summary_text"):
     text: str
 
 
-class _Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="message"):
+class _Message(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="message"):
     role: Literal["user", "assistant", "system", "developer"]
     content: str | list[_InputText | _OutputText | _Refusal | _InputImage | _InputFile | _InputAudio]
     id: str | None = None
@@ -78,7 +79,7 @@ class _Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"
     phase: str | None = None
 
 
-class _Reasoning(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning"):
+class _Reasoning(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning"):
     content: list[_ReasoningText] | None = None
     summary: list[_SummaryText] | None = None
     encrypted_content: None = None  # clients send back the null that stood in the response object
@@ -86,7 +87,7 @@ class _Reasoning(Struct, frozen=True, forbid_unknown_fields=True, tag_field="typ
     status: str | None = None
 
 
-class _FunctionCall(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call"):
+class _FunctionCall(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call"):
     call_id: str
     name: FunctionName
     arguments: str
@@ -95,7 +96,7 @@ class _FunctionCall(Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 class _FunctionCallOutput(
-    Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call_output"
+    CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call_output"
 ):
     call_id: str
     output: str | list[_InputText | _InputImage | _InputFile | _InputAudio]
@@ -103,7 +104,7 @@ class _FunctionCallOutput(
     status: str | None = None
 
 
-class _Compaction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="compaction"):
+class _Compaction(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="compaction"):
     encrypted_content: str
     id: str | None = None
     created_by: str | None = None

@@ -301,7 +301,15 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 
 # Fields that change no output and are not repeated in the response object.
-_IGNORED = frozenset({"client_metadata", "stream_options"})
+_IGNORED = frozenset(
+    {
+        "client_metadata",
+        "prediction",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "stream_options",
+    }
+)
 
 
 def parse_event(data: str | bytes, *, max_items: int = 2048) -> ClientEvent:

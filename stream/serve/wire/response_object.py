@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tokenweir.stream.events.deltas import Usage
+from tokenweir.stream.serve.wire.marks import CacheMarks
 
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
@@ -98,7 +99,7 @@ def text_of(item: Item) -> str:
             return "".join(part.text for part in item.content)
 
 
-class FunctionTool(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
+class FunctionTool(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
     """A function that the model may call; `parameters` is a JSON schema."""
 
     name: str

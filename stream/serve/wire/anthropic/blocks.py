@@ -19,6 +19,7 @@ from tokenweir.stream.serve.wire.contents import (
 )
 from tokenweir.stream.serve.wire.conversation import FunctionName
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.marks import CacheMarks
 
 
 class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):
@@ -140,7 +141,7 @@ def block_part(block: TextBlock | ToolReferenceBlock | ImageBlock | DocumentBloc
 Block = TextBlock | ImageBlock | DocumentBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock
 
 
-class Message(Struct, frozen=True, forbid_unknown_fields=True):
+class Message(CacheMarks, frozen=True, forbid_unknown_fields=True):
     """A message of a request.
 
     Attributes:

@@ -16,6 +16,7 @@ from tokenweir.stream.serve.wire.anthropic.blocks import Message, TextBlock, che
 from tokenweir.stream.serve.wire.anthropic.history import MessageHistory, read_history
 from tokenweir.stream.serve.wire.checking import check_length, convert, count_items, offered_fields, refuse_template
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.prompt_end import prompt_end_kwargs
 from tokenweir.stream.serve.wire.requests import StopString, effort_kwargs
 
 VERSIONS = ("2023-06-01", "2026-10-21")
@@ -138,7 +139,7 @@ class MessageFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if kind == "enabled":
             variables |= {"enable_thinking": True, "thinking": True}
         if history.continues:
-            variables |= {"continue_final_message": True, "add_generation_prompt": False}
+            variables |= prompt_end_kwargs(None, True)
         return variables | self.chat_template_kwargs
 
     def sampling(self) -> Sampling:
@@ -182,7 +183,15 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {"mcp_servers": ([],), "speed": ("standar
 
 # Fields that change no output.
 _IGNORED = frozenset(
-    {"betas", "cache_control", "diagnostics", "metadata", "service_tier", "user_profile_id", "workspace_id"}
+    {
+        "betas",
+        "diagnostics",
+        "metadata",
+        "prediction",
+        "service_tier",
+        "user_profile_id",
+        "workspace_id",
+    }
 )
 
 
