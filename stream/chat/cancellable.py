@@ -144,15 +144,23 @@ class Cancellable(AsyncIterator[Any]):
             argument = None  # breaks the cycle of an error, its traceback and this frame
 
     def _wait_paused(self, wanted: asyncio.Future[Any]) -> Generator[Any, Any, Any]:
-        """Await the future of `pause`, then `wanted`, the future that the source waits for, unless it is done by then."""
+        """Await the future of `pause`, then `wanted`, the future that the source waits for, unless it is done by then.
+
+        A future that is yielded to a task has its flag of a wait set until the task has seen it. Other tasks may yield the same
+        future meanwhile, which clears the flag, so it is set only at the moment of the `yield`.
+        """
         pause, self._pause = self._pause, None
         assert pause is not None
+        wanted._asyncio_future_blocking = False
         try:
             yield from pause
         except asyncio.CancelledError:
             if not wanted.cancel():  # as a task does with the future it waits for
                 raise
-        return None if wanted.done() else (yield wanted)
+        if wanted.done():
+            return None
+        wanted._asyncio_future_blocking = True
+        return (yield wanted)
 
     def _take_back(self, task: asyncio.Task[Any]) -> bool:
         """Undo the cancellation of a task by `cancel`, if there was one.

@@ -146,6 +146,31 @@ async def test_the_task_that_a_source_waits_for_ends_before_its_reader():
     assert reader.cancelled() and ended == ["work"]
 
 
+@pytest.mark.parametrize("ready", [False, True], ids=["pending", "done in the pause"])
+async def test_a_future_may_be_awaited_by_others_in_a_pause(ready):
+    shared = asyncio.get_running_loop().create_future()
+
+    async def generate():
+        yield await shared
+
+    async def other():
+        return await shared
+
+    source, pause = Cancellable(generate(), (), runs_ahead=True), asyncio.get_running_loop().create_future()
+    source.pause(pause)
+    tasks = [asyncio.ensure_future(work) for work in (anext(aiter(source)), other(), other())]
+    await turns(5)
+    assert not any(task.done() for task in tasks)
+    if ready:
+        shared.set_result("loaded")
+        await turns(5)
+    pause.set_result(None)
+    await turns(5)
+    if not ready:
+        shared.set_result("loaded")
+    assert await asyncio.gather(*tasks) == ["loaded"] * 3
+
+
 @pytest.mark.parametrize("pause", [0, 1, 4])
 @pytest.mark.parametrize("way", [by_scope, *IN_ASYNCIO])
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
