@@ -83,7 +83,6 @@ class FairQueue:
         self._waiting.append(waiter)
         self._begin_next()
         if not waiter.future.done():
-            self._bound()
             await self._wait(waiter)
         try:
             with _short_switches():
@@ -93,6 +92,7 @@ class FairQueue:
 
     async def _wait(self, waiter: _Waiter) -> None:
         try:
+            self._bound()
             async with asyncio.timeout(self._timeout):
                 await waiter.future
         except BaseException as error:
@@ -122,7 +122,8 @@ class FairQueue:
             greediest = max(backlog, key=lambda client: backlog[client] if by_count else backlog[client][::-1])
             last = next(waiter for waiter in reversed(self._waiting) if waiter.client == greediest)
             self._waiting.remove(last)
-            last.future.set_exception(_overloaded(reason))
+            if not last.future.done():  # cancelled, and its task has not had its turn yet
+                last.future.set_exception(_overloaded(reason))
 
     def _begin_next(self) -> None:
         """Give free places to waiting work, lowest tag first; large work never gets the last of several places."""

@@ -22,11 +22,14 @@ class Crowd:
         self.begun, self.refused, self.ends, self.tasks = [], [], {}, {}
 
     async def come(self, client, name, cost):
+        self.start(client, name, cost)
+        await self.settle()
+
+    def start(self, client, name, cost):
         context = contextvars.copy_context()
         context.run(CLIENT.set, client)
         self.ends[name] = asyncio.Event()
         self.tasks[name] = asyncio.get_running_loop().create_task(self._work(name, cost), context=context)
-        await self.settle()
 
     async def _work(self, name, cost):
         try:
@@ -175,3 +178,19 @@ async def test_threads_switch_more_often_only_while_there_is_work():
         seen.append(sys.getswitchinterval())
     assert seen == pytest.approx([fair_queue.SWITCH_INTERVAL] * 2, rel=0.01)
     assert sys.getswitchinterval() == usual
+
+
+async def test_work_cancelled_in_the_same_turn_costs_no_other_its_place():
+    """The greediest client's last work is cancelled, but its task has not run yet when the queue is found to be full."""
+    crowd = Crowd(max_waiting=2)
+    for name in ("first", "second", "third"):
+        await crowd.come("greedy", name, 10)
+    crowd.start("light", "light", 10)
+    crowd.tasks["third"].cancel()
+    await crowd.settle()
+    assert crowd.tasks["third"].cancelled()
+    await crowd.end("first")
+    await crowd.come("light", "last", 10)
+    await crowd.end_all()
+    assert sorted(crowd.begun) == ["first", "last", "light", "second"]
+    assert crowd.refused == []
