@@ -22,7 +22,7 @@ from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, Usage
 from tokenweir.stream.serve.answers.frame_buffer import FrameBuffer
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.monitoring.failures import explain
+from tokenweir.stream.serve.monitoring.failures import explain, server_failed
 from tokenweir.stream.serve.monitoring.metrics import Meter
 from tokenweir.stream.serve.wire.errors import RequestError
 
@@ -280,7 +280,22 @@ class Generation(Generic[T]):
         self.ended.set()
         if self._timer is not None:
             self._timer.cancel()
-        told = None if failure is None else explain(failure, self.id)
+        told: RequestError | None = None
+        try:
+            told = None if failure is None else explain(failure, self.id)
+            self._end_readers(told)
+        except Exception:
+            logger.exception("answer %s: its last items could not be made", self.id)
+            told = told or server_failed()
+            self._broadcast.close(told)
+        finally:
+            self._end_start(told)
+            self._meter.end(None if told is None else told.code)
+            self._on_end(self)
+            self._detach()
+
+    def _end_readers(self, told: RequestError | None) -> None:
+        """Send what is left and the last items to the readers; `told` is the failure of the answer or None."""
         if told is not None:  # its traceback, and its causes', would keep the conversation and this answer alive
             told.__traceback__ = told.__context__ = told.__cause__ = None
         if self._batch is not None and not self.dropped:
@@ -291,15 +306,16 @@ class Generation(Generic[T]):
             self._broadcast.close()
         else:
             self._broadcast.close(told)
-        if not self.started.done():
-            if told is not None:
-                self.started.set_exception(told)
-                self.started.exception()  # mark the exception as retrieved
-            else:
-                self.started.set_result(None)
-        self._meter.end(None if told is None else told.code)
-        self._on_end(self)
-        self._detach()
+
+    def _end_start(self, told: RequestError | None) -> None:
+        """Wake those who wait for `started`, if the answer has ended before the prompt was accepted."""
+        if self.started.done():
+            return
+        if told is None:
+            self.started.set_result(None)
+        else:
+            self.started.set_exception(told)
+            self.started.exception()  # mark the exception as retrieved
 
     def _detach(self) -> None:
         """Drop references to other objects once the answer has ended and cannot be read, which frees memory at once."""

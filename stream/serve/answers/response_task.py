@@ -85,10 +85,10 @@ class ResponseTask:
             make=self._events,
             ending=self._last_events,
             grace=limits.resume_grace if self.background else 0.0,
+            first=self.stream.start(),
         )
         if kept:  # private until its end; has the conversation's beginning
             self._conversations.keep(client, self.stream.id, data, private=True)
-        generation.start(self.stream.start())
 
     def subscribe(self, start: int = 0) -> Subscription[ResponseEvent]:
         """Return a new reader of the events from sequence number `start` on; raises as `Broadcast.subscribe`."""

@@ -188,14 +188,16 @@ class Service:
         make: Callable[[list[Delta]], Iterable[T]],
         ending: Callable[[RequestError | None], Iterable[T]] | None = None,
         grace: float = 0.0,
+        first: Iterable[T] = (),
     ) -> Generation[T]:
-        """Create the generation of an answer to a job; the caller starts it.
+        """Start the generation of an answer to a job.
 
         Args:
             answer_id: The id of the answer.
             job: The request.
             client: The name of the client.
             replay: As for `Generation`, like all other arguments.
+            first: As for `Generation.start`.
 
         Raises:
             RequestError: Too many answers are in progress, or the server is closing.
@@ -203,11 +205,12 @@ class Service:
         """
         self.check_open()
         free = self.admission.generate(client)
-        meter = self.metrics.meter(
-            job.model,
-            AnswerSpan(answer_id, job.model, job) if INSTALLED else None,
-            charge=partial(self.rates.tokens, client),
-        )
+        try:
+            span = AnswerSpan(answer_id, job.model, job) if INSTALLED else None
+            meter = self.metrics.meter(job.model, span, charge=partial(self.rates.tokens, client))
+        except BaseException:
+            free()
+            raise
 
         def end(generation: Generation[T]) -> None:
             generation.when_stopped(free)  # an abandoned engine keeps its place
@@ -229,6 +232,7 @@ class Service:
         )
         self._running[generation] = job.model
         self.pacer.start()
+        generation.start(first)
         return generation
 
     async def close(self, also: Iterable[Coroutine[Any, Any, None]] = ()) -> None:

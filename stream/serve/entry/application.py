@@ -46,6 +46,7 @@ from tokenweir.stream.serve.http.messages import Messages
 from tokenweir.stream.serve.http.replies import JSON
 from tokenweir.stream.serve.limits.connections import Disconnected
 from tokenweir.stream.serve.monitoring.access_log import AccessLog
+from tokenweir.stream.serve.monitoring.failures import server_failed
 from tokenweir.stream.serve.sockets.session import Session
 from tokenweir.stream.serve.sockets.websocket import SocketTransport
 from tokenweir.stream.serve.tokens.routes import TokenRoutes
@@ -186,8 +187,8 @@ class Application:
         return next((near for near in (f"/v1{path}", path.removeprefix("/v1")) if near in self._paths), "")
 
     async def _fail(self, request: Request, error: Exception) -> Response:
-        told = RequestError("the server failed; its log says why", code="server_error", status=500)
-        return Response(error_body(told, path_of(request.scope)), 500, media_type=JSON)
+        told = server_failed()
+        return Response(error_body(told, path_of(request.scope)), told.status, media_type=JSON)
 
 
 async def _nobody(request: Request, error: Disconnected) -> Response:

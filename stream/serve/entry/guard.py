@@ -95,7 +95,7 @@ class Guard:
         if scope["type"] == "http":  # each turn of a websocket is counted separately
             try:
                 self._service.rates.request(client)
-            except RequestError:
+            except BaseException:
                 free()
                 raise
         return free

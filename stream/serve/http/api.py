@@ -88,8 +88,9 @@ class Api:
         jobs = [completion_job(asked, model, prompt) for prompt in prompts]
         generations: list[Generation[Delta]] = []
         try:
-            generations += (self.generate(answer.id, job, request) for job in jobs)
-        except RequestError:
+            for job in jobs:
+                generations.append(self.generate(answer.id, job, request))
+        except BaseException:
             for generation in generations:
                 generation.drop()
             raise
@@ -102,15 +103,13 @@ class Api:
 
     def generate(self, answer_id: str, job: Job, request: Request) -> Generation[Delta]:
         """Start the answer to a job for the client of an HTTP request, and return it; raises as `Service.generate`."""
-        generation = self._service.generate(
+        return self._service.generate(
             answer_id,
             replace(job, caches=may_cache(request.headers)),
             request.scope["tokenweir.client"],
             replay=ReplayBuffer(0, merge, size_of),
             make=merge,
         )
-        generation.start()
-        return generation
 
     async def answer(
         self,
@@ -236,7 +235,7 @@ class Api:
                     b"event: %b\ndata: %b\n\n" % (str(type(event).__struct_config__.tag).encode(), encode(event))
                     for event in events
                 )
-        except DeliveryError as error:
+        except (RequestError, DeliveryError) as error:
             yield _openai_event(_to_request_error(error))
         yield DONE
 

@@ -143,12 +143,13 @@ class EventStream(Response):
         self._sent_at = self._sending_since = 0.0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        sending = asyncio.ensure_future(self._send_all(send))
-        gone = asyncio.ensure_future(_gone(receive))
         period = min(self._limits.heartbeat, self._limits.stall_timeout / 4)
-        beat: asyncio.Future[None] | None = None
+        tasks: set[asyncio.Future[None]] = set()
         try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            sending = asyncio.ensure_future(self._send_all(send))
+            gone = asyncio.ensure_future(_gone(receive))
+            tasks = {sending, gone}
             while not (sending.done() or gone.done()):
                 await asyncio.wait({sending, gone}, timeout=period, return_when=asyncio.FIRST_COMPLETED)
                 now = monotonic()
@@ -159,12 +160,13 @@ class EventStream(Response):
                     break
                 if not self._sending_since and now - self._sent_at >= self._limits.heartbeat and not sending.done():
                     beat = asyncio.ensure_future(self._put(send, KEEP_ALIVE))  # may block on the client too
+                    tasks = {sending, gone, beat}
         finally:
             self._leave()
-            tasks = {sending, gone} if beat is None else {sending, gone, beat}
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks)
+            if tasks:
+                await asyncio.wait(tasks)
         if not sending.cancelled():
             sending.result()
 

@@ -51,6 +51,11 @@ def explain(failure: BaseException, answer_id: str) -> RequestError:
     )
 
 
+def server_failed() -> RequestError:
+    """Return the error that a client gets for a failure of the server itself, which the caller logs."""
+    return RequestError("the server failed; its log says why", code="server_error", status=500)
+
+
 def _traceback(failure: BaseException) -> BaseException | None:
     """Return the failure if its traceback should be logged; None for an engine's error whose message is sufficient."""
     return None if isinstance(failure, EngineError) and failure.__cause__ is None else failure

@@ -6,9 +6,11 @@ the span in which the request is handled, or else the one that the request's `tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 from tokenweir.stream.chat.plan import AnswerRequest
 from tokenweir.stream.events.deltas import Finish
@@ -19,6 +21,10 @@ except ImportError:
     INSTALLED = False
 else:
     INSTALLED = True
+
+P = ParamSpec("P")
+
+logger = logging.getLogger("tokenweir.serve")
 
 
 @contextmanager
@@ -38,10 +44,30 @@ def request_context(headers: Any) -> Iterator[None]:
         context.detach(token)
 
 
-class AnswerSpan:
-    """The OpenTelemetry span of one request's answers, from its arrival to the end of its engine."""
+def _harmless(record: Callable[P, None]) -> Callable[P, None]:
+    """Return a method that logs errors instead of raising them: samplers and span processors are other people's code."""
 
+    @wraps(record)
+    def logged(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            record(*args, **kwargs)
+        except Exception:
+            logger.exception("the span of an answer could not be recorded")
+
+    return logged
+
+
+class AnswerSpan:
+    """The OpenTelemetry span of one request's answers, from its arrival to the end of its engine.
+
+    A failure of the SDK is logged, and fails no answer.
+    """
+
+    @_harmless
     def __init__(self, answer_id: str, model: str, request: AnswerRequest) -> None:
+        self._span: trace.Span = trace.INVALID_SPAN
+        self._reasons: list[str] = []
+        self._output_tokens = 0
         operation = "chat" if request.prompt is None else "text_completion"
         sampling = request.sampling
         asked = {
@@ -60,23 +86,25 @@ class AnswerSpan:
                 **{name: value for name, value in asked.items() if value is not None},
             },
         )
-        self._reasons: list[str] = []
-        self._output_tokens = 0
 
+    @_harmless
     def start(self) -> None:
         """Record that the prompt is encoded and the engine starts."""
         self._span.add_event("tokenweir.engine_started")
 
+    @_harmless
     def first_token(self) -> None:
         """Record that the engine has given the first token."""
         self._span.add_event("tokenweir.first_token")
 
+    @_harmless
     def finish(self, finish: Finish) -> None:
         """Record the token counts and the finish reason of one of the request's answers."""
         self._reasons.append(str(finish.reason))
         self._output_tokens += finish.usage.completion_tokens
         self._span.set_attribute("gen_ai.usage.input_tokens", finish.usage.prompt_tokens)
 
+    @_harmless
     def end(self, error: str | None) -> None:
         """End the span, after the engine has stopped or been abandoned.
 

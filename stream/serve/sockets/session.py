@@ -110,19 +110,19 @@ class Session:
             self._leave()
             self._outbox.close()
             current = self._current
-            if current is not None and not current.background:
-                current.generation.drop()
+            if current is not None:
+                current.forget()
+                if not current.background:
+                    current.generation.drop()
+            self._remember(None)
             tasks = [task for task in self._tasks if task is not asyncio.current_task()]
             for task in tasks:
                 task.cancel()
             if tasks:
                 await asyncio.wait(tasks)
             await self._outbox.room()
-        if current is not None:
-            if not current.background:
-                await current.generation.ended.wait()
-            current.forget()
-        self._remember(None)
+        if current is not None and not current.background:
+            await current.generation.ended.wait()
 
     @property
     def _busy(self) -> bool:
@@ -179,8 +179,8 @@ class Session:
         if (peers := self._service.peers) is not None:
             self._link = await peers.converse(request.response_id, self._client)
         if self._link is not None:
-            await self._forward_to_owner(message)
             self._spawn(self._relay_to_client(self._link))
+            await self._forward_to_owner(message)
         else:
             start = 0 if request.starting_after is None else request.starting_after + 1
             self._follow(self._responses.find(request.response_id, self._client), start)

@@ -7,14 +7,21 @@ import logging
 from collections import Counter
 from contextlib import aclosing
 
+import httpx
 import pytest
 from serving import TOK, Endless, Script, eventually, say, serving, socket_to, until
 
 from tokenweir.encode.errors import EngineError, TemplateError
 from tokenweir.stream.engines.engine_server import MAX_EVENT_BYTES
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
+from tokenweir.stream.serve.answers import generation
 from tokenweir.stream.serve.answers.engines import Engines
+from tokenweir.stream.serve.answers.response_task import ResponseTask
 from tokenweir.stream.serve.wire.errors import RequestError
+
+
+def client_of(server):
+    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}")
 
 
 class Failing:
@@ -167,3 +174,21 @@ async def test_a_response_in_the_background_that_was_read_whole_gives_up_its_pla
         responses = server._app.responses
         assert len(responses._background) == 1
         assert not any(task.generation.watched for task in responses._background.values())
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
+async def test_a_place_is_free_although_the_end_of_an_answer_fails(path, monkeypatch, caplog):
+    def fail(*args):
+        raise RuntimeError("broken")
+
+    caplog.set_level(logging.ERROR, "tokenweir.serve")
+    monkeypatch.setattr(generation, "explain", fail)
+    monkeypatch.setattr(ResponseTask, "_last_events", fail)
+    async with serving(Failing()) as server, client_of(server) as http:
+        for stream in (False, True):
+            body = {"messages": MESSAGES} if "chat" in path else {"input": "hi"}
+            reply = await http.post(path, json=body | {"stream": stream})
+            assert "the server failed; its log says why" in reply.text
+        await eventually(lambda: server._app.service.admission.generations == 0)
+    assert "its last items could not be made" in caplog.text

@@ -111,3 +111,29 @@ async def test_a_client_that_leaves_ends_the_span(spans):
         asking.cancel()
         await eventually(spans)
     assert "error.type" not in spans()[0].attributes
+
+
+class Broken:
+    """Tracer or span of an SDK whose sampler or span processors fail."""
+
+    def __init__(self, span=None):
+        self._span = span
+
+    def start_span(self, *args, **kwargs):
+        if self._span is None:
+            raise RuntimeError("the sampler is broken")
+        return self._span
+
+    def __getattr__(self, name):
+        raise RuntimeError("the processor is broken")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("tracer", [Broken(), Broken(span=Broken())], ids=["sampler", "processor"])
+async def test_a_tracer_that_fails_fails_no_answer(monkeypatch, caplog, tracer):
+    monkeypatch.setattr(trace, "get_tracer", lambda name: tracer)
+    async with serving(Script("fine", "<|im_end|>")) as server, client_of(server) as http:
+        reply = await http.post("/v1/chat/completions", json={"messages": HI})
+        assert reply.json()["choices"][0]["message"]["content"] == "fine"
+        await eventually(lambda: server._app.service.admission.generations == 0)
+    assert "the span of an answer could not be recorded" in caplog.text
