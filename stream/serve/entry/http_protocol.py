@@ -2,7 +2,8 @@
 
 uvicorn has no timeout for receiving a request or flushing an answer. This is visible at the transport only.
 
-Input is parsed in pieces, each when its client has its turn (`PacedInput`), and requests begin likewise.
+Input is parsed in pieces, each when its client has its turn (`PacedInput`), and requests begin likewise. A piece has one
+head at most, and none is parsed while `MOST_QUEUED` requests wait for answers to earlier ones.
 
 Each phase of a connection has a timer: the head of a request, the idle time between two requests, the rest of an unread
 body, and the flushing of an answer (`Connection`). The body itself is timed by `read_body`.
@@ -17,6 +18,7 @@ from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tokenweir.stream.serve.entry.guard import network_of
@@ -33,6 +35,9 @@ MOST_HEAD = 1 << 16
 """Most bytes of a request before its body, which the parser would buffer without bound."""
 READ_BYTES = 1 << 14
 """Most bytes per read, so most bytes of a connection that wait to be parsed. asyncio's default is 256 KB."""
+MOST_QUEUED = 4
+"""Most requests of a connection that are parsed and wait for the answer to an earlier one. uvicorn bounds their bytes only."""
+HEAD_END = b"\r\n\r\n"
 TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 CLOSE = (b"connection", b"close")
 
@@ -80,7 +85,7 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
     _connection: Connection | None = None
     _lingering: asyncio.TimerHandle | None = None
     """Timer while remaining input is read and dropped."""
-    _closes = _upgraded = False
+    _closes = _upgraded = _upgrade_waits = False
     _head_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
@@ -95,7 +100,7 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
             transport.max_size = READ_BYTES
         address = "unknown" if self.client is None else network_of(self.client[0])
         flow = self.flow = HeldFlow(transport)
-        self._input = flow.input = PacedInput(self.turns, transport, flow, self._parse)
+        self._input = flow.input = PacedInput(self.turns, transport, flow, self._parse, end=HEAD_END)
         self._connection = self.sockets.accept(transport, f"address {address}")
         if self._connection is not None:
             self._expect_request()
@@ -116,22 +121,29 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
         if self._lingering is None and self._connection is not None:
             self._input.put(self._connection.client, data)
 
-    def _parse(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._upgraded:
-            self._input.clear()  # a client waits for the answer to its handshake
-            self._input.close()
-            return
-        if self._lingering is not None:
-            return
-        if self._timer is None:
-            self._head_bytes = 0
-            if self._idle and self.timeout_keep_alive_task is None:  # empty lines, which do not begin a message
-                self._expect_request()
-            return
-        self._head_bytes += len(data)
-        if self._head_bytes > MOST_HEAD:
-            self._refuse(TOO_LONG)
+    def _parse(self, data: bytes) -> bool:
+        """Parse a piece of input; return whether the rest must wait for answers."""
+        self._unset_keepalive_if_required()
+        try:  # as uvicorn does, which would log what clients get wrong
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response("the request is not valid HTTP")
+        except httptools.HttpParserUpgrade:
+            if self._should_upgrade():
+                self._upgrade_waits = not (self.cycle is None or self.cycle.response_complete)
+                if not self._upgrade_waits:
+                    self.handle_websocket_upgrade()
+        if self._upgraded or self._lingering is not None:
+            return False
+        if self._timer is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > MOST_HEAD:
+                self._refuse(TOO_LONG)
+            return False
+        self._head_bytes = 0
+        if self._idle and self.timeout_keep_alive_task is None:  # empty lines, which do not begin a message
+            self._expect_request()
+        return self._upgrade_waits or len(self.pipeline) >= MOST_QUEUED
 
     @property
     def _idle(self) -> bool:
@@ -222,8 +234,19 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
             self._connection.flush()
         if self._closes:
             self._linger()
-        else:
-            super().on_response_complete()
+            return
+        super().on_response_complete()
+        if self._upgrade_waits:
+            if self._idle:
+                self.loop.call_soon(self._upgrade)
+        elif self._connection is not None and len(self.pipeline) < MOST_QUEUED:
+            self._input.go_on(self._connection.client)
+
+    def _upgrade(self) -> None:
+        """Switch to a websocket, now that the earlier requests are answered."""
+        self._unset_keepalive_if_required()
+        if not self.transport.is_closing():
+            self.handle_websocket_upgrade()
 
     def _linger(self) -> None:
         """Close the connection in the sending direction, and reset it after reading remaining input for a while.
@@ -255,6 +278,8 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
         super().handle_websocket_upgrade()
         self.ws_protocol_class = made
         del self.parser  # breaks a reference cycle
+        self._input.clear()  # a client waits for the answer to its handshake
+        self._input.close()
 
     def _expect_request(self) -> None:
         assert self._connection is not None

@@ -29,23 +29,31 @@ class PacedInput:
         turns: Decides when a client has its turn.
         transport: The transport whose reading is paused.
         reader: Has the flag with which uvicorn itself pauses reading.
-        parse: Called with each piece of input.
+        parse: Called with each piece of input. If it returns true, the rest waits for `go_on`.
+        end: A piece ends behind these bytes, if it has them.
 
     Attributes:
         held: Whether reading is paused because input waits.
 
     """
 
-    __slots__ = ("_at", "_data", "_parse", "_reader", "_transport", "_turns", "held")
+    __slots__ = ("_at", "_data", "_end", "_parse", "_reader", "_stopped", "_transport", "_turns", "held")
 
     def __init__(
-        self, turns: Turns, transport: asyncio.Transport, reader: Reader, parse: Callable[[bytes], object]
+        self,
+        turns: Turns,
+        transport: asyncio.Transport,
+        reader: Reader,
+        parse: Callable[[bytes], bool | None],
+        *,
+        end: bytes | None = None,
     ) -> None:
-        self.held = False
+        self.held = self._stopped = False
         self._turns = turns
         self._transport = transport
         self._reader: Reader | None = reader
-        self._parse: Callable[[bytes], object] | None = parse
+        self._parse: Callable[[bytes], bool | None] | None = parse
+        self._end = end
         self._data = b""
         self._at = 0  # the place in `_data` up to which it is parsed; cutting it off would copy the rest for each piece
 
@@ -58,6 +66,13 @@ class PacedInput:
             self._turns.run(client, self._step)
         if self._data:
             self.hold()
+
+    def go_on(self, client: str) -> None:
+        """Parse the rest that `parse` has made wait, if there is any."""
+        if self._stopped:
+            self._stopped = False
+            if self._data:
+                self._turns.run(client, self._step)
 
     def hold(self) -> None:
         """Pause reading if input waits."""
@@ -76,15 +91,20 @@ class PacedInput:
         self._reader = self._parse = None
 
     def _step(self) -> bool:
-        piece = self._data[self._at : self._at + PIECE_BYTES]
+        if self._stopped:
+            return False
+        end = self._at + PIECE_BYTES
+        if self._end is not None and (found := self._data.find(self._end, self._at, end)) >= 0:
+            end = found + len(self._end)
+        piece = self._data[self._at : end]
         self._at += len(piece)
         if self._at == len(self._data):
             self._forget()
         if piece and self._parse is not None:
-            self._parse(piece)
+            self._stopped = bool(self._parse(piece))
         if not self._data:
             self._release()
-        return bool(self._data)
+        return bool(self._data) and not self._stopped
 
     def _forget(self) -> None:
         self._data, self._at = b"", 0

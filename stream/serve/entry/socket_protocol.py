@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from struct import pack
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode
@@ -44,6 +44,7 @@ class SocketProtocol(WebSocketsSansIOProtocol, TimedInput):
         super().__init__(*args, **options)
         self._connection = connection
         self._arrived = 0  # bytes of an incomplete message
+        self._extensions: dict[str, Any] = {}  # of the scope; a handshake that is malformed has no scope
         self._application = self.app
         self.app = self._answer
         self.conn.debug = False  # at level DEBUG it would log frames, including their text
@@ -63,10 +64,10 @@ class SocketProtocol(WebSocketsSansIOProtocol, TimedInput):
         super().handle_connect(event)
         self.turns.spend(REQUEST)
         if not self.close_sent:
-            extensions: dict[str, Any] = self.scope["extensions"]
-            extensions["tokenweir.abort"] = self.transport.abort
-            extensions["tokenweir.send"] = self.send_now
-            extensions["tokenweir.connection"] = self._connection
+            self._extensions = cast("dict[str, Any]", self.scope["extensions"])
+            self._extensions["tokenweir.abort"] = self.transport.abort
+            self._extensions["tokenweir.send"] = self.send_now
+            self._extensions["tokenweir.connection"] = self._connection
 
     def data_received(self, data: bytes) -> None:
         self._input.put(self._connection.client, data)
@@ -140,6 +141,18 @@ class SocketProtocol(WebSocketsSansIOProtocol, TimedInput):
         super().handle_text(event)
         event.data = b""  # the parser holds the frame until the next one arrives
 
+    def send_receive_event_to_app(self) -> None:
+        self.frames = [b"".join(self.frames)]
+        try:
+            if self.curr_msg_data_type == "text":
+                self.frames[0].decode()
+        except UnicodeDecodeError as error:  # uvicorn would log it with a traceback
+            self.frames = []
+            self.conn.fail(CloseCode.INVALID_DATA, f"{error.reason} at byte {error.start}")
+            self.handle_parser_exception()
+        else:
+            super().send_receive_event_to_app()
+
     def handle_cont(self, event: Any) -> None:
         if self._over:
             return
@@ -188,8 +201,7 @@ class SocketProtocol(WebSocketsSansIOProtocol, TimedInput):
         for error in (self.conn.parser_exc, self.conn.handshake_exc):
             if error is not None:
                 error.with_traceback(None)
-        if self.handshake_initiated:
-            self.scope["extensions"] = {}
+        self._extensions.clear()
 
     def send_now(self, data: bytes) -> Awaitable[None] | None:
         """Send a text frame at once, without the cost of an ASGI message.

@@ -12,7 +12,7 @@ import pytest
 from serving import TOK, Endless, Script, eventually, fetch, say, serving, socket_to, until
 
 from tokenweir import Tokenizer
-from tokenweir.stream.serve.entry.http_protocol import MOST_HEAD
+from tokenweir.stream.serve.entry.http_protocol import MOST_HEAD, MOST_QUEUED
 from tokenweir.stream.serve.entry.socket_protocol import MOST_FRAMES
 from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.limits.limits import Limits
@@ -215,6 +215,106 @@ async def test_a_handshake_with_a_body_is_refused(more):
     async with serving(Script("fine", "<|im_end|>")) as server:
         assert (await sent(server, HANDSHAKE + more)).startswith(b"HTTP/1.1 400 ")
         assert not server._uvicorn.server_state.connections
+
+
+MALFORMED = {
+    "version": HANDSHAKE.replace(b"Version: 13", b"Version: 12"),
+    "no version": HANDSHAKE.replace(b"Sec-WebSocket-Version: 13\r\n", b""),
+    "no key": HANDSHAKE.replace(b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n", b""),
+    "short key": HANDSHAKE.replace(b"AAAAAAAAAAAAAAAAAAAAAA==", b"AAAA"),
+    "bad key": HANDSHAKE.replace(b"AAAAAAAAAAAAAAAAAAAAAA==", b"~~~~~~~~~~"),
+    "two keys": HANDSHAKE + b"Sec-WebSocket-Key: BAAAAAAAAAAAAAAAAAAAAA==\r\n",
+    "empty subprotocol": HANDSHAKE + b"Sec-WebSocket-Protocol: \r\n",
+    "quoted subprotocol": HANDSHAKE + b'Sec-WebSocket-Protocol: "a"\r\n',
+    "bad extension": HANDSHAKE + b"Sec-WebSocket-Extensions: ;;=,\r\n",
+    "two upgrades": HANDSHAKE + b"Upgrade: h2c, websocket\r\n",
+    "POST": HANDSHAKE.replace(b"GET", b"POST"),
+    "HEAD": HANDSHAKE.replace(b"GET", b"HEAD"),
+    "no ASCII": HANDSHAKE + b"X-A: \xff\xfe\r\n",
+    "another upgrade": HANDSHAKE.replace(b"Upgrade: websocket", b"Upgrade: h2c"),
+    "no HTTP": b"\x16\x03\x01\x02\r\n",
+    "no target": b"GET  HTTP/1.1\r\n",
+    "bad address": HANDSHAKE.replace(b"GET /", b"GET http://[::1"),
+    "not ASCII": HANDSHAKE.replace(b"GET /", b"GET /\xff"),
+}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("request_bytes", MALFORMED.values(), ids=MALFORMED)
+async def test_malformed_handshakes_write_no_log(request_bytes, caplog):
+    limits = Limits(keep_alive_timeout=0.05, drain_timeout=0.2)
+    async with serving(Script("fine", "<|im_end|>"), api_key="k", limits=limits) as server:
+        assert (await sent(server, request_bytes + b"\r\n"))[9:12] in (b"", b"400", b"401", b"405", b"426")
+        await eventually(lambda: not server._app.service.sockets.count)
+    assert [record for record in caplog.records if record.levelname != "INFO"] == []
+
+
+@pytest.mark.asyncio
+async def test_text_frames_that_are_not_utf8_write_no_log(caplog):
+    async with serving(Script("fine", "<|im_end|>")) as server:
+        for head in ((0x81, 0x82), (0x01, 0x82)):
+            more = b"" if head[0] & 0x80 else bytes([0x80, 0x80, 0, 0, 0, 0])
+            close = await told(server, bytes(head) + bytes(4) + b"a\xff" + more)
+            assert close[2:] == struct.pack("!H", 1007) + b"invalid start byte at byte 1"
+    assert [record for record in caplog.records if record.levelname != "INFO"] == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "body", [b"", b"Content-Length: 2\r\n\r\n{}", b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"]
+)
+async def test_few_pipelined_requests_are_parsed_before_their_turn(body):
+    """Each parsed request holds some kilobytes, and needs no key."""
+    held = asyncio.Event()
+
+    class Waiting(Script):
+        async def generate(self, prompt_ids, sampling):
+            await held.wait()
+            async for ids in super().generate(prompt_ids, sampling):
+                yield ids
+
+    first = b'{"messages": [{"role": "user", "content": "hi"}]}'
+    async with serving(Waiting("fine", "<|im_end|>")) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(
+            POST.replace(b"/tokenize", b"/v1/chat/completions") + b"Content-Length: %d\r\n\r\n" % len(first) + first
+        )
+        await eventually(lambda: server._app.service.admission.generations)
+        line = b"POST" if body else b"GET"
+        writer.write((line + b" /health HTTP/1.1\r\nHost:a\r\n" + (body or b"\r\n")) * 600)
+        (connection,) = server._uvicorn.server_state.connections
+        await eventually(lambda: connection.pipeline)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert MOST_QUEUED <= len(connection.pipeline) <= MOST_QUEUED + 1
+        held.set()
+        answers = b""
+        async with asyncio.timeout(60):
+            while answers.count(b"HTTP/1.1 ") < 601:
+                answers += await reader.read(1 << 16)
+                assert len(connection.pipeline) <= MOST_QUEUED + 1
+        assert answers.startswith(b"HTTP/1.1 200 ") and answers.count(b"fine") == 1
+        writer.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("between", [b"", b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
+async def test_an_upgrade_waits_for_the_answers_before_it(stream, between):
+    body = json.dumps({"messages": [{"role": "user", "content": "hi"}], "stream": stream}).encode()
+    post = POST.replace(b"/tokenize", b"/v1/chat/completions") + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    async with serving(Script(0.1, "fine", "<|im_end|>")) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        async with asyncio.timeout(20):
+            writer.write(post + between + HANDSHAKE + b"\r\n")
+            answers = await reader.readuntil(b"HTTP/1.1 101 ")
+            assert answers.startswith(b"HTTP/1.1 200 ") and b"fine" in answers
+            assert answers.count(b"HTTP/1.1 200 ") == (2 if between else 1)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(bytes([0x88, 0x80]) + bytes(4))  # a close frame, which the websocket answers
+            assert (await reader.read())[:1] == b"\x88"
+        writer.close()
+        await eventually(lambda: not server._app.service.sockets.count)
 
 
 @pytest.mark.asyncio

@@ -97,3 +97,23 @@ async def test_what_waits_can_be_dropped():
     paced.close()
     paced.put("client", b"z")
     assert len(pieces) == 3
+
+
+async def test_a_piece_ends_behind_the_end_and_the_rest_can_wait():
+    pieces, socket, waits = [], Socket(), [False, True, False, False]
+
+    def parse(data):
+        pieces.append(data)
+        return waits[len(pieces) - 1]
+
+    flow = HeldFlow(socket)
+    paced = flow.input = PacedInput(Turns(), socket, flow, parse, end=b"||")
+    paced.put("client", b"a||b||c||d")
+    assert pieces == [b"a||", b"b||"] and not socket.reads
+    paced.put("client", b"e")
+    await asyncio.sleep(0)
+    assert len(pieces) == 2
+    paced.go_on("client")
+    assert pieces[2:] == [b"c||", b"de"] and socket.reads
+    paced.go_on("client")
+    assert len(pieces) == 4
