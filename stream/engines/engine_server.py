@@ -257,7 +257,7 @@ class EngineServer:
                 raise EngineError(f"{self.name} at {self.url} sends more than {MAX_EVENT_VALUES} values in one event")
             else:
                 event = msgspec.convert(_decoder.decode(data), kind)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise EngineError(
                 f"{self.name} at {self.url} sends what is no answer of it: {error} ({len(data)} bytes)"
             ) from error
@@ -363,7 +363,7 @@ def _message(body: bytes) -> str:
     """Return the error message in a response's body: from a JSON object of a known form, else the beginning of the body."""
     try:
         said = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return cut_text(body.decode("utf-8", "replace"))
     for key in ("error", "message", "detail"):
         if isinstance(said, dict) and key in said:

@@ -54,7 +54,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """
         try:
             return msgspec.json.decode(Path(path).read_bytes(), type=cls)
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise EngineError(f"{path}: not a recording: {without_path(error)}") from error
 
 

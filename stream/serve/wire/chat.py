@@ -331,7 +331,10 @@ def read_chat_json(data: bytes, *, max_items: int = 2048) -> tuple[dict[str, Any
     if len(data) < LONG or (read := _read_messages(data, max_items)) is None:
         return parse_object(data), None
     rest, messages = read
-    return parse_object(rest), messages
+    try:
+        return parse_object(rest), messages
+    except RequestError:
+        return parse_object(data), None  # raises an error with the place in the body
 
 
 def _read_messages(data: bytes, max_items: int) -> tuple[bytes, Messages] | None:
@@ -344,7 +347,7 @@ def _read_messages(data: bytes, max_items: int) -> tuple[bytes, Messages] | None
     """
     try:
         fields = _fields.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if (given := fields.get("messages")) is None or (
         messages := Messages.from_chat_json(bytes(given), max_items)

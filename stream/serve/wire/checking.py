@@ -48,7 +48,7 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
     """Parse JSON text that must be an object.
 
     Raises:
-        RequestError: The text is not JSON, not an object, has too many values, or has half of a surrogate pair.
+        RequestError: The text is not JSON in UTF-8, not an object, has too many values, or has half of a surrogate pair.
 
     """
     if isinstance(data, str):
@@ -62,6 +62,8 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
         decoder = msgspec.json.Decoder(float_hook=_bounded_float())
     try:
         event = decoder.decode(data)
+    except UnicodeDecodeError as error:  # its place is that within a string
+        raise RequestError(f"the message is not UTF-8: {_utf8_error(data)}", code="invalid_unicode") from error
     except (msgspec.DecodeError, RecursionError) as error:
         if isinstance(error.__cause__, RequestError):
             raise error.__cause__ from None
@@ -76,6 +78,15 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
 
 
 _decoder = msgspec.json.Decoder(float_hook=as_float)
+
+
+def _utf8_error(data: bytes) -> str:
+    """Return a description of the first bytes that are not UTF-8, with their place."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return f"{error.reason} at byte {error.start}"
+    return "an invalid string"
 
 
 def _has_half_pair(data: bytes, error: Exception) -> bool:

@@ -358,7 +358,7 @@ def previous_response_id_of(data: str | bytes) -> str | None:
     """
     try:
         return msgspec.json.decode(data, type=_Continuing).previous_response_id
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
