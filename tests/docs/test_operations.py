@@ -61,10 +61,14 @@ def test_the_image_starts_the_server():
 
 def test_nginx_waits_longer_than_the_server():
     text = (DOCS / "deploy" / "nginx.conf").read_text("utf-8")
-    seconds = {name: int(value) for name, value in re.findall(r"(proxy_\w+_timeout|client_\w+_timeout) (\d+)s;", text)}
+    seconds = {
+        name: int(value)
+        for name, value in re.findall(r"((?:proxy|client)_\w+_timeout|keepalive_timeout) (\d+)s;", text)
+    }
     limits = Limits()
     assert seconds["proxy_read_timeout"] > limits.heartbeat
     assert seconds["proxy_send_timeout"] > limits.stall_timeout
     assert seconds["client_body_timeout"] >= limits.request_timeout
+    assert seconds["keepalive_timeout"] < limits.keep_alive_timeout
     assert f"client_max_body_size {limits.max_message_bytes >> 20}m;" in text
     assert "proxy_buffering off;" in text

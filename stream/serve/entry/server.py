@@ -12,7 +12,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Unpack
+from typing import Unpack, cast
 
 import uvicorn
 
@@ -145,6 +145,7 @@ class Server:
             # Ping timeouts are off: a slow reader delays its pongs. The stall timeout closes stuck connections, and TCP
             # notices a dead peer by its unacknowledged pings.
             ws_ping_timeout=None,
+            timeout_keep_alive=cast("int", limits.keep_alive_timeout),  # a number of seconds for the event loop's timer
             backlog=ACCEPTS,  # asyncio accepts so many at once
             lifespan="off",
             log_config=None,

@@ -59,6 +59,8 @@ class Limits:
             same for its body, and for a message of a websocket from its first byte on.
         stall_timeout: Seconds in which a client reads nothing. Then its socket is closed with code 1008, its stream
             ended, or its connection reset.
+        keep_alive_timeout: Seconds that a connection stays open without a request, after an answer. Longer than proxies and
+            clients keep theirs, which would else send a request while the server closes.
         idle_timeout: Seconds without a message of the client and without a response. Then a socket is closed with code
             1000.
         max_incoming_bytes: Bytes of incomplete requests. Above it, connections of the client with most bytes are reset.
@@ -111,6 +113,7 @@ class Limits:
     max_pending_bytes: int = 1 << 18
     request_timeout: float = 20.0
     stall_timeout: float = 30.0
+    keep_alive_timeout: float = 75.0
     idle_timeout: float = 3600.0
     max_incoming_bytes: int = 1 << 28
     max_incoming_bytes_per_client: int = 1 << 26

@@ -383,6 +383,21 @@ async def test_lesson_47_a_slow_reader_that_lives_is_not_closed_for_a_late_pong(
 
 
 @pytest.mark.asyncio
+async def test_connections_stay_open_between_two_requests_for_the_keep_alive_timeout():
+    async with serving(Script()) as server:  # above the 60 s of proxies
+        assert server._uvicorn.config.timeout_keep_alive == Limits().keep_alive_timeout == 75
+    get = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    async with serving(Script(), limits=Limits(keep_alive_timeout=0.2, request_timeout=60)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        for _ in range(2):
+            writer.write(get)
+            assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
+        async with asyncio.timeout(20):
+            assert await reader.read() == b""
+        writer.close()
+
+
+@pytest.mark.asyncio
 async def test_a_connection_without_requests_is_closed_by_name():
     async with serving(Script(), limits=Limits(idle_timeout=0.1)) as server, socket_to(server) as websocket:
         with pytest.raises(ConnectionClosed) as closed:
