@@ -21,7 +21,15 @@ from tokenweir.stream.events.merge import merge, size_of
 from tokenweir.stream.serve.answers.generation import Generation
 from tokenweir.stream.serve.answers.job import Job, chat_job, compact_job, completion_job
 from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
-from tokenweir.stream.serve.http.exchange import DONE, EventStream, may_cache, read_json, read_object, while_connected
+from tokenweir.stream.serve.http.exchange import (
+    DONE,
+    KEEP_ALIVE,
+    EventStream,
+    may_cache,
+    read_json,
+    read_object,
+    while_connected,
+)
 from tokenweir.stream.serve.http.replies import check_copies, reply, reply_with
 from tokenweir.stream.serve.wire.chat import parse_chat_json
 from tokenweir.stream.serve.wire.chat_answers import ChatAnswer, sse
@@ -124,6 +132,7 @@ class Api:
         last: Callable[[], bytes] | None = None,
         failed: Callable[[RequestError], bytes] | None = None,
         end: bytes = DONE,
+        heartbeat: bytes = KEEP_ALIVE,
     ) -> Response:
         """Return the HTTP response for answers that are being generated, whole or as a stream of events.
 
@@ -141,6 +150,7 @@ class Api:
             last: Makes the last event of a stream before `end`; None for no such event.
             failed: Makes the event of an error in a stream; None makes it in OpenAI's form.
             end: Bytes that end a stream.
+            heartbeat: Bytes that are sent in a silent stream.
 
         """
 
@@ -175,7 +185,9 @@ class Api:
                 await while_connected(request, _started(generation))
             check_copies(sum(len(each.prompt_ids) for each in generations), copies, self._limits)
             if stream:
-                return EventStream(events(), leave=leave, limits=self._limits, stalled=self._cut_off(model))
+                return EventStream(
+                    events(), leave=leave, limits=self._limits, stalled=self._cut_off(model), heartbeat=heartbeat
+                )
             work = asyncio.gather(*(collect(*each) for each in enumerate(generations)))
             await while_connected(request, _result(work))
             tokens += sum(len(generation.prompt_ids) for generation in generations)

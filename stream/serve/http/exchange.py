@@ -21,6 +21,7 @@ from tokenweir.stream.serve.wire.errors import RequestError
 T = TypeVar("T")
 
 KEEP_ALIVE = b": keep-alive\n\n"
+"""Heartbeat of a stream: a comment, which clients ignore."""
 DONE = b"data: [DONE]\n\n"
 
 
@@ -113,13 +114,14 @@ def may_cache(headers: Headers) -> bool:
 
 
 class EventStream(Response):
-    """HTTP response that streams server-sent events, with comments as keep-alive in between.
+    """HTTP response that streams server-sent events, with heartbeats in between.
 
     Args:
         events: The encoded events.
         leave: Called when the stream has ended, also by a disconnect of the client.
-        limits: Has the interval between keep-alive comments and the stall timeout.
+        limits: Has the interval between heartbeats and the stall timeout.
         stalled: Called when the client has read nothing for the stall timeout; the stream then ends.
+        heartbeat: Sent when nothing else was for the interval.
 
     """
 
@@ -132,6 +134,7 @@ class EventStream(Response):
         leave: Callable[[], object],
         limits: Limits,
         stalled: Callable[[], object] = lambda: None,
+        heartbeat: bytes = KEEP_ALIVE,
     ) -> None:
         super().__init__()
         del self.headers["content-length"]
@@ -140,6 +143,7 @@ class EventStream(Response):
         self._leave = leave
         self._limits = limits
         self._stalled = stalled
+        self._heartbeat = heartbeat
         self._sent_at = self._sending_since = 0.0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -159,7 +163,7 @@ class EventStream(Response):
                         abort()
                     break
                 if not self._sending_since and now - self._sent_at >= self._limits.heartbeat and not sending.done():
-                    beat = asyncio.ensure_future(self._put(send, KEEP_ALIVE))  # may block on the client too
+                    beat = asyncio.ensure_future(self._put(send, self._heartbeat))  # may block on the client too
                     tasks = {sending, gone, beat}
         finally:
             self._leave()

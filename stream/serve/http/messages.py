@@ -20,7 +20,7 @@ from tokenweir.stream.serve.http.api import Api
 from tokenweir.stream.serve.http.exchange import read_object
 from tokenweir.stream.serve.http.replies import reply
 from tokenweir.stream.serve.monitoring.failures import explain
-from tokenweir.stream.serve.wire.anthropic.answers import MessageAnswer, error_event
+from tokenweir.stream.serve.wire.anthropic.answers import PING, MessageAnswer, error_event
 from tokenweir.stream.serve.wire.anthropic.requests import check_version, parse_count, parse_message
 from tokenweir.stream.serve.wire.errors import MESSAGES_PATH
 
@@ -70,6 +70,7 @@ class Messages:
             first=answer_format.start,
             failed=error_event,
             end=b"",
+            heartbeat=PING,
         )
 
     async def count_tokens(self, request: Request) -> Response:

@@ -20,6 +20,9 @@ from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, Reasonin
 from tokenweir.stream.serve.wire.errors import RequestError, messages_error
 from tokenweir.stream.serve.wire.items import new_id
 
+PING = b'event: ping\ndata: {"type":"ping"}\n\n'
+"""Heartbeat of a stream. Clients with a timeout of their own count events, not comments."""
+
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "model_context_window_exceeded"]
 
 

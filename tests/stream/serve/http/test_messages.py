@@ -387,6 +387,20 @@ async def test_rates_and_places_hold_for_messages_too():
 
 
 @pytest.mark.asyncio
+async def test_silence_is_filled_with_ping_events():
+    limits = Limits(heartbeat=0.05, drain_timeout=0.2)
+    script = Script(0.3, "<think>", 0.3, "a", "</think>", 0.3, "b", "<|im_end|>")
+    async with serving(script, limits=limits) as server:
+        reply = await posted(server, BASICS | {"messages": HI, "stream": True})
+        events = reply.text.split("\n\n")
+        assert events.count('event: ping\ndata: {"type":"ping"}') >= 4
+        assert ": keep-alive" not in reply.text
+        events_of("\n\n".join(event for event in events if "ping" not in event))
+        async with client_of(server) as client, client.messages.stream(**BASICS, messages=HI) as stream:
+            assert await stream.get_final_text() == "b"
+
+
+@pytest.mark.asyncio
 async def test_a_reader_that_stalls_is_cut_off():
     engine = Endless()
     limits = Limits(stall_timeout=0.3, max_pending_bytes=1 << 12, max_output_tokens=1 << 30, drain_timeout=0.2)
