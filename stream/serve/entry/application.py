@@ -93,6 +93,7 @@ class Application:
     Attributes:
         service: The state that all connections share.
         responses: Registry of the stored and running responses.
+        routes: The HTTP routes.
 
     """
 
@@ -134,11 +135,12 @@ class Application:
             Disconnected: _nobody,
             Exception: self._fail,
         }
-        self._paths = frozenset(route.path for route in routes if isinstance(route, Route))
+        self.routes = [route for route in routes if isinstance(route, Route)]
+        methods = frozenset[str]().union(*(route.methods or () for route in self.routes))
         starlette = Starlette(
             routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=self._lifespan
         )
-        self._app = AccessLog(Guard(starlette, settings.gate, self.service))
+        self._app = AccessLog(Guard(starlette, settings.gate, self.service, methods))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one ASGI connection: an HTTP request, a websocket or the lifespan."""
@@ -184,7 +186,8 @@ class Application:
 
         OpenAI's clients want the server's address with `/v1`, and Anthropic's without it.
         """
-        return next((near for near in (f"/v1{path}", path.removeprefix("/v1")) if near in self._paths), "")
+        paths = {route.path for route in self.routes}
+        return next((near for near in (f"/v1{path}", path.removeprefix("/v1")) if near in paths), "")
 
     async def _fail(self, request: Request, error: Exception) -> Response:
         told = server_failed()

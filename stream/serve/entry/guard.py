@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from ipaddress import IPv6Address, IPv6Network
 from typing import Any
@@ -36,12 +36,20 @@ class Guard:
 
     It puts the client's name into the scope as `tokenweir.client`: `key INDEX` for a valid API key, else `address
     ADDRESS`.
+
+    Args:
+        app: The application behind it.
+        gate: The check of keys, hosts and origins.
+        service: Has the places of clients and the metrics.
+        methods: The HTTP methods that the application serves, for pages of other origins.
+
     """
 
-    def __init__(self, app: App, gate: Gate, service: Service) -> None:
+    def __init__(self, app: App, gate: Gate, service: Service, methods: Iterable[str]) -> None:
         self._app = app
         self._gate = gate
         self._service = service
+        self._methods = ", ".join(sorted(methods)).encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -62,7 +70,7 @@ class Guard:
                 and scope["method"] == "OPTIONS"
                 and headers.get(b"access-control-request-method")
             ):
-                await _preflight(send, extra)
+                await _preflight(send, extra, self._methods)
                 return
             scope["tokenweir.client"] = self._client(scope, headers)
             CLIENT.set(scope["tokenweir.client"])
@@ -218,9 +226,9 @@ def _check_content_coding(headers: _Headers) -> None:
         )
 
 
-async def _preflight(send: Any, cors: Any) -> None:
+async def _preflight(send: Any, cors: Any, methods: bytes) -> None:
     allow = (
-        (b"access-control-allow-methods", b"GET, POST"),
+        (b"access-control-allow-methods", methods),
         (b"access-control-allow-headers", b"*, authorization, content-type"),
         (b"access-control-max-age", b"600"),
     )

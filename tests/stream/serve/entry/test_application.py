@@ -15,6 +15,7 @@ from websockets.exceptions import InvalidStatus
 
 import tokenweir
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.wire.checking import LONG
 
 HI = [{"role": "user", "content": "hi"}]
 
@@ -81,10 +82,17 @@ async def test_preflight():
     ask = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
     async with client_of(origins=["https://chat.example"], api_key="k") as client:
         headers = ask | {"origin": "https://chat.example"}
-        reply = await client.options("/v1/chat/completions", headers=headers)
-        assert reply.status_code == 204
-        assert reply.headers["access-control-allow-origin"] == "https://chat.example"
-        assert "authorization" in reply.headers["access-control-allow-headers"]
+        for method, path in (
+            ("POST", "/v1/chat/completions"),
+            ("GET", "/v1/models"),
+            ("HEAD", "/health"),
+            ("DELETE", "/v1/responses/resp_1"),
+        ):
+            reply = await client.options(path, headers=headers | {"access-control-request-method": method})
+            assert reply.status_code == 204
+            assert reply.headers["access-control-allow-origin"] == "https://chat.example"
+            assert "authorization" in reply.headers["access-control-allow-headers"]
+            assert method in reply.headers["access-control-allow-methods"].split(", ")
         headers["origin"] = "https://evil.example"
         reply = await client.options("/v1/chat/completions", headers=headers)
         assert reply.status_code == 403 and "access-control-allow-origin" not in reply.headers
@@ -112,11 +120,44 @@ async def test_bad_bodies():
             (b"[]", 400, "invalid_type"),
             (b'{"messages": "\\ud800"}', 400, "invalid_unicode"),
             (b"\xff", 400, "invalid_json"),
+            (b'{"messages": "\xff"}', 400, "invalid_unicode"),
             (b"{}", 400, "missing_required_parameter"),
             (b"x" * 101, 413, "request_too_large"),
         ]:
             reply = await client.post("/v1/chat/completions", content=body, headers=headers)
             assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
+
+
+NOT_UTF8 = {
+    "a value": b'{"messages": [{"role": "user", "content": "\xff"}], "prompt": "\xff", "input": "\xff"}',
+    "a key": b'{"\xc3(": 1}',
+    "half a surrogate pair": b'{"model": "\xed\xa0\x80"}',
+    "a long body": b'{"messages": [{"role": "user", "content": "' + b"a" * LONG + b'\xff"}], "input": "\xf0\x9f"}',
+    "behind long messages": b'{"messages": [{"role": "user", "content": "' + b"a" * LONG + b'"}], "model": "\xff"}',
+    "a key behind long messages": b'{"messages": [{"role": "user", "content": "' + b"a" * LONG + b'"}], "\xff": 1}',
+}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("body", NOT_UTF8.values(), ids=NOT_UTF8)
+async def test_bodies_that_are_not_utf8(body, caplog):
+    app = tokenweir.asgi_app(engine=Script(), tokenizer=TOK)
+    paths = [route.path for route in app.routes if "POST" in (route.methods or ())]
+    assert len(paths) > 12
+    async with client_of() as client:
+        for path in paths:
+            reply = await client.post(path, content=body, headers={"content-type": "application/json"})
+            error = reply.json()["error"]
+            assert reply.status_code == 400, (path, reply.text)
+            assert (error.get("code") or error["details"]["error_code"]) == "invalid_unicode", path
+            assert f"at byte {_first_bad(body)}" in error["message"], path
+    assert not [record for record in caplog.records if record.name != "httpx"]
+
+
+def _first_bad(body):
+    with pytest.raises(UnicodeDecodeError) as caught:
+        body.decode()
+    return caught.value.start
 
 
 @pytest.mark.asyncio
