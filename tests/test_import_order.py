@@ -23,7 +23,7 @@ ROOMS = {
         ["_core", "cache", "errors", "options", "renamed", "spec", "unicode", "visible_text"],
         ["pattern", "values", "vocabulary"],
         ["components"],
-        ["build"],
+        ["build", "reference"],
         ["decode", "encoding", "formats"],
         ["table_cache"],
         ["tokenizer"],

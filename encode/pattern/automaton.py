@@ -1,4 +1,4 @@
-"""The compiled pattern: its tables, a plain walk over them, and their form on disk."""
+"""The compiled pattern: its tables, and their form on disk."""
 
 from __future__ import annotations
 
@@ -104,38 +104,6 @@ class Automaton:
         code_points = np.frombuffer(text.encode("utf-32-le"), "<u4")
         classes: NDArray[np.uint8] = self.class_pages[self.class_index[code_points >> 8], code_points & 255]
         return classes
-
-    def split(self, text: str) -> list[tuple[int, int, bool]]:
-        """Split a text: the slow reference implementation against which the core is tested.
-
-        Returns:
-            (start, end, is_gap) of every piece, in characters; the pieces cover the text. Adjacent characters that the
-            pattern does not match are one gap, as in HuggingFace's `Split` with behavior `isolated`.
-
-        """
-        table = self.transitions.tolist()
-        classes = self.classes(text).tolist()
-        symbols = [*classes, self.n_classes] if self.context is None else self.context.read(classes)
-        pieces: list[tuple[int, int, bool]] = []
-        start = 0
-        while start < len(text):
-            state, at, end, is_gap = 0, start, start, False
-            while state != DEAD:
-                cell = table[state][symbols[at]]
-                if cell & MATCH:
-                    end, is_gap = at, bool(cell & GAP)
-                state = cell & DEAD
-                at += 1
-            if end == start:  # an empty match splits the gap
-                end, is_gap, parted = start + 1, True, True
-            else:
-                parted = False
-            if is_gap and pieces and pieces[-1][2] and not parted:
-                pieces[-1] = (pieces[-1][0], end, True)
-            else:
-                pieces.append((start, end, is_gap))
-            start = end
-        return pieces
 
     def in_core(self) -> _core.CompiledPattern:
         """Return the automaton as an object of the core.

@@ -18,6 +18,7 @@ from tokenweir.encode.pattern import compile as compiler
 from tokenweir.encode.pattern.automaton import _MAGIC
 from tokenweir.encode.pattern.compile import build
 from tokenweir.encode.pattern.determinize import MAX_CELLS, MAX_STEPS
+from tokenweir.encode.reference import find_pieces
 
 PATTERN = r"\p{L}+|\p{N}{1,3}|\s+(?!\S)|[^\s\p{L}\p{N}]"
 FAMILIES = json.loads((Path(__file__).parent / "patterns.json").read_text())
@@ -194,9 +195,9 @@ def test_real_patterns_have_small_tables(name, states, classes):
 
 
 def test_priority_decides_not_length():
-    assert build("a|ab", "oniguruma").split("ab") == [(0, 1, False), (1, 2, True)]
-    assert build("ab|a", "oniguruma").split("ab") == [(0, 2, False)]
-    assert build("a+?b?", "oniguruma").split("aab") == [(0, 1, False), (1, 3, False)]
+    assert find_pieces(build("a|ab", "oniguruma"), "ab") == [(0, 1, False), (1, 2, True)]
+    assert find_pieces(build("ab|a", "oniguruma"), "ab") == [(0, 2, False)]
+    assert find_pieces(build("a+?b?", "oniguruma"), "aab") == [(0, 1, False), (1, 3, False)]
 
 
 def test_tables_have_their_documented_form():
@@ -208,7 +209,7 @@ def test_tables_have_their_documented_form():
     dtypes = [a.dtype for a in (automaton.transitions, automaton.class_index, automaton.class_pages, automaton.sync)]
     assert dtypes == [np.uint16, np.uint16, np.uint8, np.bool_]
     assert ((automaton.transitions[:, -1] & 0x3FFF) == 0x3FFF).all()
-    assert automaton.split("") == []
+    assert find_pieces(automaton, "") == []
 
 
 @pytest.mark.parametrize(

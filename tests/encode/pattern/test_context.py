@@ -18,6 +18,7 @@ from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerErro
 from tokenweir.encode.pattern import Automaton
 from tokenweir.encode.pattern.automaton import _MAGIC
 from tokenweir.encode.pattern.compile import build
+from tokenweir.encode.reference import find_pieces
 
 GROUPS_OF_THREE = {
     "Tiny Aya": r"\d{1,3}(?=(?:\d{3})*\b)",
@@ -58,7 +59,7 @@ def check(pattern, texts):
     core, huggingface = core_of(automaton), pre_tokenizers.Split(Regex(pattern), "isolated")
     for text in texts:
         expected = [span for _, span in huggingface.pre_tokenize_str(text)]
-        assert [(start, end) for start, end, _ in automaton.split(text)] == expected, (pattern, text)
+        assert [(start, end) for start, end, _ in find_pieces(automaton, text)] == expected, (pattern, text)
         assert list(map(tuple, core.split(text).tolist())) == expected, (pattern, text)
 
 
@@ -90,7 +91,7 @@ def test_real_patterns(name):
 
 def test_numbers_are_cut_from_their_ends():
     automaton = build(GROUPS_OF_THREE["Tiny Aya"], "oniguruma")
-    assert [(b, e) for b, e, _ in automaton.split("1234567 12a")] == [(0, 1), (1, 4), (4, 7), (7, 11)]
+    assert [(b, e) for b, e, _ in find_pieces(automaton, "1234567 12a")] == [(0, 1), (1, 4), (4, 7), (7, 11)]
     assert not automaton.sync.any()
 
 
@@ -127,7 +128,7 @@ def test_random_patterns_are_refused_or_tiktoken_s():
         compiled += automaton.context is not None
         encoding = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
         for text in pick.sample(texts, 40):
-            found = [text[start:end] for start, end, is_gap in automaton.split(text) if not is_gap]
+            found = [text[start:end] for start, end, is_gap in find_pieces(automaton, text) if not is_gap]
             assert found == [pieces[rank] for rank in encoding.encode_ordinary(text)], (pattern, text)
 
 
@@ -165,7 +166,7 @@ def test_bytes_hold_all_of_a_context():
         ours, theirs = getattr(automaton.context, name), getattr(again.context, name)
         assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
         assert not theirs.flags.writeable
-    assert again.split("1234 5") == automaton.split("1234 5")
+    assert find_pieces(again, "1234 5") == find_pieces(automaton, "1234 5")
 
 
 @pytest.mark.parametrize(
@@ -231,5 +232,5 @@ def test_a_search_that_fails_late_is_followed_exactly(pattern):
     for _ in range(150):
         runs = (pick.choice([" ", "ab", "a", "x", "\n", "c"]) * pick.choice([1, 2, 70, 71, 150]) for _ in range(8))
         text = "".join(runs)
-        expected = [[start, end] for start, end, _ in automaton.split(text)]
+        expected = [[start, end] for start, end, _ in find_pieces(automaton, text)]
         assert core.split(text).tolist() == expected, text

@@ -17,8 +17,9 @@ from unicode_scalars import SCALARS
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern import Automaton
-from tokenweir.encode.pattern.automaton import DEAD, MATCH
 from tokenweir.encode.pattern.compile import build
+from tokenweir.encode.pattern.determinize import DEAD, MATCH
+from tokenweir.encode.reference import find_pieces
 
 FAMILIES = json.loads((Path(__file__).parent / "patterns.json").read_text())
 AUTOMATA = {name: build(family["pattern"], family["dialect"]) for name, family in FAMILIES.items()}
@@ -114,11 +115,11 @@ class TiktokenSplitter:
 
 
 def spans(automaton: Automaton, text: str) -> list[tuple[int, int]]:
-    return [(start, end) for start, end, _ in automaton.split(text)]
+    return [(start, end) for start, end, _ in find_pieces(automaton, text)]
 
 
 def matched(automaton: Automaton, text: str) -> list[str]:
-    return [text[start:end] for start, end, is_gap in automaton.split(text) if not is_gap]
+    return [text[start:end] for start, end, is_gap in find_pieces(automaton, text) if not is_gap]
 
 
 @pytest.mark.parametrize("name", ONIGURUMA)
@@ -165,7 +166,7 @@ def test_deepseek_splits_in_sequence_keep_gaps_as_pieces():
                 (start + a, start + b) for start, end in pieces for a, b in spans(AUTOMATA[stage], text[start:end])
             ]
         assert pieces == [span for _, span in reference.pre_tokenize_str(text)], repr(text)
-    assert AUTOMATA[stages[2]].split("a\u200b\u200d\x01!") == [(0, 1, False), (1, 4, True), (4, 5, False)]
+    assert find_pieces(AUTOMATA[stages[2]], "a\u200b\u200d\x01!") == [(0, 1, False), (1, 4, True), (4, 5, False)]
 
 
 def test_the_dialects_differ_where_the_engines_do():
@@ -207,8 +208,8 @@ def test_a_sync_pair_is_a_boundary_whatever_came_before(name):
                 assert at in starts, (text, at)
                 # So the text may be cut there and its parts split on their own.
                 if at == len(text) // 2:
-                    rest = [(start + at, end + at, gap) for start, end, gap in automaton.split(text[at:])]
-                    assert automaton.split(text)[-len(rest) :] == rest
+                    rest = [(start + at, end + at, gap) for start, end, gap in find_pieces(automaton, text[at:])]
+                    assert find_pieces(automaton, text)[-len(rest) :] == rest
     assert seen or not automaton.sync.any()
 
 
@@ -226,7 +227,7 @@ def test_every_other_pair_can_be_inside_a_piece(name):
                 text = prefix + letters[a] + letters[b] + _rest_of_a_match(table, after_b, letters)
                 pieces = spans(automaton, text)
                 joined = joined or len(prefix) + 1 not in {start for start, _ in pieces}
-        firsts = [automaton.split(letters[a] + letters[b] + following)[0] for following in ["", *letters]]
+        firsts = [find_pieces(automaton, letters[a] + letters[b] + following)[0] for following in ["", *letters]]
         assert joined or any(is_gap and end >= 2 for _, end, is_gap in firsts), (letters[a], letters[b])
 
 

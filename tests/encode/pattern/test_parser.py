@@ -10,6 +10,7 @@ from tokenizers import Regex, pre_tokenizers
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern.compile import build
+from tokenweir.encode.reference import find_pieces
 
 DIALECTS = ["oniguruma", "fancy-regex"]
 PROBE = (
@@ -42,7 +43,7 @@ ENGINE = {"oniguruma": kept_by_oniguruma, "fancy-regex": kept_by_fancy_regex}
 
 
 def kept(pattern, dialect, text):
-    return [text[start:end] for start, end, is_gap in build(pattern, dialect).split(text) if not is_gap]
+    return [text[start:end] for start, end, is_gap in find_pieces(build(pattern, dialect), text) if not is_gap]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -82,7 +83,7 @@ def test_fancy_regex_folds_more_than_oniguruma_is_trusted_with(pattern, kept_cha
 def test_long_s_is_a_contraction_and_the_kelvin_sign_is_no_letter_of_one():
     automaton = build(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", "oniguruma")
     for text, matches in {"'S": True, "'\u017f": True, "'\u212a": False, "'rE": True, "'l": False}.items():
-        assert automaton.split(text) == [(0, len(text), not matches)]
+        assert find_pieces(automaton, text) == [(0, len(text), not matches)]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_what_is_no_regular_expression_is_called_malformed(pattern, message, dia
 @pytest.mark.parametrize("pattern", ["a*", r"\s*|a", "(?:a|)", r"(?!\S)", "$", "", "a||b", "(?=a)"])
 @pytest.mark.parametrize("dialect", ["fancy-regex", "tokenizers"])
 def test_a_pattern_that_can_match_nothing_is_refused_but_in_oniguruma(pattern, dialect):
-    assert build(pattern, "oniguruma").split("ab")
+    assert find_pieces(build(pattern, "oniguruma"), "ab")
     with pytest.raises(UnsupportedTokenizerError, match="it can match the empty string, which is not supported"):
         build(pattern, dialect)
 

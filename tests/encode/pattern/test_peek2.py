@@ -15,8 +15,9 @@ import pytest
 from unicode_scalars import SCALARS
 
 from tokenweir.encode.pattern import Automaton
-from tokenweir.encode.pattern.automaton import DEAD, MATCH
 from tokenweir.encode.pattern.compile import build
+from tokenweir.encode.pattern.determinize import DEAD, MATCH
+from tokenweir.encode.reference import find_pieces
 
 CL100K = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
@@ -62,7 +63,7 @@ def joint_symbols() -> list[tuple[int, tuple[int, ...]]]:
 
 
 def _member(automaton: Automaton) -> str:
-    return next(c for c in SCALARS if not automaton.split(c)[0][2])
+    return next(c for c in SCALARS if not find_pieces(automaton, c)[0][2])
 
 
 def same_first_piece(branch: int, first: int, second: int) -> bool:
@@ -108,7 +109,7 @@ def test_the_last_character_is_a_piece_whatever_second_category_it_is_given():
     # The paper leaves the second category open at the end of the text; there is nothing left to decide there.
     for pattern in CATEGORIES:
         letter = _member(build(pattern, "fancy-regex"))
-        assert automata()[0].split(letter) == [(0, 1, False)]
+        assert find_pieces(automata()[0], letter) == [(0, 1, False)]
 
 
 def test_the_seven_categories_are_the_classes_of_the_automaton_but_for_the_letters_of_contractions():

@@ -13,6 +13,7 @@ from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.minimize import boundary_pairs
+from tokenweir.encode.reference import find_pieces
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.modes.tables import ExactTables
 
@@ -90,8 +91,8 @@ def test_walks_end_between_the_characters_of_a_boundary_pair(pattern):
     for _ in range(400):
         text = "".join(pick.choices("aabc xé  1 2\n's", k=pick.randint(2, 15)))
         classes = automaton.classes(text)
-        begins = {start for start, _, _ in automaton.split(text)}
-        inside_gaps = {i for start, end, gap in automaton.split(text) if gap for i in range(start, end)}
+        begins = {start for start, _, _ in find_pieces(automaton, text)}
+        inside_gaps = {i for start, end, gap in find_pieces(automaton, text) if gap for i in range(start, end)}
         for i in range(1, len(text)):
             if automaton.sync[classes[i - 1], classes[i]]:
                 assert i in begins
