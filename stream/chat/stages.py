@@ -25,7 +25,6 @@ from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import EngineError, TokenIdError
-from tokenweir.encode.renamed import renamed_keywords
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
@@ -69,7 +68,6 @@ def until_eos(ids: IdSource, eos_ids: Collection[int]) -> AsyncGenerator[list[in
     return drive(ids, UntilEos(as_ids(eos_ids, "eos_ids")))
 
 
-@renamed_keywords(style="reasoning")
 def detokenize(
     ids: AsyncIterable[IdOrIds | EngineStep | Chunk],
     tokenizer: Tokenizer,
@@ -113,7 +111,6 @@ def detokenize(
     return drive(ids, Detokenize(detok))
 
 
-@renamed_keywords(style="reasoning", tool_schemas="tools")
 def split_reasoning(
     chunks: ChunkSource,
     reasoning: str | ReasoningStyle,
@@ -137,7 +134,6 @@ def split_reasoning(
     return drive(chunks, SplitChannels(_splitter(reasoning, inside, tool_style, tools)))
 
 
-@renamed_keywords(style="reasoning", tool_schemas="tools")
 def strip_reasoning(
     chunks: ChunkSource,
     reasoning: str | ReasoningStyle,
@@ -156,7 +152,6 @@ def strip_reasoning(
     return drive(chunks, SplitChannels(_splitter(reasoning, inside, tool_style, tools), strip=True))
 
 
-@renamed_keywords(style="tool_style", tool_schemas="tools")
 def split_tool_calls(
     chunks: ChunkSource, tool_style: str | ToolStyle, *, tools: Tools = ()
 ) -> AsyncGenerator[Chunk, None]:
@@ -184,7 +179,6 @@ def _splitter(
     return splitter
 
 
-@renamed_keywords(stops="stop")
 def stop_at(
     chunks: ChunkSource, stop: StopStrings | Iterable[str], *, stop_scope: StopScope = "answer"
 ) -> AsyncGenerator[Chunk, None]:

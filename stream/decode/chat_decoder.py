@@ -25,7 +25,7 @@ from tokenweir.stream.decode.alignment import Aligner, Candidates, check_candida
 from tokenweir.stream.decode.chunk import IdOrIds, id_list, to_id
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.limits import Limits
-from tokenweir.stream.decode.options import SCOPES, DecoderOptions, current_options, finish_reason, settings_of
+from tokenweir.stream.decode.options import SCOPES, DecoderOptions, finish_reason, reusable_options, settings_of
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, TOOL_CALL, Splitter, plain
 from tokenweir.stream.decode.parsers.detection import (
     Styles,
@@ -70,7 +70,7 @@ class ChatDecoder:
 
         """
         self._tokenizer = tokenizer
-        self._options = options = current_options(options)
+        self._options = options = reusable_options(options)
         self._settings = settings_of(tokenizer, **options)
         self._stops = StopStrings(self._settings.stop, include=self._settings.include_stop)
         self.reset(prompt_ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, Literal, TypedDict, Unpack, cast
@@ -14,7 +13,6 @@ from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.options import check_flags, check_integers, check_options
-from tokenweir.encode.renamed import rename
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
@@ -191,25 +189,15 @@ def settings_of(tokenizer: Tokenizer, **options: Unpack[DecoderOptions]) -> Sett
     return settings
 
 
-def current_options(options: DecoderOptions) -> DecoderOptions:
-    """Return options under their current names, with lists in place of iterators, so that they can be read again.
-
-    Deprecated names warn: `tool_schemas` is now `tools`, `reasoning_style` is now `reasoning`.
+def reusable_options(options: DecoderOptions) -> DecoderOptions:
+    """Return options with lists in place of iterators, so that they can be read again.
 
     Raises:
         TypeError: An option does not exist.
 
     """
-    given: dict[str, Any] = dict(options)
-    rename(given, {"tool_schemas": "tools"}, stacklevel=3)
-    if "reasoning_style" in given:
-        advice = "'reasoning_style' is deprecated: write the style as 'reasoning', with strip=True to drop the thinking"
-        warnings.warn(advice, DeprecationWarning, stacklevel=3)
-        known, asked = given.pop("reasoning_style"), given.get("reasoning", "auto")
-        if known is not None and asked in ("auto", "strip"):
-            given["reasoning"] = structs.replace(style_of(known), strip=asked == "strip")
-    check_options(given, DecoderOptions.__optional_keys__, "a decoder")
-    read = {name: list(value) if isinstance(value, Iterator) else value for name, value in given.items()}
+    check_options(options, DecoderOptions.__optional_keys__, "a decoder")
+    read = {name: list(value) if isinstance(value, Iterator) else value for name, value in options.items()}
     return cast(DecoderOptions, read)
 
 

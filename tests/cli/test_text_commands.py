@@ -325,10 +325,3 @@ def test_without_cupy_it_says_what_to_install(monkeypatch):
     result = run("encode", "--device", "gpu", "hi")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("tokenweir: error: a GPU is used through CuPy, which is not installed: pip install")
-
-
-def test_a_deprecated_flag_holds_and_says_what_to_write():
-    new, old = run("encode", "--no-parse-special", "<think>"), run("encode", "--plain", "<think>")
-    assert old.stdout == new.stdout
-    assert old.stderr == "tokenweir: --plain is deprecated: write --no-parse-special\n"
-    assert run("count", "--", "--plain").stderr == ""

@@ -66,33 +66,7 @@ def _report_errors() -> Iterator[None]:
         raise click.exceptions.Exit(INTERRUPTED) from error
 
 
-_RENAMED_FLAGS = {
-    "--keep-special-tokens": "--no-skip-special-tokens",
-    "--no-special-tokens": "--no-add-special-tokens",
-    "--plain": "--no-parse-special",
-    "--set": "--template-kwarg",
-    "--think": "--reasoning",
-}
-"""Deprecated flags of all commands; 0.4 removes them."""
-
-
-def _current_flags(args: list[str]) -> Iterator[str]:
-    """Yield the arguments, with the current name in place of each deprecated flag; warn of each such flag on stderr."""
-    for place, arg in enumerate(args):
-        if arg == "--":
-            yield from args[place:]
-            return
-        flag, equals, value = arg.partition("=")
-        if flag in _RENAMED_FLAGS:
-            click.echo(f"tokenweir: {flag} is deprecated: write {_RENAMED_FLAGS[flag]}", err=True)
-            flag = _RENAMED_FLAGS[flag]
-        yield flag + equals + value
-
-
 class _Commands(click.Group):
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, list(_current_flags(args)))
-
     def make_context(self, *args: Any, **options: Any) -> click.Context:
         with _report_errors():
             return super().make_context(*args, **options)

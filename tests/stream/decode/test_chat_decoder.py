@@ -10,7 +10,6 @@ import pytest
 from drawn_answers import SlowPath, cut, run, text_of
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.stream.chat.stages import detokenize
@@ -27,7 +26,6 @@ from tokenweir.stream.events.deltas import (
     Usage,
 )
 from tokenweir.stream.events.merge import merge
-from tokenweir.templates.styles.reasoning import style_of
 
 TEXTS = [
     "<think>",
@@ -300,20 +298,6 @@ def test_strip_drops_the_thinking_and_keeps_its_ids(think_tok):
 def test_reasoning_off_leaves_tags_in_the_answer(think_tok):
     for off in (None, "off"):
         assert text_of(run(ChatDecoder(think_tok, reasoning=off), [think_tok.encode("<think>a")])) == "<think>a"
-
-
-@pytest.mark.parametrize("asked", ["auto", "strip"])
-def test_deprecated_options_warn_and_still_hold(tok, asked):
-    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
-    with pytest.warns(DeprecationWarning, match="'reasoning_style' is deprecated: write the style as 'reasoning'"):
-        old = ChatDecoder(tok, reasoning=asked, reasoning_style="cohere")
-    new = ChatDecoder(tok, reasoning=replace(style_of("cohere"), strip=asked == "strip"))
-    ids = tok.encode("<|START_THINKING|>a<|END_THINKING|>b")
-    assert run(old, [ids]) == run(new, [ids])
-    with pytest.warns(DeprecationWarning, match="'tool_schemas' is deprecated: write 'tools'"):
-        ChatDecoder(tok, tool_schemas=[tool])
-    with pytest.raises(TypeError, match="'tool_schemas' is the deprecated name of 'tools', and both are given"):
-        ChatDecoder(tok, tool_schemas=[tool], tools=[tool])
 
 
 def test_a_style_known_from_elsewhere_replaces_detection(tok):
