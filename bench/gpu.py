@@ -21,15 +21,19 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from device import checks, paper, speed
 from device.clock import Bench, Row, Rows
 from device.long import long
-from shared.report import RESULTS, heading, machine, table, write_between
+from shared.report import RESULTS, ROOT, heading, machine, table, write_between
 
 from tokenweir.encode.errors import DeviceError
 
@@ -64,6 +68,23 @@ SECTIONS = {
 }
 
 
+PEERS = ("gigatoken", "fastokens", "tiktoken", "tokenizers", "toktier")
+CUT_OFF = ("it was cut off",)
+
+
+def origin() -> list[str]:
+    """The commit that is measured, and the versions of the peers that are installed; `scripts/gpu_day` names the commit."""
+    commit = os.environ.get("TOKENWEIR_COMMIT")
+    with suppress(FileNotFoundError):
+        git = ("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*")
+        commit = commit or subprocess.run(git, check=False, capture_output=True, text=True).stdout.strip()
+    versions = []
+    for name in PEERS:
+        with suppress(PackageNotFoundError):
+            versions.append(f"{name} {version(name)}")
+    return [f"at {commit}"] * bool(commit) + [", ".join(versions)] * bool(versions)
+
+
 def shown(name: str, result: Mapping[str, Any]) -> str:
     """A section's result as the page has it: its sentence, its table, and where it was measured."""
     section, numbers = SECTIONS[name], result["numbers"]
@@ -73,7 +94,7 @@ def shown(name: str, result: Mapping[str, Any]) -> str:
         return value if isinstance(value, str) else format(value, section.format)
 
     rows = [(label, *(cell(row.get(column, "")) for column in columns)) for label, row in numbers.items()]
-    where = f"{result['device']}; {result['machine']}{'' if result['finished'] else '; it was cut off'}"
+    where = "; ".join([result["device"], result["machine"], *result.get("of", []), *CUT_OFF[: not result["finished"]]])
     return f"{heading(section.measure)}\n\n{table(('', *columns), rows)}\n\n{where}"
 
 
@@ -98,7 +119,13 @@ def merge(path: Path, results: Mapping[str, Any]) -> dict[str, Any]:
 def measured(name: str, bench: Bench, out: Path) -> dict[str, Any]:
     """Measure a section; each row is in the file as soon as it is there."""
     numbers: dict[str, Row] = {}
-    result = {"device": bench.device.name, "machine": machine(), "finished": False, "numbers": numbers}
+    result = {
+        "device": bench.device.name,
+        "machine": machine(),
+        "of": origin(),
+        "finished": False,
+        "numbers": numbers,
+    }
     for label, row in SECTIONS[name].measure(bench):
         numbers.setdefault(label, {}).update(row)
         merge(out, {name: result})

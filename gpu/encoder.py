@@ -133,7 +133,7 @@ class GpuEncoder:
                 512 MiB, or less if memory is short.
             replay: Whether to launch the kernels of small batches as one CUDA graph, which the first such batch records
                 (exact mode only): batches of up to 256 documents and 64 KiB, on the host, without guarded text. The ids
-                are the same; how much time it saves has not been measured yet.
+                are the same.
             options: Options of the mode; see `ModeOptions`.
 
         Raises:

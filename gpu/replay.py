@@ -41,7 +41,7 @@ class Bucket(NamedTuple):
 
 
 BUCKETS = Bucket(TILE, 16), Bucket(8 * TILE, 256)
-"""The buckets, the smallest first. Up to which size a recording pays has not been measured yet."""
+"""The buckets, the smallest first."""
 
 
 class Replay:

@@ -52,13 +52,14 @@ class Batch(NamedTuple):
 
 
 def median_seconds(run: Callable[[], object], most: int) -> float:
-    """Median wall time of a run, of as many as take a second and at most so many; the first is left out if it can be."""
+    """Median wall time of a run after one that warms up: of as many as take a second, at most `most`, at least one."""
+    run()
     times: list[float] = []
-    while sum(times) < 1 and len(times) <= most:
+    while not times or (sum(times) < 1 and len(times) < most):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-    return median(times[1:] or times)
+    return median(times)
 
 
 def batch_texts(batch: Batch) -> list[str]:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -51,7 +53,7 @@ def test_a_section_that_is_cut_off_keeps_its_rows_and_takes_no_whole_ones_place(
     assert (cut_off["finished"], [*cut_off["numbers"]]) == (False, [name])
     shutil.copy(ROOT / "bench" / "RESULTS.md", page)
     bench("--write", out, "--page", page)
-    assert f"Python {platform.python_version()}; it was cut off\n" in page.read_text()
+    assert f"Python {platform.python_version()}; " in page.read_text() and "; it was cut off\n" in page.read_text()
 
     whole.write_text(json.dumps({"correct": cut_off | {"finished": True, "device": "whole"}}))
     shutil.copy(out, again)
@@ -81,6 +83,32 @@ print(*names)
 """
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (0, "\n"), run.stderr
+
+
+def test_a_time_is_taken_after_a_first_run_that_warms_up():
+    """By a clock that runs count forward: the first takes five seconds, the others as long as `each`."""
+    program = """
+import sys; sys.path.insert(0, "bench")
+from device import peers
+def clocked(each):
+    now, runs = [0.0], []
+    peers.time.perf_counter = lambda: now[0]
+    def run():
+        now[0] += each if runs else 5.0
+        runs.append(each)
+    return peers.median_seconds(run, 20), len(runs)
+print(clocked(0.01), clocked(0.4), clocked(3.0))
+"""
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    found = [tuple(map(float, pair.strip("() \n").split(","))) for pair in run.stdout.split(") (")]
+    assert [(pytest.approx(seconds), runs) for seconds, runs in found] == [(0.01, 21), (0.4, 4), (3.0, 2)], run.stderr
+
+
+def test_results_name_the_commit_and_the_peers(tmp_path, nvrtc):
+    out = tmp_path / "gpu.json"
+    assert bench("--smoke", "device", "--out", out, TOKENWEIR_COMMIT="abcd1234").returncode == 0
+    of = json.loads(out.read_text())["device"]["of"]
+    assert of[0] == "at abcd1234" and "tokenizers " in of[1]
 
 
 def test_prompts_of_agieval_are_made_where_its_texts_are(tmp_path):
