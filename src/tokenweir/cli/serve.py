@@ -115,6 +115,13 @@ class _Serve(click.Command):
     help="Pass web addresses of images, sound and video on to the engine, which then fetches what clients name.",
 )
 @click.option(
+    "--salt-secret",
+    metavar="SECRET",
+    show_envvar=True,
+    help="Secret of the salts that keep clients apart in the engine's prefix cache, for replicas that share an engine. "
+    "Without it the one of this machine's user, kept in the cache folder.",
+)
+@click.option(
     "--prompt-cache/--no-prompt-cache",
     default=True,
     help="Keep the prompts of the last ten minutes in memory, so that the next turn of a conversation is cheap.",
@@ -155,6 +162,7 @@ def serve(
     history_thinking: HistoryThinking,
     keep_billing_header: bool,
     remote_media: bool,
+    salt_secret: str | None,
     prompt_cache: bool,
     history: History,
     access_log: bool,
@@ -176,6 +184,7 @@ def serve(
     from tokenweir.stream.prompts.batcher import PromptBatcher
 
     try:
+        from tokenweir.stream.serve.answers.cache_salt import LEAST_SECRET
         from tokenweir.stream.serve.answers.generation import abandoned
         from tokenweir.stream.serve.entry.memory import prepare_memory
         from tokenweir.stream.serve.entry.server import serve as start
@@ -187,6 +196,8 @@ def serve(
         raise click.UsageError(f"--history {history} needs the cache of prompts, which --no-prompt-cache turns off")
     if not all(key and key.isascii() for key in api_key):
         raise click.UsageError("--api-key must be ASCII and not empty")
+    if salt_secret is not None and len(salt_secret) < LEAST_SECRET:
+        raise click.UsageError(f"--salt-secret needs {LEAST_SECRET} characters or more")
     limits = _limits(limit)
     given = context.obj  # in a worker process: its place
     if workers > 1 and given is None:
@@ -225,6 +236,7 @@ def serve(
                 history_thinking=history_thinking,
                 keep_billing_header=keep_billing_header,
                 remote_media=remote_media,
+                salt_secret=salt_secret,
                 prompt_cache=prompt_cache,
                 history=history,
                 place=None if given is None else given.place,

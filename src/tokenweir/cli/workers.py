@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokenweir.encode.platform import END_SIGNALS, SPREADS_CONNECTIONS
+from tokenweir.stream.serve.answers.cache_salt import installation_secret
 from tokenweir.stream.serve.entry.server import listener_at
 from tokenweir.stream.serve.workers.peers import Place
 
@@ -170,7 +171,7 @@ class _Workers:
         self._running: set[_Worker] = set()
         self._started = self._stopping = False
         self._code = 0
-        self._secret = secrets.token_bytes()
+        self._secret = installation_secret()
         self._tasks: set[asyncio.Task[None]] = set()
         self._changing = asyncio.Lock()
 

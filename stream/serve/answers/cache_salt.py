@@ -5,28 +5,48 @@ from __future__ import annotations
 import hmac
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 
 from msgspec.structs import replace
 
+from tokenweir.encode.cache import cache_folder, read_own, store
 from tokenweir.stream.engines.protocol import Engine
 from tokenweir.stream.events.sampling import Sampling
 
 SECRET_BYTES = 32
+SECRET_FILE = "salt-secret"
+"""File of the cache folder with the secret of this installation, readable by its owner only."""
+LEAST_SECRET = 16
+"""Least characters of a secret that is configured."""
 
 
-def make_secret(keys: Sequence[str], shared: bytes | None = None) -> bytes:
+def installation_secret() -> bytes:
+    """Return the secret of this user on this machine, which restarts of a server share; it is made at first use.
+
+    It is random for this process where the cache folder cannot be written.
+    """
+    path = cache_folder() / SECRET_FILE
+    with suppress(OSError):
+        if len(kept := read_own(path)) == SECRET_BYTES:
+            return kept
+    secret = os.urandom(SECRET_BYTES)
+    with suppress(OSError):
+        store(path, secret)
+    return secret
+
+
+def make_secret(keys: Sequence[str], secret: bytes) -> bytes:
     """Return the key from which the clients' cache salts are derived.
 
+    Clients see their salts. Without the secret they could guess other clients' API keys by them.
+
     Args:
-        keys: The server's API keys, from which the secret is made. All servers with the same keys have the same salts,
-            also after a restart.
-        shared: The secret to use without keys, which the workers of one server share; None makes a random one.
+        keys: The server's API keys. A client with a new key has a new salt.
+        secret: A secret that all servers with the same salts share, such as `installation_secret`.
 
     """
-    if keys:
-        return hmac.new(b"tokenweir cache salt", "\0".join(keys).encode(), sha256).digest()
-    return os.urandom(SECRET_BYTES) if shared is None else shared
+    return hmac.new(secret, "\0".join(keys).encode(), sha256).digest()
 
 
 def salted(sampling: Sampling, engine: Engine, client: str, secret: bytes) -> Sampling:

@@ -8,14 +8,14 @@ from typing import Literal, TypedDict, get_args
 from msgspec import Struct
 
 from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.options import check_flags
+from tokenweir.encode.options import check_flags, check_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.chat import check_template
 from tokenweir.stream.chat.plan import own_template
 from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.prompts.prompt_cache import History, check_history
 from tokenweir.stream.prompts.prompt_encoding import Encoder, check_encoder
-from tokenweir.stream.serve.answers.cache_salt import make_secret
+from tokenweir.stream.serve.answers.cache_salt import LEAST_SECRET, installation_secret, make_secret
 from tokenweir.stream.serve.answers.service import DEFAULT
 from tokenweir.stream.serve.entry.auth import Gate
 from tokenweir.stream.serve.limits.limits import Limits
@@ -57,6 +57,8 @@ class ServerOptions(_RequiredOptions, total=False):
         keep_billing_header: Show the model the system block of Claude Code that holds a billing header only. By default it is
             left out, as it changes with the requests, and the answer's `left_out` says so.
         remote_media: Pass web addresses of images, sound and video on to the engine, which then fetches what clients name.
+        salt_secret: Secret of the salts that keep clients apart in an engine's prefix cache, of 16 characters or more.
+            Servers with the same one and the same keys have the same salts. None takes that of this machine's user.
 
     """
 
@@ -72,6 +74,7 @@ class ServerOptions(_RequiredOptions, total=False):
     reasoning_events: ReasoningEvents
     keep_billing_header: bool
     remote_media: bool
+    salt_secret: str | None
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
@@ -109,13 +112,13 @@ def resolve_options(
     Args:
         options: The options.
         own_name: A name under which the server answers besides `hosts`.
-        secret: The secret of the cache salts that the workers of a server without keys share; None makes a random one.
+        secret: The secret of the cache salts that the workers of a server share; None takes that of this installation.
 
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
         TypeError: A required option is missing, or an option has the wrong type.
         ValueError: There is no engine, an API key is empty or not ASCII, `history_thinking` or `history` has an unknown
-            value, or `history` needs the prompt cache, which is off.
+            value, `salt_secret` is short, or `history` needs the prompt cache, which is off.
 
     """
     if missing := ServerOptions.__required_keys__ - options.keys():
@@ -149,6 +152,11 @@ def resolve_options(
         keys = list(api_key or ())
     else:
         keys = [api_key]
+    if (salt_secret := options.get("salt_secret")) is not None:
+        check_texts(salt_secret=salt_secret)
+        if len(salt_secret) < LEAST_SECRET:
+            raise ValueError(f"salt_secret has {len(salt_secret)} characters; at least {LEAST_SECRET} are needed")
+        secret = salt_secret.encode("utf-8", "surrogatepass")
     gate = Gate(keys=keys, origins=options.get("origins", ()), hosts=options.get("hosts", ()), own_name=own_name)
     return ServerSettings(
         engines=engines,
@@ -159,7 +167,7 @@ def resolve_options(
         prompt_cache=bool(prompt_cache),
         history=history,
         gate=gate,
-        secret=make_secret(keys, secret),
+        secret=make_secret(keys, secret or installation_secret()),
         limits=limits,
         reasoning_events=options.get("reasoning_events", "reasoning_text"),
         keep_billing_header=keep_billing_header,

@@ -46,7 +46,7 @@ class Place:
         folder: The folder of the workers' unix sockets, accessible to the owner only.
         name: The worker's name, which is also that of its unix socket.
         replaces: The name of the worker that this one replaces; None if it replaces no other.
-        secret: A secret that all workers share, for the cache salts of a server without API keys; see `make_secret`.
+        secret: A secret that all workers share, for the cache salts; see `make_secret`.
 
     """
 

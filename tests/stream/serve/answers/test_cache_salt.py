@@ -8,7 +8,7 @@ from serving import Script, serving
 from tokenweir.stream.engines.no_engine import NoEngine
 from tokenweir.stream.engines.sglang import SglangEngine
 from tokenweir.stream.engines.vllm import VllmEngine
-from tokenweir.stream.serve.answers.cache_salt import make_secret
+from tokenweir.stream.serve.answers.cache_salt import SECRET_BYTES, SECRET_FILE, installation_secret, make_secret
 
 pytestmark = pytest.mark.asyncio
 
@@ -109,8 +109,45 @@ async def test_a_salt_that_is_no_name_is_refused():
             pass
 
 
-async def test_secrets():
-    assert make_secret(["a"]) == make_secret(["a"], b"shared") != make_secret(["b"])
-    assert make_secret(["a", "b"]) != make_secret(["ab"])
-    assert make_secret([], b"shared") == b"shared"
-    assert make_secret([]) != make_secret([])
+async def test_salts_depend_on_the_keys_and_on_a_secret():
+    secrets = {make_secret(keys, secret) for keys in (["a"], ["b"], ["a", "b"], ["ab"], []) for secret in (b"1", b"2")}
+    assert len(secrets) == 10
+    assert make_secret(["a"], b"1") == make_secret(["a"], b"1")
+
+
+async def test_a_salt_reveals_no_key_to_who_knows_the_program(cache):
+    """Its only secret were the keys, so that one client could guess another's by its own salt."""
+    salts = []
+    for _ in range(2):
+        (cache / SECRET_FILE).unlink(missing_ok=True)
+        async with serving(NoEngine(), api_key=["one", "two"]) as server:
+            salts.append(await rendered(server, "one"))
+    assert salts[0] != salts[1]
+
+
+async def test_the_secret_of_an_installation_outlives_restarts(cache):
+    first = installation_secret()
+    assert installation_secret() == first and len(first) == SECRET_BYTES
+    assert (cache / SECRET_FILE).stat().st_mode & 0o777 == 0o600
+    (cache / SECRET_FILE).write_bytes(b"short")
+    second = installation_secret()
+    assert second != first and installation_secret() == second
+    (cache / SECRET_FILE).chmod(0o666)  # others may have written it
+    assert installation_secret() != second
+
+
+async def test_a_folder_that_cannot_be_written_costs_the_memory_only(cache):
+    cache.write_bytes(b"a file")
+    assert installation_secret() != installation_secret()
+
+
+async def test_replicas_share_a_secret(cache):
+    salts = []
+    for secret in ("s" * 16, "s" * 16, "t" * 16):
+        (cache / SECRET_FILE).unlink(missing_ok=True)  # on another machine
+        async with serving(NoEngine(), api_key="one", salt_secret=secret) as server:
+            salts.append(await rendered(server, "one"))
+    assert salts[0] == salts[1] != salts[2]
+    with pytest.raises(ValueError, match=r"^salt_secret has 15 characters; at least 16 are needed$"):
+        async with serving(NoEngine(), salt_secret="s" * 15):
+            pass
