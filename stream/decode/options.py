@@ -80,8 +80,8 @@ class DecoderOptions(OutputOptions, total=False):
         eos_ids: The ids that end the answer; None, the default, for the tokenizer's.
         stop_token_ids: Further end ids, which count even under `ignore_eos` and are reported as `stop_reason`.
         stop: Strings that end the answer; the match that completes earliest wins, ties go by order.
-        tools: The tools of the request, as `chat()` takes them. They give the types of arguments that a style does not
-            write as JSON.
+        tools: The tools of the request, as `chat()` takes them, or their `ToolSchemas`. They give the types of arguments that
+            a style does not write as JSON.
         parallel_tool_calls: Whether an answer may have several calls. False ends it after its first complete call.
         max_tokens: End after this many ids, with reason "length" unless the last one is an end token.
         min_tokens: Ignore end tokens, and stop strings that complete, before this many ids.
@@ -93,7 +93,7 @@ class DecoderOptions(OutputOptions, total=False):
     eos_ids: Iterable[int] | None
     stop_token_ids: Iterable[int]
     stop: Iterable[str]
-    tools: Tools | None
+    tools: Tools | ToolSchemas | None
     parallel_tool_calls: bool
     max_tokens: int | None
     min_tokens: int
@@ -137,7 +137,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     def digest(self, tokenizer: Tokenizer) -> bytes:
         """Return a 16-byte digest of these settings and a tokenizer, to tell whether a saved state belongs to both."""
         functions = {"call_ids": None, "on_thinking_spent": None}
-        said = structs.asdict(self) | {"ends": sorted(self.ends.items())} | functions
+        said = structs.asdict(self) | {"ends": sorted(self.ends.items()), "tools": dict(self.tools)} | functions
         data = msgspec.json.encode([_digest(tokenizer), said], order="deterministic")
         return blake2b(data, digest_size=16).digest()
 

@@ -1,32 +1,65 @@
-"""Schemas of a request's tools: the functions that a model can call, and the types of their arguments."""
+"""Tools of a request: the functions that a model can call, and the types of their arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tokenweir.stream.decode.parsers.schema_document import SchemaDocument
+from tokenweir.stream.decode.parsers.value_schemas import ValueSchema
 from tokenweir.templates.styles.tools import Tools
 
-ToolSchemas = Mapping[str, Mapping[str, Any]]
-"""JSON schemas of parameters by function name; empty where a tool has no schema."""
 
-MAX_NESTING = 16
-"""Nesting depth up to which schemas are searched, references included."""
+class ToolSchemas(Mapping[str, Mapping[str, Any]]):
+    """JSON schemas of parameters by function name; empty where a tool has no schema.
+
+    Types that were looked up are cached; decoders of several answers to one request may share an object.
+    """
+
+    def __init__(self, schemas: Mapping[str, Mapping[str, Any]]) -> None:
+        self._schemas = dict(schemas)
+        self._arguments: dict[str, ValueSchema] = {}
+
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
+        return self._schemas[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._schemas)
+
+    def __len__(self) -> int:
+        return len(self._schemas)
+
+    def __reduce__(self) -> tuple[Callable[..., ToolSchemas], tuple[Mapping[str, Mapping[str, Any]]]]:
+        return ToolSchemas, (self._schemas,)
+
+    def arguments(self, function: str) -> ValueSchema:
+        """Return the schema of a function's arguments; one without types for an unknown function."""
+        if function not in self._schemas:
+            return _UNTYPED
+        if function not in self._arguments:
+            schema = self._schemas[function]
+            self._arguments[function] = ValueSchema(SchemaDocument(schema), schema)
+        return self._arguments[function]
 
 
-def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
+_UNTYPED = ValueSchema(SchemaDocument({}), {})
+
+
+def tool_schemas_of(tools: Tools | Mapping[str, Mapping[str, Any]] | None) -> ToolSchemas:
     """Return the JSON schemas of the arguments of a request's tools, by function name.
 
     Args:
-        tools: A list of tools in OpenAI's form; None for no tools. A mapping of schemas by name is returned unchanged.
+        tools: A list of tools in OpenAI's form; None for no tools. A mapping has the schemas by name.
 
     Raises:
         TypeError: `tools` is not a list, or a tool is not a mapping with a function's name; the message gives its
             index.
 
     """
-    if isinstance(tools, Mapping):
+    if isinstance(tools, ToolSchemas):
         return tools
+    if isinstance(tools, Mapping):
+        return ToolSchemas(tools)
     if not isinstance(tools, Sequence | None):
         raise TypeError(f"tools must be a list, not {type(tools).__name__}")
     found: dict[str, Mapping[str, Any]] = {}
@@ -37,64 +70,4 @@ def tool_schemas_of(tools: Tools | ToolSchemas | None) -> ToolSchemas:
             raise TypeError(f"tools[{place}] is {tool!r:.80}, not a mapping that describes a function by its name")
         parameters = function.get("parameters")
         found[name] = parameters if isinstance(parameters, Mapping) else {}
-    return found
-
-
-def branches(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema, the schemas that it refers to, and the alternatives (`anyOf` and so on) of all of these, each once.
-
-    References are looked up in `root`.
-    """
-    ahead, seen = [(schema, 0)], set()
-    while ahead:
-        schema, depth = ahead.pop()
-        if not isinstance(schema, Mapping) or depth > MAX_NESTING or id(schema) in seen:
-            continue
-        seen.add(id(schema))
-        yield schema
-        inner = [target] if (target := _target(schema.get("$ref"), root)) is not None else []
-        for key in ("anyOf", "oneOf", "allOf"):
-            inner += listed if isinstance(listed := schema.get(key), list | tuple) else ()
-        ahead += [(branch, depth + 1) for branch in reversed(inner)]
-
-
-def member(schema: Any, root: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the schema of the member `name` of an object; an empty one, which allows everything, if not declared.
-
-    Args:
-        schema: The schema of the object.
-        root: The document in which references are looked up.
-
-    """
-    listed = [
-        properties for branch in branches(schema, root) if isinstance(properties := branch.get("properties"), Mapping)
-    ]
-    found = [properties[name] for properties in listed if name in properties]
-    return _one_of(found or [branch.get("additionalProperties") for branch in branches(schema, root)])
-
-
-def element(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of an array's elements; an empty one, which allows everything, if not declared.
-
-    Args:
-        schema: The schema of the array.
-        root: The document in which references are looked up.
-
-    """
-    return _one_of([branch.get("items") for branch in branches(schema, root)])
-
-
-def _one_of(schemas: list[Any]) -> Mapping[str, Any]:
-    found = [schema for schema in schemas if isinstance(schema, Mapping)]
-    return found[0] if len(found) == 1 else {"anyOf": found}
-
-
-def _target(reference: Any, root: Mapping[str, Any]) -> Any:
-    """Return the target of a reference within a schema; None for a value that is not a reference or has no target."""
-    if not isinstance(reference, str) or not reference.startswith("#/"):
-        return None
-    target: Any = root
-    for part in reference[2:].split("/"):
-        part = part.replace("~1", "/").replace("~0", "~")
-        target = target.get(part) if isinstance(target, Mapping) else None
-    return target
+    return ToolSchemas(found)

@@ -11,10 +11,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from json.encoder import encode_basestring
 from typing import Any
-
-from tokenweir.stream.decode.parsers.schemas import branches, member
 
 Types = frozenset[str]
 """Names of JSON schema types, empty if none is declared; and the texts that an enum lists, as JSON, if a type other
@@ -25,51 +24,9 @@ STRING: Types = frozenset({"string"})
 MAX_DIGITS = 4000
 """Most digits of an integer; longer ones stay strings, because Python parses at most 4,300."""
 
-_NAMES: dict[str, str] = (
-    dict.fromkeys(("str", "text", "varchar", "char", "enum"), "string")
-    | dict.fromkeys(("int", "int32", "int64", "uint", "uint32", "uint64", "long", "short", "unsigned"), "integer")
-    | dict.fromkeys(("float", "float32", "float64", "double"), "number")
-    | dict.fromkeys(("list", "arr", "sequence"), "array")
-    | {"bool": "boolean", "dict": "object", "map": "object"}
-)
-"""JSON schema types by the names that other languages use, as in vLLM 0.33."""
-
 _INTEGER = re.compile(r"[+-]?\d+")
 _RUNS = re.compile(r'(?P<same>[^"\\\x00-\x1f]+)|["\\\x00-\x1f]+')
 _BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
-
-
-def parameter_types(schema: Mapping[str, Any], parameter: str) -> Types:
-    """Return the JSON types that the schema of a function's arguments allows for one of them, as `types_of` does."""
-    return types_of(member(schema, schema, parameter), schema)
-
-
-def types_of(schema: Any, root: Mapping[str, Any]) -> Types:
-    """Return the names of the JSON types that a schema allows; empty if it declares none.
-
-    If a type other than string is allowed, the strings that an enum lists are in the set too, each as JSON.
-
-    Args:
-        schema: The JSON schema of a value.
-        root: The document in which references (`$ref`) are looked up.
-
-    """
-    found: set[str] = set()
-    listed: set[str] = set()
-    for branch in branches(schema, root):
-        declared = branch.get("type")
-        values = branch.get("enum", [branch["const"]] if "const" in branch else [])
-        values = values if isinstance(values, list | tuple) else []
-        listed |= {quoted(value) for value in values if isinstance(value, str)}
-        if isinstance(declared, str):
-            found.add(_NAMES.get(declared, declared))
-        elif isinstance(declared, list | tuple):
-            found |= {_NAMES.get(name, name) for name in declared if isinstance(name, str)}
-        else:
-            found |= {_type_of(value) for value in values}
-        if branch.get("nullable") is True:
-            found.add("null")
-    return frozenset(found | listed if found - STRING else found)
 
 
 def json_of(text: str, types: Types) -> str:
@@ -79,7 +36,7 @@ def json_of(text: str, types: Types) -> str:
 
     Args:
         text: The argument as the model wrote it.
-        types: The result of `types_of`; empty if the schema declares no type.
+        types: The types of a `ValueSchema`; empty if the schema declares no type.
 
     """
     stripped = text.strip()
@@ -110,19 +67,19 @@ def json_as_written(text: str, types: Types) -> str:
     Otherwise it is the result of `json_of`.
     """
     found = _parsed(text)
-    kind = None if found is None else _type_of(found[0])
+    kind = None if found is None else type_of(found[0])
     fits = not types or kind in types or (kind == "integer" and "number" in types)
     return text.strip() if kind is not None and fits else json_of(text, types)
 
 
 def quoted(text: str) -> str:
     """Return a text as a JSON string, quotes included."""
-    return json.dumps(text, ensure_ascii=False)
+    return encode_basestring(text)
 
 
 def escaped(text: str) -> str:
     """Return a text escaped as the inside of a JSON string, without quotes."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+    return encode_basestring(text)[1:-1]
 
 
 def escaped_runs(text: str) -> Iterator[tuple[str, str]]:
@@ -136,7 +93,8 @@ def escaped_runs(text: str) -> Iterator[tuple[str, str]]:
         yield run[0], run[0] if run["same"] else escaped(run[0])
 
 
-def _type_of(value: Any) -> str:
+def type_of(value: Any) -> str:
+    """Return the name of the JSON schema type of a JSON value."""
     match value:
         case None:
             return "null"

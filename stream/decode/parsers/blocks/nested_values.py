@@ -12,13 +12,11 @@ no call is ever dropped.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct
 
-from tokenweir.stream.decode.parsers.blocks.coercion import json_of, quoted, types_of
-from tokenweir.stream.decode.parsers.schemas import element, member
+from tokenweir.stream.decode.parsers.blocks.coercion import json_of, quoted
+from tokenweir.stream.decode.parsers.value_schemas import ValueSchema
 
 ITEM = "item"
 
@@ -37,17 +35,16 @@ class _Element(Struct):
     inner: list[_Element] = []
 
 
-def nested_json(text: str, schema: Mapping[str, Any], root: Mapping[str, Any], mark: str) -> str:
+def nested_json(text: str, schema: ValueSchema, mark: str) -> str:
     """Convert a value that is written as nested tags to JSON, or to a JSON string of the text if its tags do not match.
 
     Args:
         schema: The value's schema, which decides between numbers and strings.
-        root: The function's schema, which references resolve against.
         mark: The mark before each tag.
 
     """
     found = _parsed(text, mark)
-    return quoted(text) if found is None else _json(found, schema, root)
+    return quoted(text) if found is None else _json(found, schema)
 
 
 def _parsed(text: str, mark: str) -> _Element | None:
@@ -83,16 +80,16 @@ def _add(element: _Element, text: str) -> bool:
     return True
 
 
-def _json(found: _Element, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    types = types_of(schema, root)
+def _json(found: _Element, schema: ValueSchema) -> str:
+    types = schema.types
     if not found.inner:
         empty = "" if found.text.strip() else "[]" if "array" in types else "{}" if "object" in types else ""
         return empty or json_of(found.text, types)
     items = all(inner.name == ITEM for inner in found.inner)
     if (items and "object" not in types) or ("array" in types and (items or "object" not in types)):
-        return f"[{', '.join(_json(inner, element(schema, root), root) for inner in found.inner)}]"
+        return f"[{', '.join(_json(inner, schema.element(index)) for index, inner in enumerate(found.inner))}]"
     values: dict[str, list[str]] = {}
     for inner in found.inner:
-        values.setdefault(inner.name, []).append(_json(inner, member(schema, root, inner.name), root))
+        values.setdefault(inner.name, []).append(_json(inner, schema.member(inner.name)))
     members = {key: of[0] if len(of) == 1 else f"[{', '.join(of)}]" for key, of in values.items()}
     return f"{{{', '.join(f'{quoted(key)}: {value}' for key, value in members.items())}}}"

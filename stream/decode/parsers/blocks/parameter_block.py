@@ -31,13 +31,14 @@ from tokenweir.stream.decode.parsers.base import (
     mark_at,
     markup,
 )
-from tokenweir.stream.decode.parsers.blocks.coercion import STRING, escaped, escaped_runs, parameter_types
+from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, escaped, escaped_runs
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
 from tokenweir.stream.decode.parsers.blocks.nested_values import nested_json
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE
 from tokenweir.stream.decode.parsers.blocks.tagged_calls import TaggedCalls
 from tokenweir.stream.decode.parsers.blocks.value_ends import value_end
-from tokenweir.stream.decode.parsers.schemas import ToolSchemas, member
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
+from tokenweir.stream.decode.parsers.value_schemas import ValueSchema
 from tokenweir.templates.styles.grammars import ToolStyle
 
 _CONTAINERS = frozenset({"array", "object"})
@@ -295,8 +296,7 @@ class ParameterBlock(TaggedCalls):
             return self._hold_back(text, end, end + len(closer))
         source = self._undecided.take()
         if self._opener:
-            schema = self._schemas.get(self._name, {})
-            value = nested_json(source, member(schema, schema, self._key.strip()), schema, self._style.nests)
+            value = nested_json(source, self._argument(), self._style.nests)
         else:
             value = json_of_argument(source, self._types(), tagged=self._kind == "json")
         out.append(Piece(source + closer, TOOL_CALL, value, call=self.call))
@@ -343,8 +343,11 @@ class ParameterBlock(TaggedCalls):
         """Return pieces for a part of a string value as JSON; runs of characters with and without escapes are separate."""
         return [Piece(run, TOOL_CALL, json, call=self.call) for run, json in escaped_runs(text)]
 
-    def _types(self) -> frozenset[str]:
-        return parameter_types(self._schemas.get(self._name, {}), self._key.strip())
+    def _argument(self) -> ValueSchema:
+        return self._schemas.arguments(self._name).member(self._key.strip())
+
+    def _types(self) -> Types:
+        return self._argument().types
 
 
 ParameterBlock.STEPS = {

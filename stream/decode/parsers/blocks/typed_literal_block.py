@@ -23,7 +23,7 @@ from tokenweir.stream.decode.parsers.base import (
     first_of,
     mark_at,
 )
-from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, json_of, parameter_types, quoted
+from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, json_of, quoted
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.literals import MAX_LOOK, json_of_argument, text_of_literal
 from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE
@@ -181,7 +181,7 @@ class TypedLiteralBlock(LiteralBlock):
         return json_of(word, types) if types else super()._word_as_json(word)
 
     def _types(self) -> Types:
-        return parameter_types(self._schemas.get(self._name, {}), self._key)
+        return self._schemas.arguments(self._name).member(self._key).types
 
 
 TypedLiteralBlock.STEPS = {

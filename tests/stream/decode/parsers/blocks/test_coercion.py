@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenweir.stream.decode.parsers.blocks.coercion import escaped, escaped_runs, json_of, parameter_types, quoted
+from tokenweir.stream.decode.parsers.blocks.coercion import escaped, escaped_runs, json_of, quoted
 
 
 @pytest.mark.parametrize(
@@ -48,49 +48,6 @@ def test_a_value_is_json_of_the_first_type_that_it_is(text, types, expected):
     assert json_of(text, frozenset(types)) == expected
 
 
-def types(declared, **root):
-    return parameter_types({"properties": {"a": declared}, **root}, "a")
-
-
-def test_types_are_collected_from_everything_that_declares_them():
-    assert types({"type": "string"}) == {"string"}
-    assert types({"type": ["integer", "null"]}) == {"integer", "null"}
-    assert types({"type": ["int64", "str", "list"]}) == {"integer", "string", "array"}
-    assert types({"type": "string", "nullable": True}) == {"string", "null"}
-    assert types({"anyOf": [{"type": "integer"}, {"oneOf": [{"type": "array"}]}]}) == {"integer", "array"}
-    assert types({"enum": ["x", 1, None, 1.5, True, [], {}]}) == {
-        *('"x"', "string", "integer", "null", "number", "boolean", "array", "object")
-    }
-    assert types({"const": "x"}) == {"string"}
-    assert types({"$ref": "#/$defs/b~1c"}, **{"$defs": {"b/c": {"type": "boolean"}}}) == {"boolean"}
-
-
-@pytest.mark.parametrize(
-    ("declared", "expected"),
-    [
-        ({"enum": ["7", 8]}, ['"7"', "8", '"x"']),
-        ({"type": ["string", "null"], "enum": ["null", None]}, ['"7"', '"8"', '"x"']),
-        ({"anyOf": [{"const": "7"}, {"type": "integer"}]}, ['"7"', "8", '"x"']),
-        ({"type": ["integer", "string"]}, ["7", "8", '"x"']),
-    ],
-)
-def test_a_text_that_the_schema_lists_is_that_text(declared, expected):
-    assert [json_of(text, types(declared)) for text in ("7", "8", "x")] == expected
-    assert json_of("null", types({"enum": ["null", None]})) == '"null"'
-
-
-@pytest.mark.parametrize(
-    "declared", [None, 1, "string", [], {}, {"type": 3}, {"$ref": "#/x"}, {"anyOf": 1}, {"enum": 5}]
-)
-def test_what_declares_nothing_gives_no_types(declared):
-    assert types(declared) == frozenset()
-    assert parameter_types({}, "a") == parameter_types({"properties": 1}, "a") == frozenset()
-
-
-def test_schemas_that_contain_themselves_end():
-    assert types({"$ref": "#/properties/a"}) == frozenset()
-
-
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_runs_are_the_text_and_what_json_makes_of_it(text):
     runs = list(escaped_runs(text))
@@ -105,10 +62,3 @@ def test_runs_are_the_text_and_what_json_makes_of_it(text):
 )
 def test_any_text_of_any_types_is_json(text, types):
     json.loads(json_of(text, frozenset(types)))
-
-
-def test_schemas_that_refer_to_themselves_are_looked_at_once():
-    root = {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}] * 50 + [{"type": "integer"}]}}}
-    root["properties"] = {"x": {"$ref": "#/$defs/a"}}
-    assert parameter_types(root, "x") == {"integer"}
-    assert parameter_types({"allOf": [{"properties": {"x": {"type": "null"}}}]}, "x") == {"null"}

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tokenweir.stream.decode.parsers.blocks.nested_values import MAX_DEPTH, nested_json
+from tokenweir.stream.decode.parsers.schemas import tool_schemas_of
 
 MARK = "]<]minimax[>["
 POINT = {"type": "object", "properties": {"x": {"type": "number"}, "name": {"type": "string"}}}
@@ -16,8 +17,9 @@ def tag(name, *inner):
     return f"{MARK}<{name}>{''.join(inner)}{MARK}</{name}>"
 
 
-def read(text, schema, root=None):
-    return json.loads(nested_json(text, schema, root or schema, MARK))
+def read(text, schema, **root):
+    argument = tool_schemas_of({"f": {"properties": {"a": schema}, **root}}).arguments("f").member("a")
+    return json.loads(nested_json(text, argument, MARK))
 
 
 @pytest.mark.parametrize(
@@ -46,8 +48,7 @@ def test_tags_and_schemas_make_the_value(text, schema, value):
 
 
 def test_references_point_into_the_functions_schema():
-    root = {"properties": {"p": {"$ref": "#/$defs/point"}}, "$defs": {"point": POINT}}
-    assert read(tag("name", "1"), root["properties"]["p"], root) == {"name": "1"}
+    assert read(tag("name", "1"), {"$ref": "#/$defs/point"}, **{"$defs": {"point": POINT}}) == {"name": "1"}
 
 
 @pytest.mark.parametrize(
