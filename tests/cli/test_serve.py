@@ -214,6 +214,32 @@ def test_sigterm_ends_a_server_whose_engine_does_not_stop(work, seconds, monkeyp
         assert "An engine did not stop, and is left behind." in process.stderr.read()
 
 
+WITHOUT_THREADS = """
+import os, signal, threading
+from tokenweir.cli import main, model
+
+class Interrupted:
+    async def generate(self, prompt_ids, sampling):
+        start, threading.Thread.start = threading.Thread.start, lambda thread: os._exit(3)
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(100_000):  # the handler runs here
+            pass
+        threading.Thread.start = start
+        yield [71]
+
+model._toy = lambda kind, argument: Interrupted()
+main(["serve", "--port=0", "--engine=replay"])
+"""
+
+
+def test_a_signal_starts_no_thread(monkeypatch):
+    """It may have come while another thread was being started, whose locks it would wait for."""
+    monkeypatch.setitem(globals(), "SERVE", (sys.executable, "-c", WITHOUT_THREADS))
+    with server() as (process, address), connect(f"ws://{address}/v1/responses") as websocket:
+        ask(websocket)
+        assert process.wait(timeout=20) == 0
+
+
 def test_prompts_can_be_encoded_on_a_gpu(monkeypatch):
     encoders = []
 

@@ -45,17 +45,24 @@ if __name__ == "__main__":
 
 
 @contextmanager
-def server(*args, program=("-m", "tokenweir")):
+def server_process(*args, program=("-m", "tokenweir")):
+    """A server that is being started."""
     command = [sys.executable, *program, "serve", "--port=0", "--workers=2", *args]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TOKENWEIR")}
     with subprocess.Popen(command, env=kept, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
-            address = re.fullmatch(r".+ served at http://(\S+)\n", process.stderr.readline())
-            assert address, process.stderr.read()
-            wait_for(process, "2 workers share the work.")
-            yield process, address[1]
+            yield process
         finally:
             with_group(process, signal.SIGKILL)
+
+
+@contextmanager
+def server(*args, program=("-m", "tokenweir")):
+    with server_process(*args, program=program) as process:
+        address = re.fullmatch(r".+ served at http://(\S+)\n", process.stderr.readline())
+        assert address, process.stderr.read()
+        wait_for(process, "2 workers share the work.")
+        yield process, address[1]
 
 
 def with_group(process, number):
@@ -66,9 +73,10 @@ def with_group(process, number):
 
 
 def wait_for(process, text):
-    """Read what the server says up to a line."""
+    """Read what the server says up to a line, and return that."""
     while text not in (line := process.stderr.readline()):
         assert line, f"it ended without {text!r}"
+    return line
 
 
 def workers(process):
@@ -84,6 +92,16 @@ def respond(address, **body):
     )
     with urllib.request.urlopen(request, timeout=30) as answer:
         return json.load(answer)
+
+
+def both_answer(address):
+    """Ask until both workers have answered; one of them may still be starting."""
+    names, deadline = set(), time.monotonic() + 30
+    while len(names) < 2:
+        answer = respond(address)
+        assert answer["status"] == "incomplete"
+        names.add(worker_of(answer["id"]))
+        assert time.monotonic() < deadline
 
 
 def until(websocket, kind):
@@ -158,13 +176,44 @@ def test_a_worker_that_dies_is_started_again(running):
     before = workers(process)
     os.kill(before[0], signal.SIGKILL)
     wait_for(process, "A worker has died, by exit code 9; another one takes its place.")
-    names, deadline = set(), time.monotonic() + 30
-    while len(names) < 2:  # until the new one answers, too
-        answer = respond(address)
-        assert answer["status"] == "incomplete"
-        names.add(worker_of(answer["id"]))
-        assert time.monotonic() < deadline
+    both_answer(address)
     assert before[0] not in workers(process) and before[1] in workers(process)
+
+
+SLOW_SECOND = """\
+import os, sys, time
+from pathlib import Path
+from tokenweir.cli import main, serve
+folder, load = Path({folder!r}), serve.load_model
+
+def load_model(*args, **kwargs):
+    is_second = len(list(folder.iterdir())) == 1
+    (folder / str(os.getpid())).touch()
+    while is_second and not (folder / "go").exists():
+        time.sleep(0.01)
+    return load(*args, **kwargs)
+
+serve.load_model = load_model
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+def test_a_worker_that_dies_before_the_last_one_has_started_is_started_again(slow, tmp_path):
+    folder, program = tmp_path / "started", tmp_path / "program.py"
+    folder.mkdir()
+    program.write_text(SLOW_SECOND.format(folder=str(folder)))
+
+    with server_process(slow, program=[program]) as process:
+        while len(started := list(folder.iterdir())) < 2:
+            time.sleep(0.01)
+        first = min(started, key=lambda path: path.stat().st_mtime_ns)
+        os.kill(int(first.name), signal.SIGKILL)
+        wait_for(process, "A worker has died, by exit code 9; another one takes its place.")
+        (folder / "go").touch()
+        address = wait_for(process, " served at http://").split("http://")[1].strip()
+        wait_for(process, "2 workers share the work.")
+        both_answer(address)
 
 
 def test_workers_end_with_their_parent_and_let_answers_end(slow):

@@ -6,9 +6,11 @@ import os
 import signal
 import sys
 import threading
-from contextlib import nullcontext
+import time
+from contextlib import nullcontext, suppress
 from dataclasses import fields
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -242,12 +244,12 @@ def serve(
                 place=None if given is None else given.place,
             ) as server,
         ):
+            exit_later = _last_resort(limits.drain_timeout + LAST_RESORT)
 
-            def end() -> None:
-                loop.call_soon_threadsafe(server.close)
-                timer = threading.Timer(limits.drain_timeout + LAST_RESORT, _end)
-                timer.daemon = True
-                timer.start()
+            def end() -> None:  # also called by a signal handler, which must start no thread
+                exit_later()
+                with suppress(RuntimeError):  # the loop is closed already
+                    loop.call_soon_threadsafe(server.close)
 
             about = f"{' and '.join(engines)} served at {url_of(host, server.port)}\n"
             if engine is None:
@@ -266,6 +268,22 @@ def serve(
             _end()
 
     asyncio.run(run())
+
+
+def _last_resort(seconds: float) -> Callable[[], None]:
+    """Return a function that makes the process exit after some seconds, even if the event loop is blocked then.
+
+    It only wakes a thread that waits already, so signal handlers may call it.
+    """
+    asked: SimpleQueue[None] = SimpleQueue()  # its `put` is reentrant
+
+    def wait() -> None:
+        asked.get()
+        time.sleep(seconds)
+        _end()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return lambda: asked.put(None)
 
 
 def _call_by_signal(end: Callable[[], None]) -> None:

@@ -169,7 +169,8 @@ class _Workers:
         self._folder = folder
         self._serving: list[_Worker | None] = [None] * len(listeners)  # worker by listener
         self._running: set[_Worker] = set()
-        self._started = self._stopping = False
+        self._started = 0  # listeners that had a worker which answered; the next ones still wait for their first
+        self._stopping = False
         self._code = 0
         self._secret = installation_secret()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -188,8 +189,8 @@ class _Workers:
                 self._stop()
             if self._stopping:
                 break
+            self._started += 1
         else:
-            self._started = True
             loop.add_signal_handler(signal.SIGHUP, lambda: self._spawn(self._replace_all()))
             _say(f"{about}{len(self._listeners)} workers share the work.")
         while self._running or self._tasks:
@@ -216,7 +217,7 @@ class _Workers:
     def _ended(self, slot: int, worker: _Worker, _: object) -> None:
         self._running.discard(worker)
         code = abs(worker.process.exitcode or 0)
-        if self._started and not self._stopping:
+        if slot < self._started and not self._stopping:
             self._spawn(self._restart(slot, worker, code))
         else:
             self._code = self._code or code

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from threading import Lock
 from typing import NamedTuple
+
+from tokenweir.encode.platform import call_after_fork
 
 MAX_ROUTES = 10_000
 """The most routes that are counted one by one; further ones count as a route without a name and a reason."""
@@ -35,7 +36,7 @@ def _renew_lock() -> None:
     _lock = Lock()
 
 
-os.register_at_fork(after_in_child=_renew_lock)  # another thread may have held it
+call_after_fork(_renew_lock)  # another thread may have held it
 
 
 def count(name: str, call: str, reason: str | None = None, n: int = 1) -> None:
