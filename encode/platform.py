@@ -12,7 +12,7 @@ import socket
 import stat
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
@@ -30,6 +30,9 @@ SPREADS_CONNECTIONS = sys.platform.startswith("linux")
 
 END_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 """Signals that end a server. Windows sends SIGINT alone."""
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+"""Options of glibc's `mallopt`."""
 
 
 def usable_cores() -> int:
@@ -61,6 +64,39 @@ def thread_wait() -> float:
             return int(file.read().split()[1]) / 1e9
     except OSError:  # a kernel, or a sandbox, without it
         return 0.0
+
+
+def set_heap(*, mapped: int, trimmed: int, heaps: int) -> None:
+    """Configure glibc's allocator, for all threads of this process; a no-op where the C library is another one.
+
+    Args:
+        mapped: Bytes from which on a block is mapped by itself, and so returned to the system when it is freed.
+        trimmed: Free bytes at the end of a heap, above which they are returned to the system.
+        heaps: The most heaps that threads share.
+
+    """
+    if not sys.platform.startswith("linux"):  # Windows cannot even ask for the functions of the process
+        return
+    import ctypes  # slow to load, and servers alone come here
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):  # musl, or a static executable
+        return
+    for option, value in ((_M_MMAP_THRESHOLD, mapped), (_M_TRIM_THRESHOLD, trimmed), (_M_ARENA_MAX, heaps)):
+        mallopt(option, value)
+
+
+def limit_unsent(connection: socket.socket, size: int) -> None:
+    """Let at most `size` bytes wait unsent in the kernel's buffer of a socket; Linux and macOS can, elsewhere a no-op."""
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, size)
+
+
+def call_after_fork(call: Callable[[], object]) -> None:
+    """Call a function in each process that is forked from this one, before anything else; Windows has no `fork`."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=call)
 
 
 def open_unfollowed(path: str | os.PathLike[str]) -> int:

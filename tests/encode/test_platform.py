@@ -1,10 +1,13 @@
+import ctypes
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -119,3 +122,56 @@ def test_keys_are_seen_where_there_is_no_terminal(monkeypatch, tmp_path):
         monkeypatch.setattr(sys, "stdin", file)
         with platform.keys_unseen() as unseen:
             assert unseen is False
+
+
+def test_other_systems_have_no_heap_to_set(monkeypatch):
+    def refuse(name):
+        raise TypeError("LoadLibrary() argument 1 must be str, not None")
+
+    monkeypatch.setattr(ctypes, "CDLL", refuse)
+    for system in ("win32", "darwin"):
+        monkeypatch.setattr(platform.sys, "platform", system)
+        platform.set_heap(mapped=1 << 17, trimmed=1 << 20, heaps=2)
+
+
+@pytest.mark.parametrize(
+    "error", [AttributeError("Symbol not found: mallopt"), OSError("Dynamic loading not supported")]
+)
+def test_another_c_library_has_no_heap_to_set(monkeypatch, error):
+    class Library:
+        def __getattr__(self, name):
+            raise error
+
+    monkeypatch.setattr(platform.sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
+    platform.set_heap(mapped=1 << 17, trimmed=1 << 20, heaps=2)
+
+
+def test_a_system_without_fork_calls_nothing_after_it(monkeypatch):
+    monkeypatch.delattr(os, "register_at_fork", raising=False)
+    platform.call_after_fork(pytest.fail)
+
+
+def test_a_system_without_the_option_leaves_a_socket_alone(monkeypatch):
+    monkeypatch.delattr(socket, "TCP_NOTSENT_LOWAT", raising=False)
+    with socket.socket() as connection:
+        platform.limit_unsent(connection, 1 << 14)
+
+
+QUESTIONS = re.compile(
+    r"sys\.platform|\bos\.name\b|\bhasattr\((os|signal|socket|time)\b|register_at_fork|/proc/|"
+    r"^\s*(import|from) (ctypes|fcntl|grp|msvcrt|platform|pwd|resource|termios|winreg)\b",
+    re.MULTILINE,
+)
+
+
+def test_no_other_module_asks_for_the_system():
+    root = Path(platform.__file__).resolve().parents[1]
+    folders = ("encode", "gpu", "stream", "templates", "src")
+    asking = [
+        f"{path.relative_to(root)}: {found[0]}"
+        for folder in folders
+        for path in (root / folder).rglob("*.py")
+        if path != Path(platform.__file__).resolve() and (found := QUESTIONS.search(path.read_text())) is not None
+    ]
+    assert asking == []

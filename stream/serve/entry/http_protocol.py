@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from tokenweir.encode.platform import limit_unsent
 from tokenweir.stream.serve.entry.guard import network_of
 from tokenweir.stream.serve.entry.paced_input import HeldFlow, PacedInput
 from tokenweir.stream.serve.limits.connections import Connection, Connections
@@ -94,8 +95,7 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
         # asyncio sets TCP_NODELAY only if the listener names its protocol, which `socket.socket()` omits. Without it,
         # the second of two frames would wait for the client's delayed ACK of the first.
         raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # Linux and macOS
-            raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        limit_unsent(raw_socket, UNSENT_BYTES)
         if hasattr(transport, "max_size"):  # asyncio's own; other event loops have bounds of their own
             transport.max_size = READ_BYTES
         address = "unknown" if self.client is None else network_of(self.client[0])

@@ -6,18 +6,21 @@ An application that mounts the server sets them itself.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
+
+from tokenweir.encode.platform import set_heap
 
 COLLECT_AFTER = (3_000, 2, 36_000)
 """Thresholds of the garbage collector. Answers leave no cycles, and each collection pauses all of them, for as long as it
 takes to follow the objects since the last one of its generation. So the young generations are small, and whole collections
 are rare: about one an hour."""
 COLLECT_EVERY = 0.05
-"""Seconds between two collections of young objects. The first threshold counts allocations less deallocations, so that under
+"""Seconds between two collections of young objects under load. The first threshold counts allocations less deallocations, so that under
 load tens of thousands of young objects wait for one collection of 20 to 60 ms."""
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
-"""Names of glibc's `mallopt`."""
+COLLECT_IDLE = 2.0
+"""The longest interval, on an idle loop: it doubles after each collection that had few objects to look at."""
+FEW_YOUNG = 200
+"""Number of young objects below which a loop counts as idle; each collection itself makes a few."""
 LARGE_BLOCK = 1 << 17
 """Bytes of a block that glibc maps by itself and so returns to the system when it is freed. By default it keeps more and
 more of them after the first large one."""
@@ -35,17 +38,19 @@ def prepare_memory(loop: asyncio.AbstractEventLoop) -> None:
     gc.collect()
     gc.freeze()  # excludes loaded objects from collections
     gc.set_threshold(*COLLECT_AFTER)
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if set_option is not None:  # glibc
-        for option, value in (
-            (M_MMAP_THRESHOLD, LARGE_BLOCK),
-            (M_TRIM_THRESHOLD, TRIMMED),
-            (M_ARENA_MAX, ARENAS),
-        ):
-            set_option(option, value)
-    _collect_young(loop)
+    set_heap(mapped=LARGE_BLOCK, trimmed=TRIMMED, heaps=ARENAS)
+    collect_young(loop, COLLECT_EVERY)
 
 
-def _collect_young(loop: asyncio.AbstractEventLoop) -> None:
+def collect_young(loop: asyncio.AbstractEventLoop, interval: float) -> None:
+    """Collect young objects now, and again and again by a timer of `loop`.
+
+    Args:
+        loop: The event loop.
+        interval: Seconds since the last collection. The next one follows sooner if many objects have come, else later.
+
+    """
+    is_idle = gc.get_count()[0] < FEW_YOUNG
     gc.collect(1)
-    loop.call_later(COLLECT_EVERY, _collect_young, loop)
+    interval = min(2 * interval, COLLECT_IDLE) if is_idle else COLLECT_EVERY
+    loop.call_later(interval, collect_young, loop, interval)

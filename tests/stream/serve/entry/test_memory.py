@@ -1,10 +1,13 @@
 """A server's process returns what large requests took, and collects garbage in short rounds."""
 
+import gc
 import os
 import subprocess
 import sys
 
 import pytest
+
+from tokenweir.stream.serve.entry.memory import COLLECT_EVERY, COLLECT_IDLE, collect_young
 
 PROGRAM = """
 import asyncio, gc, threading
@@ -63,3 +66,26 @@ asyncio.run(run())
 
 def test_young_objects_are_collected_again_and_again():
     subprocess.run([sys.executable, "-c", CYCLES], check=True, timeout=60)
+
+
+class Timer:
+    """Event loop that keeps the last timer."""
+
+    def call_later(self, seconds, call, *arguments):
+        self.seconds, self.fire = seconds, lambda: call(*arguments)
+
+
+def test_an_idle_server_sleeps_longer_and_longer():
+    loop, intervals = Timer(), []
+    gc.disable()
+    try:
+        collect_young(loop, COLLECT_EVERY)
+        for _ in range(10):
+            loop.fire()
+            intervals.append(loop.seconds)
+        assert intervals == sorted(intervals) and intervals[-1] == COLLECT_IDLE
+        young = [[] for _ in range(1000)]
+        loop.fire()
+        assert loop.seconds == COLLECT_EVERY and len(young) == 1000
+    finally:
+        gc.enable()
