@@ -84,13 +84,14 @@ def message_job(asked: MessageFields, model: str, history: MessageHistory) -> Jo
 
 def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessage]) -> Job:
     """Convert a Responses request to a job; `conversation` is the whole conversation without `instructions`."""
+    tools = asked.tool_set
     return Job(
         model=model,
         messages=_system(asked) + conversation,
         sampling=asked.sampling(max_tokens=asked.max_output_tokens),
         template_kwargs=asked.template_kwargs(),
-        tools=asked.definitions(),
-        tool_choice=to_builtins(asked.tool_choice),
+        tools=tools.definitions(),
+        tool_choice=tools.choice(asked.tool_choice),
         parallel_tool_calls=asked.parallel_tool_calls,
         alignment=asked.logprobs or bool(asked.return_token_ids),
         names={"json_schema": "text.format"},

@@ -87,7 +87,8 @@ class Renderer:
             )
         self._service.check_max_tokens(asked.max_output_tokens, "max_output_tokens")
         job = response_job(asked, self._service.model(asked.model), asked.messages(max_items=self._max_items))
-        return await self._request("resp", job, fields, asked, 0 if asked.logprobs else None, client)
+        request = await self._request("resp", job, fields, asked, 0 if asked.logprobs else None, client)
+        return replace(request, left_out=asked.left_out)
 
     async def messages(self, body: dict[str, Any], *, client: str) -> GenerateRequest:
         """Render a body of `POST /v1/messages` to a request in ids; raises as `chat`."""

@@ -25,6 +25,8 @@ MOST_FLOATS = 1 << 14
 """Numbers with a fraction or an exponent."""
 MOST_STRINGS = 1 << 17
 """Strings, keys included."""
+MOST_CHOICES = 12
+"""Values that an error lists of those that a field takes."""
 _HALF_PAIR = re.compile(
     rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!\\u[dD][89abAB]..\\u[dD]...))", re.DOTALL
 )
@@ -132,18 +134,22 @@ def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) ->
     Args:
         event: The decoded JSON object.
         fields: Names of the fields to check, each by itself; those that are not lists are skipped.
-        max_items: Most items of one field, including the content parts and tool calls inside its items.
+        max_items: Most items of one field, including the content parts, tool calls and tools inside its items.
 
     """
     for field in fields:
-        items = event.get(field)
-        if isinstance(items, list):
-            total = len(items)
-            if total <= max_items:
-                lists = (
-                    item.get(name) for item in items if isinstance(item, dict) for name in ("content", "tool_calls")
-                )
-                total += sum(len(inner) for inner in lists if isinstance(inner, list))
+        if isinstance(items := event.get(field), list):
+            total, inner = len(items), [items]
+            while inner and total <= max_items:
+                lists = [
+                    each
+                    for item in inner.pop()
+                    if isinstance(item, dict)
+                    for name in ("content", "output", "tool_calls", "tools")
+                    if isinstance(each := item.get(name), list)
+                ]
+                total += sum(map(len, lists))
+                inner += lists
             if total > max_items:
                 raise RequestError(
                     f"{field} has {total} items and parts; this server takes {max_items} at most",
@@ -246,7 +252,9 @@ def convert_validation_error(error: msgspec.ValidationError, event: dict[str, An
         kinds = [inner for outer in kinds for field in _inside(outer, key) for inner in _alternatives(field)]
     choices = [str(choice) for kind in kinds if isinstance(kind, inspect.LiteralType) for choice in kind.values]
     if choices and isinstance(value, str):
-        return RequestError(f"{param}: {short_json(value)} is not one of {', '.join(choices)}", param=param)
+        more = f" or {len(choices) - MOST_CHOICES} others" if len(choices) > MOST_CHOICES else ""
+        known = ", ".join(choices[:MOST_CHOICES]) + more
+        return RequestError(f"{param}: {short_json(value)} is not one of {known}", param=param)
     return RequestError(f"{param}: {message}, got {short_json(value)}", param=param)
 
 

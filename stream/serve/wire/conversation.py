@@ -8,7 +8,15 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from tokenweir.stream.serve.wire.contents import Content
-from tokenweir.stream.serve.wire.response_object import FunctionCallItem, Item, MessageItem, ReasoningItem, text_of
+from tokenweir.stream.serve.wire.response_object import (
+    CustomToolCallItem,
+    FunctionCallItem,
+    Item,
+    MessageItem,
+    ReasoningItem,
+    text_of,
+)
+from tokenweir.stream.serve.wire.response_tools import custom_arguments, joined_name
 
 ChatMessage = dict[str, Any]
 """A message for a chat template: `role` and `content`, a text or parts; for the assistant perhaps `reasoning_content` and `tool_calls`, for
@@ -80,8 +88,10 @@ class Conversation:
             case ReasoningItem():
                 self.think(text_of(item))
             case FunctionCallItem(status="completed"):
-                self.call(item.call_id, item.name, item.arguments)
-            case FunctionCallItem():
+                self.call(item.call_id, joined_name(item.name, item.namespace), item.arguments)
+            case CustomToolCallItem(status="completed"):
+                self.call(item.call_id, joined_name(item.name, item.namespace), custom_arguments(item.input))
+            case FunctionCallItem() | CustomToolCallItem():
                 return False
         return True
 

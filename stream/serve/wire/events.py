@@ -177,6 +177,20 @@ class FunctionCallArgumentsDone(_Event, frozen=True, kw_only=True, tag="response
     arguments: str
 
 
+class CustomToolCallInputDelta(_OfItem, frozen=True, kw_only=True, tag="response.custom_tool_call_input.delta"):
+    """Increment of the input of a custom tool's call."""
+
+    delta: str
+
+
+class CustomToolCallInputDone(_Event, frozen=True, kw_only=True, tag="response.custom_tool_call_input.done"):
+    """The whole input of a custom tool's call."""
+
+    item_id: str
+    output_index: int
+    input: str
+
+
 class ErrorEvent(Struct, frozen=True, tag_field="type", tag="error"):
     """Error for a client's message that cannot be processed; belongs to no response and leaves the connection open."""
 
@@ -212,6 +226,8 @@ ResponseEvent = (
     | ReasoningSummaryTextDone
     | FunctionCallArgumentsDelta
     | FunctionCallArgumentsDone
+    | CustomToolCallInputDelta
+    | CustomToolCallInputDone
 )
 LAST_EVENTS = (ResponseCompleted, ResponseIncomplete, ResponseFailed)
 ServerEvent = ResponseEvent | ErrorEvent | Heartbeat

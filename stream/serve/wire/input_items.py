@@ -3,64 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
+from tokenweir.stream.serve.wire.call_items import CallItem, ToolItem, add_item, is_left_out
 from tokenweir.stream.serve.wire.compaction import unpack
-from tokenweir.stream.serve.wire.contents import (
-    Content,
-    InputAudio,
-    InputFile,
-    audio_part,
-    content_of,
-    file_part,
-    image_part,
-    text_part,
-)
-from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation, FunctionName
+from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.input_parts import InputPart, input_content
 from tokenweir.stream.serve.wire.marks import CacheMarks
 from tokenweir.stream.serve.wire.response_object import Item
-
-
-class _InputText(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_text"):
-    text: str
-
-
-class _OutputText(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="output_text"):
-    text: str
-    annotations: list[Any] | None = None
-    logprobs: list[Any] | None = None
-
-
-class _Refusal(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="refusal"):
-    refusal: str
-
-    @property
-    def text(self) -> str:
-        return self.refusal
-
-
-class _InputImage(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_image"):
-    image_url: str | None = None
-    file_id: str | None = None
-    detail: str | None = None
-
-
-class _InputFile(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_file"):
-    file_data: str | None = None
-    filename: str | None = None
-    file_id: str | None = None
-    file_url: str | None = None
-    detail: str | None = None
-
-
-class _InputAudio(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="input_audio"):
-    input_audio: InputAudio
-
-
-_Media = _InputImage | _InputFile | _InputAudio
+from tokenweir.stream.serve.wire.response_tools import ClientTool, ServerTool
 
 
 class _ReasoningText(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning_text"):
@@ -73,7 +27,7 @@ class _SummaryText(CacheMarks, frozen=True, tag_field="type", tag="summary_text"
 
 class _Message(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="message"):
     role: Literal["user", "assistant", "system", "developer"]
-    content: str | list[_InputText | _OutputText | _Refusal | _InputImage | _InputFile | _InputAudio]
+    content: str | list[InputPart]
     id: str | None = None
     status: str | None = None
     phase: str | None = None
@@ -82,24 +36,7 @@ class _Message(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="t
 class _Reasoning(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="reasoning"):
     content: list[_ReasoningText] | None = None
     summary: list[_SummaryText] | None = None
-    encrypted_content: None = None  # clients send back the null that stood in the response object
-    id: str | None = None
-    status: str | None = None
-
-
-class _FunctionCall(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call"):
-    call_id: str
-    name: FunctionName
-    arguments: str
-    id: str | None = None
-    status: str | None = None
-
-
-class _FunctionCallOutput(
-    CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function_call_output"
-):
-    call_id: str
-    output: str | list[_InputText | _InputImage | _InputFile | _InputAudio]
+    encrypted_content: str | None = None
     id: str | None = None
     status: str | None = None
 
@@ -116,8 +53,26 @@ class ItemReference(Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     id: str
 
 
-InputItem = _Message | _Reasoning | _FunctionCall | _FunctionCallOutput | _Compaction | ItemReference
+InputItem = _Message | _Reasoning | _Compaction | ItemReference | CallItem
 """Items of clients, including those that a response has returned."""
+
+
+def left_out_of(given: str | Sequence[InputItem] | None) -> list[str]:
+    """Return the paths of what the prompt omits of a request's input: items, and the encrypted content of thinking."""
+    paths = []
+    for place, item in enumerate(() if given is None or isinstance(given, str) else given):
+        if isinstance(item, _Reasoning):
+            if item.encrypted_content is not None:
+                paths.append(f"input[{place}].encrypted_content")
+        elif isinstance(item, CallItem) and is_left_out(item):
+            paths.append(f"input[{place}]")
+    return paths
+
+
+def tools_of(given: str | Sequence[InputItem] | None) -> list[ClientTool | ServerTool]:
+    """Return the tools that items of a request's input bring."""
+    items = () if given is None or isinstance(given, str) else given
+    return [tool for item in items if isinstance(item, ToolItem) for tool in item.tools]
 
 
 def conversation_of(
@@ -148,17 +103,9 @@ def conversation_of(
     for place, item in enumerate(given):
         match item:
             case _Message():
-                conversation.say(item.role, _content(item.content, f"input[{place}].content"))
+                conversation.say(item.role, input_content(item.content, f"input[{place}].content"))
             case _Reasoning():
                 conversation.think("".join(part.text for part in item.content or item.summary or ()))
-            case _FunctionCall():
-                conversation.call(item.call_id, item.name, item.arguments)
-            case _FunctionCallOutput():
-                output = _content(item.output, f"input[{place}].output")
-                try:
-                    conversation.answer(item.call_id, output)
-                except LookupError as error:
-                    raise RequestError(f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id") from error
             case ItemReference():
                 if (found := find(item.id)) is None or not conversation.repeat(found):
                     raise RequestError(
@@ -178,22 +125,9 @@ def conversation_of(
                 unpacked += len(messages)
                 for message in messages:
                     conversation.say(message.role, message.content)
+            case _:
+                try:
+                    add_item(conversation, item, f"input[{place}]")
+                except LookupError as error:
+                    raise RequestError(f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id") from error
     return conversation.end()
-
-
-def _content(content: str | Sequence[_InputText | _OutputText | _Refusal | _Media], where: str) -> Content:
-    if isinstance(content, str):
-        return content
-    return content_of(_part(part, f"{where}[{place}]") for place, part in enumerate(content))
-
-
-def _part(part: _InputText | _OutputText | _Refusal | _Media, where: str) -> dict[str, Any]:
-    match part:
-        case _InputImage():
-            return image_part(part.image_url, where)
-        case _InputFile():
-            return file_part(InputFile(part.file_data, part.filename), where)
-        case _InputAudio():
-            return audio_part(part.input_audio)
-        case _:
-            return text_part(part.text)

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any, Literal, NamedTuple, Protocol
 
+from msgspec import UNSET, UnsetType
+
 from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Alignment, ReasoningDelta, TextDelta, TokenLogprob, ToolCallDelta
 from tokenweir.stream.serve.wire import events as ev
+from tokenweir.stream.serve.wire.custom_input import CustomInput
 from tokenweir.stream.serve.wire.response_object import (
+    CustomToolCallItem,
     FunctionCallItem,
     Item,
     ItemStatus,
@@ -22,12 +26,13 @@ from tokenweir.stream.serve.wire.response_object import (
     SummaryText,
     TopLogprob,
 )
+from tokenweir.stream.serve.wire.response_tools import ShownTool, ToolSet
 
 ItemDelta = TextDelta | ReasoningDelta | ToolCallDelta
 End = Literal["completed", "incomplete"]
 
-ITEMS = ("msg", "rs", "fc")
-"""Prefixes of the ids of messages, thinking and calls."""
+ITEMS = ("msg", "rs", "fc", "ctc")
+"""Prefixes of the ids of messages, thinking, calls, and calls of custom tools."""
 
 NO_PROBABILITY = -9999.0
 """The protocol's logarithm of 0, since JSON has no infinity."""
@@ -92,7 +97,7 @@ class OpenItem(Protocol):
 
 
 def open_item(
-    delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str, worker: str | None
+    delta: ItemDelta, index: int, number: Callable[[], int], reasoning_events: str, worker: str | None, tools: ToolSet
 ) -> OpenItem:
     """Create the output item that a delta begins; the delta itself is not added to it.
 
@@ -103,10 +108,11 @@ def open_item(
         reasoning_events: Names of the events of thinking: `reasoning_text`, `reasoning` as in Open Responses, or
             `summary`.
         worker: Name of the worker process, for the item's id; None leaves it out.
+        tools: The tools that the model was shown.
 
     """
     if isinstance(delta, ToolCallDelta):
-        return _OpenCall(delta, index, number, _new_id("fc", worker))
+        return _OpenCall(delta, tools.find(delta.name), index, number, worker)
     item_id = _new_id("msg" if isinstance(delta, TextDelta) else "rs", worker)
     return _OpenText(delta, index, number, reasoning_events, item_id)
 
@@ -215,14 +221,33 @@ class _OpenText:
         ]
 
 
+class _CallEvents(NamedTuple):
+    """Constructors of a call's item and of its events; `field` is the name of the call's text in the last of them."""
+
+    item: Callable[[str, ItemStatus, str, str, str, str | UnsetType], Item]
+    delta: Callable[..., ev.ResponseEvent]
+    done: Callable[..., ev.ResponseEvent]
+    field: str
+
+
+_FUNCTION = _CallEvents(FunctionCallItem, ev.FunctionCallArgumentsDelta, ev.FunctionCallArgumentsDone, "arguments")
+_CUSTOM = _CallEvents(CustomToolCallItem, ev.CustomToolCallInputDelta, ev.CustomToolCallInputDone, "input")
+
+
 class _OpenCall:
     """An open tool call; its status is `completed` only if the decoder has reported its JSON as complete."""
 
-    def __init__(self, delta: ToolCallDelta, index: int, number: Callable[[], int], item_id: str) -> None:
+    def __init__(
+        self, delta: ToolCallDelta, called: ShownTool | None, index: int, number: Callable[[], int], worker: str | None
+    ) -> None:
         self.whole = False
+        is_custom = called is not None and called.is_custom
+        self._events = _CUSTOM if is_custom else _FUNCTION
+        self._input = CustomInput() if is_custom else None
         self._call = delta.call
-        self._name = delta.name
-        self._id = item_id
+        self._name = delta.name if called is None else called.tool.name
+        self._namespace = UNSET if called is None or called.namespace is None else called.namespace
+        self._id = _new_id("ctc" if is_custom else "fc", worker)
         self._call_id = delta.id or new_call_id()
         self._index = index
         self._number = number
@@ -238,27 +263,34 @@ class _OpenCall:
             return None
         self._complete = delta.complete
         self.whole = delta.complete
-        if not delta.arguments:
-            return []
-        self._pieces.append(delta.arguments)
-        return [
-            ev.FunctionCallArgumentsDelta(
-                sequence_number=self._number(), item_id=self._id, output_index=self._index, delta=delta.arguments
-            )
-        ]
+        return self._grow(delta.arguments if self._input is None else self._input.feed(delta.arguments))
 
     def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
+        events = [] if self._input is None else self._grow(self._input.finish())
         text = "".join(self._pieces)
         item = self._item(status if self._complete else "incomplete", text)
-        return item, [
-            ev.FunctionCallArgumentsDone(
-                sequence_number=self._number(), item_id=self._id, output_index=self._index, arguments=text
-            ),
-            ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item),
+        events.append(
+            self._events.done(
+                sequence_number=self._number(),
+                item_id=self._id,
+                output_index=self._index,
+                **{self._events.field: text},
+            )
+        )
+        events.append(ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item))
+        return item, events
+
+    def _grow(self, text: str) -> list[ev.ResponseEvent]:
+        """Add a piece of the call's text and return its event; an empty list for an empty piece."""
+        if not text:
+            return []
+        self._pieces.append(text)
+        return [
+            self._events.delta(sequence_number=self._number(), item_id=self._id, output_index=self._index, delta=text)
         ]
 
-    def _item(self, status: ItemStatus, arguments: str) -> FunctionCallItem:
-        return FunctionCallItem(self._id, status, self._call_id, self._name, arguments)
+    def _item(self, status: ItemStatus, text: str) -> Item:
+        return self._events.item(self._id, status, self._call_id, self._name, text, self._namespace)
 
 
 def token_logprobs(alignment: Alignment | None) -> list[Logprob]:

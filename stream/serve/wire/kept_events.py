@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from tokenweir.stream.serve.wire.events import (
     ContentPartAdded,
     ContentPartDone,
+    CustomToolCallInputDelta,
+    CustomToolCallInputDone,
     FunctionCallArgumentsDelta,
     FunctionCallArgumentsDone,
     OutputItemAdded,
@@ -57,7 +59,13 @@ def _joined(pieces: list[Any]) -> ResponseEvent:
     return replace(last, **fields)
 
 
-_DELTAS = (OutputTextDelta, ReasoningTextDelta, ReasoningSummaryTextDelta, FunctionCallArgumentsDelta)
+_Delta = (
+    OutputTextDelta
+    | ReasoningTextDelta
+    | ReasoningSummaryTextDelta
+    | FunctionCallArgumentsDelta
+    | CustomToolCallInputDelta
+)
 
 
 def _run_of(event: ResponseEvent) -> str | int:
@@ -65,7 +73,7 @@ def _run_of(event: ResponseEvent) -> str | int:
 
     It is the item's id for a delta, and the event's own sequence number for all others.
     """
-    return event.item_id if isinstance(event, _DELTAS) else event.sequence_number
+    return event.item_id if isinstance(event, _Delta) else event.sequence_number
 
 
 EVENT_BYTES = 200
@@ -74,17 +82,20 @@ EVENT_BYTES = 200
 
 def event_size(event: ResponseEvent) -> int:
     """Return an estimate of the bytes that the event has as JSON, without encoding it."""
+    if isinstance(event, _Delta):
+        size = len(event.delta)
+        if isinstance(event, OutputTextDelta):
+            size += _LOGPROB_BYTES * sum(1 + len(row.top_logprobs) for row in event.logprobs)
+        if event.token_ids is not UNSET:
+            size += _TOKEN_BYTES * len(event.token_ids)
+        return EVENT_BYTES + size
     match event:
-        case OutputTextDelta() | ReasoningTextDelta() | ReasoningSummaryTextDelta() | FunctionCallArgumentsDelta():
-            size = len(event.delta)
-            if isinstance(event, OutputTextDelta):
-                size += _LOGPROB_BYTES * sum(1 + len(row.top_logprobs) for row in event.logprobs)
-            if event.token_ids is not UNSET:
-                size += _TOKEN_BYTES * len(event.token_ids)
         case OutputTextDone() | ReasoningTextDone() | ReasoningSummaryTextDone():
             size = len(event.text)
         case FunctionCallArgumentsDone():
             size = len(event.arguments)
+        case CustomToolCallInputDone():
+            size = len(event.input)
         case ContentPartAdded() | ContentPartDone() | ReasoningSummaryPartAdded() | ReasoningSummaryPartDone():
             size = len(event.part.text)
         case OutputItemAdded() | OutputItemDone():

@@ -28,8 +28,15 @@ from tokenweir.stream.serve.wire.checking import (
 )
 from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.input_items import InputItem, ItemReference, conversation_of
-from tokenweir.stream.serve.wire.response_object import AllowedTools, FunctionTool, Item, NamedFunction, TextConfig
+from tokenweir.stream.serve.wire.input_items import (
+    InputItem,
+    ItemReference,
+    conversation_of,
+    left_out_of,
+    tools_of,
+)
+from tokenweir.stream.serve.wire.response_object import Item, TextConfig
+from tokenweir.stream.serve.wire.response_tools import CLIENT_TOOLS, Choice, ClientTool, ServerTool, ToolSet
 
 StopString = Annotated[str, Meta(min_length=1, max_length=1000)]
 """A stop string; looking for it takes some 300 bytes of memory a character."""
@@ -75,10 +82,6 @@ class Text(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-class ServerTool(Struct, frozen=True, tag_field="type", tag="server"):
-    """A tool other than a function, such as a web search, which a server would have to run; this one runs none."""
-
-
 Metadata = Annotated[
     dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
 ]
@@ -100,6 +103,11 @@ class InputFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """The ids of all item references in the input."""
         given = () if self.input is None or isinstance(self.input, str) else self.input
         return [item.id for item in given if isinstance(item, ItemReference)]
+
+    @property
+    def left_out(self) -> list[str]:
+        """The paths of the request's parts that the prompt omits."""
+        return left_out_of(self.input)
 
     def messages(
         self,
@@ -145,9 +153,10 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
         reasoning: How much to think, handed to the chat template.
         metadata: Repeated in the response object.
         user: Repeated in the response object.
-        tools: Functions that the model may call, handed to the chat template. Nothing holds the model to their schemas, so
-            the response object says `strict: false`. Tools of other types are for the server to run, and this one has
-            none: the model is not told of them, and the response object does not repeat them.
+        tools: Functions, custom tools and namespaces of both, which the model may call, handed to the chat template as
+            functions. Nothing holds the model to their schemas, so the response object says `strict: false`. Tools of
+            other types are for the server to run, and this one has none: the model is not told of them, and the
+            response object does not repeat them.
         tool_choice: "none" leaves the tools out; "required" and one function as for `chat()`.
         parallel_tool_calls: Whether an answer may have several calls; false ends it when its first one is whole.
         include: The tokens of the answer with their logprobs, those without text (tags) beside the text after them. An
@@ -173,8 +182,8 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
     reasoning: Reasoning | None = None
     metadata: Metadata | None = None
     user: str | None = None
-    tools: list[FunctionTool | ServerTool] | None = None
-    tool_choice: Literal["auto", "none", "required"] | NamedFunction | AllowedTools | None = None
+    tools: list[ClientTool | ServerTool] | None = None
+    tool_choice: Choice | None = None
     parallel_tool_calls: bool | None = None
     background: bool | None = None
     generate: bool | None = None
@@ -198,13 +207,15 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
         return "message.output_text.logprobs" in self.include or bool(self.top_logprobs)
 
     @property
-    def functions(self) -> list[FunctionTool]:
-        """The request's tools of type `function`, without those that a server would have to run."""
-        return [tool for tool in self.tools or () if isinstance(tool, FunctionTool)]
+    def tool_set(self) -> ToolSet:
+        """The tools that the model is shown, as functions: those of the request, and of items of its input."""
+        return ToolSet(self.tools or (), tools_of(self.input))
 
-    def definitions(self) -> list[dict[str, Any]] | None:
-        """Return the function tools in the form that chat templates take, one dict a tool; None without any."""
-        return [{"type": "function", "function": _definition(tool)} for tool in self.functions] or None
+    @property
+    def left_out(self) -> list[str]:
+        """The paths of the request's parts that the prompt omits: of its input, and tools that a server would run."""
+        tools = enumerate(self.tools or ())
+        return [f"tools[{place}]" for place, tool in tools if isinstance(tool, ServerTool)] + left_out_of(self.input)
 
     def sampling(self, *, max_tokens: int | None) -> Sampling:
         """Return the sampling parameters for the engine.
@@ -256,11 +267,6 @@ def schema_of(wanted: JsonFormat | None) -> dict[str, Any] | None:
     if wanted is None or wanted.type == "text":
         return None
     return {"type": "object"} if wanted.type == "json_object" else wanted.json_schema or {}
-
-
-def _definition(tool: FunctionTool) -> dict[str, Any]:
-    parameters = {"type": "object", "properties": {}} if tool.parameters is None else tool.parameters
-    return {"name": tool.name, "description": tool.description or "", "parameters": parameters}
 
 
 class ResponseCancel(Struct, frozen=True, forbid_unknown_fields=True):
@@ -365,11 +371,19 @@ def previous_response_id_of(data: str | bytes) -> str | None:
 def _checked(event: dict[str, Any], struct: type[T], max_items: int) -> T:
     count_items(event, ("input", "tools"), max_items)
     event = _supported(event, struct)
-    if isinstance(tools := event.get("tools"), list):
-        event["tools"] = [
-            {"type": "server"} if isinstance(tool, dict) and tool.get("type") != "function" else tool for tool in tools
+    return convert(_tools_marked(event), struct)
+
+
+def _tools_marked(owner: Any) -> Any:
+    """Return a request, or an item that brings tools, with those tools marked that a server would have to run."""
+    if not isinstance(owner, dict) or not isinstance(tools := owner.get("tools"), list):
+        return owner
+    return owner | {
+        "tools": [
+            {"type": "server"} if isinstance(tool, dict) and tool.get("type") not in CLIENT_TOOLS else tool
+            for tool in tools
         ]
-    return convert(event, struct)
+    }
 
 
 def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
@@ -380,6 +394,7 @@ def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
     kept = offered_fields(event, struct, ignored=_IGNORED, neutral=_NEUTRAL)
     if isinstance(items := kept.get("input"), list):
         kept["input"] = [
-            {"type": "message", **item} if isinstance(item, dict) and "role" in item else item for item in items
+            _tools_marked({"type": "message", **item} if isinstance(item, dict) and "role" in item else item)
+            for item in items
         ]
     return kept

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from tokenweir.stream.events.deltas import Usage
-from tokenweir.stream.serve.wire.marks import CacheMarks
+from tokenweir.stream.serve.wire.response_tools import AllowedTools, ClientTool, NamedCustom, NamedFunction
 
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
@@ -82,43 +82,35 @@ class FunctionCallItem(Struct, frozen=True, tag_field="type", tag="function_call
     call_id: str
     name: str
     arguments: str
+    namespace: str | UnsetType = UNSET
+
+
+class CustomToolCallItem(Struct, frozen=True, tag_field="type", tag="custom_tool_call"):
+    """An output item: a custom tool that the model wants called; `input` is the text for it."""
+
+    id: str
+    status: ItemStatus
+    call_id: str
+    name: str
+    input: str
+    namespace: str | UnsetType = UNSET
 
 
 Part = OutputText | ReasoningText
-Item = MessageItem | ReasoningItem | FunctionCallItem
+Item = MessageItem | ReasoningItem | FunctionCallItem | CustomToolCallItem
 
 
 def text_of(item: Item) -> str:
-    """Return the text of a message or of thinking, or the arguments of a tool call."""
+    """Return the text of a message or of thinking, or the arguments or the input of a tool call."""
     match item:
+        case CustomToolCallItem():
+            return item.input
         case FunctionCallItem():
             return item.arguments
         case ReasoningItem():
             return "".join([part.text for part in item.content] + [part.text for part in item.summary])
         case _:
             return "".join(part.text for part in item.content)
-
-
-class FunctionTool(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
-    """A function that the model may call; `parameters` is a JSON schema."""
-
-    name: str
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    strict: bool | None = None
-
-
-class NamedFunction(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="function"):
-    """Value of `tool_choice` that makes the model call this one function."""
-
-    name: str
-
-
-class AllowedTools(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="allowed_tools"):
-    """Value of `tool_choice` that leaves some of the tools to the model."""
-
-    tools: list[dict[str, Any]]
-    mode: Literal["auto", "none", "required"] = "auto"
 
 
 class TextConfig(Struct, frozen=True):
@@ -185,7 +177,10 @@ class IncompleteDetails(Struct, frozen=True):
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """The response object that the lifecycle events carry."""
+    """The response object that the lifecycle events carry.
+
+    `left_out` is an extension: the paths of the request's parts that the prompt omits.
+    """
 
     id: str
     created_at: int
@@ -216,6 +211,7 @@ class Response(Struct, frozen=True, kw_only=True):
     service_tier: str = "default"
     store: bool = False
     text: TextConfig = TextConfig()
-    tool_choice: str | NamedFunction | AllowedTools = "none"
-    tools: list[FunctionTool] = []
+    tool_choice: str | NamedFunction | NamedCustom | AllowedTools = "none"
+    tools: list[ClientTool] = []
     truncation: str = "disabled"
+    left_out: list[str] | UnsetType = UNSET

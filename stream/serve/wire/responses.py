@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Literal
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import ProtocolError
@@ -23,6 +24,7 @@ from tokenweir.stream.serve.wire.response_object import (
     ResponseUsage,
     TextConfig,
 )
+from tokenweir.stream.serve.wire.response_tools import ClientTool, FunctionTool, NamespaceTool, ServerTool
 
 
 class ResponseStream:
@@ -57,6 +59,7 @@ class ResponseStream:
         "_reasoning_events",
         "_response",
         "_tokens",
+        "_tools",
         "_top_logprobs",
         "finished",
         "id",
@@ -100,6 +103,8 @@ class ResponseStream:
             )
             if (value := getattr(request, name)) is not None
         }
+        self._tools = request.tool_set
+        client_tools = [tool for tool in request.tools or () if not isinstance(tool, ServerTool)]
         self._response = Response(
             id=self.id,
             created_at=int(time.time()),
@@ -115,13 +120,14 @@ class ResponseStream:
             user=request.user,
             background=bool(request.background),
             max_tool_calls=request.max_tool_calls,
-            parallel_tool_calls=bool(request.functions) and request.parallel_tool_calls is not False,
+            parallel_tool_calls=bool(client_tools) and request.parallel_tool_calls is not False,
             prompt_cache_key=request.prompt_cache_key,
             safety_identifier=request.safety_identifier,
             store=request.store is not False,
             text=TextConfig() if request.text is None else request.text.echo(),
-            tool_choice=request.tool_choice or ("auto" if request.functions else "none"),
-            tools=[replace(tool, strict=False) if tool.strict else tool for tool in request.functions],
+            tool_choice=request.tool_choice or ("auto" if client_tools else "none"),
+            tools=[_enforced(tool) for tool in client_tools],
+            left_out=request.left_out or UNSET,
             **penalties,
         )
 
@@ -156,7 +162,9 @@ class ResponseStream:
         more = None if self._item is None else self._item.more(delta)
         if self._item is None or more is None:
             events += self._close("completed")
-            self._item = open_item(delta, len(self.output), self._next, self._reasoning_events, worker_of(self.id))
+            self._item = open_item(
+                delta, len(self.output), self._next, self._reasoning_events, worker_of(self.id), self._tools
+            )
             events += self._item.open()
             more = self._item.more(delta) or []
         if more and self._tokens is not None:
@@ -239,6 +247,17 @@ class ResponseStream:
                 return ev.ResponseFailed(sequence_number=self._next(), response=response, **more)
             case _:
                 return ev.ResponseIncomplete(sequence_number=self._next(), response=response, **more)
+
+
+def _enforced(tool: ClientTool) -> ClientTool:
+    """Return a tool as the response repeats it: without `strict`, since no schema of arguments is enforced."""
+    match tool:
+        case FunctionTool(strict=True):
+            return replace(tool, strict=False)
+        case NamespaceTool():
+            return replace(tool, tools=[_enforced(each) for each in tool.tools])
+        case _:
+            return tool
 
 
 class _Tokens:

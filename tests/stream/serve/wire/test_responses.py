@@ -25,7 +25,7 @@ from tokenweir.stream.events.deltas import (
 from tokenweir.stream.serve.wire.events import ErrorDetail, ErrorEvent, Heartbeat, encode
 from tokenweir.stream.serve.wire.kept_events import event_size, merge_events
 from tokenweir.stream.serve.wire.requests import Reasoning, ResponseCreate
-from tokenweir.stream.serve.wire.response_object import FunctionTool, NamedFunction
+from tokenweir.stream.serve.wire.response_tools import FunctionTool, NamedFunction
 from tokenweir.stream.serve.wire.responses import ResponseStream
 
 STOP = Finish(FinishReason.STOP, usage=Usage(5, 4, 2))
