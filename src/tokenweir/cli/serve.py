@@ -188,6 +188,7 @@ def serve(
     try:
         from tokenweir.stream.serve.answers.cache_salt import LEAST_SECRET
         from tokenweir.stream.serve.answers.generation import abandoned
+        from tokenweir.stream.serve.entry.listener import raise_descriptor_limit
         from tokenweir.stream.serve.entry.memory import prepare_memory
         from tokenweir.stream.serve.entry.server import serve as start
         from tokenweir.stream.serve.entry.server import url_of
@@ -221,6 +222,7 @@ def serve(
     async def run() -> None:
         loop = asyncio.get_running_loop()
         prepare_memory(loop)
+        raise_descriptor_limit(limits.max_connections)
         async with (
             PromptBatcher(gpu) if gpu else nullcontext() as encoder,
             start(

@@ -20,6 +20,7 @@ from tokenweir.encode.options import check_integers, check_options, check_texts
 from tokenweir.encode.platform import claim_port
 from tokenweir.stream.serve.entry.application import Application
 from tokenweir.stream.serve.entry.http_protocol import HttpProtocol
+from tokenweir.stream.serve.entry.listener import Listener
 from tokenweir.stream.serve.entry.options import ServerOptions, resolve_options
 from tokenweir.stream.serve.entry.socket_protocol import protocols
 from tokenweir.stream.serve.limits.limits import Limits
@@ -185,6 +186,7 @@ class Server:
 
     async def _listen(self, listener: socket.socket) -> None:
         host, self.port = listener.getsockname()[:2]
+        listener = Listener(listener, self._app.service.sockets.make_room)
         await self._uvicorn.startup(sockets=[listener])
         listener.listen(BACKLOG)  # asyncio has set it to `ACCEPTS`
         self._ticking = asyncio.get_running_loop().create_task(self._uvicorn.main_loop())  # updates the Date header

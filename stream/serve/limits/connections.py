@@ -74,6 +74,13 @@ class Connections:
             next(iter(most)).abort("connection_limit")
         return Connection(self, transport, address)
 
+    def make_room(self) -> bool:
+        """Reset the oldest idle socket of the address with most idle sockets; return False if no socket is idle."""
+        most = max(self._idle.values(), key=len, default=None)
+        if most is not None:
+            next(iter(most)).abort("descriptor_limit")
+        return most is not None
+
     def _reset(self, transport: asyncio.Transport, reason: str) -> None:
         self.aborted(reason)
         transport.abort()
