@@ -35,6 +35,8 @@ MAX_EVENT_BYTES = 1 << 22
 """Most bytes of one event of a stream. llama-server repeats the whole prompt in its last event."""
 LONG_EVENT = 1 << 12
 """Bytes from which on an event is bounded in its values, which cost more time than its bytes."""
+THREAD_BYTES = 1 << 16
+"""Bytes from which on an event is decoded in a thread, so that other streams go on."""
 MAX_EVENT_VALUES = 1 << 18
 """Most values of one event: the ids of the longest prompt."""
 MAX_ANSWER_BYTES = 1 << 24
@@ -132,7 +134,7 @@ class EngineServer:
 
         """
         async with self._answer("GET", path, None) as response:
-            return self._decoded(await self._body(response), kind)
+            return await self._parsed(await self._body(response), kind)
 
     async def events(self, path: str, body: Mapping[str, Any], kind: type[E]) -> AsyncGenerator[E, None]:
         """Post `body` as JSON to `path`, and yield the events of the stream, or the single object of a plain response.
@@ -147,7 +149,7 @@ class EngineServer:
         """
         async with self._answer("POST", path, msgspec.json.encode(body)) as response:
             if "text/event-stream" not in response.headers.get("content-type", ""):
-                yield self._decoded(await self._body(response), kind)
+                yield await self._parsed(await self._body(response), kind)
                 return
             lines = _DataLines(self.name)
             chunks = response.aiter_raw()
@@ -158,7 +160,7 @@ class EngineServer:
                     for data in lines.feed(chunk):
                         if data == b"[DONE]":
                             return
-                        yield self._decoded(data, kind)
+                        yield await self._parsed(data, kind)
                     if not chunk:
                         return
             finally:
@@ -248,6 +250,12 @@ class EngineServer:
     def _refusal(self, status: int, said: str) -> ServerError:
         kind = FAILURES.get(status, "refused" if status < 500 else "failed")
         return ServerError(f"{self.name} at {self.url} answers {status}: {said}", kind=kind, status=status)
+
+    async def _parsed(self, data: bytes, kind: type[E]) -> E:
+        """Return an event, decoded in a thread if it is long; raises as `_decoded`."""
+        if len(data) < THREAD_BYTES:
+            return self._decoded(data, kind)
+        return await anyio.to_thread.run_sync(self._decoded, data, kind)
 
     def _decoded(self, data: bytes, kind: type[E]) -> E:
         try:
@@ -348,15 +356,17 @@ class _DataLines:
 
         Raise `EngineError` for a line of more than `MAX_EVENT_BYTES`.
         """
-        first, *others = (chunk or b"\n").split(b"\n")
-        self._rest += first
-        if len(self._rest) > MAX_EVENT_BYTES:
+        first, found, _ = (chunk := chunk or b"\n").partition(b"\n")
+        if len(self._rest) + len(first) > MAX_EVENT_BYTES:
             raise EngineError(f"{self._name} sends a line of more than {MAX_EVENT_BYTES} bytes")
-        if not others:
+        if not found:
+            self._rest += chunk
             return []
-        lines = [bytes(self._rest), *others[:-1]]
-        self._rest = bytearray(others[-1])
-        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        end = chunk.rindex(b"\n")
+        lines = b"".join((b"\n", self._rest, chunk[:end]))
+        self._rest = bytearray(chunk[end + 1 :])
+        # Not one object for each line: other lines, empty ones above all, cost nothing but their bytes.
+        return [line.partition(b"\n")[0].strip() for line in lines.split(b"\ndata:")[1:]]
 
 
 def _message(body: bytes) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socketserver
+import sys
 import threading
 from contextlib import aclosing, contextmanager
 
@@ -13,7 +14,13 @@ import pytest
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines import engine_server
-from tokenweir.stream.engines.engine_server import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, MAX_EVENT_VALUES, MAX_MESSAGE
+from tokenweir.stream.engines.engine_server import (
+    MAX_ANSWER_BYTES,
+    MAX_ERROR_BYTES,
+    MAX_EVENT_VALUES,
+    MAX_MESSAGE,
+    THREAD_BYTES,
+)
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.engines.sglang import SglangEngine
 from tokenweir.stream.engines.vllm import VllmEngine
@@ -222,6 +229,56 @@ async def test_ids_that_a_server_only_counts_are_not_made_up_without_end(tok, re
     event = json.dumps({"content": "é" * 9, "tokens": [65], "tokens_predicted": 1 << 40}).encode()
     with answering(head(content_type="text/event-stream"), b"data: " + event + b"\n\n") as (url, _):
         assert f"counts {1 << 40} ids and has sent 1" in await failure("llama-server", url, tok)
+
+
+@pytest.mark.anyio
+@EVERY
+async def test_an_event_that_is_not_utf8_is_an_error_of_the_engine(name, tok, read):
+    data = b'{"error": "\xff"}'
+    with answering(head(content_type="text/event-stream"), b"data: " + data + b"\n\n") as (url, _):
+        assert "sends what is no answer of it" in await failure(name, url, tok)
+    with answering(head("500 No"), data) as (url, _):
+        assert "answers 500" in await failure(name, url, tok)
+
+
+@pytest.mark.anyio
+async def test_long_events_are_decoded_in_a_thread(tok, read, monkeypatch):
+    threads = []
+    decoded = engine_server.EngineServer._decoded
+    monkeypatch.setattr(
+        engine_server.EngineServer,
+        "_decoded",
+        lambda *args: threads.append(threading.current_thread()) or decoded(*args),
+    )
+    for size in (THREAD_BYTES - 100, THREAD_BYTES):
+        event = b'{"x": [' + b"0.5," * (size // 4) + b"1]}"
+        with answering(head(content_type="text/event-stream"), b"data: " + event + b"\n\n") as (url, _):
+            await failure("llama-server", url, tok)
+    assert [thread is threading.current_thread() for thread in threads] == [True, False]
+
+
+def test_lines_without_data_make_no_objects():
+    lines = engine_server._DataLines("it")
+    with counting_calls() as calls:
+        assert lines.feed(b"data: 1\n" + b"\n" * 1_000_000 + b": ping\n" * 100_000) == [b"1"]
+    assert calls.count < 50
+
+
+@contextmanager
+def counting_calls():
+    """Count the calls of functions, those of C included."""
+
+    class Calls:
+        count = 0
+
+    def profile(frame, event, argument):
+        Calls.count += event in ("call", "c_call")
+
+    sys.setprofile(profile)
+    try:
+        yield Calls
+    finally:
+        sys.setprofile(None)
 
 
 def test_lines_come_whole_however_they_are_cut():
