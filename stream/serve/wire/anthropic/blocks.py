@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -49,13 +49,14 @@ class ToolUseBlock(Struct, frozen=True, tag_field="type", tag="tool_use"):
 class Source(Struct, frozen=True):
     """Source of an image or a document.
 
-    `data` is base64 or text, as `type` says; `url` is its address.
+    `data` is base64 or text, as `type` says; `url` is its address; `content` is a text, or texts and images.
     """
 
     type: Literal["base64", "text", "url", "file", "content"]
     media_type: str = ""
     data: str = ""
     url: str = ""
+    content: str | list[TextBlock | ImageBlock] = ""
 
 
 class ImageBlock(Struct, frozen=True, tag_field="type", tag="image"):
@@ -81,19 +82,36 @@ class DocumentBlock(Struct, frozen=True, tag_field="type", tag="document"):
 
     source: Source
     title: str | None = None
+    context: str | None = None
 
-    def part(self, where: str) -> dict[str, Any]:
-        """Return the document as content part for a chat template: a text that begins with its title, or a medium.
+    def parts(self, where: str) -> list[dict[str, Any]]:
+        """Return the document as content parts for a chat template: texts that begin with its title, or media.
 
-        `where` is the block's path in the request, for errors. Raise `RequestError` if the source is neither text nor
-        base64, or the file is not of a supported type.
+        `where` is the block's path in the request, for errors. Raise `RequestError` if the source is an address or an
+        uploaded file, or the file is not of a supported type.
         """
         source = self.source
-        if source.type == "text":
-            return text_part(f"{self.title}:\n{source.data}\n" if self.title else source.data)
-        if source.type != "base64":
+        context = [text_part(f"{self.context}\n")] if self.context else []
+        if source.type in ("url", "file"):
             raise unsupported(f"{where}.source is of type {source.type!r}: documents come with their bytes here", where)
-        return file_part(InputFile(f"data:{source.media_type};base64,{source.data}", self.title), where)
+        if source.type == "base64":
+            file = InputFile(f"data:{source.media_type};base64,{source.data}", self.title)
+            return [*context, file_part(file, where)]
+        shown = [text_part(source.data)] if source.type == "text" else _shown(source.content, f"{where}.source.content")
+        return [*context, text_part(f"{self.title}:\n"), *shown, text_part("\n")] if self.title else [*context, *shown]
+
+
+class SearchResultBlock(Struct, frozen=True, tag_field="type", tag="search_result"):
+    """Content block of a result of the client's own search: texts, with their source and a title."""
+
+    source: str
+    title: str
+    content: list[TextBlock]
+
+    def parts(self) -> list[dict[str, Any]]:
+        """Return the result as content parts for a chat template: a text that begins with title and source."""
+        texts = [text_part(block.text) for block in self.content]
+        return [text_part(f"{self.title} ({self.source}):\n"), *texts, text_part("\n")]
 
 
 class ToolReferenceBlock(Struct, frozen=True, tag_field="type", tag="tool_reference"):
@@ -106,39 +124,127 @@ class ToolResultBlock(Struct, frozen=True, tag_field="type", tag="tool_result"):
     """Content block of a tool call's result."""
 
     tool_use_id: str
-    content: str | list[TextBlock | ToolReferenceBlock | ImageBlock | DocumentBlock] | None = None
+    content: str | list[ShownBlock] | None = None
     is_error: bool | None = None
 
     def shown(self, where: str) -> Content:
         """Return the result as content for the model; that of a failed call begins with `Error: `.
 
-        `where` is the block's path in the request, for errors. Raises as `block_part`.
+        `where` is the block's path in the request, for errors. Raises as `block_parts`.
         """
-        if isinstance(self.content, str):
-            content: Content = self.content
-        else:
-            given = enumerate(self.content or ())
-            content = content_of(block_part(block, f"{where}.content[{place}]") for place, block in given)
+        content = content_of(_shown(self.content or "", f"{where}.content"))
         if not self.is_error:
             return content
         return content_of([text_part("Error: "), *parts_of(content)]) if content else "Error"
 
 
-def block_part(block: TextBlock | ToolReferenceBlock | ImageBlock | DocumentBlock, where: str) -> dict[str, Any]:
-    """Return a block as content part for a chat template.
+ShownBlock = TextBlock | ToolReferenceBlock | ImageBlock | DocumentBlock | SearchResultBlock
+"""A block that the model is shown as it is."""
+
+
+def block_parts(block: ShownBlock, where: str) -> list[dict[str, Any]]:
+    """Return a block as content parts for a chat template.
 
     `where` is the block's path in the request, for errors. Raise `RequestError` for an unsupported image or document.
     """
     match block:
         case TextBlock():
-            return text_part(block.text)
+            return [text_part(block.text)]
         case ToolReferenceBlock():
-            return text_part(block.tool_name)
-        case _:
-            return block.part(where)
+            return [text_part(block.tool_name)]
+        case ImageBlock():
+            return [block.part(where)]
+        case DocumentBlock():
+            return block.parts(where)
+        case SearchResultBlock():
+            return block.parts()
 
 
-Block = TextBlock | ImageBlock | DocumentBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock
+def _shown(content: str | Sequence[ShownBlock], where: str) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [text_part(content)]
+    return [part for place, block in enumerate(content) for part in block_parts(block, f"{where}[{place}]")]
+
+
+class ServerToolUseBlock(Struct, frozen=True, tag_field="type", tag="server_tool_use"):
+    """Content block of a call that the provider has made of a tool of its own."""
+
+    id: str
+    name: FunctionName
+    input: dict[str, Any]
+
+
+class McpToolUseBlock(Struct, frozen=True, tag_field="type", tag="mcp_tool_use"):
+    """Content block of a call that the provider has made on an MCP server."""
+
+    id: str
+    name: FunctionName
+    server_name: FunctionName
+    input: dict[str, Any]
+
+
+class McpToolResultBlock(ToolResultBlock, frozen=True, tag="mcp_tool_result"):
+    """Content block of the result of a call on an MCP server."""
+
+
+class _ServerToolResult(Struct, frozen=True, tag_field="type"):
+    tool_use_id: str
+    content: Any = None
+
+
+class CodeResultBlock(_ServerToolResult, frozen=True, tag="code_execution_tool_result"):
+    """Content block of the output of a program that the provider has run."""
+
+
+class BashResultBlock(_ServerToolResult, frozen=True, tag="bash_code_execution_tool_result"):
+    """Content block of the output of a command that the provider has run."""
+
+
+class EditorResultBlock(_ServerToolResult, frozen=True, tag="text_editor_code_execution_tool_result"):
+    """Content block of the result of an edit that the provider has made."""
+
+
+class FetchResultBlock(_ServerToolResult, frozen=True, tag="web_fetch_tool_result"):
+    """Content block of a page that the provider has fetched."""
+
+
+class SearchToolResultBlock(_ServerToolResult, frozen=True, tag="web_search_tool_result"):
+    """Content block of the results, which are encrypted, of a search that the provider has made."""
+
+
+class ToolSearchResultBlock(_ServerToolResult, frozen=True, tag="tool_search_tool_result"):
+    """Content block of the names of tools that the provider has found."""
+
+
+class FallbackBlock(Struct, frozen=True, tag_field="type", tag="fallback"):
+    """Mark of a change of the model; Anthropic's server shows it to no model."""
+
+
+ServerCall = ServerToolUseBlock | McpToolUseBlock
+ServerResult = (
+    CodeResultBlock
+    | BashResultBlock
+    | EditorResultBlock
+    | FetchResultBlock
+    | SearchToolResultBlock
+    | ToolSearchResultBlock
+    | McpToolResultBlock
+)
+SERVER_BLOCKS = tuple(
+    str(kind.__struct_config__.tag) for kind in (*get_args(ServerCall), *get_args(ServerResult), FallbackBlock)
+)
+"""Types of the blocks that a provider's own tools and its change of models leave in a message of the assistant."""
+
+Block = (
+    ShownBlock
+    | ThinkingBlock
+    | RedactedThinkingBlock
+    | ToolUseBlock
+    | ToolResultBlock
+    | ServerCall
+    | ServerResult
+    | FallbackBlock
+)
 
 
 class Message(CacheMarks, frozen=True, forbid_unknown_fields=True):
@@ -162,11 +268,11 @@ class Message(CacheMarks, frozen=True, forbid_unknown_fields=True):
 
 
 _MESSAGE_BLOCKS = {
-    "user": ("text", "image", "document", "tool_result"),
-    "assistant": ("text", "thinking", "redacted_thinking", "tool_use"),
+    "user": ("text", "image", "document", "search_result", "tool_result"),
+    "assistant": ("text", "thinking", "redacted_thinking", "tool_use", *SERVER_BLOCKS),
     "system": ("text",),
 }
-_RESULT_BLOCKS = ("text", "image", "document", "tool_reference")
+_RESULT_BLOCKS = ("text", "image", "document", "search_result", "tool_reference")
 
 
 def check_blocks(body: Mapping[str, Any]) -> None:
@@ -195,5 +301,7 @@ def _block_lists(body: Mapping[str, Any]) -> Iterator[tuple[str, list[Any], Sequ
         where = f"messages[{number}].content"
         yield where, content, _MESSAGE_BLOCKS.get(role if isinstance(role, str) else "", _MESSAGE_BLOCKS["user"])
         for place, block in enumerate(content):
-            if isinstance(block, dict) and isinstance(inner := block.get("content"), list):
+            if not isinstance(block, dict) or block.get("type") not in ("tool_result", "mcp_tool_result"):
+                continue
+            if isinstance(inner := block.get("content"), list):
                 yield f"{where}[{place}].content", inner, _RESULT_BLOCKS

@@ -15,19 +15,23 @@ from typing import Any
 from msgspec import Struct
 
 from tokenweir.stream.serve.wire.anthropic.blocks import (
-    DocumentBlock,
-    ImageBlock,
+    McpToolResultBlock,
+    McpToolUseBlock,
     Message,
-    RedactedThinkingBlock,
+    ServerCall,
+    ServerResult,
+    ShownBlock,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
-    block_part,
+    block_parts,
 )
+from tokenweir.stream.serve.wire.anthropic.server_tools import readable_result
 from tokenweir.stream.serve.wire.contents import Content, content_of, paragraphs
 from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.response_tools import joined_name
 
 BILLING_HEADER = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
 """A system block of Claude Code that changes with its requests, so that no prompt would begin like the one before."""
@@ -109,19 +113,33 @@ def _add(conversation: Conversation, message: Message, where: str, left_out: lis
             conversation.say(message.role, content_of(parts))
             parts.clear()
 
+    results = {
+        block.tool_use_id: (block, f"{where}.content[{place}]")
+        for place, block in enumerate(message.blocks)
+        if isinstance(block, ServerResult)
+    }
+    written: set[str] = set()  # calls of a provider, with their results
     for place, block in enumerate(message.blocks):
-        if isinstance(block, TextBlock | ImageBlock | DocumentBlock):
-            parts.append(block_part(block, f"{where}.content[{place}]"))
+        if isinstance(block, ShownBlock):
+            parts += block_parts(block, f"{where}.content[{place}]")
             continue
         say()
+        if isinstance(block, ServerResult) and block.tool_use_id in written:
+            continue
+        if isinstance(block, ServerCall):
+            result = readable_result(*results.get(block.id, (None, "")))
+            if result is not None:
+                name = joined_name(block.name, block.server_name if isinstance(block, McpToolUseBlock) else None)
+                conversation.call(block.id, name, json.dumps(block.input, ensure_ascii=False))
+                conversation.answer(block.id, result)
+                written.add(block.id)
+                continue
         match block:
             case ThinkingBlock():
                 conversation.think(block.thinking)
-            case RedactedThinkingBlock():
-                left_out.append(f"{where}.content[{place}]")
             case ToolUseBlock():
                 conversation.call(block.id, block.name, json.dumps(block.input, ensure_ascii=False))
-            case ToolResultBlock():
+            case ToolResultBlock() if not isinstance(block, McpToolResultBlock):
                 shown = block.shown(f"{where}.content[{place}]")
                 try:
                     conversation.answer(block.tool_use_id, shown)
@@ -130,6 +148,8 @@ def _add(conversation: Conversation, message: Message, where: str, left_out: lis
                     raise RequestError(
                         f"{param}: no tool_use before it has the id {block.tool_use_id[:80]!r}", param=param
                     ) from error
+            case _:
+                left_out.append(f"{where}.content[{place}]")
     say()
 
 

@@ -153,13 +153,14 @@ def test_only_a_leading_block_with_only_the_billing_header_is_left_out(system, s
     ("messages", "param", "said"),
     [
         (
-            [user(text("a"), {"type": "search_result"})],
+            [user(text("a"), {"type": "container_upload", "file_id": "f"})],
             "messages[0].content[1]",
-            "of type 'search_result': this server takes here text or image or document or tool_result",
+            "of type 'container_upload': this server takes here text or image or document or search_result or tool_result",
         ),
         ([user(result([{"type": "audio"}]))], "messages[0].content[0].content[0]", "of type 'audio'"),
         ([assistant({"type": "document"})], "messages[0].content[0]", "of type 'document'"),
-        ([user("a"), assistant({"type": "server_tool_use"})], "messages[1].content[0]", "'server_tool_use'"),
+        ([user("a"), assistant({"type": "compaction"})], "messages[1].content[0]", "'compaction'"),
+        ([user({"type": "server_tool_use"})], "messages[0].content[0]", "'server_tool_use'"),
         ([user(text("a"), CALL)], "messages[0].content[1]", "of type 'tool_use'"),
         (
             [user(result("sun"), text("a"))],
