@@ -68,8 +68,7 @@ class Template:
         documents: Sequence[Mapping[str, object]] | None,
         add_generation_prompt: bool,
         clock: Callable[[], datetime],
-        call_ids: str = "",
-        part_calls: bool = False,
+        history: HistoryForm | None = None,
         continued: str | None = None,
         tag: str = "",
         source: str = "",
@@ -86,10 +85,7 @@ class Template:
             documents: Documents, for templates that quote from them.
             add_generation_prompt: The variable of this name.
             clock: Returns the time; called only if the template asks for it.
-            call_ids: The pattern by which the ids of tool calls are rewritten, with `{name}` and `{number}`; empty leaves
-                them unchanged.
-            part_calls: Whether to move the calls of a message that also has content to a message of their own, whose
-                content is None.
+            history: The form to which histories are tidied; None leaves them as they are.
             continued: The name of a field of the last message, to which `tag` is appended; None appends it nowhere.
             tag: The text to append.
             source: The template's source; it must mention the field `continued`.
@@ -248,6 +244,36 @@ class MessageForm:
         """
 
 @final
+class HistoryForm:
+    """The form of histories that a template takes, to which `Template.render_chat` tidies them."""
+
+    def __init__(
+        self,
+        arguments: Literal["object", "text", "either"],
+        contents: Mapping[str, tuple[bool, bool]],
+        of_calls: Literal["absent", "none", "empty"],
+        of_answer: Literal["absent", "none", "empty"],
+        replaces_empty: bool,
+        parts_calls: bool,
+        orders_results: bool,
+        call_ids: str,
+    ) -> None:
+        """Build the form.
+
+        Args:
+            arguments: As for `MessageForm`.
+            contents: For "system", "user", "assistant" and "tool" whether the template takes a text and a list of parts.
+            of_calls: The content of an assistant's message that has calls and no content.
+            of_answer: The content of an assistant's message that has neither.
+            replaces_empty: Whether an empty content beside calls counts as none.
+            parts_calls: Whether calls beside a content get a message of their own.
+            orders_results: Whether results are put in the order of their calls.
+            call_ids: The form of the ids of calls: text with `{name}` and `{number}`, or `{letters}` for nine letters and
+                digits; empty for any id.
+
+        """
+
+@final
 class ControlTokens:
     """A matcher for control tokens in the output of templates."""
 
@@ -319,6 +345,10 @@ class Rendering:
     @property
     def character_generation(self) -> list[tuple[int, int]]:
         """(start, end) of each block in `generation`, in characters."""
+
+    @property
+    def mended(self) -> tuple[str, ...]:
+        """Paths of arguments of calls that were no JSON object, and lost text when they were made one."""
 
     @property
     def left_out(self) -> list[str]:

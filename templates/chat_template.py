@@ -17,11 +17,12 @@ from tokenweir.encode.options import refuse_texts
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.texts import several_texts
 from tokenweir.templates._native import ControlTokens, MessageForm, Template
-from tokenweir.templates.capabilities import ArgumentForm, TemplateCapabilities
+from tokenweir.templates.capabilities import TemplateCapabilities
 from tokenweir.templates.continuation import TAG, cut_at_tag
 from tokenweir.templates.files import read_template_files
 from tokenweir.templates.guard import TokenizerGuard, search_for
 from tokenweir.templates.messages import ROLES, Messages
+from tokenweir.templates.probes import ArgumentForm
 from tokenweir.templates.prompt import Prompt
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.reasoning import ReasoningStyle
@@ -33,6 +34,9 @@ _TOKEN_FORMS = re.compile(
     r"<[^\s<>{}'\"]{1,40}>|\[/?[A-Za-z_]*[A-Z]{2}[A-Z_]*\]"
     r"|[\[\]][!a-z]?~[!a-z]{0,2}[\[\]]|\]<\][a-z]{1,40}\[>\["  # MiniMax's
 )
+
+_OWN_ROLES = re.compile(r"(?<=['\"])ipython(?=['\"])")
+"""Roles that count where a template compares them: Llama's name of a tool."""
 
 HistoryThinking = Literal["control", "text"]
 """Whether thinking tags in an assistant's content are control tokens or text."""
@@ -121,7 +125,7 @@ class ChatTemplate:
             control_tokens = dict.fromkeys((*roles, *_TOKEN_FORMS.findall(source)))
         self.control_tokens = tuple(control_tokens)
         self._guards = guard
-        self._roles = ROLES | frozenset(extra_roles)
+        self._roles = ROLES | frozenset(extra_roles) | frozenset(_OWN_ROLES.findall(source))
         self._clock = clock
         self._response_template = response_template
         self._capabilities = TemplateCapabilities(self._template, source, self.special_tokens, clock)
@@ -255,7 +259,7 @@ class ChatTemplate:
         documents: Sequence[Mapping[str, Any]] | None = None,
         continue_final_message: bool | str = False,
         find_generated: bool = False,
-        mend_calls: bool = False,
+        tidy: bool = False,
         history_thinking: HistoryThinking = "control",
         **variables: Any,
     ) -> Prompt:
@@ -272,9 +276,9 @@ class ChatTemplate:
             continue_final_message: End inside the last message so that the model continues it: True continues its
                 `content`, a string names another field.
             find_generated: Set `Prompt.generated` to the text between `{% generation %}` and `{% endgeneration %}`.
-            mend_calls: Rewrite calls of a history to the form that the template takes, which transformers does not: a
-                message of their own without content, if the template otherwise omits them (DeepSeek R1), and ids that
-                name the functions, if it writes only ids (Kimi K2).
+            tidy: Bring the history into the form that the template takes first, which transformers does not, and `chat()` and
+                the server do: arguments of calls, the order of results, contents, ids. The rules are a table in
+                `docs/reference/templates.md`. A tidy history renders as without it.
             history_thinking: `"control"`: thinking tags in an assistant's content are control tokens, because templates
                 search for them; `"text"`: they are text, as in all other input.
             **variables: Variables of the template, such as `enable_thinking`; see `ChatTemplate.variables`.
@@ -295,7 +299,7 @@ class ChatTemplate:
             documents,
             continue_final_message,
             find_generated,
-            mend_calls,
+            tidy,
             history_thinking,
         )
 
@@ -339,7 +343,7 @@ class ChatTemplate:
         documents: Sequence[Mapping[str, Any]] | None,
         continue_final_message: bool | str,
         find_generated: bool,
-        mend_calls: bool,
+        tidy: bool,
         history_thinking: HistoryThinking,
         /,
     ) -> Prompt:
@@ -359,7 +363,6 @@ class ChatTemplate:
         if history_thinking not in _HISTORY_THINKING:
             raise TemplateError(f"history_thinking must be 'control' or 'text', not {history_thinking!r}")
 
-        capabilities = self._capabilities
         exempt = self._thinking_tags if history_thinking == "control" else ()
         rendering = self._template.render_chat(
             messages,
@@ -369,8 +372,7 @@ class ChatTemplate:
             documents,
             bool(add_generation_prompt),
             self._clock,
-            capabilities.call_ids if mend_calls else "",
-            mend_calls and field is None and capabilities.leaves_out_calls,
+            self._capabilities.history if tidy else None,
             field,
             TAG,
             self.source,

@@ -248,7 +248,8 @@ class Prompt:
     def left_out(self) -> tuple[str, ...]:
         """Paths of input texts that are absent from the prompt, such as a system message that the template drops.
 
-        Roles, types and ids are not counted. Reasoning that a message has under several names is listed once.
+        Roles, types and ids are not counted. Reasoning that a message has under several names is listed once. Arguments of a
+        call that `tidy` of `ChatTemplate.render` has made an object are listed if some of their text is not in it.
         """
         if self._rendering is None:
             return ()

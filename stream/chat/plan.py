@@ -125,7 +125,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         return render(
             messages,
             tools=tools,
-            mend_calls=True,
+            tidy=True,
             history_thinking=self.history_thinking,
             **self.template_kwargs,
         )
@@ -270,7 +270,7 @@ def _with_tools(messages: Any, tools: Tools) -> Any:
     return [{"role": "system", "content": text}, *messages]
 
 
-_RENDER_ARGUMENTS = {"self", "messages", "tools", "mend_calls", "history_thinking"}
+_RENDER_ARGUMENTS = {"self", "messages", "tools", "tidy", "history_thinking"}
 """Arguments of `ChatTemplate.render` that a plan sets."""
 
 

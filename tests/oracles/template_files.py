@@ -9,10 +9,10 @@ _EMBEDDED = Path(__file__).resolve().parents[2] / "encode" / "data" / "chat_temp
 _SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
-def template_files() -> dict[str, str]:
-    """Return the source of each distinct template by its name."""
+def template_files(*more_folders: str) -> dict[str, str]:
+    """Return the source of each distinct template by its name; `more_folders` are folders of the data to search as well."""
     data = Path(os.environ.get("TOKENWEIR_DATA") or _SHARED)
-    folders = [data / "templates", data / "templates-more"]
+    folders = [data / folder for folder in ("templates", "templates-more", *more_folders)]
     if more := os.environ.get("TOKENWEIR_TEMPLATES"):
         folders.append(Path(more))
     sources = {"embedded": _EMBEDDED.read_text("utf-8")}

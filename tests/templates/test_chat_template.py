@@ -370,7 +370,7 @@ def test_calls_beside_an_empty_content_are_never_left_out(source, text):
     """DeepSeek's templates of R1, V2.5 and V3 write either the calls or the content."""
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": {}}}
     messages = [{"role": "assistant", "content": "", "tool_calls": [call]}]
-    assert render("{% set m = messages[-1] %}" + source, messages, mend_calls=True) == text
+    assert render("{% set m = messages[-1] %}" + source, messages, tidy=True) == text
     assert render("{{ messages[-1].content is none }}", messages) == "False"  # as in transformers
 
 
@@ -381,8 +381,8 @@ def test_calls_beside_a_text_get_a_message_of_their_own_where_they_would_be_left
     either = "{{ m.reasoning_content }}{% if m.content is none %}({{ m.tool_calls[0].function.name }}){% else %}{{ m.content }};{% endif %}"
     both = "{{ m.content }};{% for c in m.tool_calls %}({{ c.function.name }}){% endfor %}"
     loop = "{{% for m in messages %}}{}{{% endfor %}}".format
-    assert render(loop(either), messages, mend_calls=True) == "?;hmI look.;(f)x;"
-    assert render(loop(both), messages, mend_calls=True) == "?;I look.;(f)x;"
+    assert render(loop(either), messages, tidy=True) == "?;hmI look.;(f)x;"
+    assert render(loop(both), messages, tidy=True) == "?;I look.;(f)x;"
     assert turn["tool_calls"] == [call]
 
 
@@ -405,12 +405,12 @@ def test_ids_that_stand_for_names_tell_them():
         *(turn(("call_a", "f"), ("functions.g:7", "g")), result("call_a"), result("functions.g:7")),
         *(turn((None, "f"), ("functions.g:3", "h")), result("other")),
     ]
-    assert render(BY_ID, messages, mend_calls=True).replace("<|tool_call_begin|>", "") == (
+    assert render(BY_ID, messages, tidy=True).replace("<|tool_call_begin|>", "") == (
         "functions.f:0;functions.g:7; functions.f:0 functions.g:7 functions.f:2;functions.h:3; other "
     )
     assert messages[0]["tool_calls"][0]["id"] == "call_a"
     named = BY_ID.replace("{{ c.id }}", "{{ c.id }}={{ c.function.name }}")
-    mended = render(named, messages[:2], mend_calls=True)
+    mended = render(named, messages[:2], tidy=True)
     assert mended.replace("<|tool_call_begin|>", "") == "call_a=f;functions.g:7=g; call_a "
     assert "call_a" in render(BY_ID, messages)
 

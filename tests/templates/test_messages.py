@@ -85,7 +85,7 @@ def test_a_render_changes_no_messages():
     messages = Messages(CONVERSATION)
     continued = [*CONVERSATION, {"role": "assistant", "content": "Yes", "tool_calls": [CALL]}]
     for _ in range(2):
-        ChatTemplate(WRITTEN).render(messages, mend_calls=True)
+        ChatTemplate(WRITTEN).render(messages, tidy=True)
         ChatTemplate(PARTS).render(messages)
         assert ChatTemplate(CONTENTS).render(Messages(continued), continue_final_message=True).text.endswith("Yes")
     assert list(messages) == CONVERSATION

@@ -260,7 +260,7 @@ def test_arguments_as_an_object(source, oracle):
         made = None
     if template.argument_form == "text":
         assert made is None or '{"città": null}' not in made
-        assert '{"città": null}' in template.render(question, tools=TOOLS, mend_calls=True).text
+        assert '{"città": null}' in template.render(question, tools=TOOLS, tidy=True).text
     elif made is not None:
         assert template.render(question, tools=TOOLS).text == made
 

@@ -32,6 +32,8 @@ class Rendering {
 
   // The roles of the messages, where the input was a conversation.
   std::vector<const Symbol*> roles;
+  // Paths of arguments of calls that were mended, and lost text by it.
+  std::vector<std::string> mended;
 
   // The workspace and tables into which the input is read, before `run`.
   Workspace& workspace() { return *workspace_; }

@@ -36,6 +36,18 @@ struct InputSource {
                      std::to_string(count_characters(before));
   }
 
+  // What reading on changes, to go back to.
+  struct State {
+    uint32_t origins, too_deep;
+    std::string lone_surrogate;
+  };
+  State state() const { return {origins.size(), too_deep, lone_surrogate}; }
+  void back_to(const State& known) {
+    origins.cut(known.origins);
+    too_deep = known.too_deep;
+    lone_surrogate = known.lone_surrogate;
+  }
+
   uint32_t of_scalar(uint32_t origin) const { return origin; }
   uint32_t item(uint32_t list, uint32_t index) {
     if (list < Origins::kFirst)
@@ -122,6 +134,17 @@ Value read_object_text(Workspace& workspace, Origins& origins, std::string_view 
     origins.cut(before);
     return Value();
   }
+}
+
+Value save_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == text.npos || text[first] != '{') return Value();
+  InputSource source{workspace, origins, text, kNobody, 0};
+  bool whole;
+  const Value read = Reader(workspace, source, text, JsonDialect::Loose).read_members(origin, whole);
+  source.check();
+  origins.at(origin).is_text = !whole;
+  return read;
 }
 
 Value parse_json(Workspace& workspace, Text* text) {

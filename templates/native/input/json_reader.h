@@ -31,6 +31,39 @@ class Reader {
     return value;
   }
 
+  // Reads the members at the beginning of an object that are complete: a comma, a bracket or, behind a string, a list or an
+  // object, the end of the text follows them. Tells whether they are all of the text.
+  Value read_members(uint32_t origin, bool& whole) {
+    Depth depth(workspace_);
+    const Level level(source_, origin);
+    Dict* const dict = Dict::make(workspace_, 4);
+    Value read = Value::of_dict(dict);
+    read.origin = source_.of_scalar(origin);
+    skip_space();
+    at_++;
+    whole = false;
+    auto known = source_.state();
+    try {
+      char next = take('}') ? '}' : ',';
+      while (next == ',') {
+        known = source_.state();
+        if (peek() != '"') break;
+        const Entry read_last = member(origin);
+        const Kind kind = read_last.value.kind;
+        skip_space();
+        const bool ends = at_ == text_.size() && (kind == Kind::Text || kind == Kind::List || kind == Kind::Dict);
+        next = ends ? '\0' : peek();
+        if (!ends && !take(',') && !take('}')) fail("expected , or }");
+        dict->set(workspace_, read_last.symbol, read_last.key, read_last.value);
+      }
+      skip_space();
+      whole = next == '}' && at_ == text_.size();
+    } catch (const Failure&) {
+      source_.back_to(known);
+    }
+    return read;
+  }
+
  private:
   [[noreturn]] void fail(const char* what) const {
     value_error(std::string("not JSON at byte ") + std::to_string(at_) + ": " + what);
@@ -81,7 +114,7 @@ class Reader {
   }
 
   Value special() {
-    if (dialect_ == JsonDialect::Python) {
+    if (dialect_ != JsonDialect::Strict) {
       if (take_word("NaN")) return Value::of_float(std::nan(""));
       if (take_word("Infinity")) return Value::of_float(HUGE_VAL);
     }
@@ -91,7 +124,7 @@ class Reader {
   Value number() {
     const size_t begin = at_;
     if (text_[at_] == '-') at_++;
-    if (dialect_ == JsonDialect::Python && take_word("Infinity")) return Value::of_float(-HUGE_VAL);
+    if (dialect_ != JsonDialect::Strict && take_word("Infinity")) return Value::of_float(-HUGE_VAL);
     const size_t first = at_;
     const auto digits = [&] {
       const size_t start = at_;
@@ -146,14 +179,20 @@ class Reader {
     if (take('}')) return read;
     do {
       if (peek() != '"') fail("expected a key");
-      Text* const key = string(origin, true);
-      Symbol* const symbol = symbol_of(workspace_, key);
-      source_.name_key(key, origin, symbol);
-      if (!take(':')) fail("expected :");
-      dict->set(workspace_, symbol, Value::of_text(key), value(source_.under(origin, symbol)));
+      const Entry read_last = member(origin);
+      dict->set(workspace_, read_last.symbol, read_last.key, read_last.value);
     } while (take(','));
     if (!take('}')) fail("expected , or }");
     return read;
+  }
+
+  // A member of the object at a place.
+  Entry member(uint32_t origin) {
+    Text* const key = string(origin, true);
+    Symbol* const symbol = symbol_of(workspace_, key);
+    source_.name_key(key, origin, symbol);
+    if (!take(':')) fail("expected :");
+    return {symbol, Value::of_text(key), value(source_.under(origin, symbol))};
   }
 
   // The next byte of a string that is not plain: its end, an escape, or a control character. `all` collects high bits.
@@ -177,9 +216,10 @@ class Reader {
   size_t closing_quote(size_t at) const {
     uint64_t all = 0;
     while (text_[at = special_from(at, all)] != '"') {
-      if (text_[at] != '\\') fail("a control character in a string");
-      if (at + 2 > text_.size()) fail("a string is not closed");
-      at += 2;
+      const size_t taken = text_[at] == '\\' ? 2 : 1;
+      if (taken == 1) check_control();
+      if (at + taken > text_.size()) fail("a string is not closed");
+      at += taken;
     }
     return at;
   }
@@ -218,10 +258,15 @@ class Reader {
     size_t decoded = next - begin;
     std::memcpy(bytes, text_.data() + begin, decoded);
     while (text_[next] != '"') {
-      if (text_[next] != '\\') fail("a control character in a string");
-      if (next + 2 > text_.size()) fail("a string is not closed");
-      at_ = next;
-      const uint32_t c = unescape();
+      uint32_t c = static_cast<uint8_t>(text_[next]);
+      if (c == '\\') {
+        if (next + 2 > text_.size()) fail("a string is not closed");
+        at_ = next;
+        c = unescape();
+      } else {
+        check_control();
+        at_ = next + 1;
+      }
       if (c >= 0xD800 && c < 0xE000) source_.lone(c, place, is_key, {bytes, decoded});
       all |= c >= 0x80 ? kHighBits : 0;
       decoded += encode_character(c >= 0xD800 && c < 0xE000 ? 0xFFFD : c, bytes + decoded);
@@ -250,6 +295,10 @@ class Reader {
     workspace_.spend_bytes(next - begin);
     at_ = next + 1;
     return source_.escaped({bytes, decoded}, begin, next, is_key ? kFromEngine : place, ascii);
+  }
+
+  void check_control() const {
+    if (dialect_ != JsonDialect::Loose) fail("a control character in a string");
   }
 
   void check_utf8(size_t begin, size_t end) {

@@ -29,9 +29,10 @@ bool is_list(const Value& value) { return value.kind == Kind::List || value.kind
 
 class MessageCheck {
  public:
-  MessageCheck(Workspace& workspace, const Roles& roles)
+  MessageCheck(Workspace& workspace, const Roles& roles, bool needs_content)
       : workspace_(workspace),
         roles_(roles),
+        needs_content_(needs_content),
         role_(workspace.symbols.find("role")),
         content_(workspace.symbols.find("content")),
         tool_calls_(workspace.symbols.find("tool_calls")) {}
@@ -48,7 +49,9 @@ class MessageCheck {
     if (!content || content->is_none()) {
       // An assistant's may be all calls or thinking.
       const std::string_view name = workspace_.flat(role->text);
-      if (name != "assistant" || message.dict->size == 1)
+      const bool may_lack =
+          name == "assistant" ? message.dict->size > 1 || !needs_content_ : is_result_role(name) && !needs_content_;
+      if (!may_lack)
         throw BadInput(place() + " has no content: write {\"role\": \"" + std::string(name) +
                        "\", \"content\": \"...\"}");
     } else if (is_list(*content)) {
@@ -68,6 +71,7 @@ class MessageCheck {
  private:
   Workspace& workspace_;
   const Roles& roles_;
+  const bool needs_content_;
   const Symbol *const role_, *const content_, *const tool_calls_;
 };
 
@@ -85,8 +89,16 @@ std::string nested_too_deep(const std::string& place) {
   return place + " is nested more than " + std::to_string(kMostInputDepth) + " levels deep";
 }
 
-void check_messages(Workspace& workspace, const List& messages, const Roles& roles) {
-  const MessageCheck check(workspace, roles);
+std::string not_a_text(Workspace& workspace, const Value& part, uint32_t message, uint32_t index) {
+  const Symbol* const type = workspace.symbols.find("type");
+  return "messages[" + std::to_string(message) + "].content[" + std::to_string(index) + "] is of type " +
+         shown(workspace, field(part, type)) + ", but this template takes only text";
+}
+
+bool is_result_role(std::string_view role) { return role == "tool" || role == "function" || role == "ipython"; }
+
+void check_messages(Workspace& workspace, const List& messages, const Roles& roles, bool needs_content) {
+  const MessageCheck check(workspace, roles, needs_content);
   for (uint32_t i = 0; i < messages.size; i++) check.check(messages.items[i], i);
 }
 

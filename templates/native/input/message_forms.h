@@ -2,17 +2,15 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "input/call_arguments.h"
 #include "input/message_checks.h"
 #include "text/origin.h"
 #include "values/value.h"
 
 namespace tokenweir::templates {
-
-enum class ArgumentForm : uint8_t { Object, Text, Either };
 
 // The form in which a template takes its input; made once a template.
 struct MessageForm {
@@ -20,12 +18,6 @@ struct MessageForm {
   bool takes_parts;  // else a content of parts becomes one text
   ArgumentForm arguments;
   std::vector<std::pair<std::string, std::string>> special_tokens;  // variables and their texts
-};
-
-// Changes of calls to the form that the model knows; no change by default.
-struct CallMending {
-  std::string ids;    // the form of ids, with {name} and {number}
-  bool part = false;  // calls get a message of their own, whose content is None
 };
 
 // A field of the last message that the model continues.
@@ -41,8 +33,8 @@ class MessageShaper {
  public:
   MessageShaper(Workspace& workspace, Origins& origins, const MessageForm& form);
 
-  void shape(List& messages);
-  void mend(List& messages, const CallMending& mending);
+  // Messages that are to be tidied keep their contents and arguments, and may lack contents.
+  void shape(List& messages, bool tidied);
   // Appends the tag to the field; the text that was there is returned.
   Text* mark_end(List& messages, const Continuation& continuation);
 
@@ -50,25 +42,13 @@ class MessageShaper {
   const Symbol* role(const Value& message) const;
 
  private:
-  void set(Dict& dict, Symbol* name, const Value& value);
   void alias_reasoning(Dict*& message);
   void flatten(Dict& message, uint32_t index);
-  void convert_arguments(Dict& function);
-  Dict* function_of(const Value& call) const;
-  void name_calls(Dict& message, const std::string& form, uint64_t& number,
-                  std::unordered_map<std::string, Text*>& ids);
-  Text* call_id(const std::string& form, Text* name, std::string_view number) const;
-  Dict* without_content(const Dict& message, bool all_fields);
 
   Workspace& workspace_;
   Origins& origins_;
   const MessageForm& form_;
-  Symbol *const role_,
-      *const content_, *const tool_calls_, *const function_,
-                                               *const name_, *const arguments_,
-                                                                 *const id_, *const tool_call_id_,
-                                                                                 *const text_, *const type_,
-                                                                                                   *const reasoning_[3];
+  const MessageFields fields_;
 };
 
 }  // namespace tokenweir::templates

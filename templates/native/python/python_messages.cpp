@@ -1,5 +1,6 @@
 // The classes Messages, GrowingMessages and MessageForm of the compiled module, and `Template.render_chat`.
 #include "input/chat_messages.h"
+#include "input/history.h"
 #include "input/message_checks.h"
 #include "input/message_forms.h"
 #include "input/messages.h"
@@ -150,10 +151,16 @@ nb::list read_tools(nb::handle tools) {
   });
 }
 
+ArgumentForm argument_form(const std::string& name) {
+  return name == "object" ? ArgumentForm::Object : name == "text" ? ArgumentForm::Text : ArgumentForm::Either;
+}
+
+NoContent no_content(const std::string& name) {
+  return name == "absent" ? NoContent::Absent : name == "none" ? NoContent::None : NoContent::Empty;
+}
+
 MessageForm make_form(Roles roles, bool takes_parts, const std::string& arguments, const nb::dict& special_tokens) {
-  MessageForm form{std::move(roles), takes_parts, ArgumentForm::Either, {}};
-  if (arguments == "object") form.arguments = ArgumentForm::Object;
-  if (arguments == "text") form.arguments = ArgumentForm::Text;
+  MessageForm form{std::move(roles), takes_parts, argument_form(arguments), {}};
   for (const auto& [name, text] : special_tokens)
     form.special_tokens.emplace_back(nb::cast<std::string>(name), nb::cast<std::string>(text));
   return form;
@@ -170,12 +177,13 @@ Value mappings_or_none(PythonInput& input, Rendering& rendering, const char* nam
 
 PyRendering render_chat(const PyTemplate& self, nb::handle messages, const MessageForm& form, const nb::dict& variables,
                         nb::handle tools, nb::handle documents, bool add_generation_prompt, const nb::callable& clock,
-                        const std::string& call_ids, bool part_calls, nb::handle continued, const std::string& tag,
-                        std::string_view source, const nb::object& tokens, nb::handle earlier) {
+                        nb::handle history, nb::handle continued, const std::string& tag, std::string_view source,
+                        const nb::object& tokens, nb::handle earlier) {
   auto rendering = std::make_shared<Rendering>(self.parsed);
   Workspace& workspace = rendering->workspace();
   Origins& origins = rendering->origins();
   const ControlTokens* const search = tokens.is_none() ? nullptr : nb::cast<const ControlTokens*>(tokens);
+  const HistoryForm* const tidied = history.is_none() ? nullptr : nb::cast<const HistoryForm*>(history);
   const PyRendering* const before = earlier.is_none() ? nullptr : nb::cast<const PyRendering*>(earlier);
   const bool was_searched = before && before->searched.is_valid() && before->searched.is(tokens);
   std::string end, text;
@@ -203,9 +211,13 @@ PyRendering render_chat(const PyTemplate& self, nb::handle messages, const Messa
     const std::string field = continued.is_none() ? "" : nb::cast<std::string>(continued);
     nb::gil_scoped_release unlocked;
     MessageShaper shaper(workspace, origins, form);
-    shaper.shape(*list);
+    shaper.shape(*list, tidied);
     for (uint32_t i = 0; i < list->size; i++) rendering->roles.push_back(shaper.role(list->items[i]));
-    shaper.mend(*list, {call_ids, part_calls});
+    if (tidied) {
+      HistoryTidier tidier(workspace, origins, *tidied);
+      tidier.tidy(*list, !continued.is_none());
+      rendering->mended = tidier.mended();
+    }
     if (!continued.is_none()) end = workspace.flat(shaper.mark_end(*list, {field, tag, source}));
     rendering->set_input("messages", Value::of_list(list));
     rendering->run(now);
@@ -257,11 +269,40 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
           },
           nb::arg("roles"), nb::arg("takes_parts"), nb::arg("arguments"), nb::arg("special_tokens"));
 
+  nb::class_<HistoryForm>(m, "HistoryForm")
+      .def(
+          "__init__",
+          [](HistoryForm* self, const std::string& arguments, const nb::dict& contents, const std::string& of_calls,
+             const std::string& of_answer, bool replaces_empty, bool parts_calls, bool orders_results,
+             std::string call_ids) {
+            new (self) HistoryForm{argument_form(arguments),
+                                   {},
+                                   {},
+                                   {},
+                                   {},
+                                   no_content(of_calls),
+                                   no_content(of_answer),
+                                   replaces_empty,
+                                   parts_calls,
+                                   orders_results,
+                                   std::move(call_ids)};
+            const auto form = [&](const char* role) {
+              const nb::tuple taken = nb::cast<nb::tuple>(contents[role]);
+              return ContentForm{nb::cast<bool>(taken[0]), nb::cast<bool>(taken[1])};
+            };
+            self->system = form("system");
+            self->user = form("user");
+            self->assistant = form("assistant");
+            self->tool = form("tool");
+          },
+          nb::arg("arguments"), nb::arg("contents"), nb::arg("of_calls"), nb::arg("of_answer"),
+          nb::arg("replaces_empty"), nb::arg("parts_calls"), nb::arg("orders_results"), nb::arg("call_ids"));
+
   templates.def("render_chat", &render_chat, nb::arg("messages").none(), nb::arg("form"), nb::arg("variables"),
                 nb::arg("tools").none(), nb::arg("documents").none(), nb::arg("add_generation_prompt"),
-                nb::arg("clock"), nb::arg("call_ids") = "", nb::arg("part_calls") = false,
-                nb::arg("continued") = nb::none(), nb::arg("tag") = "", nb::arg("source") = "",
-                nb::arg("tokens") = nb::none(), nb::arg("earlier") = nb::none());
+                nb::arg("clock"), nb::arg("history") = nb::none(), nb::arg("continued") = nb::none(),
+                nb::arg("tag") = "", nb::arg("source") = "", nb::arg("tokens") = nb::none(),
+                nb::arg("earlier") = nb::none());
   m.def("read_tools", &read_tools, nb::arg("tools"));
 }
 

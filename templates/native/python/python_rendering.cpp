@@ -141,6 +141,12 @@ nb::tuple roles(const PyRendering& self) {
   return nb::tuple(list);
 }
 
+nb::tuple mended(const PyRendering& self) {
+  nb::list list;
+  for (const std::string& path : self.rendering->mended) list.append(new_str(path));
+  return nb::tuple(list);
+}
+
 // (UTF-8, spans, origins, generation, steps, roles), for pickle
 nb::tuple state(const PyRendering& self) {
   const Rendering& rendering = *self.rendering;
@@ -206,6 +212,7 @@ void bind_rendering(nb::module_& m) {
       .def_prop_ro("generation", &generation)
       .def_prop_ro("character_generation", &character_generation)
       .def_prop_ro("left_out", &left_out)
+      .def_prop_ro("mended", &mended)
       .def_prop_ro("places", &places)
       .def_prop_ro("steps", [](const PyRendering& self) { return self.rendering->steps(); })
       .def_prop_ro("unvouched", &unvouched)

@@ -21,8 +21,8 @@ struct JsonStyle {
 // json.dumps
 Text* to_json(Workspace& workspace, const Value& value, const JsonStyle& style);
 
-// The JSON that is accepted.
-enum class JsonDialect : uint8_t { Strict, Python };  // Python's takes NaN and Infinity
+// The JSON that is accepted: Python's takes NaN and Infinity, and the loose one also control characters in strings.
+enum class JsonDialect : uint8_t { Strict, Python, Loose };
 
 // Reads the variables of a render, a JSON object: each string and each key gets an origin. `bytes` must live as long as the
 // workspace. `vouched` are the names of variables that the caller vouches for.
@@ -33,6 +33,9 @@ Value read_list(Workspace& workspace, Origins& origins, std::string_view bytes, 
 // Parses an input's text as json.loads does. Returns the object, with origins below the text's, or a missing value if
 // the text is not the JSON of an object. `text` must live as long as the workspace.
 Value read_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin);
+// Reads the members at the beginning of a text that begins as an object and is not the JSON of one, as if it ended behind the
+// last complete one; a missing value if it does not begin as an object. Text that this leaves out is told as not written.
+Value save_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin);
 // Reads text that a template has, as json.loads does: strings are slices of it.
 Value parse_json(Workspace& workspace, Text* text);
 

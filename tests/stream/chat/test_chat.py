@@ -92,7 +92,7 @@ async def test_a_template_that_opens_the_thinking(tok):
     assert isinstance(deltas[0], ReasoningDelta)
 
 
-@pytest.mark.parametrize("name", ["self", "messages", "tools", "mend_calls"])
+@pytest.mark.parametrize("name", ["self", "messages", "tools", "tidy"])
 async def test_what_a_prompt_is_given_anyway_is_no_variable(tok, name):
     with pytest.raises(TemplateError, match=f"^a template's variable cannot be called {name}$"):
         await answer(Engine(tok.encode("So")), tok, template_kwargs={name: []})

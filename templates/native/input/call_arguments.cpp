@@ -1,0 +1,77 @@
+#include "input/call_arguments.h"
+
+#include "values/json.h"
+
+namespace tokenweir::templates {
+
+namespace {
+
+Value as_json(Workspace& workspace, const Value& value) {
+  const JsonStyle style{.between_items = workspace.engine(", "), .after_key = workspace.engine(": ")};
+  return Value::of_text(to_json(workspace, value, style));
+}
+
+// Whether a text is blank or the JSON of None.
+bool says_nothing(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t first = text.find_first_not_of(kSpace);
+  return first == text.npos || text.substr(first, text.find_last_not_of(kSpace) + 1 - first) == "null";
+}
+
+}  // namespace
+
+void convert_arguments(Workspace& workspace, Origins& origins, const MessageFields& fields, ArgumentForm form,
+                       Dict& function) {
+  Value* const arguments = function.find(fields.arguments);
+  if (!arguments) return;
+  // OpenAI's clients send JSON text; most templates take the object and write JSON themselves, some fail with it.
+  if (form == ArgumentForm::Object && arguments->is_text()) {
+    const Value read = read_object_text(workspace, origins, workspace.flat(arguments->text), arguments->text->origin);
+    if (!read.is_missing()) *arguments = read;
+  } else if (form == ArgumentForm::Text && arguments->kind == Kind::Dict) {
+    *arguments = as_json(workspace, *arguments);
+  }
+}
+
+bool mend_arguments(Workspace& workspace, Origins& origins, const MessageFields& fields, ArgumentForm form,
+                    Dict& function) {
+  convert_arguments(workspace, origins, fields, form, function);
+  Value* const given = function.find(fields.arguments);
+  if (given && given->kind == Kind::Dict) return false;
+  const auto set = [&](const Value& value) { set_field(workspace, function, fields.arguments, value); };
+  const Value none =
+      form == ArgumentForm::Text ? Value::of_text(workspace.engine("{}")) : Value::of_dict(Dict::make(workspace, 4));
+  const auto tell = [&](uint32_t origin, bool is_lost) {
+    if (origin >= Origins::kFirst) origins.at(origin).is_text = is_lost;
+    return is_lost;
+  };
+  if (!given || given->is_none()) {
+    set(none);
+    return false;
+  }
+  if (!given->is_text()) {
+    const uint32_t origin = given->origin;
+    if (form == ArgumentForm::Text) {
+      set(as_json(workspace, *given));
+      return false;
+    }
+    set(none);
+    return tell(origin, true);
+  }
+  const uint32_t origin = given->text->origin;
+  const std::string_view text = workspace.flat(given->text);
+  if (says_nothing(text)) {
+    set(none);
+    return tell(origin, false);
+  }
+  if (form != ArgumentForm::Object) return false;
+  const Value saved = save_object_text(workspace, origins, text, origin);
+  if (saved.is_missing()) {
+    set(none);
+    return tell(origin, true);
+  }
+  set(saved);
+  return origins.at(origin).is_text;
+}
+
+}  // namespace tokenweir::templates

@@ -1,0 +1,59 @@
+// Histories as clients send them, brought into the form that a template takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "input/call_arguments.h"
+#include "input/message_fields.h"
+#include "text/origin.h"
+#include "values/value.h"
+
+namespace tokenweir::templates {
+
+// A message's content if it has none.
+enum class NoContent : uint8_t { Absent, None, Empty };
+
+// The forms of a content that a template writes, for messages of one role.
+struct ContentForm {
+  bool text = true, parts = false;
+};
+
+// The form in which a template takes a history; made once a template.
+struct HistoryForm {
+  ArgumentForm arguments;
+  ContentForm system, user, assistant, tool;
+  NoContent of_calls, of_answer;  // of the assistant's messages with calls, and without
+  bool replaces_empty;            // an empty content beside calls counts as none
+  bool parts_calls;               // calls beside a content get a message of their own
+  bool orders_results;            // results are put in the order of their calls
+  std::string call_ids;           // as for `CallIdMapper`; empty: any
+};
+
+// Changes messages in place, once `MessageShaper` has shaped them. Texts keep their origins.
+class HistoryTidier {
+ public:
+  HistoryTidier(Workspace& workspace, Origins& origins, const HistoryForm& form);
+
+  // If the last message is continued, its content stays.
+  void tidy(List& messages, bool is_continued);
+  // Paths of the arguments that were changed and lost text.
+  const std::vector<std::string>& mended() const { return mended_; }
+
+ private:
+  void tidy_content(Dict& message, const ContentForm& form, uint32_t index);
+  void join(Value& content, const ContentForm& form, uint32_t index);
+  Text* text_of(const Value& part) const;
+  void set_no_content(Dict& message, NoContent form);
+  void mend_calls(const List& calls, uint32_t index);
+  void order_results(List& messages, uint32_t first) const;
+  void part_calls(List& messages);
+
+  Workspace& workspace_;
+  Origins& origins_;
+  const HistoryForm& form_;
+  const MessageFields fields_;
+  std::vector<std::string> mended_;
+};
+
+}  // namespace tokenweir::templates

@@ -1,0 +1,48 @@
+// The names of the fields of messages, as symbols.
+#pragma once
+
+#include "values/value.h"
+
+namespace tokenweir::templates {
+
+struct MessageFields {
+  explicit MessageFields(SymbolTable& symbols)
+      : role(symbols.intern("role")),
+        content(symbols.intern("content")),
+        tool_calls(symbols.intern("tool_calls")),
+        function(symbols.intern("function")),
+        name(symbols.intern("name")),
+        arguments(symbols.intern("arguments")),
+        id(symbols.intern("id")),
+        tool_call_id(symbols.intern("tool_call_id")),
+        text(symbols.intern("text")),
+        refusal(symbols.intern("refusal")),
+        type(symbols.intern("type")),
+        reasoning{symbols.intern("reasoning_content"), symbols.intern("thinking"), symbols.intern("reasoning")} {}
+
+  // The function of a call, which may be the call itself.
+  Dict* function_of(const Value& call) const {
+    const Value* const found = call.dict->find(function);
+    if (!found) return call.dict;
+    return found->kind == Kind::Dict ? found->dict : nullptr;
+  }
+  // The calls of a message; null: it has none.
+  const List* calls_of(const Dict& message) const {
+    const Value* const calls = message.find(tool_calls);
+    return calls && calls->list->size ? calls->list : nullptr;
+  }
+
+  Symbol *const role, *const content, *const tool_calls,
+                                          *const function, *const name, *const arguments,
+                                                                            *const id, *const tool_call_id,
+                                                                                           *const text, *const refusal,
+                                                                                                            *const type;
+  Symbol* const reasoning[3];  // of which the first that is set counts
+};
+
+// Sets a field; its key counts as the engine's.
+inline void set_field(Workspace& workspace, Dict& dict, Symbol* name, const Value& value) {
+  dict.set(workspace, name, Value::of_text(workspace.engine(name->text)), value);
+}
+
+}  // namespace tokenweir::templates

@@ -1,0 +1,458 @@
+"""Histories as clients send them: `tidy=True` brings them into the form that a template takes, and loses nothing silently."""
+
+import json
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from template_files import template_files
+
+from tokenweir import ChatTemplate, TemplateError
+from tokenweir.templates.messages import Messages
+
+ROLES = {"bos_token": "<s>", "eos_token": "</s>"}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "d",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "c"}}},
+    },
+}
+ASKED = {"role": "user", "content": "Weather?"}
+
+
+@cache
+def templates():
+    sources = template_files("fidelity-4/templates")
+    return {name: ChatTemplate(source, special_tokens=ROLES) for name, source in sources.items()}
+
+
+def call(arguments, call_id="callAAAAA", name="get_weather"):
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def said(content="", *calls, **fields):
+    message = {"role": "assistant", "content": content, **fields} | ({"tool_calls": list(calls)} if calls else {})
+    return {key: value for key, value in message.items() if value is not ...}
+
+
+def result(content="RES", call_id="callAAAAA"):
+    return {"role": "tool", "tool_call_id": call_id, "name": "get_weather", "content": content}
+
+
+def tidied(template, *messages, **options):
+    return template.render(list(messages), tools=[TOOL], tidy=True, **options)
+
+
+@cache
+def with_calls():
+    """The templates that take a call and its result, by name."""
+    found = {}
+    for name, template in templates().items():
+        try:
+            text = tidied(template, ASKED, said("", call({"city": "BERN"})), result()).text
+        except TemplateError:
+            continue
+        if "BERN" in text and "RES" in text:
+            found[name] = template
+    return found
+
+
+def test_most_templates_take_calls():
+    assert len(with_calls()) > 45
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+BROKEN = ['{"city": "Be', "", None, "null", " \n", "[1]", "city=Bern", '{"city": "Bern"} now', '"x"', "5", [1], 5, "{"]
+OBJECT = "{% for k, v in messages[-1].tool_calls[0].function.arguments.items() %}{{ k }}={{ v | tojson }};{% endfor %}"
+TEXT = "{{ 'a' + messages[-1].tool_calls[0].function.arguments }}"
+
+
+def test_every_template_takes_broken_arguments():
+    for name, template in with_calls().items():
+        empty = tidied(template, ASKED, said("", call({})), result()).text
+        for arguments in BROKEN:
+            for content in ("", "I look."):
+                text = tidied(template, ASKED, said(content, call(arguments)), result()).text
+                assert "RES" in text, (name, arguments)
+            if arguments in ("", None, "null", " \n"):
+                assert tidied(template, ASKED, said("", call(arguments)), result()).text == empty, (name, arguments)
+
+
+def test_every_template_takes_a_call_without_arguments():
+    for name, template in with_calls().items():
+        bare = {"id": "callAAAAA", "type": "function", "function": {"name": "get_weather"}}
+        expected = tidied(template, ASKED, said("", call("{}")), result()).text
+        assert tidied(template, ASKED, said("", bare), result()).text == expected, name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "saved", "is_lost"),
+    [
+        ('{"a": "x", "b": [1, {"c": null}]}', 'a="x";b=[1, {"c": null}];', False),
+        ('{"a": "x", "b": "y', 'a="x";', True),
+        ('{"a": "x", "b', 'a="x";', True),
+        ('{"a": "x", ', 'a="x";', True),
+        ('{"a": "x"', 'a="x";', True),
+        ('{"a": [1, 2]', "a=[1, 2];", True),
+        ('{"a": 12', "", True),  # perhaps 123
+        ('{"a": 12, "b": tru', "a=12;", True),
+        ('{"a": true', "", True),
+        ('{"a": {"b": 1', "", True),
+        ('{"a": "he said "no", "b": 1}', "", True),
+        ('{"a": "x"} and more', 'a="x";', True),
+        ('{"a": "x"}}', 'a="x";', True),
+        ('  {"a": "x"}\n', 'a="x";', False),
+        ('{"a": "x",}', 'a="x";', True),
+        ('{"a": "one\ntwo\tthree"}', 'a="one\\ntwo\\tthree";', False),  # line feeds as they are
+        ('{"a": "\\u00e9\n"} x', 'a="é\\n";', True),
+        ("{", "", True),
+        ("[1]", "", True),
+        ("Bern", "", True),
+        ([1], "", True),
+        (7, "", True),
+        ("", "", False),
+        ("null", "", False),
+        (None, "", False),
+    ],
+)
+def test_the_members_that_are_complete_are_kept_and_a_loss_is_told(arguments, saved, is_lost):
+    prompt = ChatTemplate(OBJECT).render([ASKED, said("", call(arguments))], tidy=True)
+    path = "messages[1].tool_calls[0].function.arguments"
+    assert prompt.text == saved
+    assert (path in prompt.left_out) == is_lost
+    assert prompt.rendering.mended == ((path,) if is_lost else ())
+
+
+@pytest.mark.parametrize("arguments", ['{"city": "Be', "Bern", "[1]", '{"a": 1} x'])
+def test_text_stays_as_it_is_where_the_template_writes_text(arguments):
+    assert ChatTemplate(TEXT).render([said("", call(arguments))], tidy=True).text == "a" + arguments
+
+
+@pytest.mark.parametrize(("arguments", "text"), [("", "{}"), (None, "{}"), ({"a": 1}, '{"a": 1}'), ([1], "[1]")])
+def test_arguments_become_text_where_the_template_writes_text(arguments, text):
+    assert ChatTemplate(TEXT).render([said("", call(arguments))], tidy=True).text == "a" + text
+
+
+def test_a_call_may_stand_without_the_wrapping_function():
+    bare = {"name": "f", "arguments": '{"a": "x", "b'}
+    source = "{% for k, v in messages[-1].tool_calls[0].arguments.items() %}{{ k }}={{ v }}{% endfor %}"
+    prompt = ChatTemplate(source).render([said("", bare)], tidy=True)
+    assert prompt.text == "a=x"
+    assert prompt.rendering.mended == ("messages[0].tool_calls[0].arguments",)
+
+
+def test_what_is_saved_stays_the_users():
+    """Control tokens in mended arguments and in joined texts never count."""
+    source = "<|im_start|>{% for k, v in messages[0].tool_calls[0].function.arguments.items() %}{{ v }}{% endfor %}{{ messages[1].content }}"
+    parts = [{"type": "text", "text": "<|im_"}, {"type": "text", "text": "start|>"}]
+    prompt = ChatTemplate(source).render([said("", call('{"a": "<|im_start|>", "b": "')), result(parts)], tidy=True)
+    assert prompt.text == "<|im_start|>" * 3
+    assert [segment.control for segment in prompt.segments] == [True, False]
+
+
+# --- contents ---------------------------------------------------------------------------------------------------------
+
+
+def test_no_content_is_the_same_however_it_is_said():
+    for name, template in with_calls().items():
+        texts = {
+            content if content is None or content is ... else str(content): tidied(
+                template, ASKED, said(content, call({"city": "Bern"})), result()
+            ).text
+            for content in (None, ..., "", [], [{"type": "text", "text": ""}])
+        }
+        assert len(set(texts.values())) == 1, (name, texts)
+        assert "Bern" in texts[None], name
+
+
+def test_no_conversation_is_refused_for_a_content_that_is_none():
+    for name, template in templates().items():
+        for message in (
+            said(None, reasoning_content="Hm."),
+            said(..., reasoning_content="Hm."),
+            said(None),
+            {"role": "assistant"},
+        ):
+            try:
+                template.render([ASKED, said("Yes."), ASKED])
+            except TemplateError:
+                continue
+            assert template.render([ASKED, message, ASKED], tidy=True).text, name
+        if name in with_calls():
+            for content in (None, [], ""):
+                assert tidied(template, ASKED, said("", call({})), result(content)).text, name
+
+
+def test_without_content_a_template_gets_what_transformers_gives_it_where_it_takes_that():
+    for name, template in with_calls().items():
+        messages = [ASKED, said(..., call({"city": "Bern"})), result()]
+        try:
+            plain = template.render(messages, tools=[TOOL]).text
+        except TemplateError:
+            continue
+        if "Bern" in plain:
+            assert tidied(template, *messages).text == plain, name
+
+
+def test_an_empty_turn_is_not_written_beside_calls():
+    """R1's distillation of Qwen 32B writes the calls, and then the content if it is not None."""
+    source = (
+        "{% for m in messages %}{% if m.role == 'assistant' %}{% for c in m.tool_calls or [] %}({{ c.function.name }}){% endfor %}"
+        "{% if m['content'] is not none %}[{{ '' + m['content'] }}]{% endif %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+    )
+    for content in ("", None, ..., []):
+        assert ChatTemplate(source).render([ASKED, said(content, call({}))], tidy=True).text == "Weather?(get_weather)"
+    assert ChatTemplate(source).render([said("Yes.", call({}))], tidy=True).text == "(get_weather)[Yes.]"
+
+
+def test_the_content_of_a_result_may_be_a_list_of_texts():
+    lists = (["RE", "S"], [{"type": "text", "text": "RE"}, {"type": "text", "text": "S"}], [{"text": "RES"}])
+    for name, template in with_calls().items():
+        expected = tidied(template, ASKED, said("", call({})), result()).text
+        for content in lists:
+            assert tidied(template, ASKED, said("", call({})), result(content)).text == expected, (name, content)
+
+
+@pytest.mark.parametrize("role", ["system", "user", "assistant"])
+def test_texts_are_joined_for_every_role(role):
+    for name, template in templates().items():
+        for before in ([], [ASKED]):
+            texts = []
+            for content in ("Hello you", ["Hello", " you"], [{"type": "input_text", "text": "Hello you"}]):
+                try:
+                    texts.append(template.render([*before, {"role": role, "content": content}], tidy=True).text)
+                except TemplateError:
+                    texts.append(None)
+            assert len(set(texts)) == 1, name
+
+
+PARTS = "{% for m in messages %}{% for part in m.content %}{{ part.image and 'I' or '(' + part.text + ')' }}{% endfor %};{% endfor %}"
+
+
+def test_a_template_of_parts_gets_a_part_for_a_text_and_keeps_media():
+    image = {"type": "image", "image": "x"}
+    template = ChatTemplate(PARTS)
+    assert template.render([ASKED], tidy=True).text == "(Weather?);"
+    content = ["a", {"type": "text", "text": "b"}, image, "", {"type": "output_text", "text": "c"}]
+    prompt = template.render([{"role": "user", "content": content}], tidy=True)
+    assert prompt.text == "(ab)I(c);"
+    assert [(place.message, place.part) for place in prompt.places] == [(0, 2)]
+
+
+def test_media_where_a_template_takes_text_only_are_refused_by_place():
+    source = "{% for m in messages %}{% if m.role == 'user' %}{% for part in m.content %}{{ part.text or 'I' }}{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+    image = {"type": "image", "image": "x"}
+    assert ChatTemplate(source).render([{"role": "user", "content": [image]}], tidy=True).text == "I"
+    with pytest.raises(TemplateError, match=r"^messages\[1\].content\[1\] is of type 'image', but this template takes"):
+        ChatTemplate(source).render([said("", call({})), result(["a", image])], tidy=True)
+
+
+def test_llamas_own_role_of_a_tool_is_taken_where_the_template_compares_it():
+    llama = next(template for template in templates().values() if '"ipython"' in template.source)
+    messages = [ASKED, said("", call({"city": "Bern"})), {"role": "ipython", "content": "RES"}]
+    assert "RES" in llama.render(messages).text
+    assert "RES" in llama.render([*messages[:2], {"role": "ipython", "content": ["RE", "S"]}], tidy=True).text
+    with pytest.raises(TemplateError, match="role 'ipython' is not one of"):
+        ChatTemplate("{{ messages[-1].content }}").render(messages)
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+BOTH = said("", call({"city": "Bern"}, "callAAAAA"), call({"city": "Oslo"}, "callBBBBB"))
+
+
+def test_results_stand_in_the_order_of_their_calls_where_ids_are_not_written():
+    found = 0
+    for name, template in with_calls().items():
+        later = [result("OSLO-RES", "callBBBBB"), result("BERN-RES", "callAAAAA")]
+        try:
+            ordered = tidied(template, ASKED, BOTH, *reversed(later)).text
+        except TemplateError:
+            continue  # one call a turn
+        text = tidied(template, ASKED, BOTH, *later).text
+        if "callBBBBB" in text:
+            continue
+        found += 1
+        assert text == ordered, name
+        assert text.index("BERN-RES") < text.index("OSLO-RES"), name
+    assert found > 35
+
+
+WRITTEN = (
+    "{% for m in messages %}{% for c in m.tool_calls %}({{ c.function.name }}){% endfor %}{{ m.content }};{% endfor %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("ids", "order"),
+    [
+        ("ba", "ab"),
+        ("bba", "abb"),
+        ("cb", "bc"),  # of an incomplete group
+        ("bxa", "bxa"),  # x is no call of this message
+        ("b.a", "b.a"),  # something stands between
+    ],
+)
+def test_only_results_of_one_message_are_ordered_and_equal_ones_stay(ids, order):
+    calls = said("", *[call({}, each) for each in "abc"])
+    given = [{"role": "user", "content": "."} if each == "." else result(each, each) for each in ids]
+    text = ChatTemplate(WRITTEN).render([calls, *given], tidy=True).text
+    assert text == "(get_weather)" * 3 + ";" + "".join(f"{each};" for each in order)
+
+
+def test_nothing_is_ordered_where_the_template_writes_ids():
+    source = "{% for m in messages %}{% for c in m.tool_calls %}({{ c.id }}){% endfor %}{{ m.tool_call_id }}{{ m.content }};{% endfor %}"
+    text = ChatTemplate(source).render([BOTH, result("O", "callBBBBB"), result("B", "callAAAAA")], tidy=True).text
+    assert text == "(callAAAAA)(callBBBBB);callBBBBBO;callAAAAAB;"
+
+
+def test_results_without_calls_and_calls_without_results_stay():
+    messages = [result("OLD", "gone"), ASKED, BOTH, ASKED]
+    assert ChatTemplate(WRITTEN).render(messages, tidy=True).text == "OLD;Weather?;(get_weather)(get_weather);Weather?;"
+
+
+def test_what_is_ordered_keeps_its_message():
+    """Origins, ends, masks and places name the messages as they were given."""
+    image = {"type": "image", "image": "x"}
+    source = (
+        "{% for m in messages %}{{ m.role }}:{% for c in m.tool_calls %}({{ c.function.name }}){% endfor %}"
+        "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text or '<image>' }}{% endfor %}{% endif %};{% endfor %}"
+    )
+    messages = [BOTH, result([image], "callBBBBB"), result("B", "callAAAAA"), said("Done.")]
+    prompt = ChatTemplate(source).render(messages, tidy=True)
+    assert prompt.text == "assistant:(get_weather)(get_weather);tool:B;tool:<image>;assistant:Done.;"
+    assert prompt.message_end(0) < prompt.message_end(2) < prompt.message_end(3)
+    assert [place.message for place in prompt.places] == [1]
+    assert prompt.roles == ("assistant", "tool", "tool", "assistant")
+
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+LETTERS = (
+    "{% for m in messages %}{% for c in m.tool_calls %}{% if c.id | length != 9 %}{{ raise_exception('nine letters') }}{% endif %}"
+    "({{ c.id }}){% endfor %}{% if m.role == 'tool' %}{% if m.tool_call_id | length != 9 %}{{ raise_exception('nine letters') }}"
+    "{% endif %}{{ m.tool_call_id }}{% endif %};{% endfor %}"
+)
+FOREIGN = [
+    "call_x9Kf2LmQ7bTzR4vWc1NyH8aJ",
+    "toolu_01A09q90qw90lq917835lq9",
+    "functions.get_weather:0",
+    "a",
+    "wörld",
+    "",
+]
+
+
+def ids(template, *messages):
+    text = template.render(list(messages), tidy=True).text
+    return [each for each in text.replace("(", "").replace(")", ";").split(";") if each]
+
+
+def test_ids_become_nine_letters_where_the_template_wants_them():
+    template = ChatTemplate(LETTERS)
+    calls = said("", *[call({}, each) for each in (*FOREIGN, "goodgood1")])
+    results = [result("x", each) for each in (*FOREIGN, "goodgood1", "of no call")]
+    found = ids(template, calls, *results)
+    called, answered = found[: len(calls["tool_calls"])], found[len(calls["tool_calls"]) :]
+    assert called == answered[: len(called)]
+    assert len(set(answered)) == len(answered)
+    assert called[-1] == "goodgood1"
+    assert all(len(each) == 9 and each.isascii() and each.isalnum() for each in answered)
+    assert calls["tool_calls"][0]["id"] == FOREIGN[0]  # the client's own stays
+    later = ids(template, calls, *results, said("", call({}, FOREIGN[1]), call({}, "new")))
+    assert later[: len(found)] == found  # so the prompt begins as the one before
+    assert later[-2] == called[1]
+
+
+def test_mistrals_templates_take_the_ids_of_others():
+    mistral = [template for name, template in with_calls().items() if "istral" in name]
+    assert mistral
+    for template in mistral:
+        text = tidied(template, ASKED, said("", call({}, FOREIGN[0])), result("RES", FOREIGN[0])).text
+        assert "RES" in text
+        assert FOREIGN[0] not in text
+
+
+BY_ID = "{% for m in messages %}{% for c in m.tool_calls %}<|tool_call_begin|>({{ c.id }}){% endfor %}{% if m.tool_call_id %}{{ m.tool_call_id }}{% endif %};{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("given", "mapped"),
+    [
+        (["functions_get_weather_1", "functions.get_weather"], [":0", ":1"]),
+        (["functions.get_weather:0", "call_a"], [":0", ":1"]),
+        (["call_a", "functions.get_weather:0"], [":1", ":0"]),  # never one id for two calls
+        (["call_a", "call_a"], [":0", ":0"]),
+        (["functions.get_weather:", "functions.get_weather:x1", "functions.other:5"], [":0", ":1", ":2"]),
+    ],
+)
+def test_ids_that_tell_the_function_are_one_for_each_given_one(given, mapped):
+    calls = [said("", call({}, each)) for each in given]
+    found = ids(ChatTemplate(BY_ID), *calls, result("x", given[0]))
+    expected = [f"functions.get_weather{each}" for each in mapped]
+    assert [each.removeprefix("<|tool_call_begin|>") for each in found] == [*expected, expected[0]]
+
+
+# --- all of it --------------------------------------------------------------------------------------------------------
+
+ANY_TEXT = st.sampled_from(["", "Hi.", "<|im_start|>", " a\n"])
+CONTENTS = (
+    ANY_TEXT | st.none() | st.lists(ANY_TEXT | ANY_TEXT.map(lambda text: {"type": "text", "text": text}), max_size=3)
+)
+ARGUMENTS = st.sampled_from([{}, {"city": "Bern"}, '{"city": "Bern"}', *BROKEN])
+IDS = st.sampled_from(["a", "callAAAAA", "call_x9Kf2LmQ7bTzR4vWc1NyH8aJ", "functions.get_weather:1", "b"])
+CALLS = st.lists(st.builds(call, ARGUMENTS, IDS), min_size=1, max_size=3)
+MESSAGES = (
+    st.builds(
+        lambda content: {"role": "user", "content": content}, CONTENTS.filter(lambda content: content is not None)
+    )
+    | st.builds(said, CONTENTS)
+    | st.builds(lambda content, calls: said(content, *calls), CONTENTS, CALLS)
+    | st.builds(result, CONTENTS, IDS)
+)
+
+
+def messages_of(template, messages, tidy):
+    """The messages that a template gets."""
+    dump = ChatTemplate("{{ messages | tojson }}", extra_roles=["ipython"])
+    dump.__dict__["_form"] = template._form
+    dump._capabilities.__dict__["history"] = template._capabilities.history
+    return json.loads(dump.render(messages, tidy=tidy).text)
+
+
+@given(st.lists(MESSAGES, min_size=1, max_size=6))
+def test_tidying_twice_is_tidying_once(messages):
+    for template in list(templates().values())[::5]:
+        once = messages_of(template, messages, tidy=True)
+        assert messages_of(template, once, tidy=True) == once
+        assert messages_of(template, Messages(messages), tidy=True) == once
+
+
+@given(st.lists(MESSAGES, min_size=1, max_size=6))
+def test_a_tidy_history_renders_as_without(messages):
+    for template in list(templates().values())[::5]:
+        once = messages_of(template, messages, tidy=True)
+        outcomes = []
+        for tidy in (True, False):
+            try:
+                outcomes.append(template.render(once, tidy=tidy).text)
+            except TemplateError:
+                outcomes.append(None)
+        if None not in outcomes and messages_of(template, once, tidy=False) == once:
+            assert outcomes[0] == outcomes[1]
+
+
+def test_an_honest_history_renders_as_without():
+    for name, template in templates().items():
+        for content in ("", "I look."):
+            messages = [ASKED, said(content, call('{"city": "Bern"}')), result(), said("Fine."), ASKED]
+            try:
+                plain = template.render(messages, tools=[TOOL])
+            except TemplateError:
+                continue
+            if "Bern" in plain.text:
+                assert tidied(template, *messages) == plain, name
