@@ -65,16 +65,18 @@ def asgi_app(
 ) -> Application:
     """Return an ASGI application that serves engines, to be mounted in FastAPI or Starlette, or served as it is.
 
-        app = FastAPI()
-        app.mount("/llm", tokenweir.asgi_app(engine=engine, tokenizer=tokenizer, hosts=["*"]))
+        llm = tokenweir.asgi_app(engine=engine, tokenizer=tokenizer, hosts=["*"])
+        app = FastAPI(lifespan=llm.lifespan)
+        app.mount("/llm", llm)
 
-    It runs under asyncio.
+    FastAPI and Starlette run the lifespan of the outermost application alone; so it must enter `lifespan` of the mounted one.
+    Without it answers are not given time to end when the server closes. It runs under asyncio.
 
     Args:
         middleware: ASGI middleware around all routes, inside the checks of keys, hosts and origins, as Starlette takes
             it: `[Middleware(Class, option=...)]`. The first one is the outermost.
-        lifespan: A function of the application that returns an async context manager, entered at start-up and left when
-            the server closes, after its answers have ended.
+        lifespan: A function of the outermost application that returns an async context manager, entered at start-up and
+            left when the server closes, after its answers have ended. Requests raise `RuntimeError` if it was not entered.
         options: See `ServerOptions`.
 
     Raises:
@@ -121,6 +123,7 @@ class Application:
         self.responses = Responses(self.service)
         self._sessions: set[Session] = set()
         self._own_lifespan = lifespan
+        self._entered = False
         api = Api(self.responses)
         routes = [
             *api.routes,
@@ -137,13 +140,16 @@ class Application:
         }
         self.routes = [route for route in routes if isinstance(route, Route)]
         methods = frozenset[str]().union(*(route.methods or () for route in self.routes))
-        starlette = Starlette(
-            routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=self._lifespan
-        )
+        starlette = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=self.lifespan)
         self._app = AccessLog(Guard(starlette, settings.gate, self.service, methods))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one ASGI connection: an HTTP request, a websocket or the lifespan."""
+        if self._own_lifespan is not None and not self._entered and scope["type"] != "lifespan":
+            raise RuntimeError(
+                "the lifespan= given to asgi_app() was not entered; where the application is mounted, the outer one must "
+                "enter it: llm = asgi_app(...), FastAPI(lifespan=llm.lifespan)"
+            )
         await self._app(scope, receive, send)
 
     def drain(self) -> None:
@@ -158,10 +164,23 @@ class Application:
         await self.service.close([session.close() for session in self._sessions])
 
     @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Accept requests while the context lasts, inside that of `asgi_app(lifespan=...)`; leaving it calls `close`.
+
+        ASGI servers enter it. An application that mounts this one enters it in its own lifespan.
+
+        Args:
+            app: The outermost application.
+
+        """
         async with nullcontext() if self._own_lifespan is None else self._own_lifespan(app):
-            yield
-            await self.close()
+            self.service.draining = False  # it may have been closed before, in another event loop
+            self._entered = True
+            try:
+                yield
+            finally:
+                self._entered = False
+                await self.close()
 
     async def _refuse(self, request: Request, error: RequestError) -> Response:
         self.service.metrics.refuse(error.code)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from contextlib import asynccontextmanager
 
 import httpx
@@ -11,6 +13,7 @@ from fastapi import FastAPI
 from openai import AsyncOpenAI
 from serving import TOK, Endless, Script, eventually, fetch, say, serving, small_socket, socket_to
 from starlette.middleware import Middleware
+from starlette.testclient import TestClient
 from websockets.exceptions import InvalidStatus
 
 import tokenweir
@@ -318,16 +321,114 @@ async def test_the_users_middleware_and_lifespan():
         middleware=[Middleware(Tracing, seen=seen)],
         lifespan=lifespan,
     )
+    async with uvicorn_of(app) as address, httpx.AsyncClient(base_url=address) as client:
+        assert (await client.get("/v1/models", headers={"authorization": "Bearer secret"})).status_code == 200
+        assert (await client.get("/v1/models")).status_code == 401  # refused before the middleware sees it
+    assert seen == ["begun", "/v1/models", "ended"]
+
+
+@asynccontextmanager
+async def uvicorn_of(app):
+    """Serve an application by uvicorn, with its lifespan; gives the address."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on"))
     serving = asyncio.create_task(server.serve())
     await eventually(lambda: server.started)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+
+
+@pytest.mark.asyncio
+async def test_the_lifespan_of_a_mounted_application_is_entered_by_its_parent():
+    seen, engine = [], Endless()
+
+    @asynccontextmanager
+    async def lifespan(app):
+        seen.append(app)
+        yield
+        seen.append("ended")
+
+    llm = tokenweir.asgi_app(engine=engine, tokenizer=TOK, lifespan=lifespan, limits=Limits(max_output_tokens=10**9))
+    app = FastAPI(lifespan=llm.lifespan)
+    app.mount("/llm", llm)
+    async with uvicorn_of(app) as address, httpx.AsyncClient(base_url=address) as client:
+        asked = {"input": "hi", "background": True, "stream": True}
+        async with client.stream("POST", "/llm/v1/responses", json=asked) as reply:
+            assert reply.status_code == 200
+        await eventually(lambda: engine.given)
+        assert not engine.closed
+    assert seen == [app, "ended"]
+    assert engine.closed and llm.service.admission.generations == 0
+
+
+@pytest.mark.asyncio
+async def test_a_lifespan_that_nobody_enters_is_named():
+    """Starlette and FastAPI run the lifespan of the outermost application alone."""
+
+    @asynccontextmanager
+    async def lifespan(app):
+        yield
+
+    app = FastAPI()
+    app.mount("/llm", tokenweir.asgi_app(engine=Script("Hello", "<|im_end|>"), tokenizer=TOK, lifespan=lifespan))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        with pytest.raises(RuntimeError, match=r"lifespan= .* was not entered.*FastAPI\(lifespan=llm\.lifespan\)"):
+            await client.get("/llm/v1/models")
+
+
+def test_an_application_may_be_started_again():
+    app = tokenweir.asgi_app(engine=Script("Hello", "<|im_end|>"), tokenizer=TOK)
+    for _ in range(2):
+        with TestClient(app, base_url="http://localhost") as client:
+            assert client.post("/v1/chat/completions", json={"messages": HI}).status_code == 200
+        assert client.post("/v1/chat/completions", json={"messages": HI}).status_code == 503
+
+
+BACKGROUND = """
+import asyncio, json, threading, urllib.request
+import uvicorn
+from fastapi import FastAPI
+import tokenweir
+
+TOK = tokenweir.Tokenizer.default()
+
+class Endless:
+    async def generate(self, prompt_ids, sampling):
+        try:
+            while True:
+                await asyncio.sleep(0.001)
+                yield TOK.encode("on ")
+        finally:
+            print("closed", flush=True)
+
+app = FastAPI()
+app.mount("/llm", tokenweir.asgi_app(engine=Endless(), tokenizer=TOK, limits=tokenweir.Limits(max_output_tokens=10**9)))
+server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+
+def ask():
+    while not server.started:
+        pass
     port = server.servers[0].sockets[0].getsockname()[1]
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
-        assert (await client.get("/v1/models", headers={"authorization": "Bearer secret"})).status_code == 200
-        assert (await client.get("/v1/models")).status_code == 401  # refused before the middleware sees it
+    body = json.dumps({"input": "hi", "background": True, "stream": True}).encode()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/llm/v1/responses", body, {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as reply:
+        reply.readline()
     server.should_exit = True
-    await serving
-    assert seen == ["begun", "/v1/models", "ended"]
+
+threading.Thread(target=ask).start()
+server.run()
+print("ended", flush=True)
+"""
+
+
+def test_the_end_of_the_loop_ends_background_responses_of_a_mounted_application():
+    done = subprocess.run([sys.executable, "-c", BACKGROUND], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "closed\nended\n"
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("make", [tokenweir.asgi_app, lambda **options: aenter(tokenweir.serve(port=0, **options))])
