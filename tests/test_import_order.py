@@ -32,7 +32,7 @@ ROOMS = {
     "stream/serve": [
         ["wire"],
         ["limits"],
-        ["monitoring"],
+        ["monitoring", "options"],
         ["page"],
         ["answers"],
         ["http"],

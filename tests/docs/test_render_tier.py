@@ -44,7 +44,7 @@ def test_the_worker_is_one_that_the_command_line_starts(tmp_path):
     assert deployment["spec"]["selector"]["matchLabels"] == deployment["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
     assert service["spec"]["ports"][0]["targetPort"] == container["ports"][0]["name"]
-    assert service["metadata"]["name"] in given["allow_host"]
+    assert service["metadata"]["name"] in given["hosts"]
 
 
 def plugins():

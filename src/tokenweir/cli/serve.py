@@ -9,9 +9,10 @@ import threading
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
@@ -31,10 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from tokenweir.stream.prompts.prompt_cache import History
-    from tokenweir.stream.serve.entry.options import ReasoningEvents
     from tokenweir.stream.serve.limits.limits import Limits
-    from tokenweir.templates.chat_template import HistoryThinking
 
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -44,7 +42,14 @@ LAST_RESORT = 5.0
 
 
 class _Serve(click.Command):
-    """Command that keeps its command-line arguments in the context, so that worker processes can be started with them."""
+    """Command whose options include those of `ServerOptions` that have a flag.
+
+    It keeps its command-line arguments in the context, so that worker processes can be started with them.
+    """
+
+    def get_params(self, context: click.Context) -> list[click.Parameter]:
+        *own, help_option = super().get_params(context)
+        return [*own, *_server_options(), help_option]
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -53,6 +58,32 @@ class _Serve(click.Command):
         context = super().make_context(info_name, args, parent, **extra)
         context.meta[ARGUMENTS] = given
         return context
+
+
+@cache
+def _server_options() -> tuple[click.Option, ...]:
+    """Return the options of the command line that the options of a server declare, in their order."""
+    from tokenweir.stream.serve.options import declared_options
+
+    made = []
+    for name, kind, option in declared_options():
+        if not option.flag:
+            continue
+        about = " ".join(filter(None, (option.about, option.flag_about))).replace("`", "")
+        extra: dict[str, Any] = {"show_default": True, "default": option.default}
+        if kind is bool:
+            flag = f"{option.flag}/--no-{option.flag[2:]}" if option.default else option.flag
+            extra |= {"is_flag": True, "show_default": option.default}
+        elif get_origin(kind) is Literal:
+            flag, extra["type"] = option.flag, click.Choice(get_args(kind))
+        elif kind == str | None:
+            flag, extra = option.flag, {"show_envvar": True}
+        else:
+            flag, about = option.flag, f"{about} Can be repeated."
+            extra = {"multiple": True, "show_envvar": name == "api_key"}
+        variable = f"TOKENWEIR_{option.flag[2:].replace('-', '_').upper()}"
+        made.append(click.Option([flag, name], envvar=variable, help=about, **extra))
+    return tuple(made)
 
 
 @click.command(cls=_Serve, context_settings=FROM_ENVIRONMENT)
@@ -71,71 +102,10 @@ class _Serve(click.Command):
     help="Where prompts are encoded. gpu: together in batches, of which the GPU gets the large ones; auto: if it can.",
 )
 @click.option(
-    "--api-key",
-    multiple=True,
-    show_envvar=True,
-    help="What clients must send; several in the environment are separated by blanks. Better given there, since other "
-    "users can see a command line. Can be repeated.",
-)
-@click.option(
-    "--origin", multiple=True, help="A web origin that may connect, besides the server's own. Can be repeated."
-)
-@click.option(
-    "--allow-host",
-    multiple=True,
-    metavar="NAME",
-    help="A name under which the server answers, besides addresses, localhost and --host; * is for any. Can be repeated.",
-)
-@click.option(
     "--limit",
     multiple=True,
     metavar="NAME=VALUE",
     help="What clients may cost, such as max_connections=100: the fields of tokenweir.Limits. Can be repeated.",
-)
-@click.option(
-    "--reasoning-events",
-    type=click.Choice(["reasoning_text", "reasoning"]),
-    default="reasoning_text",
-    show_default=True,
-    help="How responses name the events of thinking: as OpenAI does, or as Open Responses.",
-)
-@click.option(
-    "--history-thinking",
-    type=click.Choice(["control", "text"]),
-    default="control",
-    show_default=True,
-    help="What thinking tags in an assistant's messages are: control tokens, or text, since clients can forge a history.",
-)
-@click.option(
-    "--keep-billing-header",
-    is_flag=True,
-    help="Show the model the billing header of Claude Code, which changes with its requests and is else left out.",
-)
-@click.option(
-    "--remote-media",
-    is_flag=True,
-    help="Pass web addresses of images, sound and video on to the engine, which then fetches what clients name.",
-)
-@click.option(
-    "--salt-secret",
-    metavar="SECRET",
-    show_envvar=True,
-    help="Secret of the salts that keep clients apart in the engine's prefix cache, for replicas that share an engine. "
-    "Without it the one of this machine's user, kept in the cache folder.",
-)
-@click.option(
-    "--prompt-cache/--no-prompt-cache",
-    default=True,
-    help="Keep the prompts of the last ten minutes in memory, so that the next turn of a conversation is cheap.",
-    show_default=True,
-)
-@click.option(
-    "--history",
-    type=click.Choice(["canonical", "exact", "sampled"]),
-    default="canonical",
-    show_default=True,
-    help="The ids of earlier answers in a prompt: those of the text, or those that were sampled, while they are cached: as far as "
-    "the text is the same, or the last answer as a whole.",
 )
 @click.option("--access-log", is_flag=True, help="Write a line of JSON a request to standard error, without content.")
 @click.option(
@@ -148,6 +118,7 @@ class _Serve(click.Command):
 @click.pass_context
 def serve(
     context: click.Context,
+    /,
     host: str,
     port: int,
     engine: str | None,
@@ -156,19 +127,10 @@ def serve(
     template: Path | None,
     model: str,
     device: str,
-    api_key: tuple[str, ...],
-    origin: tuple[str, ...],
-    allow_host: tuple[str, ...],
     limit: tuple[str, ...],
-    reasoning_events: ReasoningEvents,
-    history_thinking: HistoryThinking,
-    keep_billing_header: bool,
-    remote_media: bool,
-    salt_secret: str | None,
-    prompt_cache: bool,
-    history: History,
     access_log: bool,
     workers: int,
+    **options: Any,
 ) -> None:
     """Serve an engine over OpenAI's and Anthropic's HTTP interfaces and a websocket of responses, with a page to chat at.
 
@@ -195,11 +157,13 @@ def serve(
     except ModuleNotFoundError as error:
         raise missing_extra("the server needs", error, "serve") from error
 
-    if history != "canonical" and not prompt_cache:
-        raise click.UsageError(f"--history {history} needs the cache of prompts, which --no-prompt-cache turns off")
-    if not all(key and key.isascii() for key in api_key):
+    if options["history"] != "canonical" and not options["prompt_cache"]:
+        raise click.UsageError(
+            f"--history {options['history']} needs the cache of prompts, which --no-prompt-cache turns off"
+        )
+    if not all(key and key.isascii() for key in options["api_key"]):
         raise click.UsageError("--api-key must be ASCII and not empty")
-    if salt_secret is not None and len(salt_secret) < LEAST_SECRET:
+    if (secret := options["salt_secret"]) is not None and len(secret) < LEAST_SECRET:
         raise click.UsageError(f"--salt-secret needs {LEAST_SECRET} characters or more")
     limits = _limits(limit)
     given = context.obj  # in a worker process: its place
@@ -232,18 +196,9 @@ def serve(
                 encoder=encoder,
                 host=host,
                 port=port,
-                api_key=api_key,
-                origins=origin,
-                hosts=allow_host,
                 limits=limits,
-                reasoning_events=reasoning_events,
-                history_thinking=history_thinking,
-                keep_billing_header=keep_billing_header,
-                remote_media=remote_media,
-                salt_secret=salt_secret,
-                prompt_cache=prompt_cache,
-                history=history,
                 place=None if given is None else given.place,
+                **options,
             ) as server,
         ):
             exit_later = _last_resort(limits.drain_timeout + LAST_RESORT)
@@ -256,7 +211,7 @@ def serve(
             about = f"{' and '.join(engines)} served at {url_of(host, server.port)}\n"
             if engine is None:
                 about += f"{served.about}\n"
-            if not api_key and host not in LOOPBACK:
+            if not options["api_key"] and host not in LOOPBACK:
                 about += "Anyone who reaches this address can use it: no --api-key is set.\n"
             about = visible(about)
             if given is not None:

@@ -10,7 +10,6 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import EngineError, MediaError, TemplateError
-from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.cancellable import Deltas
 from tokenweir.stream.chat.chat import answer
 from tokenweir.stream.chat.media import LONG_MEDIA, MediaLimits, media_size
@@ -20,8 +19,7 @@ from tokenweir.stream.decode.options import DecoderOptions
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.media import MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.prompts.prompt_cache import History, PromptCache
-from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.prompts.token_tables import prepare
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.cache_salt import rendered_salt, salted
@@ -30,10 +28,11 @@ from tokenweir.stream.serve.answers.render_cost import render_cost
 from tokenweir.stream.serve.limits.fair_queue import FairQueue
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.monitoring.metrics import Meter
+from tokenweir.stream.serve.options import ServerOptions
 from tokenweir.stream.serve.wire.anthropic.history import MessageHistory
 from tokenweir.stream.serve.wire.anthropic.requests import MessageFields
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
+from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt
 
 T = TypeVar("T")
@@ -62,16 +61,11 @@ class Engines:
 
     Args:
         engines: The engines by the names under which they are served.
-        tokenizer: The tokenizer whose ids all engines take.
+        options: The options of the server, with their defaults.
         template: The chat template.
-        history_thinking: Meaning of thinking tags in an assistant's content, as for `chat()`.
-        encoder: Encoder of prompts in place of the tokenizer, or None.
         limits: `max_output_tokens`, `max_renders`, `max_waiting`, `max_waiting_bytes`, `queue_timeout`, and those of
             media.
-        keep_billing_header: Show Claude Code's billing header to the model.
-        remote_media: Pass web addresses of media on to the engine.
         prompts: Cache of prompts, or None.
-        history: Whether prompts keep the ids of earlier answers, as for `chat()`.
         secret: Secret of the salts by which engines keep clients' prompts apart.
 
     """
@@ -79,35 +73,28 @@ class Engines:
     def __init__(
         self,
         engines: Mapping[str, Engine],
+        options: ServerOptions,
         *,
-        tokenizer: Tokenizer,
         template: ChatTemplate,
-        history_thinking: HistoryThinking,
-        encoder: Encoder | None,
         limits: Limits,
-        keep_billing_header: bool = False,
-        remote_media: bool = False,
         prompts: PromptCache | None = None,
-        history: History = "canonical",
         secret: bytes,
     ) -> None:
-        self.tokenizer = tokenizer
+        self.tokenizer = options["tokenizer"]
         self.template = template
-        self._history_thinking = history_thinking
+        self._options = options
         self._engines = engines
-        self._encoder = encoder
         self._prompts = prompts
-        self._history = history
-        if history != "canonical":
-            prepare(tokenizer)  # here, since the first answer would make all others wait
+        self._keeps_ids = prompts is not None and options["history"] != "canonical"
+        if self._keeps_ids:
+            prepare(self.tokenizer)  # here, since the first answer would make all others wait
         self._secret = secret
         self._limits = limits
-        self._keep_billing_header = keep_billing_header
         self._media_limits = MediaLimits(
             items=limits.max_media,
             bytes=limits.max_media_bytes,
             image_pixels=limits.max_image_pixels,
-            remote=remote_media,
+            remote=options["remote_media"],
         )
         self._media_bytes = 0  # of all answers in progress
         self._queue = FairQueue(
@@ -143,7 +130,7 @@ class Engines:
         media = await self.prompt_media(plan, prompt) if job.generate else None
         engine = engine if job.generate else _Silent()
         keep = None
-        if self._history != "canonical" and self._prompts is not None and cached is not None and job.generate:
+        if self._keeps_ids and self._prompts is not None and cached is not None and job.generate:
             keep = partial(self._prompts.answered, cached)
         conversation = None if cached is None else cached.source.digests[-1]
         del job, plan, cached, prompt  # frees the messages, which may be large
@@ -207,7 +194,7 @@ class Engines:
         """
         return asked.history(
             later_system=self.template.takes_later_system,
-            keep_billing_header=self._keep_billing_header,
+            keep_billing_header=self._options["keep_billing_header"],
             max_items=self._limits.max_items,
         )
 
@@ -236,7 +223,7 @@ class Engines:
                 job,
                 self.template,
                 engine=self._engines[job.model],
-                history_thinking=self._history_thinking,
+                history_thinking=self._options["history_thinking"],
                 media_limits=self._media_limits,
             )
         except MediaError as error:
@@ -308,7 +295,9 @@ class Engines:
                 return EncodedPlan(await run_in_thread(encode))
         async with self._queue.place(render_cost(plan.messages, plan.tools, plan.template_kwargs)):
             prompts = None if tenant is None else self._prompts
-            encoded = await encode_plan(plan, self.tokenizer, self._encoder, prompts, tenant or "", self._history)
+            encoded = await encode_plan(
+                plan, self.tokenizer, self._options["encoder"], prompts, tenant or "", self._options["history"]
+            )
             try:
                 plan.check_prompt(self.tokenizer, encoded.ids)
             except TemplateError as error:

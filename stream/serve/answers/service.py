@@ -106,8 +106,6 @@ class Service:
         ledger: Ledger | None = None,
         prompts: PromptCache | None = None,
     ) -> None:
-        if reasoning_events not in ("reasoning_text", "reasoning"):
-            raise ValueError(f"reasoning_events is reasoning_text or reasoning, not {reasoning_events!r}")
         self.models = list(models)
         self.limits = limits or Limits()
         self.reasoning_events = reasoning_events

@@ -38,7 +38,7 @@ from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.entry.auth import KEY_SUBPROTOCOL
 from tokenweir.stream.serve.entry.guard import Guard, path_of, refuse
-from tokenweir.stream.serve.entry.options import ServerOptions, ServerSettings, resolve_options
+from tokenweir.stream.serve.entry.options import ServerSettings, resolve_options
 from tokenweir.stream.serve.http.api import Api
 from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.http.exchange import may_cache
@@ -47,6 +47,7 @@ from tokenweir.stream.serve.http.replies import JSON
 from tokenweir.stream.serve.limits.connections import Disconnected
 from tokenweir.stream.serve.monitoring.access_log import AccessLog
 from tokenweir.stream.serve.monitoring.failures import server_failed
+from tokenweir.stream.serve.options import ServerOptions
 from tokenweir.stream.serve.sockets.session import Session
 from tokenweir.stream.serve.sockets.websocket import SocketTransport
 from tokenweir.stream.serve.tokens.routes import TokenRoutes
@@ -102,24 +103,25 @@ class Application:
     def __init__(
         self, settings: ServerSettings, *, middleware: Sequence[Middleware] = (), lifespan: Lifespan | None = None
     ) -> None:
-        limits = settings.limits
+        limits, options = settings.limits, settings.options
         ledger = Ledger(limits.max_stored_bytes)
-        prompts = PromptCache(ledger=ledger, check_every=CHECK_EVERY) if settings.prompt_cache else None
+        prompts = PromptCache(ledger=ledger, check_every=CHECK_EVERY) if options["prompt_cache"] else None
         answering = Engines(
             settings.engines,
-            tokenizer=settings.tokenizer,
+            options,
             template=settings.template,
-            history_thinking=settings.history_thinking,
-            encoder=settings.encoder,
             limits=limits,
-            keep_billing_header=settings.keep_billing_header,
-            remote_media=settings.remote_media,
             prompts=prompts,
-            history=settings.history,
             secret=settings.secret,
         )
-        names, events = list(settings.engines), settings.reasoning_events
-        self.service = Service(answering.answer, names, limits, reasoning_events=events, ledger=ledger, prompts=prompts)
+        self.service = Service(
+            answering.answer,
+            list(settings.engines),
+            limits,
+            reasoning_events=options["reasoning_events"],
+            ledger=ledger,
+            prompts=prompts,
+        )
         self.responses = Responses(self.service)
         self._sessions: set[Session] = set()
         self._own_lifespan = lifespan
