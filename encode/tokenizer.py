@@ -30,7 +30,8 @@ from tokenweir.encode.encoding import text_chunks
 from tokenweir.encode.encoding.selection import AddedTokenSelection, Call
 from tokenweir.encode.encoding.sequence_encoder import SequenceEncoder
 from tokenweir.encode.encoding.text_chunks import TextChunk
-from tokenweir.encode.errors import TokenIdError, TokenizerFileError
+from tokenweir.encode.encoding.truncation import TruncationStrategy, cut_rows, truncation_of
+from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
 from tokenweir.encode.options import AffixOptions, EncodeOptions, check_options, refuse_texts
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
@@ -268,6 +269,8 @@ class Tokenizer:
         text: str,
         *,
         guarded: Sequence[int] = (),
+        max_tokens: int | None = None,
+        truncation_side: Side = "right",
         **options: Unpack[EncodeOptions],
     ) -> list[int]:
         """Encode one text. A text of 1 MiB or more uses several threads (`encode_batch([text], threads=1)` uses one).
@@ -275,6 +278,9 @@ class Tokenizer:
         Args:
             text: The text.
             guarded: The ascending offsets of characters that come from a user; see the class.
+            max_tokens: The most ids, including those that are added to every text, which truncation keeps; None truncates
+                nothing. The ids are those of HuggingFace's truncation.
+            truncation_side: The side on which a longer text is cut: "right" keeps its start, "left" its end.
             options: `add_special_tokens` (True), `add_bos` and `add_eos` (None: as in the files), `parse_special` (True);
                 see `EncodeOptions`.
 
@@ -282,9 +288,13 @@ class Tokenizer:
             TextError: The text has a lone surrogate.
             UnsupportedTokenizerError: A Unigram model without an unknown token has no piece for a character; likewise in
                 every other method that encodes.
-            ValueError: `add_bos` or `add_eos` is true and there is no such token; likewise.
+            ValueError: `add_bos` or `add_eos` is true and there is no such token, or `max_tokens` is less than the number of
+                added ids; likewise.
 
         """
+        if max_tokens is not None or truncation_side != "right":
+            kept: list[int] = self._truncated(text, guarded, max_tokens, truncation_side, options).tolist()
+            return kept
         call = self._given(**options) if options else self._default_call
         ids = call.encoder.encode(text, call.parse_special, guarded, call.prefix, call.suffix)
         call.check(ids, around=True)
@@ -296,6 +306,8 @@ class Tokenizer:
         text: str,
         *,
         guarded: Sequence[int] = (),
+        max_tokens: int | None = None,
+        truncation_side: Side = "right",
         **options: Unpack[EncodeOptions],
     ) -> NDArray[np.int32]:
         """Encode one text to an int32 array; for long texts this is faster than a list. Options as in `encode`.
@@ -304,6 +316,8 @@ class Tokenizer:
             TextError: The text has a lone surrogate.
 
         """
+        if max_tokens is not None or truncation_side != "right":
+            return self._truncated(text, guarded, max_tokens, truncation_side, options)
         call = self._given(**options) if options else self._default_call
         if call.disallowed:
             return np.array(self.encode(text, guarded=guarded, **options), np.int32)
@@ -314,6 +328,8 @@ class Tokenizer:
         text: str,
         *,
         guarded: Sequence[int] = (),
+        max_tokens: int | None = None,
+        truncation_side: Side = "right",
         **options: Unpack[EncodeOptions],
     ) -> Encoded:
         """Encode one text, and return the characters that each id covers. Options as in `encode`.
@@ -323,10 +339,19 @@ class Tokenizer:
 
         """
         call = self._given(**options) if options else self._default_call
-        return self._sequences.encode(text, call, guarded, add_special_tokens=options.get("add_special_tokens", True))
+        truncation = truncation_of(max_tokens, truncation_side)
+        add_special_tokens = options.get("add_special_tokens", True)
+        return self._sequences.encode(text, call, guarded, truncation, add_special_tokens=add_special_tokens)
 
     def encode_pair(
-        self, text: str | Sequence[str], pair: str | Sequence[str], **options: Unpack[EncodeOptions]
+        self,
+        text: str | Sequence[str],
+        pair: str | Sequence[str],
+        *,
+        max_tokens: int | None = None,
+        truncation_side: Side = "right",
+        truncation: TruncationStrategy = "longest_first",
+        **options: Unpack[EncodeOptions],
     ) -> Encoded:
         """Encode two texts as one, as cross-encoders and models of sentence pairs take them. Options as in `encode`.
 
@@ -335,19 +360,32 @@ class Tokenizer:
         Args:
             text: The first text; or its words, as for `encode_words`.
             pair: The second text; or its words.
+            max_tokens: As in `encode`, for both texts together.
+            truncation_side: As in `encode`.
+            truncation: The text to cut: "only_first", "only_second", or "longest_first" for the longer one, and then both
+                alike.
             options: As in `encode`. `add_bos` and `add_eos` are for what stands before and after both texts together.
 
         Raises:
             TextError: A text has a lone surrogate.
             TypeError: `text` or `pair` is neither a text nor several.
             TokenizerFileError: The post-processor's template for pairs names a special token that it does not define.
+            ValueError: The text that `truncation` names is too short, or `max_tokens` is less than the number of added ids.
 
         """
+        bound = truncation_of(max_tokens, truncation_side, truncation)
         return self._sequences.encode_sequences(
-            {"text": text, "pair": pair}, self._given(**options), **_affix_options(options)
+            {"text": text, "pair": pair}, self._given(**options), bound, **_affix_options(options)
         )
 
-    def encode_words(self, words: Sequence[str], **options: Unpack[EncodeOptions]) -> Encoded:
+    def encode_words(
+        self,
+        words: Sequence[str],
+        *,
+        max_tokens: int | None = None,
+        truncation_side: Side = "right",
+        **options: Unpack[EncodeOptions],
+    ) -> Encoded:
         """Encode pre-tokenized text: each word is encoded by itself. Options as in `encode`.
 
         The `word_ids` of the result are the indices of words, and its offsets count from the start of each word.
@@ -359,7 +397,10 @@ class Tokenizer:
         """
         if isinstance(words, str):
             raise TypeError("words must be several words, not one str: encode_with_offsets() takes a text")
-        return self._sequences.encode_sequences({"words": words}, self._given(**options), **_affix_options(options))
+        bound = truncation_of(max_tokens, truncation_side)
+        return self._sequences.encode_sequences(
+            {"words": words}, self._given(**options), bound, **_affix_options(options)
+        )
 
     def encode_batch(
         self,
@@ -368,6 +409,8 @@ class Tokenizer:
         threads: int | None = None,
         guarded: Sequence[Sequence[int]] = (),
         offsets: bool = False,
+        max_tokens: int | None = None,
+        truncation_side: Side = "right",
         **options: Unpack[EncodeOptions],
     ) -> Ragged:
         """Encode many texts on several threads.
@@ -378,6 +421,8 @@ class Tokenizer:
             threads: The most threads; None chooses a number.
             guarded: The offsets for each text, as in `encode`; empty if no text has any.
             offsets: Whether to return the characters of each id, as `Ragged.spans`.
+            max_tokens: As in `encode`, for each text.
+            truncation_side: As in `encode`.
             options: As in `encode`.
 
         Raises:
@@ -391,18 +436,24 @@ class Tokenizer:
         refuse_texts(offsets=offsets)
         given = for_core(texts)
         call = self._given(**options) if options else self._default_call
+        added = len(call.prefix), len(call.suffix)
+        bound = truncation_of(max_tokens, truncation_side)
+        room = 0 if bound is None else bound.room(sum(added))
+        enough = 0 if bound is None or bound.side == "left" or call.disallowed else room + 1
         ids, starts, traced = call.encoder.encode_batch(
-            given, call.parse_special, guarded, threads or 0, call.prefix, call.suffix, bool(offsets)
+            given, call.parse_special, guarded, threads or 0, call.prefix, call.suffix, bool(offsets), enough
         )
-        rows = Ragged(ids, starts)
+        rows = Ragged(ids, starts, added=added)
         if call.disallowed:
             for number, row in enumerate(rows):
                 call.check(row.tolist(), around=True, name=f"texts[{number}]")
-        if traced is not None:
-            spans, called, _ = traced
-            firsts = starts[:-1] + len(call.prefix)
+        spans, called, _ = traced or (None, [], None)
+        if bound is not None:
+            rows, spans, called = cut_rows(rows, bound, spans, called)
+        if spans is not None:
+            firsts = rows.offsets[:-1] + len(call.prefix)
             add_special_tokens = options.get("add_special_tokens", True)
-            rows.spans = self._sequences.trimmed(ids, spans, called, firsts, add_special_tokens=add_special_tokens)
+            rows.spans = self._sequences.trimmed(rows.ids, spans, called, firsts, add_special_tokens=add_special_tokens)
         return rows
 
     def encode_table(
@@ -412,6 +463,8 @@ class Tokenizer:
         *,
         into: str = "input_ids",
         threads: int | None = None,
+        max_tokens: int | None = None,
+        truncation_side: Side = "right",
         **options: Unpack[EncodeOptions],
     ) -> pyarrow.Table:
         """Encode a column of an Arrow table, without copying texts or ids.
@@ -421,6 +474,8 @@ class Tokenizer:
             column: The name of a column of strings without nulls.
             into: The name of the new column of large lists of int32, which is appended.
             threads: As for `encode_batch`.
+            max_tokens: As in `encode`, for each text.
+            truncation_side: As in `encode`.
             options: As in `encode`.
 
         Returns:
@@ -439,7 +494,9 @@ class Tokenizer:
             )
         if into in table.schema.names:
             raise ValueError(f"the table has a column {into!r} already")
-        ids = self.encode_batch(table.column(column), threads=threads, **options)
+        ids = self.encode_batch(
+            table.column(column), threads=threads, max_tokens=max_tokens, truncation_side=truncation_side, **options
+        )
         return table.append_column(into, ids.to_arrow())
 
     def count(
@@ -514,6 +571,19 @@ class Tokenizer:
     @cached_property
     def _sequences(self) -> SequenceEncoder:
         return SequenceEncoder(self.spec.post_processor, self._affixes.added.trims, self._vocabulary.model_names)
+
+    def _truncated(
+        self, text: str, guarded: Sequence[int], max_tokens: int | None, side: Side, options: EncodeOptions
+    ) -> NDArray[np.int32]:
+        """Return the ids of one text, truncated; only its first ids are computed where these are enough."""
+        if max_tokens is None or not isinstance(text, str):
+            truncation_of(max_tokens, side)
+            return self.encode_array(text, guarded=guarded, **options)
+        marks = [guarded] if len(guarded) else ()
+        try:
+            return self.encode_batch([text], guarded=marks, max_tokens=max_tokens, truncation_side=side, **options).ids
+        except TextError as error:
+            raise TextError("text" + str(error).removeprefix("texts[0]")) from None
 
     def _given(
         self,

@@ -31,6 +31,13 @@ class AddedIds(NamedTuple):
     suffix: Sequence[int]
     bare: Collection[int] = ()
 
+    def counts(self, n: int) -> tuple[int, int] | None:
+        """Return the numbers of ids that are added before and after each of `n` documents; None if documents differ."""
+        if len(self.bare) == n:
+            return 0, 0
+        around = len(self.prefix), len(self.suffix)
+        return None if self.bare and any(around) else around
+
 
 class Inserted(NamedTuple):
     """The ids that the host adds to a part: affixes, and all ids of documents that the CPU encoded.
@@ -82,7 +89,7 @@ def join(device: Device, parts: Sequence[BatchPart], on_cpu: CpuIds, affixes: Ad
             offsets[part.first : part.last + 1],
         )
         base += size
-    return DeviceRagged(ids, offsets, device)
+    return DeviceRagged(ids, offsets, device, added=affixes.counts(n))
 
 
 def _on_device(device: Device, part: BatchPart) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode.values.encoded import Ragged, Side, checked_padding
+from tokenweir.encode.values.encoded import AddedIds, Ragged, Side, checked_padding, kept_added
 from tokenweir.gpu.device import Device
 
 _THREADS = 256
@@ -60,8 +60,13 @@ class DeviceRagged(DeviceRows):
     Attributes:
         ids: int32[total], all ids one after the other.
         offsets: int64[n + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`.
+        added: As in `Ragged.added`.
 
     """
+
+    def __init__(self, values: Any, offsets: Any, device: Device, *, added: AddedIds | None = (0, 0)) -> None:
+        super().__init__(values, offsets, device)
+        self.added = added
 
     @property
     def ids(self) -> Any:
@@ -76,7 +81,7 @@ class DeviceRagged(DeviceRows):
 
         """
         with self._device.use():
-            return Ragged(self._device.to_host(self.ids), self._host_offsets.copy())
+            return Ragged(self._device.to_host(self.ids), self._host_offsets.copy(), added=self.added)
 
     def padded(
         self,
@@ -86,7 +91,7 @@ class DeviceRagged(DeviceRows):
         side: Side = "right",
         truncation_side: Side = "right",
     ) -> tuple[Any, Any]:
-        """Pad or truncate the ids of every text to one length.
+        """Pad or truncate the ids of every text to one length. Truncation keeps the ids that the post-processor added.
 
         Args:
             pad_id: The id that is padded with.
@@ -99,14 +104,16 @@ class DeviceRagged(DeviceRows):
 
         Raises:
             TypeError: `pad_id` is None, as `Tokenizer.pad_id` may be.
-            ValueError: `length` is below 0, or a side is neither "left" nor "right".
+            ValueError: `length` is below 0 or has no room for the added ids of a text that must be truncated, or a side
+                is neither "left" nor "right".
             DeviceError: The device failed.
 
         """
         pad_id, length = checked_padding(pad_id, length, side, truncation_side)
         with self._device.use():
             n = len(self)
-            width = int(np.diff(self._host_offsets).max(initial=0)) if length is None else length
+            width = self._longest() if length is None else length
+            before, after = kept_added(self.added, width, self._longest)
             rows, mask = (self._device.empty(n * width, np.int32) for _ in range(2))
             blocks_per_row = -(-width // _THREADS)
             if n * width:
@@ -120,11 +127,14 @@ class DeviceRagged(DeviceRows):
                     np.int64(blocks_per_row),
                     np.int32(pad_id),
                     np.int32(side == "left"),
-                    np.int32(truncation_side == "left"),
+                    np.int32(before if truncation_side == "left" else -after - 1),
                     rows,
                     mask,
                 )
             return rows.reshape(n, width), mask.reshape(n, width)
+
+    def _longest(self) -> int:
+        return int(np.diff(self._host_offsets).max(initial=0))
 
     def __repr__(self) -> str:
         return f"DeviceRagged({len(self)} texts, {self.ids.size} ids, on {self._device.name})"

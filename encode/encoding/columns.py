@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import index
-from typing import Literal
 
 from tokenweir.encode.values.encoded import Side
 
 Offsets = tuple[int, int]
-
-TruncationStrategy = Literal["longest_first", "only_first", "only_second"]
 
 
 class Encoding:
@@ -248,42 +244,3 @@ def _windows(n: int, max_length: int, stride: int, side: Side) -> Iterable[Offse
             yield start, end
             if start == 0:
                 return
-
-
-def lengths_after_truncation(
-    first: int, second: int | None, max_length: int, strategy: TruncationStrategy = "longest_first"
-) -> tuple[int, int]:
-    """Return the lengths to which a sequence, and its pair, are truncated to have `max_length` tokens together.
-
-    Args:
-        first: The number of tokens of the first sequence.
-        second: The number of tokens of the second one; None without a pair.
-        max_length: The most tokens of both together.
-        strategy: The sequence to shorten: "only_first", "only_second", or "longest_first" for the longer one, and then
-            both alike.
-
-    Raises:
-        ValueError: The sequence that the strategy names is missing, or too short.
-
-    """
-    total = first + (second or 0)
-    surplus = total - index(max_length)
-    if max_length == 0:
-        return 0, 0
-    if surplus <= 0:
-        return first, second or 0
-    if strategy != "longest_first":
-        if strategy == "only_second" and second is None:
-            raise ValueError("Truncation error: Second sequence not provided")
-        target = first if strategy == "only_first" else second or 0
-        if target <= surplus:
-            raise ValueError("Truncation error: Sequence to truncate too short to respect the provided max_length")
-        return (target - surplus, second or 0) if strategy == "only_first" else (first, target - surplus)
-    if second is None:
-        return max_length, 0
-    short, long = sorted((first, second))
-    long = short if short > max_length else max(short, max_length - short)
-    if short + long > max_length:
-        short = max_length // 2
-        long = short + max_length % 2
-    return (long, short) if first > second else (short, long)

@@ -11,6 +11,7 @@ from tokenweir.encode.components.post_process import Trim, blank_edges, trim_off
 from tokenweir.encode.encoding.columns import Encoding
 from tokenweir.encode.encoding.selection import Call
 from tokenweir.encode.encoding.sequences import Layout, layout, process
+from tokenweir.encode.encoding.truncation import Truncation, lengths_after_truncation
 from tokenweir.encode.errors import TextError
 from tokenweir.encode.spec import PostProcessor
 from tokenweir.encode.values.encoded import Encoded
@@ -37,20 +38,34 @@ class SequenceEncoder:
         self._names = names
         self._layouts: dict[tuple[bool, bool], Layout] = {}
 
-    def encode(self, text: str, call: Call, guarded: Sequence[int], *, add_special_tokens: bool) -> Encoded:
+    def encode(
+        self,
+        text: str,
+        call: Call,
+        guarded: Sequence[int],
+        truncation: Truncation | None = None,
+        *,
+        add_special_tokens: bool,
+    ) -> Encoded:
         """Encode one text.
 
         Args:
             text: The text.
             call: The resolved options, with the ids around the text.
             guarded: As for `Tokenizer.encode`.
+            truncation: The bound on the ids; None truncates nothing.
             add_special_tokens: Whether the post-processor adds tokens, which decides how it trims offsets.
 
         """
+        before, after = len(call.prefix), len(call.suffix)
+        room = None if truncation is None else truncation.room(before + after)
         ids, offsets, called, words = call.encoder.encode_with_offsets(text, call.parse_special, guarded)
         call.check(ids)
+        if truncation is not None and room is not None and room < len(ids):
+            kept = truncation.kept(len(ids), room)
+            called = [(i - kept.start, name) for i, name in called if kept.start <= i < kept.stop]
+            ids, offsets, words = ids[kept], offsets[kept], words[kept]
         spans = self.trimmed(ids, offsets, called, [0], add_special_tokens=add_special_tokens)
-        before, after = len(call.prefix), len(call.suffix)
         around = self.layout(pair=False, add_special_tokens=add_special_tokens).around(before, len(ids), after)
         return Encoded(
             [*call.prefix, *ids, *call.suffix],
@@ -65,6 +80,7 @@ class SequenceEncoder:
         self,
         sequences: Mapping[str, str | Sequence[str]],
         call: Call,
+        truncation: Truncation | None = None,
         *,
         add_special_tokens: bool,
         add_bos: bool | None = None,
@@ -75,14 +91,20 @@ class SequenceEncoder:
         Args:
             sequences: The texts, each by the name of its argument, for errors; in place of a text its words.
             call: The resolved options.
+            truncation: The bound on all ids; None truncates nothing.
             add_special_tokens: Whether the post-processor adds tokens.
             add_bos: As in `EncodeOptions`, for what stands before all texts.
             add_eos: As in `EncodeOptions`, for what stands after all texts.
 
         """
+        places = self.layout(pair=len(sequences) == 2, add_special_tokens=add_special_tokens)
         found = [self.sequence(each, call, i, name) for i, (name, each) in enumerate(sequences.items())]
+        if truncation is not None:
+            n_added = places.n_added
+            n_added += 0 if add_bos is None else len(call.prefix) - places.n_before
+            n_added += 0 if add_eos is None else len(call.suffix) - places.n_after
+            found = _cut(found, truncation, truncation.room(n_added))
         whole = process(self._post_processor, found, add_special_tokens=add_special_tokens)
-        places = self.layout(pair=len(found) == 2, add_special_tokens=add_special_tokens)
         if add_bos is not None:
             end = self._end(call.prefix, whole.type_ids[:1])
             inner = whole.part(places.n_before, len(whole))
@@ -167,6 +189,14 @@ class SequenceEncoder:
         Their type id is the first one in `type_ids`, that of their neighbour, or 0.
         """
         return Encoding.added([(self._names.get(i, ""), i) for i in ids], type_ids[0] if type_ids else 0)
+
+
+def _cut(sequences: Sequence[Encoding], truncation: Truncation, room: int) -> list[Encoding]:
+    """Return the parts of one or two sequences that remain if both together may have `room` ids."""
+    second = len(sequences[1]) if len(sequences) == 2 else None
+    lengths = lengths_after_truncation(len(sequences[0]), second, room, truncation.strategy)
+    kept = [truncation.kept(len(each), length) for each, length in zip(sequences, lengths, strict=False)]
+    return [each.part(at.start, at.stop) for each, at in zip(sequences, kept, strict=True)]
 
 
 def _rejoined(parts: Sequence[Encoding], whole: Encoding, shift: int) -> Encoding:

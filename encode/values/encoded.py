@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import index
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 Side = Literal["left", "right"]
 
 
+AddedIds = tuple[int, int]
+"""The numbers of ids that are added before each text and after it."""
+
+
+def check_side(name: str, side: str) -> None:
+    """Raise `ValueError` if the argument `name` is not a side."""
+    if side not in ("left", "right"):
+        raise ValueError(f'{name} must be "left" or "right", not {side!r}')
+
+
+def too_short(name: str, length: int, n_added: int) -> ValueError:
+    """Return the error for a length, the argument `name`, without room for the ids that are added to every text."""
+    return ValueError(f"{name}={length} leaves no room for the {n_added} ids that are added to every text")
+
+
 def checked_padding(pad_id: int, length: int | None, *sides: str) -> tuple[int, int | None]:
     """Check the arguments of `Ragged.padded`; return `pad_id` and `length` as int, `length` or None.
 
@@ -26,13 +41,33 @@ def checked_padding(pad_id: int, length: int | None, *sides: str) -> tuple[int, 
     if pad_id is None:  # as `Tokenizer.pad_id` may be
         raise TypeError("pad_id must be int, not None: for a tokenizer without one use any id, such as 0, and the mask")
     for name, value in zip(("side", "truncation_side"), sides, strict=True):
-        if value not in ("left", "right"):
-            raise ValueError(f'{name} must be "left" or "right", not {value!r}')
+        check_side(name, value)
     if length is not None and index(length) < 0:
         raise ValueError(f"length must be at least 0, not {length}")
     if not -(1 << 31) <= index(pad_id) < 1 << 31:
         raise ValueError(f"pad_id must fit into int32, not {pad_id}")
     return index(pad_id), length
+
+
+def kept_added(added: AddedIds | None, width: int, longest: Callable[[], int]) -> AddedIds:
+    """Return the numbers of added ids that rows keep when those of more than `width` ids are truncated.
+
+    Args:
+        added: The numbers of all rows; None if rows differ.
+        width: The most ids of a row.
+        longest: Returns the number of ids of the longest row.
+
+    Raises:
+        ValueError: A row must be truncated, and `width` has no room for the added ids, or their number is not known.
+
+    """
+    if added is not None and width >= sum(added):
+        return added
+    if longest() <= width:
+        return 0, 0
+    if added is None:
+        raise ValueError("texts with added ids and texts without them cannot be truncated together")
+    raise too_short("length", width, sum(added))
 
 
 class _IdsAndOffsets(NamedTuple):
@@ -107,17 +142,25 @@ class Ragged:
         offsets: int64[n + 1]; text i has `ids[offsets[i]:offsets[i + 1]]`.
         spans: int64[total, 2], the (start, end) characters of each id in its text, as in `Encoded.offsets`; None unless
             `encode_batch(offsets=True)` was asked for them.
+        added: The numbers of ids that the post-processor added before each text and after it, which `padded` keeps; None
+            if texts differ.
 
     """
 
-    __slots__ = ("ids", "offsets", "spans")
+    __slots__ = ("added", "ids", "offsets", "spans")
 
     def __init__(
-        self, ids: NDArray[np.int32], offsets: NDArray[np.int64], spans: NDArray[np.int64] | None = None
+        self,
+        ids: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        spans: NDArray[np.int64] | None = None,
+        *,
+        added: AddedIds | None = (0, 0),
     ) -> None:
         self.ids = ids
         self.offsets = offsets
         self.spans = spans
+        self.added = added
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -137,6 +180,8 @@ class Ragged:
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return a rectangular array with one padded or truncated row per text.
 
+        Truncation keeps the ids that the post-processor added, as HuggingFace's does.
+
         Args:
             pad_id: The id for padding.
             length: Ids per row; None means the length of the longest text.
@@ -148,18 +193,24 @@ class Ragged:
 
         Raises:
             TypeError: `pad_id` is None, as `Tokenizer.pad_id` may be.
-            ValueError: `pad_id` is not an int32, `length` is negative, or a side is neither "left" nor "right".
+            ValueError: `pad_id` is not an int32, `length` is negative or has no room for the added ids of a text that
+                must be truncated, or a side is neither "left" nor "right".
 
         """
         pad_id, width = checked_padding(pad_id, length, side, truncation_side)
         sizes = np.diff(self.offsets)
-        width = int(sizes.max(initial=0)) if width is None else width
-        taken = np.minimum(sizes, width)
-        begins = self.offsets[:-1] + (sizes - taken if truncation_side == "left" else 0)
-        column = np.arange(width) - (width - taken[:, None] if side == "left" else 0)
-        mask = (column >= 0) & (column < taken[:, None])
+        longest = int(sizes.max(initial=0))
+        width = longest if width is None else width
+        before, after = kept_added(self.added, width, lambda: longest)
+        taken = np.minimum(sizes, width)[:, None]
+        column = np.arange(width) - (width - taken if side == "left" else 0)
+        mask = (column >= 0) & (column < taken)
+        left_out = column >= (
+            before if truncation_side == "left" else taken - after
+        )  # ids that are cut lie before these
+        places = self.offsets[:-1, None] + column + np.where(left_out, sizes[:, None] - taken, 0)
         rows = np.full((len(self), width), pad_id, np.int32)
-        rows[mask] = self.ids[(begins[:, None] + column)[mask]]
+        rows[mask] = self.ids[places[mask]]
         return rows, mask.astype(np.int32)
 
     def packed(self, length: int, pad_id: int) -> Packed:
@@ -216,12 +267,13 @@ class Ragged:
         return _core.ragged_to_arrow(ids, np.ascontiguousarray(self.offsets, np.int64))
 
     @classmethod
-    def from_arrow(cls, array: object) -> Ragged:
+    def from_arrow(cls, array: object, *, added: AddedIds | None = (0, 0)) -> Ragged:
         """Import lists of ids from any Arrow library.
 
         Args:
             array: Lists or large lists of int32 without nulls, as an array or in chunks. The ids of a single array are not
                 copied; those of several chunks are.
+            added: As in `Ragged.added`, which Arrow does not keep.
 
         Raises:
             TypeError: `array` is not an Arrow array.
@@ -233,13 +285,14 @@ class Ragged:
         rows: list[Ragged] = []
         for ids, ends in _core.ragged_from_arrow(array):
             offsets = ends.astype(np.int64, copy=False)
-            rows.append(cls(ids[offsets[0] : offsets[-1]], offsets - offsets[0] if offsets[0] else offsets))
+            offsets, ids = (offsets - offsets[0] if offsets[0] else offsets), ids[offsets[0] : offsets[-1]]
+            rows.append(cls(ids, offsets, added=added))
         if len(rows) == 1:
             return rows[0]
         starts = np.cumsum([0, *(len(row.ids) for row in rows)])
         shifted = [row.offsets[1:] + start for row, start in zip(rows, starts, strict=False)]
         all_ids = np.concatenate([np.zeros(0, np.int32), *(row.ids for row in rows)])
-        return cls(all_ids, np.concatenate([np.zeros(1, np.int64), *shifted]))
+        return cls(all_ids, np.concatenate([np.zeros(1, np.int64), *shifted]), added=added)
 
     def __repr__(self) -> str:
         return f"Ragged({len(self)} texts, {len(self.ids)} ids)"

@@ -44,9 +44,9 @@ def plain(value: Any) -> Any:
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def check(page: str, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
-    """Evaluate every row in the names of either library."""
-    for left, right in rows(page):
+def check(page: str, theirs: dict[str, Any], ours: dict[str, Any], subject: str = "") -> None:
+    """Evaluate every row, or those of one subject, in the names of either library."""
+    for left, right in (row for row in rows(page) if subject in row[0]):
         wanted = plain(eval(left, {**SHARED, **theirs}))
         assert plain(eval(right, {**SHARED, **ours})) == wanted, (left, right)
         assert wanted not in ([], None, {}, ""), left
@@ -85,3 +85,12 @@ def test_from_transformers(data):
     mine["template"] = tokenweir.ChatTemplate.from_tokenizer(mine["tok"])
     theirs = transformers.AutoTokenizer.from_pretrained(str(path.parent))
     check("transformers", {"tok": theirs, "ids": mine["ids"], "rows": mine["rows"]}, mine)
+
+
+def test_truncation_keeps_the_ids_of_the_post_processor(data):
+    transformers = pytest.importorskip("transformers")
+    path = data("tokenizers/bert-base-uncased/tokenizer.json")
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path), pad_token="[PAD]")
+    mine = ours(path)
+    mine["tok"].pad_id = 0
+    check("transformers", {"tok": theirs}, mine, "truncation")

@@ -52,4 +52,7 @@ def test_documents_of_all_sources(device, n, longest, cuts, affixes):
     on_cpu = {i: np.array(ids, np.int32) for i, (ids, on_cpu, _) in enumerate(documents) if on_cpu}
     found = join(device, parts, on_cpu, AddedIds(*affixes, bare)).to_host()
     prefix, suffix = affixes
+    assert found.added == (
+        (len(prefix), len(suffix)) if not bare or not any(affixes) else None if len(bare) < n else (0, 0)
+    )
     assert [ids.tolist() for ids in found] == [ids if prompt else prefix + ids + suffix for ids, _, prompt in documents]

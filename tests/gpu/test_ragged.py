@@ -12,10 +12,10 @@ from tokenweir.gpu import DeviceRagged
 ROWS = [[1, 2, 3], [], [4], [5, 6, 7, 8, 9]]
 
 
-def ragged(device, rows):
+def ragged(device, rows, added=(0, 0)):
     offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     ids = np.array([i for row in rows for i in row], np.int32)
-    return DeviceRagged(device.to_device(ids), device.to_device(offsets), device)
+    return DeviceRagged(device.to_device(ids), device.to_device(offsets), device, added=added)
 
 
 def padded(ragged, device, *args, **options):
@@ -121,6 +121,29 @@ def test_rectangles_of_any_shape(device, lengths, width, side, truncation_side):
     width = max(map(len, rows), default=0) if width is None else width
     wanted = [expected_row(row, width, side, truncation_side) for row in rows]
     assert [*found] == [[row for row, _ in wanted], [mask for _, mask in wanted]]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("added", [(1, 0), (0, 2), (2, 1), (300, 5)])
+def test_added_ids_are_kept(device, side, added):
+    before, after = added
+    rows = [[*range(n + before + after)] for n in (0, 1, 2, 5, 700)]
+    for width in (before + after, before + after + 2, 600):
+        room = width - before - after
+        wanted = []
+        for row in rows:
+            own = row[before : len(row) - after]
+            own = own[:room] if side == "right" else own[max(len(own) - room, 0) :]
+            kept = row[:before] + own + row[len(row) - after :]
+            wanted.append(kept + [-1] * (width - len(kept)))
+        found = ragged(device, rows, added)
+        rectangle, _ = padded(found, device, -1, width, truncation_side=side)
+        assert rectangle == wanted
+        assert found.to_host().padded(-1, width, truncation_side=side)[0].tolist() == wanted
+    with pytest.raises(ValueError, match=f"leaves no room for the {before + after} ids"):
+        found.padded(0, before + after - 1)
+    with pytest.raises(ValueError, match="^texts with added ids and texts without them"):
+        ragged(device, rows, None).padded(0, 9)
 
 
 def test_what_makes_no_rectangle(device):

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.encoding.columns import Encoding as Columns
-from tokenweir.encode.encoding.columns import lengths_after_truncation
 from tokenweir.encode.encoding.selection import Call
 from tokenweir.encode.encoding.sequence_encoder import SequenceEncoder, Sequences
 from tokenweir.encode.encoding.sequences import FIRST, Layout, process
+from tokenweir.encode.encoding.truncation import lengths_after_truncation
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.texts import for_core
 from tokenweir.integrations.encoding import Encoding
