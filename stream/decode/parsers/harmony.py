@@ -40,10 +40,10 @@ START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", 
 ENDS = ("<|end|>", "<|call|>", "<|return|>")
 MARKS = (START, CHANNEL, MESSAGE, CONSTRAIN, *ENDS)
 
-_TYPE = r"(?:<\|constrain\|>\s*)?(?:[\w.+/-]+\s*)?"
+_TYPE = r"(?:<\|constrain\|>\s*+)?(?:[\w.+/-]++\s*+)?"
 _HEADER = re.compile(
-    rf" ?(?:assistant)?\s*(?:to=(?P<first>[^\s<]+)\s*{_TYPE})?"
-    rf"(?:<\|channel\|>\s*(?P<channel>analysis|commentary|final)\s*(?:to=(?P<second>[^\s<]+)\s*)?{_TYPE})?"
+    rf" ?(?:assistant)?\s*+(?:to=(?P<first>[^\s<]++)\s*+{_TYPE})?"
+    rf"(?:<\|channel\|>\s*+(?P<channel>analysis|commentary|final)\s*+(?:to=(?P<second>[^\s<]++)\s*+)?{_TYPE})?"
 )
 _KIND = r"(?:<\|constrain\|>\s*)?[\w.+/-]*\s*"  # a prefix of `_TYPE`
 _BEGINNING = re.compile(

@@ -38,7 +38,7 @@ TEXTS = ("<|content_text|>", "<|content_invoke_tool_text|>", "<|content_tool_err
 ENDS = ("<|end_message|>", "<|content_model_end_sampling|>")
 MARKS = (START, THINKING, CALL, *TEXTS, *ENDS)
 
-_HEADER = re.compile(r"\s*[\w.-]*\s*")
+_HEADER = re.compile(r"\s*+[\w.-]*+\s*+")
 _BODY = SkippableText("<")
 
 

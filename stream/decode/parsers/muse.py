@@ -36,7 +36,7 @@ START, MESSAGE = "<|start|>", "<|message|>"
 ENDS = ("<|eom|>", "<|eot|>")
 MARKS = (START, MESSAGE, *ENDS)
 
-_HEADER = re.compile(r"(?:assistant)?\s*(?:to=(?P<recipient>[^\s<]+))?\s*")
+_HEADER = re.compile(r"(?:assistant)?\s*+(?:to=(?P<recipient>[^\s<]++))?\s*+")
 _BEGINNING = re.compile(
     r"(?:(?:assistant)?to=[^\s<]*|[a-z]*(?:\s+(?:t(?:o(?:=[^\s<]*)?)?)?)?)\s*"
 )  # prefixes of headers

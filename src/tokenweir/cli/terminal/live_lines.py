@@ -65,6 +65,16 @@ def unstyled(line: str) -> str:
     return _STYLE.sub("", line)
 
 
+def unpadded(line: str) -> str:
+    """Return the line without spaces at its end, before, between and behind escape codes, which are kept."""
+    end, codes = len(line), ""
+    for code in reversed([*_STYLE.finditer(line)]):
+        if line[code.end() : end].strip(" "):
+            break
+        end, codes = code.start(), code[0] + codes
+    return line[:end].rstrip(" ") + codes
+
+
 def _first_change(drawn: Sequence[str], new: Sequence[str]) -> int:
     """Return the index of the first line to rewrite: the first that differs, at most the last one, where the cursor is.
 

@@ -8,16 +8,12 @@ blocks that are finished are written once and stay.
 from __future__ import annotations
 
 import os
-import re
 import time
 from typing import Literal, Protocol, TextIO
 
 from tokenweir.cli.terminal.escape_codes import controllable, dim, styled
-from tokenweir.cli.terminal.live_lines import LiveLines, unstyled
+from tokenweir.cli.terminal.live_lines import LiveLines, unpadded, unstyled
 from tokenweir.encode.visible_text import visible
-
-_TRAILING = re.compile(r"(?: |\x1b\[[0-9;]*m)+$")
-"""Trailing spaces: rich pads lines, and a narrower terminal would wrap them."""
 
 _SETTLING = 0.3
 """Seconds without a new width until lines are drawn over others.
@@ -161,7 +157,7 @@ class MarkdownView:
         shown = LightMarkdown(text) if self._markdown else Text(text)
         with self._console.capture() as captured:
             self._console.print(Styled(shown, "dim") if self._dimmed else shown)
-        lines = [_TRAILING.sub(lambda found: found[0].replace(" ", ""), line) for line in captured.get().split("\n")]
+        lines = [unpadded(line) for line in captured.get().split("\n")]  # a narrower terminal would wrap the padding
         text_at = [number for number, line in enumerate(lines) if unstyled(line).strip()]
         return lines[text_at[0] : text_at[-1] + 1] if text_at else []  # without the empty lines around blocks
 
