@@ -256,6 +256,11 @@ class Prompt:
         written = {span.origin for span in self.origins}
         return tuple(path for path in self._rendering.left_out if masks.is_content(path, written))
 
+    @property
+    def mended_calls(self) -> tuple[str, ...]:
+        """Paths of arguments of calls that `tidy` has made an object, and of which `left_out` has text."""
+        return () if self._rendering is None else self._rendering.mended
+
     def message_indices(self, tokenizer: Tokenizer) -> list[int]:
         """Find the message that each id belongs to.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
@@ -37,6 +38,10 @@ from tokenweir.templates.prompt import Prompt
 
 T = TypeVar("T")
 
+logger = logging.getLogger("tokenweir.serve")
+
+MOST_PATHS = 3
+"""Paths that a line of the log has."""
 MANY = 1000
 """Number of ids from which work runs in a thread."""
 ID_COST = 8
@@ -302,6 +307,8 @@ class Engines:
                 plan.check_prompt(self.tokenizer, encoded.ids)
             except TemplateError as error:
                 raise _refused_choice(error) from error
+            if encoded.prompt is not None and (paths := encoded.prompt.mended_calls):
+                logger.warning("arguments of a call in a history are no JSON object: %s", ", ".join(paths[:MOST_PATHS]))
             return encoded
 
     async def work(self, work: Callable[[], T], ids: int) -> T:

@@ -88,7 +88,7 @@ class Renderer:
         self._service.check_max_tokens(asked.max_output_tokens, "max_output_tokens")
         job = response_job(asked, self._service.model(asked.model), asked.messages(max_items=self._max_items))
         request = await self._request("resp", job, fields, asked, 0 if asked.logprobs else None, client)
-        return replace(request, left_out=asked.left_out)
+        return replace(request, left_out=[*asked.left_out, *request.left_out])
 
     async def messages(self, body: dict[str, Any], *, client: str) -> GenerateRequest:
         """Render a body of `POST /v1/messages` to a request in ids; raises as `chat`."""
@@ -97,7 +97,7 @@ class Renderer:
         history = self._engines.history(asked)
         job = message_job(asked, self._service.model(asked.model), history)
         request = await self._request("msg", job, fields, asked, None, client)
-        return replace(request, left_out=history.left_out)
+        return replace(request, left_out=[*history.left_out, *request.left_out])
 
     async def _request(
         self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None, client: str
@@ -133,6 +133,7 @@ class Renderer:
             priority=fields.priority,
             kv_transfer_params=fields.kv_transfer_params,
             ec_transfer_params=fields.ec_transfer_params,
+            left_out=[] if prompt is None else list(prompt.mended_calls),
             features=await self._features(plan, prompt),
             origins=await self._origins(prompt, len(ids)) if fields.return_origins else None,
             **request,

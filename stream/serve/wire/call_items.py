@@ -31,11 +31,11 @@ class FunctionCall(
     tag="function_call",
     rename={"asynchronous": "async"},
 ):
-    """Call of a function. `caller` and `async` are accepted and have no effect."""
+    """Call of a function. `arguments` is JSON text, or what a client has in its place. `caller` and `async` have no effect."""
 
     call_id: str
     name: FunctionName
-    arguments: str
+    arguments: Any = None
     namespace: FunctionName | None = None
     id: str | None = None
     status: str | None = None
@@ -266,7 +266,6 @@ def add_item(conversation: Conversation, item: CallItem, where: str) -> None:
         where: Path of the item in the request, for errors.
 
     Raises:
-        LookupError: The item is the result of a call that was not made before.
         RequestError: A result has an unsupported image or file.
 
     """

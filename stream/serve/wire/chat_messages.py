@@ -26,6 +26,16 @@ from tokenweir.stream.serve.wire.marks import CacheMarks
 CONTINUED_MARKS = ("prefix", "partial")
 """Fields by which the last message, one of the assistant, asks to be continued: DeepSeek's and Mistral's, and Moonshot's."""
 
+FOREIGN_FIELDS = frozenset(
+    {"reasoning_details", "thinking_blocks", "reasoning_opaque", "reasoning_signature", "thought_signature"}
+    | {"provider_specific_fields", "extra_content", "citations", "metadata", "parsed"}
+)
+"""Fields that other servers, gateways and clients leave in a message, and that are left out of the prompt.
+
+They repeat the text of other fields, are signed for or encrypted by their provider, or describe the message. `CacheMarks` has those
+of caches.
+"""
+
 
 class ContentPart(CacheMarks, frozen=True, forbid_unknown_fields=True):
     """A part of a message's content; the value stands in the field that `type` names."""
@@ -65,10 +75,10 @@ class ContentPart(CacheMarks, frozen=True, forbid_unknown_fields=True):
 
 
 class CalledFunction(Struct, frozen=True):
-    """The function of a tool call; `arguments` is JSON text."""
+    """The function of a tool call; `arguments` is JSON text, or what a client has in its place."""
 
     name: FunctionName
-    arguments: str = "{}"
+    arguments: Any = "{}"
 
 
 class ToolCall(Struct, frozen=True):
@@ -106,12 +116,13 @@ def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
     """Check a request's messages and convert them for a chat template.
 
     Raises:
-        RequestError: A message has a wrong field, unsupported content, or the result of a call that was not made
-            before. The error names the message and the field.
+        RequestError: A message has a wrong field or unsupported content. The error names the message and the field.
 
     """
     given = [
-        {key: value for key, value in message.items() if value is not None} if isinstance(message, dict) else message
+        {key: value for key, value in message.items() if value is not None and key not in FOREIGN_FIELDS}
+        if isinstance(message, dict)
+        else message
         for message in messages
     ]
     kind = dict[str, list[Message]]
@@ -129,14 +140,7 @@ def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
             raise RequestError(f"{where}: only a message of the assistant can be continued", param=where)
         content = _content(message.content, f"messages[{place}].content")
         if message.role == "tool":
-            try:
-                conversation.answer(message.tool_call_id or "", content)
-            except LookupError as error:
-                where = f"messages[{place}]"
-                raise RequestError(
-                    f"{where}: no tool call before it has the id {(message.tool_call_id or '')[:80]!r}",
-                    param=f"{where}.tool_call_id",
-                ) from error
+            conversation.answer(message.tool_call_id, content, message.name)
             continue
         if message.role == "assistant":
             conversation.think(message.reasoning_content or message.reasoning or "")

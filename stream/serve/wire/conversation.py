@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -60,25 +61,35 @@ class Conversation:
         if text:
             self._thinking.append(text)
 
-    def call(self, call_id: str, name: str, arguments: str) -> None:
+    def call(self, call_id: str, name: str, arguments: object) -> None:
         """Add a tool call to the assistant's message, or to a new one if the last message is not the assistant's.
 
-        `arguments` is JSON text.
+        `arguments` is text, JSON if the call is whole, or another value, which becomes JSON; None is an empty object.
         """
         if self._thinking or not self._calling:
             self._add({"role": "assistant", "content": ""})
-        function = {"name": name, "arguments": arguments}
+        text = (
+            arguments
+            if isinstance(arguments, str)
+            else json.dumps({} if arguments is None else arguments, ensure_ascii=False)
+        )
+        function = {"name": name, "arguments": text}
         calls = self.messages[-1].setdefault("tool_calls", [])
         calls.append({"id": call_id, "type": "function", "function": function})
         self._names.setdefault(call_id, name)
 
-    def answer(self, call_id: str, output: Content) -> None:
-        """Add the result of the tool call with this id; raise `LookupError` if no such call was added before."""
+    def answer(self, call_id: str | None, output: Content, name: str | None = None) -> None:
+        """Add the result of the tool call with this id.
+
+        A result whose call was not added, as after a compaction of the history, has the name that is given, or none.
+        """
         self.end()
-        name = self._names.get(call_id)
-        if name is None:
-            raise LookupError(f"no function_call before it has the call_id {call_id[:80]!r}")
-        self._add({"role": "tool", "content": output, "tool_call_id": call_id, "name": name})
+        message: ChatMessage = {"role": "tool", "content": output}
+        if call_id:
+            message["tool_call_id"] = call_id
+        if name := self._names.get(call_id or "", name):
+            message["name"] = name
+        self._add(message)
 
     def repeat(self, item: Item) -> bool:
         """Add an output item of an earlier answer; return False, and add nothing, for an incomplete tool call."""

@@ -91,8 +91,8 @@ def conversation_of(
         find: Returns the output item of a stored response by its id, or None for an unknown id.
 
     Raises:
-        RequestError: The output of a call that was never made, a reference to an unknown item, a compaction of another
-            server, or compactions of more than `max_items` messages together.
+        RequestError: A reference to an unknown item, a compaction of another server, or compactions of more than
+            `max_items` messages together.
 
     """
     conversation = Conversation(after)
@@ -126,8 +126,5 @@ def conversation_of(
                 for message in messages:
                     conversation.say(message.role, message.content)
             case _:
-                try:
-                    add_item(conversation, item, f"input[{place}]")
-                except LookupError as error:
-                    raise RequestError(f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id") from error
+                add_item(conversation, item, f"input[{place}]")
     return conversation.end()

@@ -74,7 +74,7 @@ class ChatShaper {
     if (calls && calls->kind != Kind::List) throw NotPlain{};
     if (name == "tool") {
       for (uint32_t i = 0; calls && i < calls->list->size; i++) check_call(calls->list->items[i]);
-      return answer(role, content, call_id, origin);
+      return answer(role, content, call_id, text_field(message, "name"), origin);
     }
     if (name != "assistant") {
       for (uint32_t i = 0; calls && i < calls->list->size; i++) check_call(calls->list->items[i]);
@@ -192,12 +192,13 @@ class ChatShaper {
     names_.try_emplace(std::string(workspace_.flat(id)), name);
   }
 
-  void answer(Text* role, Text* content, Text* call_id, uint32_t origin) {
+  // A result whose call is not known has the name that is given, or none.
+  void answer(Text* role, Text* content, Text* call_id, Text* name, uint32_t origin) {
     const auto called = names_.find(call_id ? std::string(workspace_.flat(call_id)) : "");
-    if (called == names_.end()) throw NotPlain{};
+    if (called != names_.end()) name = called->second;
     Dict& made = open(role, content, nullptr, origin);
-    set(made, "tool_call_id", Value::of_text(call_id ? call_id : workspace_.empty()));
-    set(made, "name", Value::of_text(called->second));
+    if (call_id && call_id->size) set(made, "tool_call_id", Value::of_text(call_id));
+    if (name && name->size) set(made, "name", Value::of_text(name));
   }
 
   Workspace& workspace_;

@@ -39,11 +39,11 @@ class RedactedThinkingBlock(Struct, frozen=True, tag_field="type", tag="redacted
 
 
 class ToolUseBlock(Struct, frozen=True, tag_field="type", tag="tool_use"):
-    """Content block of a tool call of the assistant; `input` has the arguments."""
+    """Content block of a tool call of the assistant; `input` has the arguments, or what a client has in their place."""
 
     id: str
     name: FunctionName
-    input: dict[str, Any]
+    input: Any = None
 
 
 class Source(Struct, frozen=True):

@@ -7,7 +7,6 @@ joins the turn before it, so that the prompt of each request still begins with t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -66,8 +65,7 @@ def read_history(
         keep_billing_header: Keep Claude Code's billing header, a first system block that changes with each request.
 
     Raises:
-        RequestError: A tool result belongs to no call, or the last message is the assistant's and ends in a call or in
-            thinking, which an answer cannot continue.
+        RequestError: The last message is the assistant's and ends in a call or in thinking, which an answer cannot continue.
 
     """
     left_out: list[str] = []
@@ -130,7 +128,7 @@ def _add(conversation: Conversation, message: Message, where: str, left_out: lis
             result = readable_result(*results.get(block.id, (None, "")))
             if result is not None:
                 name = joined_name(block.name, block.server_name if isinstance(block, McpToolUseBlock) else None)
-                conversation.call(block.id, name, json.dumps(block.input, ensure_ascii=False))
+                conversation.call(block.id, name, block.input)
                 conversation.answer(block.id, result)
                 written.add(block.id)
                 continue
@@ -138,16 +136,9 @@ def _add(conversation: Conversation, message: Message, where: str, left_out: lis
             case ThinkingBlock():
                 conversation.think(block.thinking)
             case ToolUseBlock():
-                conversation.call(block.id, block.name, json.dumps(block.input, ensure_ascii=False))
+                conversation.call(block.id, block.name, block.input)
             case ToolResultBlock() if not isinstance(block, McpToolResultBlock):
-                shown = block.shown(f"{where}.content[{place}]")
-                try:
-                    conversation.answer(block.tool_use_id, shown)
-                except LookupError as error:
-                    param = f"{where}.content[{place}].tool_use_id"
-                    raise RequestError(
-                        f"{param}: no tool_use before it has the id {block.tool_use_id[:80]!r}", param=param
-                    ) from error
+                conversation.answer(block.tool_use_id, block.shown(f"{where}.content[{place}]"))
             case _:
                 left_out.append(f"{where}.content[{place}]")
     say()

@@ -166,7 +166,7 @@ def test_a_short_body_is_read_as_ever():
         body([SAID, 5]),
         body([SAID, {"role": "wizard", "content": ""}]),
         body([SAID, {"role": "user", "content": 5}]),
-        body([SAID, {"role": "tool", "content": "1", "tool_call_id": "c"}]),
+        body([SAID, {"role": "tool", "content": "1", "tool_call_id": 5}]),
         body([SAID, {"role": "user", "content": [{"type": "video", "text": ""}]}]),
         body([SAID, {"role": "user", "content": "\ud83d"}]),
         body([SAID] + [{"role": "user", "content": "x"}] * MOST),

@@ -36,6 +36,22 @@ def test_a_conversation_that_goes_on_knows_the_calls_before_it_and_leaves_them_a
     assert before == talked().end()
 
 
-def test_what_no_call_gave_is_refused():
-    with pytest.raises(LookupError, match="^no function_call before it has the call_id 'b'$"):
-        talked().answer("b", "")
+def test_a_result_without_its_call_stays_and_has_the_name_that_is_given():
+    conversation = talked()
+    conversation.answer("b", "rain")
+    conversation.answer(None, "snow", "weather")
+    conversation.answer("a", "sunny", "another")
+    assert conversation.end()[-3:] == [
+        {"role": "tool", "content": "rain", "tool_call_id": "b"},
+        {"role": "tool", "content": "snow", "name": "weather"},
+        {"role": "tool", "content": "sunny", "tool_call_id": "a", "name": "weather"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"), [(None, "{}"), ("", ""), ('{"a', '{"a'), ({"a": "é"}, '{"a": "é"}'), ([1], "[1]"), (5, "5")]
+)
+def test_arguments_become_text(given, text):
+    conversation = Conversation()
+    conversation.call("a", "f", given)
+    assert conversation.end()[0]["tool_calls"][0]["function"]["arguments"] == text
