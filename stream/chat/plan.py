@@ -243,7 +243,10 @@ def _decoder_options(request: AnswerRequest, choice: ResolvedToolChoice, templat
     if request.prompt is not None:
         options.setdefault("reasoning", None)
         return options
-    options |= {"tools": choice.tools, "parallel_tool_calls": request.parallel_tool_calls is not False}
+    options |= {
+        "tools": _declared(choice.tools, request.template_kwargs),
+        "parallel_tool_calls": request.parallel_tool_calls is not False,
+    }
     if choice.json_schema is not None:
         options |= {"reasoning": None, "tool_style": CALL_LIST}
         return options
@@ -253,6 +256,15 @@ def _decoder_options(request: AnswerRequest, choice: ResolvedToolChoice, templat
     if options.get("tool_style", "auto") == "auto":
         options["tool_style"] = style_of_answer(template.tool_style, choice.tools)
     return options
+
+
+def _declared(tools: Tools | None, template_kwargs: Mapping[str, Any]) -> Tools | None:
+    """Return the tools whose calls the decoder takes: the request's, and built-in ones that a variable of the template names."""
+    names = template_kwargs.get("builtin_tools")
+    if not isinstance(tools, list | tuple) or not tools or not isinstance(names, list | tuple):
+        return tools
+    inner = (part for name in names if isinstance(name, str) for part in _BUILT_IN.get(name, (name,)))
+    return [*tools, *({"name": name} for name in inner)]
 
 
 def _with_tools(messages: Any, tools: Tools) -> Any:
@@ -269,6 +281,9 @@ def _with_tools(messages: Any, tools: Tools) -> Any:
         return [{**first, "content": f"{first['content']}\n\n{text}"}, *messages[1:]]
     return [{"role": "system", "content": text}, *messages]
 
+
+_BUILT_IN = {"browser": ("browser.search", "browser.open", "browser.find")}
+"""Functions of built-in tools of gpt-oss; other tools have one function, of their own name."""
 
 _RENDER_ARGUMENTS = {"self", "messages", "tools", "tidy", "history_thinking"}
 """Arguments of `ChatTemplate.render` that a plan sets."""

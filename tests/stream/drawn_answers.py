@@ -110,6 +110,7 @@ def answers(draw, make_tok):
         "stop_scope": draw(st.sampled_from(list(SCOPES))),
         "reasoning": draw(st.sampled_from([style, style, replace(style, strip=True), style if headed else None])),
         "tool_style": draw(st.sampled_from([tools, tools, None])),
+        "tools": draw(st.sampled_from([[], [], [{"name": "f"}], [{"name": "g"}]])),
         "min_tokens": least,
         "max_tokens": draw(st.none() | st.none() | st.integers(least, 60)),
         "include_stop": draw(st.booleans()),

@@ -5,9 +5,9 @@
 A message on `analysis` is thinking, one on `final`, on `commentary` or on no channel is answer. One with a recipient
 (`to=functions.NAME`, after the role or after the channel) is a tool call, unless it is on `final`. Its name is emitted
 with the first character of its arguments. These must be a JSON object; others, such as code, are emitted as they are
-written, with the reason. Any other header, and the rest of its message, is emitted as answer with the reason, because
-its intent is unknown. A header may begin at `<|channel|>` alone,
-also inside a message, because models omit the marks before it.
+written, with the reason. If the request has tools, a message to another recipient is answer, because models quote headers.
+Any other header, and the rest of its message, is emitted as answer with the reason, because its intent is unknown. A header may
+begin at `<|channel|>` alone, also inside a message, because models omit the marks before it.
 
 LLM-jp 4.1 writes a space behind each mark (`<|start|> assistant<|channel|> final<|message|> ...`). The space behind
 `<|message|>` is markup if there is one behind `<|channel|>`.
@@ -16,7 +16,7 @@ LLM-jp 4.1 writes a space behind each mark (`<|start|> assistant<|channel|> fina
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, ClassVar, Literal
 
 from tokenweir.encode._core import JsonValue
@@ -66,6 +66,7 @@ class Harmony(MessageParser):
     __slots__ = (
         "_bodies",
         "_call",
+        "_functions",
         "_header",
         "_recipient",
         "_value",
@@ -84,15 +85,23 @@ class Harmony(MessageParser):
         "_value": JsonValue,
     }
 
-    def __init__(self, before: Iterable[str] | None = ("assistant",), *, thinking: Channel = Channel.REASONING) -> None:
+    def __init__(
+        self,
+        before: Iterable[str] | None = ("assistant",),
+        *,
+        thinking: Channel = Channel.REASONING,
+        functions: Container[str] = (),
+    ) -> None:
         """Start at the end of the prompt.
 
         Args:
             before: The prompt's text after its last `<|start|>`, in parts; None without one: then the answer has begun.
             thinking: The channel of messages on `analysis`.
+            functions: The names of the request's functions; messages to others are answer. Empty if they are unknown.
 
         """
         super().__init__()
+        self._functions = functions
         self._bodies = _BODIES | {"analysis": thinking}
         self._header = ""  # its text so far, the part in the prompt included
         self._recipient = ""
@@ -226,8 +235,11 @@ class Harmony(MessageParser):
             out.append(markup(self._held))
             self._held = ""
         else:
-            self._state, self._value = "call", JsonValue()
             self._recipient = recipient.removeprefix("functions.")
+            if self._functions and self._recipient not in self._functions:
+                self._break(f"{self._recipient!r:.80} is no function of the request", out)
+            else:
+                self._state, self._value = "call", JsonValue()
 
     def _end_message(self, mark: str, out: list[Piece]) -> None:
         """End the open message or header because `mark` follows; an incomplete one is reported as malformed."""

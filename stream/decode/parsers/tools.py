@@ -4,7 +4,8 @@ A call's name is emitted when its arguments begin, or when its object ends witho
 be a call before that, it is emitted as answer with the reason. If a call breaks later, a piece reports the reason, and
 the rest of the call is emitted as its arguments, as written. Without markup and tools the rest is answer: the object may
 be no call. A call is `complete` when the JSON of its object, or of its arguments under a header, has closed and is valid;
-closing markup may be missing. Arguments are emitted as written: if a model wrote them as a string with JSON in it, that
+closing markup may be missing. If the request has tools, a call of another function is text, with its markup, because models
+quote the markup of documents. Arguments are emitted as written: if a model wrote them as a string with JSON in it, that
 string is the text. A call without arguments gets `{}`. An opening text may stand twice in a row before a call; both are
 markup then.
 
@@ -19,6 +20,7 @@ from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from tokenweir.encode.options import check_texts
 from tokenweir.stream.decode.parsers.base import (
@@ -28,6 +30,7 @@ from tokenweir.stream.decode.parsers.base import (
     TOOL_CALL,
     Block,
     CallNumber,
+    Count,
     Piece,
     Saved,
     ShortText,
@@ -102,6 +105,9 @@ class ToolParser(Saved):
         "_block",
         "_call",
         "_ends",
+        "_functions",
+        "_refusal",
+        "_refused",
         "_skippables",
         "_strays",
         "_strewn",
@@ -110,7 +116,14 @@ class ToolParser(Saved):
         "in_block",
     )
 
-    SAVED: ClassVar[dict[str, Any]] = {"_bare": bool, "_behind": bool, "_unprocessed": ShortText, "_call": CallNumber}
+    SAVED: ClassVar[dict[str, Any]] = {
+        "_bare": bool,
+        "_behind": bool,
+        "_unprocessed": ShortText,
+        "_call": CallNumber,
+        "_refusal": ShortText,
+        "_refused": Count,
+    }
 
     def __init__(self, style: str | ToolStyle, schemas: Tools | ToolSchemas = (), *, opener: str = "") -> None:
         """Start at the beginning of an answer.
@@ -131,7 +144,8 @@ class ToolParser(Saved):
             raise ValueError(
                 f"tool style {style.name!r}: nothing reads the grammar {style.grammar!r}; known are {known}"
             )
-        reads, functions = BLOCKS[style.grammar], tool_schemas_of(schemas)
+        self._functions = functions = tool_schemas_of(schemas)
+        reads = BLOCKS[style.grammar]
         self._block: Block = EitherBlock(reads, style, functions) if style.or_json else reads(style, functions)
         self._begins = first_of((*style.opens, *style.bare))
         self._ends = first_of(tuple(text[-1] for text in (*style.opens, *style.bare)))
@@ -143,6 +157,8 @@ class ToolParser(Saved):
         self._bare = bool(style.bare)  # only white space so far: a block may begin without opening text
         self._unprocessed = ""  # a possible prefix of an opening text
         self._call = -1  # the number of the last call
+        self._refusal = ""  # why the current call of the block is text; empty if it is a call
+        self._refused = 0  # calls of the block that are text
         self.in_block = False
         if opener:
             self._begin(opener)
@@ -155,7 +171,7 @@ class ToolParser(Saved):
 
     @property
     def channel(self) -> Channel:
-        return TOOL_CALL if self.in_block and not self._block.broken else ANSWER
+        return TOOL_CALL if self.in_block and not (self._block.broken or self._refusal) else ANSWER
 
     @property
     def held(self) -> str:
@@ -169,7 +185,7 @@ class ToolParser(Saved):
         Outside of blocks it has none of the characters with which blocks begin. In a block, the block describes it.
         """
         if self.in_block:
-            return self._block.skippable
+            return None if self._refusal else self._block.skippable
         return None if self._unprocessed or self._behind else self._skippables[self._bare]
 
     @property
@@ -202,7 +218,10 @@ class ToolParser(Saved):
 
         Return an empty text while the block is open.
         """
+        given = len(out)
         text = self._block.feed(text, out)
+        if self._functions:
+            out[given:] = self._refuse_undeclared(out[given:])
         if self._block.done:
             self._end_block()
         return text
@@ -210,8 +229,10 @@ class ToolParser(Saved):
     def finish(self) -> list[Piece]:
         """End the answer: return pieces for the held text, which cannot become a complete call any more."""
         if self.in_block:
-            self._call, self.in_block = self._block.call, False
-            return self._block.finish()
+            pieces = self._refuse_undeclared(self._block.finish())
+            self._end_block()
+            self._behind = False
+            return pieces
         unprocessed, self._unprocessed, self._behind = self._unprocessed, "", False
         return [plain(unprocessed, ANSWER)] if unprocessed else []
 
@@ -232,20 +253,46 @@ class ToolParser(Saved):
         unprocessed = self._unprocessed.lstrip() if self._behind else self._unprocessed
         may_open = not self.in_block and any(mark.startswith(unprocessed) for mark in marks)
         check_restored(not self._unprocessed or may_open, "text is held that opens no block")
+        check_restored(self.in_block or not self._refused, "a call of a block is refused that has ended")
+        check_restored(bool(self._functions or not self._refused), "a call is refused where no function is declared")
+        check_restored(bool(self._refused or not self._refusal), "a call is refused that has not come")
         if self.in_block:
             self._block.begin("", self._call)
             self._block.restore(block)
+            check_restored(self._block.call - self._refused >= self._call, "more calls are refused than have come")
 
     def _begin(self, opener: str) -> None:
         """Start a block of calls behind its opening text, which is empty if the block has no such text."""
         self._bare = self._behind = False
+        self._refusal, self._refused = "", 0
         self.in_block = True
         self._block.begin(opener, self._call)
 
     def _end_block(self) -> None:
         """Leave the block of calls that has ended, and take over the number of its last call."""
-        self._behind = self._block.call > self._call
-        self._call, self.in_block = self._block.call, False
+        call = self._block.call - self._refused
+        self._behind = call > self._call
+        self._call, self.in_block = call, False
+        self._refusal, self._refused = "", 0
+
+    def _refuse_undeclared(self, pieces: list[Piece]) -> list[Piece]:
+        """Return the pieces of the block, those of a call that the request has no function for as text of the answer."""
+        if not self._functions or not (self._refused or any(piece.name for piece in pieces)):
+            return pieces
+        out: list[Piece] = []
+        for piece in pieces:
+            if piece.name:
+                declared = piece.name in self._functions
+                self._refusal = "" if declared else f"{piece.name!r:.80} is no function of the request"
+                self._refused += not declared
+            if self._refusal and piece.channel is not ANSWER:
+                if piece.source:
+                    out.append(Piece(piece.source, ANSWER, piece.source, malformed=self._refusal))
+            elif self._refused and piece.channel is TOOL_CALL:
+                out.append(replace(piece, call=piece.call - self._refused))
+            else:
+                out.append(piece)
+        return out
 
     def _split_answer(self, text: str, out: list[Piece]) -> str:
         """Process text outside of blocks, append the final pieces to `out`, and start the next block of calls if one comes.

@@ -71,6 +71,16 @@ def test_tools_and_variables(request_, shown, variables):
         ({"output": {"reasoning": None}}, {"reasoning": None}),
         ({"output": {"reasoning": "cohere"}}, {"reasoning": "cohere"}),
         ({"tools": [TOOL]}, {"tool_style": "hermes", "tools": [TOOL], "parallel_tool_calls": True}),
+        (
+            {"tools": [TOOL], "template_kwargs": {"builtin_tools": ["python", "browser"]}},
+            {
+                "tools": [
+                    TOOL,
+                    {"name": "python"},
+                    *({"name": f"browser.{name}"} for name in ("search", "open", "find")),
+                ]
+            },
+        ),
         ({"tools": [TOOL], "output": {"tool_style": None}}, {"tool_style": None}),
         ({"tools": [TOOL], "parallel_tool_calls": False}, {"parallel_tool_calls": False}),
         ({"messages": None, "prompt": "x"}, {"reasoning": None}),

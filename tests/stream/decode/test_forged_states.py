@@ -75,8 +75,8 @@ FIELDS = {
     "think": lambda text: ["answer", text, "", "", True, True, False, False],
     "hermes": lambda text: [[False, text, -1], None],
     "harmony": lambda text: ["header", "", text, "", "answer", "", "", -1, b"\0" * 9],
-    "muse": lambda text: ["body", "", "", text, "answer", "", [[False, False, "", -1], None]],
-    "inkling": lambda text: ["header", text, "", "answer", [[False, False, "", -1], None]],
+    "muse": lambda text: ["body", "", "", text, "answer", "", [[False, False, "", -1, "", 0], None]],
+    "inkling": lambda text: ["header", text, "", "answer", [[False, False, "", -1, "", 0], None]],
 }
 
 
@@ -152,7 +152,7 @@ def test_a_code_block_is_open_in_the_answer_only(tok):
 
 def test_a_name_is_held_before_a_call_only(tok):
     options = {"reasoning": None, "tool_style": "inkling"}
-    splitter = ["call", "f", "", "answer", [[False, False, "", -1], None]]
+    splitter = ["call", "f", "", "answer", [[False, False, "", -1, "", 0], None]]
     core = ChatDecoder(tok, **options)
     core._detok.step(ord("f"))
     state = changed(tok, lambda said: replace(said, splitter=splitter, core=core._detok.state()), **options)

@@ -48,7 +48,9 @@ class Plain:
     """
 
     def __init__(self, tok, ids, options):
-        self.splitter, styles = find_splitter(tok, options["prompt_ids"], style_in(options), options["tool_style"])
+        self.splitter, styles = find_splitter(
+            tok, options["prompt_ids"], style_in(options), options["tool_style"], options["tools"]
+        )
         self.decode(tok, ids, options, shown_texts(tok, styles) if options["skip_special_tokens"] else {})
         self.split()
         self.search(options)

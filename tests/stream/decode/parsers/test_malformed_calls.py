@@ -109,7 +109,8 @@ def test_a_call_that_has_begun_shows_no_markup_however_it_goes_on(style, data):
     assert got["calls"][0][0] == "get_weather"
     calls = tool_style_of(style)
     for mark in (*calls.opens, calls.closes, calls.call_opens, calls.call_closes, "<|call|>", "<|message|>"):
-        assert not mark or mark not in got["answer"]
+        # Without its slash, a closing tag may be another opening one.
+        assert not mark or mark not in got["answer"] or broken.count(mark) > text.count(mark)
 
 
 @pytest.mark.parametrize("style", [style for style in SAMPLES if style != "glm" and tool_style_of(style).closes])

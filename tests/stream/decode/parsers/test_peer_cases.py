@@ -29,6 +29,9 @@ TOOLS = [
     tool("label", text={"type": ["string", "null"]}, any={"anyOf": [TEXT, {"type": "object"}, WHOLE]}),
     tool("unit", of={"enum": ["m", "ft"]}),
     tool("now"),
+    tool("maps/look"),
+    tool("mcp__a__b-c"),
+    tool('a&lt "b"'),
 ]
 COUNT = ("count", {"of": 3})
 LOOK = ("look", {"at": "Bern"})
@@ -301,9 +304,7 @@ INSIDE_THINKING = (
 )
 STAYS = "a value that does not parse stays a string: JSON in JSON's escapes is not guessed at"
 KEPT = "what is uncertain never deletes text: what stands beside calls, or is markup without a call, is answer"
-MODEL_WROTE = (
-    "a parser tells what the model wrote: which functions and arguments the request allows is for the caller to check"
-)
+MODEL_WROTE = "a parser tells what the model wrote: which arguments the request allows is for the caller to check"
 SCHEMA_LESS = "a parameter without a declared type is JSON if its text is JSON"
 NO_NAME = "an id is no name: which function is meant is not guessed from the arguments"
 
@@ -326,9 +327,11 @@ ON_PURPOSE = [
     (None, "deepseek-v3.2", False, dsml("function_calls", ("look", [("arguments", "false", '{"at": "Bern"}')])),
      ("", "", [LOOK]), ("", "", [("look", {"arguments": {"at": "Bern"}})]), MODEL_WROTE),
     (None, "minimax-m2", False, '<minimax:tool_call><invoke name="draw"></invoke></minimax:tool_call>',
-     ("", "", []), ("", "", [("draw", {})]), MODEL_WROTE),
+     ("", "", []), ("", '<minimax:tool_call><invoke name="draw"></invoke></minimax:tool_call>', []), KEPT),
     ("muse", "muse", False, ' to=f<|message|><atem:function_calls><atem:invoke name="now.now"></atem:invoke></atem:function_calls>',
-     ("", "", [("now", {})]), ("", "", [("now.now", {})]), MODEL_WROTE),
+     ("", "", [("now", {})]),
+     ("", 'to=f<|message|><atem:function_calls><atem:invoke name="now.now"></atem:invoke></atem:function_calls>', []),
+     KEPT),
     (None, "gemma4", False, "<|tool_call>call:now{of:3}<tool_call|>",
      ("", "", [("now", {"of": "3"})]), ("", "", [("now", {"of": 3})]), SCHEMA_LESS),
     ("muse", "muse", False, " to=developer<|message|>A note.<|eom|><|start|>assistant to=user<|message|>So.<|eot|>",

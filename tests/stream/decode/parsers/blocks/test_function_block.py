@@ -15,7 +15,7 @@ from tokenweir.stream.decode.parsers.tools import BLOCKS, ToolParser, register_g
 from tokenweir.templates.styles.grammars import ToolStyle
 
 STYLE = ToolStyle(name="run", grammar="test lines", opens=("<run>", "<go>"), closes="</run>")
-TOOLS = [{"name": "look", "parameters": {"properties": {"days": {"type": "integer"}}}}]
+TOOLS = [{"name": "look", "parameters": {"properties": {"days": {"type": "integer"}}}}, {"name": "move"}]
 WORDS = [
     "<run>",
     "<go>",
@@ -77,6 +77,7 @@ def test_calls_come_back():
         ("no name\n", "no name is not a name"),
         ("look\ndays: three\n", "invalid literal for int() with base 10: 'three'"),
         ("", "a call has no name"),
+        ("look\n\nflee\n", "'flee' is no function of the request"),
     ],
 )
 def test_a_block_that_the_function_refuses_is_answer_with_its_reason(block, why):

@@ -110,7 +110,7 @@ def test_a_call_without_arguments_is_an_empty_object(style):
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
 @pytest.mark.parametrize("name", ["天気", "2fa", "get-it.now"])
 def test_a_name_has_any_letters(style, name):
-    assert split(style, write(style, (name, {})))["calls"] == [(name, "{}", "complete")]
+    assert split_calls(style, write(style, (name, {})), [{"name": name}])["calls"] == [(name, "{}", "complete")]
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
