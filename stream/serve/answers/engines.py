@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import EngineError, MediaError, TemplateError
 from tokenweir.stream.chat.cancellable import Deltas
 from tokenweir.stream.chat.chat import answer
-from tokenweir.stream.chat.media import LONG_MEDIA, MediaLimits, media_size
+from tokenweir.stream.chat.media import LONG_MEDIA, MediaLimits, media_size, place_media
 from tokenweir.stream.chat.plan import AnswerPlan, plan_answer
-from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan, prompt_media
+from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan
 from tokenweir.stream.decode.options import DecoderOptions
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.media import MediaPrompt
@@ -34,7 +34,6 @@ from tokenweir.stream.serve.wire.anthropic.history import MessageHistory
 from tokenweir.stream.serve.wire.anthropic.requests import MessageFields
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.templates.chat_template import ChatTemplate
-from tokenweir.templates.prompt import Prompt
 
 T = TypeVar("T")
 
@@ -123,7 +122,8 @@ class Engines:
             except EngineError as error:
                 field = job.names.get(error.option or "", error.option)
                 raise RequestError(str(error), code="unsupported_parameter", param=field) from error
-        prompt_ids, cached, prompt = await self.encoded(plan, job.tenant if job.caches else None)
+        encoded = await self.encoded(plan, job.tenant if job.caches else None)
+        prompt_ids, cached, _ = encoded
         if not prompt_ids:
             raise RequestError("the prompt has no tokens", code="invalid_prompt")
         sampling = self.fit(job, plan, len(prompt_ids))
@@ -132,13 +132,13 @@ class Engines:
         sampling = salted(sampling, engine, job.tenant, self._secret)
         meter.start(len(prompt_ids))
         options = plan.decoder_options | {"alignment": job.alignment}
-        media = await self.prompt_media(plan, prompt) if job.generate else None
+        media = await self.prompt_media(plan, encoded) if job.generate else None
         engine = engine if job.generate else _Silent()
         keep = None
         if self._keeps_ids and self._prompts is not None and cached is not None and job.generate:
             keep = partial(self._prompts.answered, cached)
         conversation = None if cached is None else cached.source.digests[-1]
-        del job, plan, cached, prompt  # frees the messages, which may be large
+        del job, plan, cached, encoded  # frees the messages, which may be large
         with self._held(media):
             async with answer(
                 prompt_ids,
@@ -172,19 +172,17 @@ class Engines:
         finally:
             self._media_bytes -= size
 
-    async def prompt_media(self, plan: AnswerPlan, prompt: Prompt | None) -> MediaPrompt | None:
+    async def prompt_media(self, plan: AnswerPlan, encoded: EncodedPlan) -> MediaPrompt | None:
         """Return the images and other media of a plan, and their places in the prompt; None without media.
 
-        Args:
-            plan: The plan.
-            prompt: Its rendered prompt, as `encoded` returns it.
-
         Raises:
-            RequestError: The prompt has no place for a medium, or the medium is refused.
+            RequestError: The prompt has no place for a medium, or the medium is refused; or as `work`.
 
         """
+        if encoded.prompt is None or not plan.media:
+            return None
         try:
-            return await prompt_media(plan, prompt, self.tokenizer)
+            return await self.work(partial(place_media, encoded.prompt, plan.media, self.tokenizer), len(encoded.ids))
         except MediaError as error:
             raise _refused_media(error) from error
 

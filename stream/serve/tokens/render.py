@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.plan import AnswerPlan
+from tokenweir.stream.chat.plan_encoding import EncodedPlan
 from tokenweir.stream.engines.vllm import sampling_fields
-from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.job import Job, chat_job, completion_job, message_job, response_job
 from tokenweir.stream.serve.answers.service import Service
@@ -103,7 +103,8 @@ class Renderer:
         self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None, client: str
     ) -> GenerateRequest:
         plan = await self._engines.plan(job)
-        ids, _, prompt = await self._engines.encoded(plan, None)
+        encoded = await self._engines.encoded(plan, None)
+        ids, prompt = encoded.ids, encoded.prompt
         if not ids:
             raise RequestError("the prompt has no token", code="invalid_prompt")
         sampling = self._engines.fit(job, plan, len(ids))
@@ -134,7 +135,7 @@ class Renderer:
             kv_transfer_params=fields.kv_transfer_params,
             ec_transfer_params=fields.ec_transfer_params,
             left_out=[] if prompt is None else list(prompt.mended_calls),
-            features=await self._features(plan, prompt),
+            features=await self._features(plan, encoded),
             origins=await self._origins(prompt, len(ids)) if fields.return_origins else None,
             **request,
         )
@@ -148,12 +149,12 @@ class Renderer:
             return PromptOrigins([], [])
         return await self._engines.work(partial(_prompt_origins, prompt, self._engines.tokenizer), ids)
 
-    async def _features(self, plan: AnswerPlan, prompt: Prompt | None) -> Features | None:
+    async def _features(self, plan: AnswerPlan, encoded: EncodedPlan) -> Features | None:
         """Return the media of a plan and the places of their placeholders in its prompt; None without media."""
-        if prompt is None or (media := await self._engines.prompt_media(plan, prompt)) is None:
+        prompt = encoded.prompt
+        if prompt is None or (media := await self._engines.prompt_media(plan, encoded)) is None:
             return None
-        tokenizer = self._engines.tokenizer
-        spans = await run_in_thread(lambda: prompt.media_ids(tokenizer))
+        spans = await self._engines.work(partial(prompt.media_ids, self._engines.tokenizer), len(encoded.ids))
         by_part = {(place.message, place.part): Placeholder(start, end - start) for place, start, end in spans}
         features = Features({}, {})
         for each in media.media:

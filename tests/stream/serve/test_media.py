@@ -3,6 +3,7 @@
 import json
 import re
 from base64 import b64encode
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from threading import get_ident
 
@@ -20,7 +21,10 @@ from serving import TOK, Script, say, serving, socket_to, until
 from tokenweir.stream.chat import media as media_module
 from tokenweir.stream.chat.media import LONG_MEDIA, _decode
 from tokenweir.stream.engines.no_engine import NoEngine
+from tokenweir.stream.serve.answers import engines
+from tokenweir.stream.serve.limits.fair_queue import FairQueue
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.templates.prompt import Prompt
 
 ANSWER = ("A cat.", "<|im_end|>")
 PNG = {"type": "base64", "media_type": "image/png", "data": b64encode(png()).decode()}
@@ -295,3 +299,36 @@ async def test_render_tells_placeholders_and_hashes():
             assert f"<{kind}" in shown, json.dumps(features)
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "mm_payload")
     assert "features" not in plain
+
+
+@pytest.mark.asyncio
+async def test_all_work_on_a_long_prompt_with_media_waits_for_its_turn(monkeypatch):
+    """Places in the queue are what `max_renders` and `queue_timeout` bound."""
+    held, works = [], []
+    take = FairQueue.place
+
+    @asynccontextmanager
+    async def place(self, cost):
+        async with take(self, cost):
+            held.append(cost)
+            try:
+                yield
+            finally:
+                held.remove(cost)
+
+    def noted(name, work):
+        def call(*args):
+            works.append((name, bool(held)))
+            return work(*args)
+
+        return call
+
+    monkeypatch.setattr(FairQueue, "place", place)
+    monkeypatch.setattr(engines, "place_media", noted("place_media", engines.place_media))
+    monkeypatch.setattr(Prompt, "media_ids", noted("media_ids", Prompt.media_ids))
+    body = {"messages": [user(text("word " * 2000), image())]}
+    async with served({"sighted": Sighted(*ANSWER), "none": NoEngine(40960)}) as server:
+        for path, model in (("/v1/chat/completions", "sighted"), ("/v1/chat/completions/render", "none")):
+            reply = await posted(server, path, body | {"model": model})
+            assert reply.status_code == 200, reply.text
+    assert works == [("place_media", True), ("place_media", True), ("media_ids", True)]
