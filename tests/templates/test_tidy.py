@@ -397,6 +397,15 @@ def test_ids_that_tell_the_function_are_one_for_each_given_one(given, mapped):
     assert [each.removeprefix("<|tool_call_begin|>") for each in found] == [*expected, expected[0]]
 
 
+def test_many_ids_of_one_function_are_one_search():
+    """Each foreign id gets the next free number, however many are taken."""
+    taken = [said("", call({}, f"functions.get_weather:{2000 + n}")) for n in range(2000)]
+    foreign = [said("", call({}, f"call_{n}")) for n in range(2000)]
+    found = ids(ChatTemplate(BY_ID), *taken, *foreign)
+    assert len(set(found)) == 4000
+    assert found[2000].endswith("functions.get_weather:4000")
+
+
 # --- all of it --------------------------------------------------------------------------------------------------------
 
 ANY_TEXT = st.sampled_from(["", "Hi.", "<|im_start|>", " a\n"])

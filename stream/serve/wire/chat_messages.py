@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -143,12 +143,26 @@ def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
             conversation.answer(message.tool_call_id, content, message.name)
             continue
         if message.role == "assistant":
-            conversation.think(message.reasoning_content or message.reasoning or "")
+            content = content or message.refusal or ""
+            conversation.think(message.reasoning_content or message.reasoning or _foreign_thinking(messages[place]))
         if content or message.role != "assistant" or not message.tool_calls:
             conversation.say(message.role, content)
         for call in message.tool_calls:
             conversation.call(call.id, call.function.name, call.function.arguments)
     return conversation.end()
+
+
+def _foreign_thinking(message: Mapping[str, Any]) -> str:
+    """Return the thinking of a message that only the fields of a gateway have: OpenRouter's, or LiteLLM's."""
+    details = message.get("reasoning_details") or message.get("thinking_blocks")
+    found = [
+        each[name]
+        for each in (details if isinstance(details, list) else ())
+        if isinstance(each, dict)
+        for name in ("text", "summary", "thinking")
+        if isinstance(each.get(name), str)
+    ]
+    return "".join(found)
 
 
 def _content(content: str | list[ContentPart] | None, where: str) -> Content:

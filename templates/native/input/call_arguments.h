@@ -12,8 +12,8 @@ enum class ArgumentForm : uint8_t { Object, Text, Either };
 void convert_arguments(Workspace& workspace, Origins& origins, const MessageFields& fields, ArgumentForm form,
                        Dict& function);
 
-// Likewise, for arguments of any kind: none are an empty object, and where the template takes objects only, those that are no
-// object become one, of the members that can be read. Returns whether text or values were left out, of which the origins tell.
+// Does so for arguments of any kind. Absent ones become an empty object. Where the template takes objects only, others become
+// the object of the members that can be read. Returns whether text or values were left out; the origins tell which.
 bool mend_arguments(Workspace& workspace, Origins& origins, const MessageFields& fields, ArgumentForm form,
                     Dict& function);
 

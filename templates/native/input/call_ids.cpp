@@ -110,7 +110,8 @@ bool CallIdMapper::has_form(std::string_view id, std::string_view name) const {
 
 Text* CallIdMapper::named_id(Text* name) {
   std::string number, id;
-  uint64_t next = number_;
+  uint64_t& next = next_[std::string(workspace_.flat(name))];
+  next = std::max(next, number_);
   do {
     number = std::to_string(next++);
     id = before_ + std::string(workspace_.flat(name)) + between_ + number + behind_;
@@ -133,7 +134,7 @@ Text* CallIdMapper::lettered_id(std::string_view given) {
       c = kDigits[rest % kDigits.size()];
       rest /= kDigits.size();
     }
-    hash = hash * 0x9E3779B97F4A7C15 + 1;
+    hash += 0x9E3779B97F4A7C15 * ++collisions_;  // another one each time, so that equal hashes need no longer search
   } while (!taken_.insert(id).second);
   return workspace_.copy(id);
 }

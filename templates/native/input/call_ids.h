@@ -33,7 +33,9 @@ class CallIdMapper {
   const std::string before_, between_, behind_;  // the form around name and number
   const bool lettered_;
   uint64_t number_ = 0;                               // of the next call
+  uint64_t collisions_ = 0;                           // of ids of letters
   std::unordered_set<std::string> taken_;             // ids that no other call may get
+  std::unordered_map<std::string, uint64_t> next_;    // by function, a number below which none is free
   std::unordered_map<std::string, Text*> of_call_;    // new ids, by function and given id
   std::unordered_map<std::string, Text*> of_result_;  // new ids of the last calls, by the given id
 };

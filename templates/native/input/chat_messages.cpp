@@ -60,7 +60,7 @@ class ChatShaper {
           !is_one_of(entry.symbol->text, {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content",
                                           "reasoning", "refusal", "annotations"}))
         throw NotPlain{};
-    for (const char* const name : {"name", "refusal"}) text_field(message, name);
+    text_field(message, "name");
     if (const Value* const annotations = field(message, "annotations"); annotations && annotations->kind != Kind::List)
       throw NotPlain{};
     Text* const role = required_text(message, "role");
@@ -69,7 +69,9 @@ class ChatShaper {
     Text* const reasoning_content = text_field(message, "reasoning_content");
     Text* const reasoning = text_field(message, "reasoning");
     Text* const call_id = text_field(message, "tool_call_id");
-    Text* const content = content_of(message);
+    Text* content = content_of(message);
+    if (Text* const refusal = text_field(message, "refusal"); refusal && name == "assistant" && !content->size)
+      content = refusal;
     const Value* const calls = field(message, "tool_calls");
     if (calls && calls->kind != Kind::List) throw NotPlain{};
     if (name == "tool") {

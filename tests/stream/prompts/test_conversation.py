@@ -113,3 +113,28 @@ def test_what_is_no_message_or_template_is_refused():
         Conversation(TEMPLATE, TOKENIZER, tenant=None)
     with pytest.raises(ValueError, match="^history must be one of canonical, exact, sampled, not 'all'$"):
         Conversation(TEMPLATE, TOKENIZER, history="all")
+
+
+def test_results_are_ordered_and_arguments_mended_if_the_history_is_tidied():
+    calls = [
+        {"id": each, "type": "function", "function": {"name": "weather", "arguments": given}}
+        for each, given in (("a", '{"at": "Bern"}'), ("b", '{"at": "Os'))
+    ]
+    turns = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "b", "content": "OSLO"},
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "BERN"}]},
+    ]
+    conversation = Conversation(TEMPLATE, TOKENIZER, tidy=True)
+    for count in (2, 4):
+        conversation.messages = turns[:count]
+        prompt = conversation.prompt()
+        expected = TEMPLATE.render(turns[:count], tidy=True)
+        assert prompt.ids.tolist() == expected.encode(TOKENIZER)
+    answer = TOKENIZER.encode("Rain.<|im_end|>")
+    conversation.answered(answer)
+    conversation.add({"role": "user", "content": "Thanks."})
+    expected = TEMPLATE.render(conversation.messages, tidy=True)
+    assert conversation.prompt().ids.tolist() == expected.encode(TOKENIZER)
+    assert conversation.messages[1]["tool_calls"] is calls

@@ -202,3 +202,10 @@ def test_roles_and_tags_of_what_is_read_are_vouched_for_as_ever():
     assert template.render(read) == template.render(chat_messages(conversation))
     assert template.render(read).guarded == (10,)
     assert template.render(read, history_thinking="text").guarded == (10, 33)
+
+
+@pytest.mark.parametrize("content", [None, "", "Yes."])
+def test_a_refusal_is_the_text_of_a_message_without_content(content):
+    conversation = [SAID, {"role": "assistant", "content": content, "refusal": "No."}]
+    assert chat_messages(conversation)[1]["content"] == (content or "No.")
+    assert parse_chat_json(body(conversation)).conversation()[1]["content"] == (content or "No.")
