@@ -91,7 +91,7 @@ class Prompt:
             control_tokens: The texts of control tokens, for `segments`.
             generated: Ascending (start, end) of the characters that a model is to generate, for `encode_with_mask`.
             rendering: A template's output, with its origins.
-            exempt: Control tokens that count also where an assistant's content spells them.
+            exempt: Control tokens allowed inside an assistant's content (thinking tags).
 
         """
         self._text = text

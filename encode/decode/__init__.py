@@ -46,9 +46,9 @@ class DecodeStream(_core.DecodeStream):
         tokenizer: The tokenizer of the ids.
         prompt_ids: The ids before the first step. The output is then the decode of prompt and ids, without the characters
             that are complete in the prompt. So a leading space stays, and a character that is cut at the prompt's end is
-            returned whole. Reads only the first ids up to the first text, and the last ids back to the last text or, with
-            `byte_fallback="huggingface"`, to the start of the final run of byte tokens. Reads all ids only for decoders
-            that replace or strip inside the joined text.
+            returned whole. Cost: reads the prompt's head up to its first visible character, and its tail back to the last
+            one or, with `byte_fallback="huggingface"`, to the start of the final run of byte tokens. Decoders that replace
+            or strip inside the joined text read all ids.
         skip_special_tokens: Decode control tokens to nothing.
         byte_fallback: The rule for byte-fallback tokens; see `Tokenizer.decode`.
 

@@ -103,9 +103,9 @@ class PromptBatcher:
             cpu: The tokenizer of the same vocabulary, for batches too small to be worth the encoder; None is the
                 `tokenizer` of the encoder itself, as a `GpuEncoder` has one.
             max_batch: Most prompts in a batch.
-            max_delay: Seconds after which a prompt waits no longer for others to come; it does not wait at all if the
-                batch before was of one prompt, so a lone caller never does. 0 gathers what comes in one turn of the
-                event loop, and while another batch is encoded.
+            max_delay: Most seconds that a prompt waits for others. A lone caller never waits: there is no delay behind a
+                batch of one prompt. 0 gathers the prompts of one iteration of the event loop, and those that arrive while
+                another batch is encoded.
             max_waiting: Most prompts in line or being encoded; callers beyond that wait for room.
             crossover: As the attribute; None measures it when the context is entered, which takes about half a second.
                 0 is for an encoder that is to have all batches.

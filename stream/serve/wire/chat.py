@@ -341,8 +341,8 @@ def _read_messages(data: bytes, max_items: int) -> tuple[bytes, Messages] | None
     """Split the messages off a JSON body.
 
     Returns:
-        The body as JSON with one empty message in place of its messages, and the messages. None if the JSON is invalid,
-        has no messages, or if they have more than text, tool calls and their results.
+        The body as JSON with one empty message in place of its messages, and the messages. None selects the slow path: the
+        JSON is invalid or has no messages, or they have more than text, tool calls and their results.
 
     """
     try:

@@ -138,7 +138,7 @@ def _history(path: Path | None) -> History:
 
 @contextlib.contextmanager
 def keys_wait() -> Iterator[None]:
-    """Context manager for the time of an answer: keys are not echoed, and what is typed is input of the next prompt.
+    """Suppress echo while an answer streams, and buffer typed keys for the next prompt; a context manager.
 
     Ctrl-C and Ctrl-Z still act.
     """

@@ -160,7 +160,7 @@ class Parser(DelegatingParser):  # type: ignore[misc]
 
 
 class _Streaming:
-    """Base of `Reasoning` and `Tools`: the decoder of one stream."""
+    """Mixin of `Reasoning` and `Tools`: the `ChatDecoder` of one stream, made at first use, and its flush."""
 
     engine_based_streaming = True
     style: ClassVar[str] = "auto"

@@ -32,9 +32,17 @@ _BEGINNING = re.compile(r"\s*[^\s<>{}\[\]\"'=,()]*\s*")  # prefixes of names
 class TaggedCalls(SteppedBlock):
     """Base class of blocks of calls in tags: its steps read everything except the arguments.
 
-    A subclass reads the arguments, from the state "parameters" on. The states here: "opened", before a call; "unnamed",
-    before its name; "name", and "tail" up to the end of its tag; "first", before a parameter or the end of the call, when
-    the name has not been emitted; "between", after a call; "rest"; "broken"; and "done".
+    A subclass reads the arguments, from the state "parameters" on. The states here:
+
+        opened   before a call
+        unnamed  before the call's name
+        name     in the name
+        tail     up to the end of the name's tag
+        first    before a parameter or the end of the call; the name has not been emitted
+        between  after a call
+        rest     in the rest of a malformed call
+        broken   in the rest of a malformed block
+        done     behind the block
     """
 
     __slots__ = ("_after_name", "_empty", "_name")
