@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[1] / "bench"))
+sys.path += [str(HERE.parents[1] / "bench"), str(HERE.parent / "oracles")]
 
 from attacks import ATTACKS
 from shared.report import machine, publish, table
@@ -49,7 +49,12 @@ class Process:
     def __init__(self, core: int, name: str, *arguments: object) -> None:
         command = ["taskset", "-c", str(core), sys.executable, "-P", str(HERE / name), *map(str, arguments)]
         self._name = name
-        folders = (str(HERE), str(HERE.parents[1] / "bench"), os.environ.get("PYTHONPATH", ""))
+        folders = (
+            str(HERE),
+            str(HERE.parent / "oracles"),
+            str(HERE.parents[1] / "bench"),
+            os.environ.get("PYTHONPATH", ""),
+        )
         path = os.pathsep.join(filter(None, folders))
         self._process = subprocess.Popen(
             command,

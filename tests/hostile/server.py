@@ -1,7 +1,7 @@
 """The server under attack: a process of its own with default limits, whose event loop measures its own lag.
 
 Its models: `steady`, the first, gives each honest stream 50 tokens a second; `quick` answers with one token; `endless` never
-stops; `hostile` is behind the inference server whose port is given. SIGUSR1 has it print its figures as a line of JSON.
+stops; `calling` calls a function, token by token; `hostile` is behind the inference server whose port is given. SIGUSR1 has it print its figures as a line of JSON.
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ from typing import Any
 from serving.servers import StepEngine
 from turns import WatchedLoop
 
-from tokenweir import EngineError, Limits, LlamaServerEngine, Tokenizer, serve
+from tokenweir import ChatTemplate, EngineError, Limits, LlamaServerEngine, Tokenizer, serve
+from tokenweir.stream.chat.plan import own_template
 from tokenweir.stream.serve.entry.memory import prepare_memory
 
 TICK = 0.005
+TAGGED = "{% if false %}<tool_call>f<arg_key>a</arg_key><arg_value>b</arg_value></tool_call>{% endif %}"
+"""End of the template that shows calls whose arguments are typed by the function's schema."""
+CALL = f"<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>{'b ' * 100}</arg_value>\n</tool_call>"
 
 
 class Quick:
@@ -51,6 +55,18 @@ class Forever:
         while True:
             await asyncio.sleep(0.02)
             yield self._ids * 20
+
+
+class Calling:
+    """Engine that calls the function `f` with a long argument, token by token."""
+
+    def __init__(self, ids: list[int]) -> None:
+        self._ids = ids
+
+    async def generate(self, prompt_ids: Any, sampling: Any) -> AsyncGenerator[list[int], None]:
+        for token_id in self._ids:
+            await asyncio.sleep(0.001)
+            yield [token_id]
 
 
 class Lag:
@@ -89,11 +105,14 @@ async def be_server(tokens: int, engine_port: int, patience: float) -> None:
         "steady": StepEngine(tokens, tokenizer.encode),
         "quick": Quick([*ids, min(tokenizer.eos_ids)]),
         "endless": Forever(ids[:1]),
+        "calling": Calling([*tokenizer.encode(CALL), min(tokenizer.eos_ids)]),
         "hostile": LlamaServerEngine(f"http://127.0.0.1:{engine_port}", tokenizer),
     }
     limits = Limits(request_timeout=min(20.0, patience), stall_timeout=min(30.0, patience))
     prepare_memory(asyncio.get_running_loop())  # as `tokenweir serve` does
-    async with serve(engine=engines, tokenizer=tokenizer, port=0, limits=limits) as server:  # type: ignore[arg-type]
+    own = own_template(tokenizer)
+    template = ChatTemplate(own.source + TAGGED, special_tokens=own.special_tokens, control_tokens=own.control_tokens)
+    async with serve(engine=engines, tokenizer=tokenizer, template=template, port=0, limits=limits) as server:  # type: ignore[arg-type]
         with suppress(EngineError):  # imports httpx, as `tokenweir serve` does when it asks for the model
             await engines["hostile"].served()  # type: ignore[attr-defined]
         lag = Lag()

@@ -1,12 +1,13 @@
 """Attacks, a function each. It runs until it is cancelled, and keeps its counts in its target."""
 
-from attacks import engine_server, items, oddities, sockets, states, stored, unread
+from attacks import engine_server, items, oddities, shapes, sockets, states, stored, unread
 
 ATTACKS = {
     "silent sockets": sockets.silent,
     "unread bodies": sockets.unread_bodies,
     "trickled requests": sockets.trickled,
     "resets": sockets.resets,
+    "pipelines": sockets.pipelines,
     "unread pongs": sockets.pings,
     "unread answers": unread.large_answers,
     "unread streams": unread.streams,
@@ -15,6 +16,11 @@ ATTACKS = {
     "permitted items": items.permitted,
     "long texts": items.long_texts,
     "costly JSON": items.costly_json,
+    "neighbouring texts": shapes.joins,
+    "heads without end": shapes.heads,
+    "many items": shapes.many,
+    "schemas of calls": shapes.derendered,
+    "schemas of live calls": shapes.live,
     "forged states": states.forged,
     "idle conversations": stored.idle_sockets,
     "greedy storing": stored.greedy,
@@ -22,5 +28,8 @@ ATTACKS = {
     "hostile engine": engine_server.hostile_engine,
     "HTTP oddities": oddities.http,
     "bad frames": oddities.frames,
+    "handshakes": oddities.handshakes,
+    "bodies not in UTF-8": oddities.not_utf8,
+    "pipelined upgrades": oddities.upgrades,
 }
 """Each comes from an address of its own."""

@@ -1,4 +1,6 @@
-"""An inference server that answers with gzip bombs, redirects, lines without end, and millions of ids at once."""
+"""An inference server that answers with gzip bombs, redirects, lines without end, and millions of ids at once.
+
+And with events of very many numbers, empty lines, and interim responses."""
 
 from __future__ import annotations
 
@@ -28,6 +30,7 @@ class HostileServer:
             b"HTTP/1.1 500 No\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
         )
         plain = b'{"error": "' + b"x" * (64 * MEGABYTE)
+        floats = b'{"content": "", "x": [' + b",".join([b"2.2250738585072011e-308"] * 120_000) + b"]}"
         ids = b'{"content": "", "tokens": [' + b",".join([b"5"] * (15 * MEGABYTE // 2)) + b"]}"
         self._answers = [
             head % len(bomb) + bomb,
@@ -35,6 +38,10 @@ class HostileServer:
             b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + b"x" * (64 * MEGABYTE),
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + ids + b"\n\n",
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + floats + b"\n\n",
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + b"\n" * (30 * MEGABYTE),
+            b"HTTP/1.1 100 Continue\r\n\r\n" * 40_000,
+            b'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {"content": "\xff"}\n\n',
         ]
 
     async def start(self) -> None:

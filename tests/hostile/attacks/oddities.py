@@ -42,6 +42,38 @@ REFUSED = [
     handshake().replace(b"Version: 13", b"Version: 12"),
 ]
 """Requests that must not succeed: no status 200, no switch of protocols, and no 500."""
+KEY = b"Sec-WebSocket-Key: "
+HANDSHAKES = [
+    handshake().replace(b"Version: 13", b"Version: 12"),
+    handshake().replace(b"Sec-WebSocket-Version: 13\r\n", b""),
+    handshake().replace(KEY, b"X: "),
+    handshake().replace(KEY, KEY + b"a"),
+    handshake().replace(KEY, KEY + b"AAAA\r\n" + KEY),
+    handshake().replace(b"\r\n\r\n", b"\r\nSec-WebSocket-Protocol: \r\n\r\n"),
+    handshake().replace(b"\r\n\r\n", b'\r\nSec-WebSocket-Protocol: "a"\r\n\r\n'),
+    handshake().replace(b"GET", b"POST", 1),
+    handshake().replace(b"GET", b"HEAD", 1),
+]
+"""Handshakes of which each must be refused."""
+ENDPOINTS = [
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/responses",
+    "/v1/responses/compact",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+    "/tokenize",
+    "/detokenize",
+    "/v1/chat/completions/render",
+    "/v1/chat/completions/derender",
+    "/v1/messages/render",
+]
+LONG_TEXT = b"a" * 40_000
+BODIES = [
+    b'{"model": "\xff"}',
+    b'{"\xff": 1}',
+    b'{"messages": [{"role": "user", "content": "%b\xf0\x9f"}], "prompt": "\xff", "input": "\xff"}' % LONG_TEXT,
+]
 FRAMES = [
     bytes([0x81, 0xFF]) + b"\x7f" + b"\xff" * 7 + bytes(4),
     bytes([0x80, 0x80]) + bytes(4),
@@ -78,6 +110,49 @@ async def http(target: Target) -> None:
                 target.counts[f"{WRONG}: request {place} got {status}"] += 1
 
     await hold(3, one, 0.05)
+
+
+async def handshakes(target: Target) -> None:
+    """Send each malformed handshake, which must be refused, and not by an internal error."""
+    turn = iter(range(1 << 62))
+
+    async def one() -> None:
+        place = next(turn) % len(HANDSHAKES)
+        status, _ = await target.ask(HANDSHAKES[place], 10)
+        if status in (101, 200, 500):
+            target.counts[f"{WRONG}: handshake {place} got {status}"] += 1
+
+    await hold(3, one, 0.02)
+
+
+async def not_utf8(target: Target) -> None:
+    """Send bodies that are not UTF-8 to every endpoint."""
+    turn = iter(range(1 << 62))
+
+    async def one() -> None:
+        place = next(turn)
+        path, body = ENDPOINTS[place % len(ENDPOINTS)], BODIES[place // len(ENDPOINTS) % len(BODIES)]
+        status, _ = await target.post(path, body)
+        if status not in (0, 400, 408, 429, 503):
+            target.counts[f"{WRONG}: {path} answered {status}"] += 1
+
+    await hold(3, one, 0.02)
+
+
+async def upgrades(target: Target) -> None:
+    """Send a handshake right behind a request; its answer must not come first."""
+    asked = {"model": "quick", "messages": [{"role": "user", "content": "a"}], "max_tokens": 1}
+    request = post("/v1/chat/completions", asked).replace(b"Connection: close\r\n", b"")
+
+    async def one() -> None:
+        async with target.connection() as (reader, writer):
+            writer.write(request + handshake())
+            async with asyncio.timeout(30):
+                answer = await reader.readuntil(b"\r\n\r\n")
+            target.counts[status := answer[9:12].decode("latin-1")] += 1
+            target.counts[f"{WRONG}: the upgrade came first"] += status == "101"
+
+    await hold(3, one, 0.02)
 
 
 async def frames(target: Target) -> None:

@@ -7,11 +7,13 @@ import socket
 import struct
 
 from serving.clients import handshake
-from target import Target, head, hold
+from target import Target, head, hold, post
 
 SILENT = 1100
 UNREAD = 1100
 TRICKLED = 200
+PIPELINED = 640
+ASKED = {"model": "endless", "messages": [{"role": "user", "content": "Go on."}], "stream": True}
 
 
 async def silent(target: Target) -> None:
@@ -72,6 +74,22 @@ async def resets(target: Target) -> None:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     await hold(10, one, 0.02)
+
+
+async def pipelines(target: Target) -> None:
+    """Send hundreds of requests on each socket, behind one that takes long, and read no answer."""
+    first = post("/v1/chat/completions", ASKED).replace(b"Connection: close\r\n", b"")
+    requests = b"GET / HTTP/1.1\r\nHost:a\r\n\r\n" * PIPELINED
+    turn = iter(range(1 << 62))
+
+    async def one() -> None:
+        async with target.connection(small=True) as (_, writer):
+            writer.transport.pause_reading()
+            writer.write((first if next(turn) % 2 else b"") + requests)
+            target.counts["requests"] += PIPELINED
+            await asyncio.sleep(20)
+
+    await hold(UNREAD, one, 0.004)
 
 
 async def pings(target: Target) -> None:
