@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from template_files import template_files
 
-from tokenweir import ChatTemplate, TemplateError
+from tokenweir import ChatTemplate, TemplateError, Tokenizer
 from tokenweir.templates.messages import Messages
 
 ROLES = {"bos_token": "<s>", "eos_token": "</s>"}
@@ -330,6 +330,18 @@ def test_what_is_ordered_keeps_its_message():
     assert prompt.roles == ("assistant", "tool", "tool", "assistant")
 
 
+def test_masks_of_ordered_results_are_those_of_results_in_order():
+    tokenizer = Tokenizer.default()
+    template = ChatTemplate.from_tokenizer(tokenizer)
+    results = [result("OSLO <|im_end|> x", "callBBBBB"), result(["BE", "RN"], "callAAAAA")]
+    masks = []
+    for messages in ([ASKED, BOTH, *results, said("Done.")], [ASKED, BOTH, *reversed(results), said("Done.")]):
+        prompt = template.render(messages, tidy=True, add_generation_prompt=False)
+        masks.append([prompt.loss_mask(tokenizer, roles) for roles in (("assistant",), ("tool",), ("user", "tool"))])
+        masks[-1].append(prompt.encode(tokenizer))
+    assert masks[0] == masks[1]
+
+
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 LETTERS = (
@@ -433,26 +445,28 @@ def messages_of(template, messages, tidy):
     return json.loads(dump.render(messages, tidy=tidy).text)
 
 
-@given(st.lists(MESSAGES, min_size=1, max_size=6))
-def test_tidying_twice_is_tidying_once(messages):
-    for template in list(templates().values())[::5]:
+@given(st.lists(MESSAGES, min_size=1, max_size=6), st.integers(0, 4))
+def test_tidying_twice_is_tidying_once(messages, first):
+    for template in list(templates().values())[first::5]:
         once = messages_of(template, messages, tidy=True)
         assert messages_of(template, once, tidy=True) == once
         assert messages_of(template, Messages(messages), tidy=True) == once
 
 
-@given(st.lists(MESSAGES, min_size=1, max_size=6))
-def test_a_tidy_history_renders_as_without(messages):
-    for template in list(templates().values())[::5]:
+def outcome(template, messages, tidy):
+    try:
+        return template.render(messages, tidy=tidy)
+    except TemplateError as error:
+        return str(error)
+
+
+@given(st.lists(MESSAGES, min_size=1, max_size=6), st.integers(0, 4))
+def test_a_tidy_history_renders_as_without(messages, first):
+    for template in list(templates().values())[first::5]:
         once = messages_of(template, messages, tidy=True)
-        outcomes = []
-        for tidy in (True, False):
-            try:
-                outcomes.append(template.render(once, tidy=tidy).text)
-            except TemplateError:
-                outcomes.append(None)
-        if None not in outcomes and messages_of(template, once, tidy=False) == once:
-            assert outcomes[0] == outcomes[1]
+        if any(message.get("content", "") is None or message == {"role": "assistant"} for message in once):
+            continue  # without tidying None is dropped, as in transformers, and an empty message refused
+        assert outcome(template, once, tidy=True) == outcome(template, once, tidy=False)
 
 
 def test_an_honest_history_renders_as_without():

@@ -15,6 +15,7 @@ ATTACKS = {
     "continued": items.continued,
     "permitted items": items.permitted,
     "long texts": items.long_texts,
+    "joined texts": items.joined_texts,
     "costly JSON": items.costly_json,
     "neighbouring texts": shapes.joins,
     "heads without end": shapes.heads,

@@ -78,6 +78,46 @@ async def long_texts(target: Target) -> None:
     await hold(4, one, 0.05)
 
 
+async def joined_texts(target: Target) -> None:
+    """Send a megabyte in two thousand texts that the server joins to one, in each shape that has such texts."""
+    text = ("word " * 90)[
+        : (MEGABYTE - 200_000) // 2000 - 100
+    ] + "\U0001f600"  # a wide character makes the joined text wide
+    texts = [{"type": "text", "text": text}] * 2000
+    inputs = [{"type": "input_text", "text": text}] * 2000
+    asked, used = {"role": "user", "content": "x"}, {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": texts}
+    thoughts = [{"type": "thinking", "thinking": text, "signature": ""}] * 2000
+    messages = [
+        [{"role": "user", "content": texts}],
+        [asked, *({"role": role, "content": text} for role in ("assistant", "system") for _ in range(1000))],
+        [asked, {"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}],
+        [asked, {"role": "assistant", "content": thoughts}, asked],
+    ]
+    items = [
+        [{"role": "user", "content": inputs}],
+        [{"type": "function_call_output", "call_id": "a", "output": inputs}],
+    ]
+    chats = [
+        [{"role": "user", "content": texts}],
+        [asked, {"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "a", "content": texts}],
+    ]
+    basics = {"model": "quick", "max_tokens": 1}
+    requests = [
+        *(post("/v1/messages", basics | {"messages": given}) for given in messages),
+        *(post("/v1/responses", {"model": "quick", "max_output_tokens": 1, "input": given}) for given in items),
+        *(post("/v1/chat/completions", basics | {"messages": given}) for given in chats),
+        *(post("/tokenize", {"messages": given}) for given in chats),
+    ]
+    turn = iter(range(1 << 62))
+
+    async def one() -> None:
+        await target.ask(requests[next(turn) % len(requests)])
+
+    await hold(4, one, 0.05)
+
+
 def _turns(count: int, text: str = "x") -> list[dict[str, str]]:
     return [{"role": "user" if turn % 2 == 0 else "assistant", "content": text} for turn in range(count)]
 

@@ -20,6 +20,7 @@ from tokenweir.stream.chat.media import (
     place_media,
     read_media,
 )
+from tokenweir.stream.chat.plan import AnswerRequest, plan_answer
 from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
@@ -209,3 +210,23 @@ def test_block_keys_end_before_the_first_placeholder():
     keys = with_image.block_keys(8)
     assert len(keys) == start // 8
     assert keys == plain.block_keys(8)[: len(keys)]
+
+
+def test_media_of_results_go_with_the_order_of_the_calls():
+    calls = [{"id": each, "type": "function", "function": {"name": "look", "arguments": "{}"}} for each in "ab"]
+    messages = [
+        user(text("Look.")),
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "b", "content": [text("b"), text("b"), image(png(2, 1))]},
+        {"role": "tool", "tool_call_id": "a", "content": [image(png(1, 2))]},
+    ]
+    template = ChatTemplate(
+        "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}"
+        "{% if c.type == 'image' %}<image>{% else %}{{ c.text }}{% endif %}{% endfor %}{% endif %};{% endfor %}"
+    )
+    plan = plan_answer(AnswerRequest(messages=messages), template, engine=Sighted("Yes."))
+    placed = place_media(plan.render(), plan.media, TOK)
+    assert placed.text == "Look.;;<image>;bb<image>;"
+    assert [placed.text[start:end] for start, end in placed.places] == ["<image>"] * 2
+    assert [(each.message, each.part) for each in placed.media] == [(3, 0), (2, 2)]
+    assert [each.digest for each in placed.media] == [sha256(png(1, 2)).hexdigest(), sha256(png(2, 1)).hexdigest()]
