@@ -1,11 +1,13 @@
 // Formulas: KaTeX makes nodes of them. It is loaded with the first formula; until then, and where it knows a command not,
-// the source is shown.
+// the source is shown. So it is for a formula that defines a macro: `maxExpand` counts expansions, not the tokens that each of
+// them writes. Without definitions the nodes of a formula are proportional to its length.
 
 import { element } from "../dom.js";
 
 const LONGEST = 2000; // characters; a longer formula stays source
 const KEPT = 200; // formulas: an open block is made anew with each frame, its formulas are not
 const SIGNS = /^(\$\$|\\\[|\\\(|\$)([^]*?)(\$\$|\\\]|\\\)|\$)\s*$/;
+const DEFINES = /\\(?:[egx]?def|let|futurelet|global|long|(?:re)?newcommand|providecommand|message|errmessage|show)(?![A-Za-z@])/;
 const LEFTWARDS = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u; // KaTeX would turn it round
 const OPTIONS = { trust: false, strict: "ignore", maxSize: 20, maxExpand: 200, throwOnError: true };
 
@@ -17,7 +19,7 @@ let waiting = []; // elements, until KaTeX is there
 /** An element that shows a formula; `source` has its signs, such as `$x$`. */
 export function formula(source, isBlock) {
   const node = element(isBlock ? "div" : "span", "math", source);
-  if (source.length > LONGEST || LEFTWARDS.test(source)) return node;
+  if (source.length > LONGEST || DEFINES.test(source) || LEFTWARDS.test(source)) return node;
   if (katex) show(node);
   else {
     waiting.push(node);

@@ -1,10 +1,16 @@
 """Formulas, which KaTeX makes nodes of, and code in colours."""
 
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 from page_in_browser import Script, answer, ask, chatting, connected, send
 from playwright.async_api import expect
+
+from tokenweir.stream.serve import page as page_package
+
+PAGE = Path(page_package.__file__).parent
 
 FORMULAS = r"""Euler: $e^{i\pi}+1=0$ and \(x^2\).
 
@@ -57,6 +63,82 @@ async def test_what_cannot_be_typeset_stays_text_and_loads_nothing(browser, name
         if name not in ("address", "picture", "attribute"):  # which KaTeX shows as their names
             assert HOSTILE[name].strip() in await answer(page).locator(".answer").text_content()
         assert page.problems == []
+
+
+X400, SQRT, TEXT = "x" * 400, r"\sqrt1" * 200, r"\text{" + "é" * 1000 + "}"
+DEFINITIONS = [
+    rf"\{define}{body}" + r"\a" * 190
+    for body in (X400, SQRT, TEXT)
+    for define, body in [
+        *((name, rf"\a{{{body}}}") for name in ("def", "gdef", "edef", "xdef", r"global\def", r"long\def")),
+        *((name, rf"{{\a}}{{{body}}}") for name in ("newcommand", "renewcommand", "providecommand")),
+        ("newcommand", rf"\a{{{body}}}"),
+        ("def ", rf"\a {{{body}}}"),
+        ("let", r"\a=\sqrt"),
+        ("futurelet", r"\a\sqrt x"),
+        ("renewcommand", r"{\arraystretch}{100000}"),
+        ("def", r"\arraystretch{100000}"),
+    ]
+] + [rf"\{name}{{x}}" for name in ("message", "errmessage", "show")]  # they write to the console
+SHOWN = """async (sources) => {
+    const { formula } = await import("./page/answer/formulas.js");
+    const nodes = sources.map((source) => formula(source, true));
+    document.body.append(...nodes);
+    while (nodes.at(-1).childElementCount === 0) await new Promise((go) => setTimeout(go, 10));
+    const shown = nodes.map((node) => [node.querySelectorAll("*").length, node.classList.contains("set"), node.textContent]);
+    nodes.forEach((node) => node.remove());
+    return shown;
+}"""
+
+
+async def shown(page, formulas):
+    """Return the number of nodes, whether it is typeset, and the text of each formula."""
+    return (await page.evaluate(SHOWN, [f"$${formula}$$" for formula in (*formulas, "y")]))[:-1]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_formula_that_defines_a_macro_stays_source(browser):
+    async with chatting(browser, Script()) as page:
+        formulas = [formula for formula in DEFINITIONS if len(formula) < 1990]
+        assert len(formulas) > 25
+        found = await shown(page, formulas)
+        assert found == [[0, False, f"$${formula}$$"] for formula in formulas]
+        assert page.problems == []
+
+
+SHAPES = {
+    "{x}": lambda command, size: (command + "{x}") * (size // (len(command) + 3)),
+    "{x}{y}": lambda command, size: (command + "{x}{y}") * (size // (len(command) + 6)),
+    "nested": lambda command, size: nested(command + "{", "}", size),
+    "nested first": lambda command, size: nested(command + "{", "}{y}", size),
+    "nested last": lambda command, size: nested(command + "{y}{", "}", size),
+    "powers": lambda command, size: nested("x^{" + command + " ", "}", size),
+}
+MOST_NODES = 10
+"""Nodes a character: of three dots above a letter, and of KaTeX's own name, there are some eight."""
+
+
+def nested(opening, closing, size):
+    depth = size // (len(opening) + len(closing))
+    return opening * depth + "x" + closing * depth
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_nodes_of_a_formula_are_proportional_to_its_length(browser):
+    """Of each command that KaTeX has, in several shapes."""
+    source = (PAGE / "vendor/katex/katex.js").read_text()
+    commands = sorted(set(re.findall(r'"\\(\\(?:[A-Za-z@]+|[^A-Za-z@]))"', source)))
+    assert len(commands) > 1000 and {r"\sqrt", r"\dddot", r"\text", r"\mathchoice"} < set(commands)
+    formulas = [shape(command, 120) for command in commands for shape in SHAPES.values()]
+    async with chatting(browser, Script()) as page:
+        found = await shown(page, formulas)
+    many = [
+        (formula, nodes)
+        for formula, (nodes, _, _) in zip(formulas, found, strict=True)
+        if nodes > MOST_NODES * len(formula)
+    ]
+    assert many == []
+    assert sum(is_set for _, is_set, _ in found) > 2000
 
 
 @pytest.mark.asyncio(loop_scope="session")
