@@ -1078,6 +1078,9 @@ class DeviceTables:
     def characters(self) -> NDArray[np.uint32]: ...
     """`CharacterTokens`, by character of the basic plane."""
     @property
+    def lone(self) -> NDArray[np.uint64]: ...
+    """By character the ids of its bytes merged alone, as `LoneIds`; empty for a model of characters."""
+    @property
     def lengths(self) -> NDArray[np.uint32]: ...
     """The length in bytes of each id's token."""
 
@@ -1114,7 +1117,7 @@ def byte_cut_table(
 ) -> tuple[NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint64], int, NDArray[np.uint64], int] | None:
     """Return the fields of a model's `ByteCutTable` (core/cuts/byte_cut_table.h), for cutting pieces between bytes.
 
-    None if the model has no such table, or if `ignore_merges` yields a token that merging does not.
+    None if the model has no such table.
     """
 
 def device_trie(model: WordPiece) -> tuple[NDArray[np.uint32], int, int]:

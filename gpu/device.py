@@ -20,6 +20,9 @@ MIN_CAPABILITY = (8, 0)
 
 _ARROW_CUDA, _ARROW_CUDA_MANAGED = 2, 13  # device types of Arrow's interface
 
+NULL = np.uint64(0)
+"""A null pointer, as `Device.launch` takes it."""
+
 MAX_THREADS = 1024
 """The most threads of a block on any CUDA device."""
 

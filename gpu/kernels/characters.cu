@@ -39,7 +39,7 @@ extern "C" __global__ void cut_characters(const tokenweir::characters::Character
     }
     uint32_t c = text[place];
     if (c >= 0x80) {
-      const uint32_t length = multibyte_at(text, n, place, c);
+      const uint32_t length = multibyte_at(text, place, c);
       if (length == kNotUtf8) documents.refuse(place, kInvalidUtf8);
       if (length == kWithin || length == kNotUtf8) continue;
       if (c == SplitPointTable::kSpace && space == c) documents.refuse(place, kSpaceSign);

@@ -4,11 +4,16 @@
 // A boundary is sure if the classes of the two characters end any walk there, whatever came before. A thread owns kSpan
 // bytes, and all matches from the first sure boundary or section start in them up to the first one after them, where
 // another thread has started. So each match is found by one thread, which reaches it as a sequential walk would.
-// Adjacent characters that the pattern does not match form one piece, and only some sure boundaries are also sure to
-// begin a piece; at the others the thread that arrives from the left decides.
+// Adjacent characters that the pattern does not match, gaps, form one piece. At the boundary where a thread meets the
+// next one, each of them sets the bit if its own match there is no gap.
 //
 // A block keeps the classes of its bytes, and of some more, in shared memory; walks beyond those compute classes anew.
+// Each turn of a walk's loop takes one character, whether or not a match ends there: with a loop for each match, the
+// threads of a warp would wait for the longest of their matches.
+//
+// The last stage of byte-level BPE also finds the cuts: places inside pieces that no merge crosses (byte_cut_table.h).
 #include "common/classes.cuh"
+#include "cuts/byte_cut_table.h"
 #include "pattern/automaton.h"
 
 namespace tokenweir::cut {
@@ -21,36 +26,47 @@ constexpr int32_t kBefore = 4, kAfter = 252,
 __device__ inline uint32_t slot(uint32_t i) { return i + (i >> 7 << 2); }
 constexpr uint32_t kSlots = kWindow + (kWindow / 128 + 1) * 4;
 
-// The classes and transitions that a walk reads. Places are relative to the window's first byte.
+// The classes that a walk reads. Places are relative to the window's first byte.
 struct Window {
   const CutText& text;
   const uint8_t* classes;  // [kSlots]
-  const uint16_t* transitions;
-  uint32_t width;
-  int64_t origin;
-  int32_t start = 0;  // of the current walk
+  uint32_t tile;           // the place of the window's byte kBefore
 
   __device__ uint8_t class_at(int32_t at) const {
-    return static_cast<uint32_t>(at) < static_cast<uint32_t>(kWindow) ? classes[slot(at)] : text.class_at(origin + at);
+    return static_cast<uint32_t>(at) < static_cast<uint32_t>(kWindow) ? classes[slot(at)]
+                                                                      : text.class_at(int64_t{tile} + at - kBefore);
   }
 
-  __device__ uint16_t at_end(uint32_t state) const { return transitions[state * width + width - 1]; }
-
-  __device__ uint16_t at(uint32_t state, int32_t at, uint32_t& length) const {
-    const uint8_t c = class_at(at);
-    length = (c >> kLengthShift & 3u) + 1;
-    if ((c & kClass) == kNoClass || (c & kBegins && at != start)) return at_end(state);
-    return transitions[state * width + (c & kClass)];
+  // The first byte of the previous character; or a place before it that is of none.
+  __device__ int32_t before(int32_t at) const {
+    do at--;
+    while (class_at(at) == kInside);
+    return at;
   }
 
-  // The class of the previous character; kNoClass at the beginning.
-  __device__ uint8_t class_before(int32_t at) const {
-    uint8_t c;
-    do c = class_at(--at);
-    while (c == kInside);
-    return c & kClass;
+  // The character that begins at a place with a class.
+  __device__ uint32_t character(int32_t at) const {
+    uint32_t length;
+    return utf8_decode(text.text + (tile + static_cast<uint32_t>(at - kBefore)), length);
   }
 };
+
+// The cuts at the eight bytes from `at` on, as bits: places between two characters of a section that no token joins.
+__device__ inline uint32_t cuts_in_eight(const Window& window, const ByteCutTable& joins, int32_t at) {
+  const int32_t first = at, end = at + 8;
+  while (at < end && window.class_at(at) == kInside) at++;
+  const int32_t last = window.before(at);
+  uint32_t found = 0, before = (window.class_at(last) & kClass) == kNoClass ? kNone : window.character(last);
+  while (at < end) {
+    const uint8_t c = window.class_at(at);
+    const bool has_class = (c & kClass) != kNoClass;
+    const uint32_t character = has_class ? window.character(at) : kNone;
+    if (!(c & kBegins) && joins.may_cut(before, character)) found |= 1u << (at - first);
+    before = character;
+    at += has_class ? (c >> kLengthShift & 3u) + 1 : 1;
+  }
+  return found;
+}
 
 }  // namespace tokenweir::cut
 
@@ -58,46 +74,65 @@ struct Window {
 //
 // begins: bit map of the beginnings of documents, or of the previous stage's pieces. taken: bit map of the bytes of
 // added tokens. max_bytes: the most bytes of a match, or of text without a sure boundary; documents with more are
-// refused.
-extern "C" __global__ void __launch_bounds__(256, 6)
+// refused. joins: the table for cuts, whose bit map is `cuts`; or null.
+extern "C" __global__ void __launch_bounds__(256, 5)
     cut_pieces(const tokenweir::CutTables* stage, const uint8_t* text, uint32_t n, const int64_t* offsets,
                uint32_t n_documents, const uint32_t* begins, const uint32_t* taken, uint32_t max_bytes,
-               uint32_t* pieces, uint32_t* refusals, uint32_t* counters) {
+               uint32_t* pieces, const tokenweir::ByteCutTable* joins, uint32_t* cuts, uint32_t* refusals,
+               uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::cut;
   __shared__ uint32_t classes[kSlots / 4];
   __shared__ uint16_t transitions[CutTables::kMaxCells];
-  __shared__ uint32_t boundaries[32], sync[32], found[kThreads];
+  __shared__ uint32_t boundaries[32], found[kThreads], found_cuts[kThreads];
   __shared__ uint8_t ascii[128];
   const uint32_t thread = threadIdx.x, tile = blockIdx.x * kTile;
-  const CutTables tables = *stage;
+  const CutTables& tables = *stage;
   const Documents documents{offsets, n_documents, refusals, counters};
   const CutText cut{tables, documents, text, n, begins, taken};
+  const uint32_t width = static_cast<uint32_t>(tables.width);
 
-  for (uint32_t i = thread; i < tables.n_cells; i += kThreads) transitions[i] = tables.transitions[i];
-  if (thread < 32) boundaries[thread] = tables.boundaries[thread], sync[thread] = tables.sync[thread];
+  for (uint32_t i = thread; i < tables.n_cells; i += kThreads) {  // with the next state as the index of its row
+    const uint32_t entry = tables.transitions[i], next = entry & kStateMask;
+    transitions[i] = static_cast<uint16_t>(next == kDead ? entry : entry - next + next * width);
+  }
+  if (thread < 32) boundaries[thread] = tables.boundaries[thread];
   if (thread < 128) ascii[thread] = tables.entry(thread) & kClass;
-  found[thread] = 0;
+  found[thread] = found_cuts[thread] = 0;
   __syncthreads();
 
-  const int64_t origin = int64_t{tile} - kBefore;
   for (uint32_t word = thread; word < kWindow / 4; word += kThreads) {
-    const int64_t place = origin + 4 * word;
+    const int64_t place = int64_t{tile} + 4 * word - kBefore;
     uint32_t four = kOutside * 0x01010101u;
     if (place >= 0 && place + 4 <= n) {
       const uint32_t at = static_cast<uint32_t>(place), shift = at & 31;
-      const uint32_t bytes = *reinterpret_cast<const uint32_t*>(text + at);
+      const uint32_t* const words = reinterpret_cast<const uint32_t*>(text) + at / 4;
+      const uint32_t bytes = words[0];
       const uint32_t taken_here = taken[at >> 5] >> shift & 0xF;
       uint32_t begins_here = begins[at >> 5] >> shift & 0xF;
       begins_here |= taken_here << 1 & 0xF;
       if (at > 0 && has_bit(taken, at - 1)) begins_here |= 1;
       four = 0;
-      for (uint32_t k = 0; k < 4; k++) {
-        const uint8_t byte = bytes >> 8 * k & 0xFF;
-        uint32_t c = byte < 0x80 ? ascii[byte] : cut.class_of_multibyte(at + k);
-        if (begins_here >> k & 1) c |= kBegins;
-        if (taken_here >> k & 1) c = kOutside;
-        four |= c << 8 * k;
+      if ((bytes & 0x80808080) == 0) {
+        for (uint32_t k = 0; k < 4; k++) four |= uint32_t{ascii[bytes >> 8 * k & 0xFF]} << 8 * k;
+      } else {
+        const uint32_t before = at > 0 ? words[-1] : 0, after = words[1];
+        for (uint32_t k = 0; k < 4; k++) {
+          uint32_t character = bytes >> 8 * k & 0xFF, c;
+          if (character < 0x80) {
+            c = ascii[character];
+          } else {
+            const uint32_t length = multibyte_in(bytes_around(before, bytes, after, k), character);
+            c = cut.class_of_multibyte(at + k, character, length);
+          }
+          four |= c << 8 * k;
+        }
+      }
+      if (begins_here | taken_here) {
+        for (uint32_t k = 0; k < 4; k++) {
+          if (begins_here >> k & 1) four |= uint32_t{kBegins} << 8 * k;
+          if (taken_here >> k & 1) four |= uint32_t{kOutside} << 8 * k, four &= ~(uint32_t{0xFF ^ kOutside} << 8 * k);
+        }
       }
     } else if (place + 4 > 0 && place < n) {
       four = 0;
@@ -107,8 +142,16 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   }
   __syncthreads();
 
-  Window window{cut, reinterpret_cast<const uint8_t*>(classes), transitions, static_cast<uint32_t>(tables.width),
-                origin};
+  const Window window{cut, reinterpret_cast<const uint8_t*>(classes), tile};
+  if (joins) {
+    const ByteCutTable table = *joins;
+    for (uint32_t eight = thread; eight < kTile / 8 && tile + 8 * eight < n; eight += kThreads) {
+      const uint64_t bytes = *reinterpret_cast<const uint64_t*>(text + tile + 8 * eight);
+      if ((bytes & 0x8080808080808080) == 0) continue;  // so a cut before ASCII may be missed
+      const uint32_t bits = cuts_in_eight(window, table, kBefore + static_cast<int32_t>(8 * eight));
+      if (bits) atomicOr(&found_cuts[eight / 4], bits << eight % 4 * 8);
+    }
+  }
   const auto begin_piece = [&](int32_t at) {
     const uint32_t i = static_cast<uint32_t>(at - kBefore);
     if (i < kTile)
@@ -116,52 +159,50 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     else
       set_bit(pieces, tile + i);
   };
-  // Whether `pairs` contains the previous character and the one at `at`, whose class byte is `c`.
-  const auto is_sure = [&](const uint32_t* pairs, int32_t at, uint8_t c) {
-    const uint8_t before = window.class_before(at);
-    return before != kNoClass && (pairs[before] >> (c & kClass) & 1);
-  };
-  const auto walk_from = [&](int32_t at, bool& gap) {
-    int32_t reached;
-    window.start = at;
-    bool too_far = false;  // set if a walk hit `limit`, so that its match may be too short
-    const int32_t limit = at + static_cast<int32_t>(max_bytes) + 8;  // 8 more, since a walk looks one character ahead
-    const auto gives_up = [&](int32_t place, uint32_t) { return too_far = place > limit; };
-    const int32_t token_end = walk(window, at, INT32_MAX, gap, reached, gives_up);
-    return too_far ? at : token_end;
-  };
   int32_t at = kBefore + static_cast<int32_t>(thread * kSpan);
   const int32_t end = at + static_cast<int32_t>(kSpan);
+  uint32_t before = window.class_at(window.before(at)) & kClass;
   while (at < end) {
     const uint8_t c = window.class_at(at);
-    if ((c & kClass) == kNoClass || !(c & kBegins || is_sure(boundaries, at, c))) {
+    if ((c & kClass) == kNoClass || !(c & kBegins || boundaries[before] >> (c & kClass) & 1)) {
+      if (c != kInside) before = c & kClass;
       at++;
       continue;
     }
-    const int32_t first = at;
-    bool begins_piece = c & kBegins || is_sure(sync, at, c), gap = false;
-    for (;;) {  // each match
-      const bool after_gap = gap;
-      const int32_t next = walk_from(at, gap);
-      if (next <= at || next > end + static_cast<int32_t>(max_bytes)) {
-        documents.refuse(tile + static_cast<uint32_t>(at - kBefore), kTooLong);
-        begin_piece(at);  // the previous document's piece ends here
+    // The walk: each match begins at `start`, and ends at the last place where the automaton says so.
+    int32_t start = at, match_end = at;
+    uint32_t row = 0;
+    bool is_sure = c & kBegins, after_gap = true, gap = false;
+    for (;;) {
+      const uint32_t c = window.class_at(at), kind = c & kClass;
+      const bool ends = kind == kNoClass || (c & kBegins && at != start);
+      const uint32_t entry = transitions[row + (ends ? width - 1 : kind)];
+      if (entry & kMatchEnds) match_end = at, gap = entry & kGap;
+      row = entry & kStateMask;
+      if (row != kDead) {
+        at += static_cast<int32_t>(c >> kLengthShift & 3u) + 1;
+        if (at - start <= static_cast<int32_t>(max_bytes) + 8) continue;  // 8 more, since a walk looks ahead
+        match_end = start;
+      }
+      if (match_end <= start || match_end - end > static_cast<int32_t>(max_bytes)) {
+        documents.refuse(tile + static_cast<uint32_t>(start - kBefore), kTooLong);
+        begin_piece(start);  // the previous document's piece ends here
         at = end;
         break;
       }
-      if (at != first) begins_piece = !(after_gap && gap) || window.class_at(at) & kBegins;
-      if (begins_piece) begin_piece(at);
-      at = next;
-      const uint8_t c = window.class_at(at);
-      if ((c & kClass) == kNoClass) break;  // an added token, or the end
-      if (at < end || !(c & kBegins || is_sure(boundaries, at, c))) continue;
-      if (!(c & kBegins) && !is_sure(sync, at, c)) {  // a thread that starts here cannot know whether a piece begins
-        bool next_gap = false;
-        if (gap) walk_from(at, next_gap);
-        if (!next_gap) begin_piece(at);
+      if (is_sure || !(after_gap && gap)) begin_piece(start);
+      at = start = match_end;
+      row = 0;
+      after_gap = gap;
+      const uint32_t next = window.class_at(at);
+      is_sure = next & kBegins;
+      if ((next & kClass) == kNoClass) break;  // an added token, or the end
+      if (at >= end && (is_sure || boundaries[window.class_at(window.before(at)) & kClass] >> (next & kClass) & 1)) {
+        if (!gap) begin_piece(at);
+        break;
       }
-      break;
     }
+    before = kNoClass;
   }
   __syncthreads();
 
@@ -170,4 +211,5 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   const uint32_t taken_here = taken[word], taken_before = word > 0 ? taken[word - 1] >> 31 : 0;
   const uint32_t bits = found[thread] | (taken_here & ~(taken_here << 1 | taken_before));
   if (bits) atomicOr(&pieces[word], bits);
+  if (joins) cuts[word] = found_cuts[thread];
 }

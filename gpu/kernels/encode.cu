@@ -1,16 +1,17 @@
-// Encoding of pieces: a look-up finds those that are one token, and a thread each merges the other short ones.
+// Encoding of pieces: a look-up finds those that are one token, and the others are queued for merging.
 //
-// A token's id is written to `ids` at the place of the token's first byte, with a bit in `tokens`. So no thread needs
+// The parts of a piece between its cuts are looked up one by one. No token has a cut inside, and a part is only what
+// merging makes of it. Most parts of Chinese are one character, whose ids are in a table. A token's id is written to `ids` at the place of the token's first byte, with a bit in `tokens`. So no thread needs
 // to know how many ids come before.
 #include "common/block.cuh"
 #include "common/documents.cuh"
 #include "common/pieces.cuh"
-#include "models/merge_short.h"
 
 namespace tokenweir::encode {
 
 constexpr uint32_t kThreads = 256, kTile = kThreads * 32;
-constexpr uint16_t kTaken = 0x8000;  // flag on a place: an added token begins there
+constexpr uint16_t kTaken = 0x8000, kCut = 0x4000;  // flags on a place: an added token begins there; no piece does
+constexpr uint32_t kPlace = kTile - 1;
 
 // The eight bytes from `at` on, with zeros past `n`. They are read as two aligned words, which may include neighbouring
 // bytes of the text or of the slack after it.
@@ -22,53 +23,67 @@ __device__ inline uint64_t bytes_at(const uint8_t* text, uint32_t at, uint32_t n
   return n < 8 ? bytes & ((uint64_t{1} << 8 * n) - 1) : bytes;
 }
 
-// The end of the piece that begins at `place`, or any place more than `max_bytes` bytes away.
-__device__ inline uint32_t piece_end(const uint32_t* pieces, uint32_t place, uint32_t n, uint32_t max_bytes) {
+// A word of the bit map of the beginnings of pieces and their parts.
+__device__ inline uint32_t begins_in(const uint32_t* pieces, const uint32_t* cuts, uint32_t word) {
+  return cuts ? pieces[word] | cuts[word] : pieces[word];
+}
+
+// The end of the piece or part that begins at `place`, or any place more than `max_bytes` bytes away.
+__device__ inline uint32_t part_end(const uint32_t* pieces, const uint32_t* cuts, uint32_t place, uint32_t n,
+                                    uint32_t max_bytes) {
   uint32_t word = (place + 1) / 32;
   const uint32_t last = (n - 1) / 32;
   if (word > last) return n;
-  uint32_t bits = pieces[word] & 0xFFFFFFFF << (place + 1) % 32;
+  uint32_t bits = begins_in(pieces, cuts, word) & 0xFFFFFFFF << (place + 1) % 32;
   while (bits == 0) {
     if (word++ == last) return n;
     if (word * 32 - place > max_bytes) return word * 32;
-    bits = pieces[word];
+    bits = begins_in(pieces, cuts, word);
   }
   return word * 32 + static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
 }
 
 }  // namespace tokenweir::encode
 
-// Encodes one tile in each block. pieces: bit map of the beginnings of pieces. Pieces too long for one thread are
-// queued in `medium` and `long_pieces`; documents with a piece of more than `max_bytes` bytes are refused.
-extern "C" __global__ void __launch_bounds__(256, 4)
+// Encodes one tile in each block. pieces, cuts: bit maps of the beginnings of pieces and of the cuts; `cuts` may be
+// null. Documents with a part of more than `max_bytes` bytes are refused; a part that is no token is queued.
+extern "C" __global__ void __launch_bounds__(256, 6)
     encode_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
-                  uint32_t n_documents, const uint32_t* pieces, const uint32_t* taken, uint32_t max_bytes,
-                  uint32_t* ids, uint32_t* tokens, tokenweir::Piece* medium, tokenweir::Piece* long_pieces,
-                  uint32_t* refusals, uint32_t* counters) {
+                  uint32_t n_documents, const uint32_t* pieces, const uint32_t* cuts, const uint32_t* taken,
+                  uint32_t max_bytes, uint32_t* ids, uint32_t* tokens, uint32_t* short_places, uint32_t capacity,
+                  uint32_t* other_places, tokenweir::Piece* medium, tokenweir::Piece* long_pieces, uint32_t* refusals,
+                  uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::encode;
-  __shared__ uint16_t starts[kTile],
-      missed[kTile / 2];  // single bytes are tokens, so missed pieces have two or more bytes
-  __shared__ uint32_t found[kThreads], warps[32], n_missed, last_end;
+  __shared__ uint16_t starts[kTile];
+  __shared__ uint16_t missed[kTile / 2];  // tiny ones from the beginning, small ones from the end; two bytes or more
+  __shared__ uint32_t found[kThreads], warps[32], n_tiny, n_small, first_tiny, first_small, last_end;
+  __shared__ bool last_is_cut;
   const uint32_t thread = threadIdx.x, tile = blockIdx.x * kTile, word = tile / 32 + thread;
   const uint32_t n_words = (n + 31) / 32;
   const DeviceBpe bpe = *tables;
   const Documents documents{offsets, n_documents, refusals, counters};
 
-  const uint32_t begins = word < n_words ? pieces[word] : 0, skipped = word < n_words ? taken[word] : 0;
-  if (thread == 0) n_missed = 0;
+  const uint32_t of_pieces = word < n_words ? pieces[word] : 0, skipped = word < n_words ? taken[word] : 0;
+  const uint32_t begins = word < n_words ? begins_in(pieces, cuts, word) : 0;
+  if (thread == 0) n_tiny = n_small = 0;
   found[thread] = 0;
   const Place place = block_scan(__popc(begins), warps);
   uint32_t next = place.before;
   for (uint32_t bits = begins; bits; bits &= bits - 1) {
     const uint32_t bit = static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
-    starts[next++] = static_cast<uint16_t>(thread * 32 + bit) | (skipped >> bit & 1 ? kTaken : 0);
+    const uint32_t flags = (skipped >> bit & 1 ? kTaken : 0) | (of_pieces >> bit & 1 ? 0 : kCut);
+    starts[next++] = static_cast<uint16_t>((thread * 32 + bit) | flags);
   }
-  if (next == place.total && begins) last_end = piece_end(pieces, tile + (starts[next - 1] & ~kTaken), n, max_bytes);
+  if (next == place.total && begins) {
+    const uint32_t end = part_end(pieces, cuts, tile + (starts[next - 1] & kPlace), n, max_bytes);
+    last_end = end;
+    last_is_cut = end < n && !has_bit(pieces, end);
+  }
   __syncthreads();
 
   const uint32_t count = place.total;
-  const auto begin_of = [&](uint32_t i) { return tile + (starts[i] & ~uint32_t{kTaken}); };
+  const auto begin_of = [&](uint32_t i) { return tile + (starts[i] & kPlace); };
   const auto end_of = [&](uint32_t i) { return i + 1 < count ? begin_of(i + 1) : last_end; };
   const auto put = [&](uint32_t at, uint32_t id) {
     ids[at] = id;
@@ -80,40 +95,46 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   for (uint32_t i = thread; i < count; i += kThreads) {
     if (starts[i] & kTaken) continue;
     const uint32_t begin = begin_of(i), size = end_of(i) - begin;
+    if (size == 1) {
+      put(begin, bpe.byte(text[begin]));
+      continue;
+    }
     if (size > max_bytes) {
       documents.refuse(begin, kTooLong);
       continue;
     }
-    uint32_t id;
-    if (size == 1)
-      id = bpe.byte(text[begin]);
-    else
-      id = bpe.pieces.find(bytes_at(text, begin, size), size > 8 ? bytes_at(text, begin + 8, size - 8) : 0,
-                           text + begin, size);
+    const bool is_part = starts[i] & kCut || (i + 1 < count ? starts[i + 1] & kCut : last_is_cut);
+    const LoneIds lone = bpe.lone_ids(text + begin, size, is_part);
+    if (lone.count() > 0) {
+      for (uint32_t k = 0; k < lone.count(); k++) put(begin + lone.begin(k), lone.id(k));
+      continue;
+    }
+    const uint32_t id = bpe.pieces.find(bytes_at(text, begin, size), size > 8 ? bytes_at(text, begin + 8, size - 8) : 0,
+                                        text + begin, size, is_part);
     if (id != kNone)
       put(begin, id);
+    else if (size <= kTinyBytes)
+      missed[atomicAdd(&n_tiny, 1u)] = static_cast<uint16_t>(i);
+    else if (size <= kSmallBytes)
+      missed[kTile / 2 - 1 - atomicAdd(&n_small, 1u)] = static_cast<uint16_t>(i);
+    else if (size <= kShortBytes)
+      ids[begin] = size, other_places[atomicAdd(&counters[kShortPieces], 1u)] = begin;
+    else if (size <= kMediumBytes)
+      medium[atomicAdd(&counters[kMediumPieces], 1u)] = {begin, size};
     else
-      missed[atomicAdd(&n_missed, 1u)] = static_cast<uint16_t>(i);
+      long_pieces[atomicAdd(&counters[kLongPieces], 1u)] = {begin, size};
   }
   __syncthreads();
 
-  for (uint32_t k = thread; k < n_missed; k += kThreads) {
-    const uint32_t begin = begin_of(missed[k]), size = end_of(missed[k]) - begin;
-    uint32_t symbols[kShortSymbols], priorities[kShortSymbols];
-    uint32_t left = begin_merging(bpe, text + begin, size, kShortSymbols, symbols, priorities);
-    if (left > kShortSymbols) {
-      const bool is_long = size > kMediumBytes;
-      Piece* queue = is_long ? long_pieces : medium;
-      queue[atomicAdd(&counters[is_long ? kLongPieces : kMediumPieces], 1u)] = {begin, size};
-      continue;
-    }
-    left = merge_short(bpe, symbols, priorities, left);
-    uint32_t at = begin;
-    for (uint32_t i = 0; i < left; i++) {
-      put(at, symbols[i]);
-      at += bpe.lengths[symbols[i]];
-    }
-  }
-  __syncthreads();
+  if (thread == 0) first_tiny = atomicAdd(&counters[kTinyPieces], n_tiny);
+  if (thread == 32) first_small = atomicAdd(&counters[kSmallPieces], n_small);
   if (found[thread]) atomicOr(&tokens[word], found[thread]);
+  __syncthreads();
+  const auto queue = [&](uint32_t i, uint32_t at) {
+    ids[begin_of(i)] = end_of(i) - begin_of(i);
+    short_places[at] = begin_of(i);
+  };
+  for (uint32_t k = thread; k < n_tiny; k += kThreads) queue(missed[k], first_tiny + k);
+  for (uint32_t k = thread; k < n_small; k += kThreads)
+    queue(missed[kTile / 2 - 1 - k], capacity - 1 - first_small - k);
 }

@@ -40,7 +40,7 @@ struct Source {
     uint32_t c;
     do place--;
     while (utf8_continues(text[place]));
-    return multibyte_at(text, n, place, c) != kNotUtf8;
+    return multibyte_at(text, place, c) != kNotUtf8;
   }
 
   // Whether a character of `length` bytes that may compose with the previous one is kept.
@@ -50,7 +50,7 @@ struct Source {
     do at--;
     while (at > 0 && utf8_continues(text[at]));
     uint32_t c = text[at];
-    if (c >= 0x80) own = multibyte_at(text, n, at, c);
+    if (c >= 0x80) own = multibyte_at(text, at, c);
     if (own == kWithin || own == kNotUtf8) return true;  // the document is refused
     const uint32_t entry = map.entry(c);
     return (length >= 3 && own >= 3) || entry == kJoins || entry == itself(c);
@@ -64,7 +64,7 @@ struct Source {
       uint32_t c = text[at];
       length = 1;
       if (c >= 0x80) {
-        length = multibyte_at(text, n, at, c);
+        length = multibyte_at(text, at, c);
         if (length == kWithin || length == kNotUtf8) return false;  // the document is refused
       }
       const uint32_t entry = map.entry(c);
@@ -103,7 +103,7 @@ extern "C" __global__ void normalize_texts(const tokenweir::normal::CharacterMap
     }
     uint32_t c = text[place], length = 1;
     if (c >= 0x80) {
-      length = multibyte_at(text, n, place, c);
+      length = multibyte_at(text, place, c);
       if (length == kWithin && source.has_whole(place)) continue;
       if (length == kWithin || length == kNotUtf8) {
         documents.refuse(place, kInvalidUtf8);

@@ -46,7 +46,7 @@ struct Text {
     if (place >= n || has_bit(taken, place)) return kSpace << kKindShift;
     uint32_t c = text[place];
     if (c >= 0x80) {
-      length = multibyte_at(text, n, place, c);
+      length = multibyte_at(text, place, c);
       if (length == kWithin || length == kNotUtf8) {
         length = 1;
         return kHostOnly << kKindShift;
@@ -161,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     if (has_bit(taken, at)) continue;
     uint32_t c = text[at];
     if (c >= 0x80) {
-      length = multibyte_at(text, n, at, c);
+      length = multibyte_at(text, at, c);
       if (length == kNotUtf8) documents.refuse(at, kInvalidUtf8);
       if (length == kWithin || length == kNotUtf8) continue;
     }

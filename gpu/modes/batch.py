@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.gpu.device import Device
+from tokenweir.gpu.device import NULL, Device
 from tokenweir.gpu.encoded import SLACK, EncodedBatch
 from tokenweir.gpu.shared import constants
 
@@ -23,7 +23,6 @@ TILE = constants("encode.cu")["kTile"]
 
 _COUNTERS = constants("common/documents.cuh")
 _N_COUNTERS = _COUNTERS["kCounters"]
-_NULL = np.uint64(0)  # a pointer
 
 
 class Batch:
@@ -79,7 +78,7 @@ class Batch:
         self.launch("mark_documents", -(-int(self.n_documents) // THREADS), *arguments)
         return begins
 
-    def find_added(self, searches: Sequence[Any], guards: NDArray[np.int64] | None, *, earlier: Any = _NULL) -> None:
+    def find_added(self, searches: Sequence[Any], guards: NDArray[np.int64] | None, *, earlier: Any = NULL) -> None:
         """Find the added tokens in the text by each search in turn, and write their ids.
 
         A search skips the bytes that tokens of earlier searches cover.
@@ -90,9 +89,9 @@ class Batch:
             earlier: A bit map of further bytes that all searches skip.
 
         """
-        places, n_guards = (_NULL, 0) if guards is None else (self.device.to_device(guards), guards.size)
+        places, n_guards = (NULL, 0) if guards is None else (self.device.to_device(guards), guards.size)
         for search in searches:
-            if earlier is not _NULL:
+            if earlier is not NULL:
                 self.taken = self.bit_map()
                 self.taken[:] = earlier
             self.launch(

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.device import Device
+from tokenweir.gpu.device import NULL, Device
 from tokenweir.gpu.encoded import SLACK, EncodedBatch
-from tokenweir.gpu.modes.batch import THREADS, Batch
+from tokenweir.gpu.modes.batch import Batch
 from tokenweir.gpu.modes.tables import ExactTables
 from tokenweir.gpu.shared import constants
 
@@ -31,6 +31,7 @@ LONG_WORKERS = 64
 
 _CONSTANTS = constants("encode.cu")
 _WARPS = constants("merge.cu")["kWarps"]
+_BYTES_OF_MERGING_BLOCK = 2048  # of text: it has some dozens of short pieces to be merged, in Chinese some hundreds
 
 REASONS = {
     _CONSTANTS["kInvalidUtf8"]: "it is not UTF-8",
@@ -140,13 +141,12 @@ class ByteLevelMode(MergingMode):
 
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
         tables, searches = self._tables, self._tables.added if parse_special else []
-        bit_maps = 4 + len(searches[1:]) + len(tables.cuts)
+        bit_maps = 4 + len(searches[1:]) + len(tables.cuts)  # one more than a stage each, for the cuts
         batch = PieceBatch(self._device, text, offsets, self.max_bytes, bit_maps)
         batch.find_added(searches, guards)
-        for stage in tables.cuts:
+        for stage in tables.cuts[:-1]:
             batch.cut(stage)
-        if tables.oversized is not None:
-            batch.cut_oversized(tables.oversized)
+        batch.cut(tables.cuts[-1], tables.joins)
         batch.encode(tables.bpe)
         batch.merge(tables.bpe, self._workers, self._far)
         return batch.count()
@@ -157,17 +157,29 @@ class PieceBatch(Batch):
 
     def __init__(self, device: Device, text: Any, offsets: Any, max_bytes: int, bit_maps: int) -> None:
         n = int(text.size) - SLACK
-        longer = _CONSTANTS["kShortSymbols"], _CONSTANTS["kMediumBytes"]
-        scratch = [2 * (n // (size + 1) + 1) for size in longer]
+        longer = _CONSTANTS["kShortBytes"], _CONSTANTS["kMediumBytes"]
+        scratch = [
+            n // 2 + 1,
+            n // (_CONSTANTS["kSmallBytes"] + 1) + 1,
+            *(2 * (n // (size + 1) + 1) for size in longer),
+        ]
         super().__init__(device, text, offsets, max_bytes, bit_maps=bit_maps, scratch=scratch)
+        places, others, *self._longer = self.scratch
+        self._short = places, np.uint32(places.size), others
         self.begins = self.mark()  # of documents, and then of pieces
+        self.cuts: Any = NULL
 
-    def cut(self, stage: Any) -> None:
+    def cut(self, stage: Any, joins: Any = NULL) -> None:
         """Cut the pieces found so far (at first, whole documents) by one stage of the pre-tokenizer.
 
-        `stage` is its struct `CutTables` of cut.cu, on the device.
+        Args:
+            stage: Its struct `CutTables` of cut.cu, on the device.
+            joins: The model's struct `ByteCutTable` of cut.cu, on the device, to find the cuts within pieces too.
+
         """
         begins, self.begins = self.begins, self.bit_map()
+        if joins is not NULL:
+            self.cuts = self.bit_map()
         self.launch(
             "cut_pieces",
             self.n_tiles,
@@ -180,21 +192,14 @@ class PieceBatch(Batch):
             self.taken,
             self.max_bytes,
             self.begins,
+            joins,
+            self.cuts,
             self.refusals,
             self.counters,
         )
 
-    def cut_oversized(self, pairs: Any) -> None:
-        """Cut oversized pieces at places that no merge can cross.
-
-        `pairs` is the model's struct `ByteCutTable` of oversized.cu, on the device.
-        """
-        begins, self.begins = self.begins, self.bit_map()
-        by_words = pairs, self.text, self.n, begins, self.taken, self.begins
-        self.launch("cut_oversized", -(-self.n_words // THREADS), *by_words)
-
     def encode(self, bpe: Any) -> None:
-        """Encode the pieces that are tokens or short enough for one thread, and queue the others for `merge`.
+        """Encode the pieces that are tokens, and queue the others for `merge`.
 
         `bpe` is the model's struct `DeviceBpe` of encode.cu, on the device.
         """
@@ -207,11 +212,13 @@ class PieceBatch(Batch):
             self.offsets,
             self.n_documents,
             self.begins,
+            self.cuts,
             self.taken,
             self.max_bytes,
             self.ids,
             self.tokens,
-            *self.scratch,
+            *self._short,
+            *self._longer,
             self.refusals,
             self.counters,
         )
@@ -225,7 +232,9 @@ class PieceBatch(Batch):
             far: Scratch memory on the device for the blocks that merge long pieces.
 
         """
-        medium, long_pieces = (pieces.size // 2 for pieces in self.scratch)  # at most
+        in_turn = min(2 * workers, -(-int(self.n) // _BYTES_OF_MERGING_BLOCK))
+        self.launch("merge_short_pieces", in_turn, bpe, self.text, *self._short, self.counters, self.ids, self.tokens)
+        medium, long_pieces = (pieces.size // 2 for pieces in self._longer)  # at most
         for_long = min(workers, LONG_WORKERS, long_pieces)
         for_medium = min(workers, -(-medium // _WARPS))
         self.launch(
@@ -233,7 +242,7 @@ class PieceBatch(Batch):
             for_long + for_medium,
             bpe,
             self.text,
-            *self.scratch,
+            *self._longer,
             np.uint32(for_long),
             self.max_bytes,
             far,

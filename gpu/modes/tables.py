@@ -16,7 +16,7 @@ from tokenweir.encode.pattern.minimize import boundary_pairs
 from tokenweir.encode.spec import NFC, Normalizer
 from tokenweir.encode.spec.parts import parts
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.gpu.device import Device
+from tokenweir.gpu.device import NULL, Device
 from tokenweir.gpu.shared import constants, fields
 from tokenweir.gpu.structs import Structs
 
@@ -28,7 +28,6 @@ MAX_CLASSES = _CUT["kNoClass"]
 MAX_CELLS = _CUT["kMaxCells"]
 """The most transitions of an automaton, since a block keeps them in shared memory; real ones have up to 400."""
 
-_NEARBY = constants("oversized.cu")["kNearby"]
 _NO_ID = constants("encode.cu")["kNone"]
 
 
@@ -69,7 +68,6 @@ class ModelTables(SearchTables):
 
     Attributes:
         bpe: The struct `DeviceBpe` of the model, on the device.
-        longest: The length of the longest token in bytes.
 
     """
 
@@ -98,7 +96,6 @@ class ModelTables(SearchTables):
             tables = _core.DeviceTables(model, [(token_id, content) for content, token_id, _ in searched])
         except UnsupportedTokenizerError as error:
             raise UnsupportedTokenizerError(f"{self._mode}: {error}") from None
-        self.longest = int(tables.lengths.max(initial=0))
         missing = np.flatnonzero(tables.byte_ids == _NO_ID)
         if missing.size and any_bytes:
             raise UnsupportedTokenizerError(f"{self._mode}: a vocabulary without a token for byte {missing[0]}")
@@ -125,6 +122,7 @@ def bpe_fields(tables: _core.DeviceTables) -> Mapping[str, NDArray[Any] | int]:
         "ascii_pairs": tables.ascii_pairs,
         "characters.entries": tables.characters,
         "n_characters": len(tables.characters),
+        "lone": tables.lone if tables.lone.size else 0,
         "lengths": tables.lengths,
     }
 
@@ -134,7 +132,7 @@ class ExactTables(ModelTables):
 
     Attributes:
         cuts: For each stage of the pre-tokenizer its struct `CutTables`, on the device.
-        oversized: The struct `ByteCutTable`, on the device; None if oversized pieces cannot be cut.
+        joins: The struct `ByteCutTable`, on the device; a null pointer if the model has no such table.
 
     """
 
@@ -151,15 +149,15 @@ class ExactTables(ModelTables):
                 "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
                 f"{tokenizer.spec.pre_tokenizer!r:.200}"
             )
-        self.oversized = self._byte_cut_table(core_of(tokenizer).model)
+        self.joins = self._byte_cut_table(core_of(tokenizer).model)
         self._nfc_pairs = _core.nfc_pairs()
         ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
         self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]
 
     def _byte_cut_table(self, model: _core.Model) -> Any:
-        if not isinstance(model, _core.Bpe) or self.longest > _NEARBY or (found := _core.byte_cut_table(model)) is None:
-            return None
-        names = fields("oversized.cu", "ByteCutTable")
+        if not isinstance(model, _core.Bpe) or (found := _core.byte_cut_table(model)) is None:
+            return NULL
+        names = fields("cut.cu", "ByteCutTable")
         return self._struct(names, dict(zip(names, found, strict=True)))
 
     def _cut(self, automaton: Automaton, ranks: NDArray[np.uint8], *, first: bool) -> Any:
@@ -181,7 +179,6 @@ class ExactTables(ModelTables):
                 "pairs": self._nfc_pairs,
                 "n_pairs": len(self._nfc_pairs),
                 "boundaries": _rows_of_bits(boundary_pairs(automaton.transitions)),
-                "sync": _rows_of_bits(automaton.sync),
                 "width": automaton.n_classes + 1,
                 "n_cells": automaton.transitions.size,
             },

@@ -18,7 +18,7 @@ struct alignas(16) PieceSlot {
   uint32_t id;  // kNone: the slot is empty
   uint32_t length;
   uint32_t rest;
-  uint32_t unused;
+  uint32_t only_whole;  // 1: merging the token's bytes does not yield it, so that parts of a piece are never this token
 };
 
 struct PieceTable {
@@ -35,15 +35,15 @@ struct PieceTable {
     return mix(h ^ h >> 32) >> 32;
   }
 
-  // Returns the id of the piece p[0 .. n), n > 0, given its head; or kNone.
-  TW_FN uint32_t find(uint64_t head, uint64_t second, const uint8_t* p, uint32_t n) const {
+  // Returns the id of the piece p[0 .. n), n > 0, or of a part of one, given its head; or kNone.
+  TW_FN uint32_t find(uint64_t head, uint64_t second, const uint8_t* p, uint32_t n, bool is_part) const {
     for (uint64_t i = hash(head, second, n, p[n - 1]) & mask;; i = (i + 1) & mask) {
       const PieceSlot slot = slots[i];
       if (slot.id == kNone) return kNone;
       if (slot.head[0] != head || slot.head[1] != second || slot.length != n) continue;
       uint32_t same = kHead;
       while (same < n && rest[slot.rest + same - kHead] == p[same]) same++;
-      if (same >= n) return slot.id;
+      if (same >= n) return is_part && slot.only_whole ? kNone : slot.id;
     }
   }
 };
@@ -55,6 +55,20 @@ struct alignas(16) PairBucket {
   static constexpr uint64_t kEmpty = ~uint64_t{0};
 
   uint64_t slots[kSlots];
+};
+
+// The ids of a character whose bytes are merged alone, in one word: 1 to 3 ids of 20 bits from the lowest on, and their
+// number. Two ids leave room for the length of the first one's token.
+struct LoneIds {
+  static constexpr int kIdBits = 20;
+  static constexpr uint64_t kOtherWhole = uint64_t{1} << 62;  // a piece of this character has another id
+
+  uint64_t word;
+
+  TW_FN uint32_t count() const { return static_cast<uint32_t>(word >> 3 * kIdBits & 3); }
+  TW_FN uint32_t id(uint32_t i) const { return static_cast<uint32_t>(word >> kIdBits * i & ((1u << kIdBits) - 1)); }
+  // The byte at which token i begins.
+  TW_FN uint32_t begin(uint32_t i) const { return i == 1 && count() == 2 ? id(2) : i; }
 };
 
 struct DeviceBpe {
@@ -69,6 +83,7 @@ struct DeviceBpe {
   const uint32_t* ascii_pairs;  // [128][128]
   CharacterTokens characters;
   uint64_t n_characters;    // the size of `characters`
+  const uint64_t* lone;     // [CharacterTokens::kCharacters] of `LoneIds`, 0 where unknown; null if none is known
   const uint32_t* lengths;  // by id: the length of the token in bytes
 
   TW_FN uint32_t priority(uint32_t left, uint32_t right) const {
@@ -102,6 +117,13 @@ struct DeviceBpe {
     const uint32_t c =
         utf8_decode_multibyte(p + i, length);  // safe beside any neighbour: only models over characters have it
     return c >= n_characters || characters.entries[c] == kNone ? kNone : characters.entries[c] & 0xFFFFFF;
+  }
+  // The ids of the piece p[0 .. n), n > 1, or of a part of one, if it is one character; else no ids.
+  TW_FN LoneIds lone_ids(const uint8_t* p, uint32_t n, bool is_part) const {
+    if (!lone || p[0] < 0xC0 || n > 3 || utf8_length(p[0]) != n) return {0};
+    uint32_t length;
+    const uint64_t word = lone[utf8_decode_multibyte(p, length)];
+    return {word & LoneIds::kOtherWhole && !is_part ? 0 : word};
   }
   TW_FN uint32_t byte(uint8_t b) const { return byte_ids[b]; }
   TW_FN uint32_t ascii_pair(uint8_t a, uint8_t b) const { return ascii_pairs[a << 7 | b]; }

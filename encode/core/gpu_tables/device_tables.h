@@ -41,19 +41,23 @@ struct DeviceTables {
   uint64_t merged_shift = 0;
   std::vector<uint32_t> ranks;  // empty if no two pieces have the same rank
   std::vector<uint32_t> byte_ids, ascii_pairs, characters, lengths;
+  std::vector<uint64_t> lone;  // `LoneIds`; empty for a model of characters
 
   // `searched` are the added tokens that are searched for in text, with their ids.
   DeviceTables(const Bpe& bpe, const std::vector<std::pair<uint32_t, std::string>>& searched)
       : byte_ids(bpe.byte_ids(), bpe.byte_ids() + 256), lengths(bpe.tokens().size()) {
     check_control(bpe, searched);
     for (uint32_t id = 0; id < lengths.size(); id++) lengths[id] = static_cast<uint32_t>(bpe.tokens()[id].size());
-    put_pieces(bpe.tokens(), [&](uint32_t id) { return bpe.is_reachable(id) && !bpe.is_control(id); });
+    put_pieces(
+        bpe.tokens(), [&](uint32_t id) { return bpe.is_reachable(id) && !bpe.is_control(id); },
+        [&](uint32_t id) { return bpe.ignores_merges() && !bpe.merges_to(id); });
     put_pairs(bpe);
     put_merged(bpe);
     const uint32_t* entries = bpe.characters()->table().entries;
     characters.assign(entries, entries + CharacterTokens::kCharacters);
     if (controls_merge_) std::fill(characters.begin(), characters.end(), kNone);  // proven for all pairs
     put_ascii_pairs([&](uint32_t a, uint32_t b) { return bpe.priority(a, b, true); });
+    put_lone(bpe);
   }
 
   // `spaces`: in the text of kernels a space represents U+2581.
@@ -98,6 +102,21 @@ struct DeviceTables {
     }
   }
 
+  // The ids of characters alone; none if merging makes control tokens, which kernels leave out.
+  void put_lone(const Bpe& bpe) {
+    lone.assign(CharacterTokens::kCharacters, 0);
+    for (uint32_t c = 0x80; c < CharacterTokens::kCharacters && !controls_merge_; c++) {
+      LoneIds ids{bpe.characters()->lone(c)};
+      if (ids.count() == 0 || (c >= 0xD800 && c < 0xE000)) continue;
+      if (ids.count() == 2) ids.word |= uint64_t{lengths[ids.id(0)]} << 2 * LoneIds::kIdBits;
+      uint8_t bytes[3];
+      const uint32_t whole = bpe.token(bytes, utf8_encode_basic(c, bytes));
+      const bool is_whole = ids.count() == 1 && ids.id(0) == whole;
+      if (!is_whole && whole != kNone && bpe.is_reachable(whole)) ids.word |= LoneIds::kOtherWhole;
+      lone[c] = ids.word;
+    }
+  }
+
   // -- a model of characters ------------------------------------------------------------------------------------------
 
   template <class Model>
@@ -110,7 +129,8 @@ struct DeviceTables {
     }
     put_characters(bpe, spaces);
     check_bytes(bpe);
-    put_pieces(TokenList(std::vector<std::string_view>(spelled.begin(), spelled.end())), Whole<Model>{bpe, tokens});
+    put_pieces(TokenList(std::vector<std::string_view>(spelled.begin(), spelled.end())), Whole<Model>{bpe, tokens},
+               [](uint32_t) { return false; });
     put_pairs(bpe);
     put_merged(bpe);
     put_ascii_pairs([&](uint32_t a, uint32_t b) { return bpe.priority(a, b); });
@@ -167,8 +187,8 @@ struct DeviceTables {
       for (uint32_t b = 0; b < 128; b++) ascii_pairs.push_back(priority(byte_ids[a], byte_ids[b]));
   }
 
-  template <class TakesWhole>
-  void put_pieces(const TokenList& tokens, const TakesWhole& takes_whole) {
+  template <class TakesWhole, class OnlyWhole>
+  void put_pieces(const TokenList& tokens, const TakesWhole& takes_whole, const OnlyWhole& only_whole) {
     std::vector<uint32_t> whole;
     for (uint32_t id = 0; id < lengths.size(); id++)
       if (takes_whole(id)) whole.push_back(id);
@@ -176,7 +196,8 @@ struct DeviceTables {
     const uint64_t mask = pieces.size() - 1;
     for (const uint32_t id : whole) {
       const std::string_view token = tokens[id];
-      PieceSlot slot{{word(token, 0), word(token, 8)}, id, lengths[id], static_cast<uint32_t>(rest.size()), 0};
+      PieceSlot slot{
+          {word(token, 0), word(token, 8)}, id, lengths[id], static_cast<uint32_t>(rest.size()), only_whole(id)};
       if (token.size() > PieceTable::kHead) rest.insert(rest.end(), token.begin() + PieceTable::kHead, token.end());
       uint64_t i = PieceTable::hash(slot.head[0], slot.head[1], slot.length, static_cast<uint8_t>(token.back())) & mask;
       for (size_t probes = 0; pieces[i].id != kNone; i = (i + 1) & mask)

@@ -3,7 +3,8 @@
 //
 // `rules` are those of merge.h. For a byte-level model they also give the initial symbols: `whole(p, i, n)` is the
 // token of the character at p[i] of a piece of n bytes if merging may begin with it, or kNone; `byte(b)` is the token
-// of a byte; `ascii_pair(a, b)` is the priority of the pair of two ASCII characters' tokens.
+// of a byte; `ascii_pair(a, b)` is the priority of the pair of two ASCII characters' tokens. Symbols and priorities are
+// pointers, or whatever else has an operator[].
 #pragma once
 
 #include "base/hash.h"
@@ -11,8 +12,8 @@
 namespace tokenweir {
 
 // Merges the `n` symbols `ids`, whose pairs have the `priorities`; returns the number of remaining symbols.
-template <class Rules>
-TW_FN uint32_t merge_short(Rules& rules, uint32_t* ids, uint32_t* priorities, uint32_t n) {
+template <class Rules, class Symbols>
+TW_FN uint32_t merge_short(Rules& rules, Symbols ids, Symbols priorities, uint32_t n) {
   while (n > 1) {
     uint32_t best = kNone;
     for (uint32_t i = 0; i + 1 < n; i++) best = priorities[i] < best ? priorities[i] : best;
@@ -33,9 +34,9 @@ TW_FN uint32_t merge_short(Rules& rules, uint32_t* ids, uint32_t* priorities, ui
 
 // Writes the initial symbols of a piece of `n` bytes, and the priorities of their pairs. Returns the number of symbols,
 // or `limit` + 1 if they are more than `limit`.
-template <class Rules>
-TW_FN uint32_t begin_merging(Rules& rules, const uint8_t* p, uint32_t n, uint32_t limit, uint32_t* ids,
-                             uint32_t* priorities) {
+template <class Rules, class Symbols>
+TW_FN uint32_t begin_merging(Rules& rules, const uint8_t* p, uint32_t n, uint32_t limit, Symbols ids,
+                             Symbols priorities) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < n; count++) {
     if (count == limit) return limit + 1;

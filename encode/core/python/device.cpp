@@ -64,6 +64,8 @@ void bind_device(nb::module_& m) {
           "ascii_pairs", [](const DeviceTables& self) { return to_numpy(self.ascii_pairs); }, nb::rv_policy::move)
       .def_prop_ro(
           "characters", [](const DeviceTables& self) { return to_numpy(self.characters); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "lone", [](const DeviceTables& self) { return to_numpy(self.lone); }, nb::rv_policy::move)
       .def_prop_ro("lengths", [](const DeviceTables& self) { return to_numpy(self.lengths); }, nb::rv_policy::move);
 
   nb::class_<DeviceContents>(m, "DeviceContents")
@@ -97,9 +99,6 @@ void bind_device(nb::module_& m) {
       "byte_cut_table",
       [](const Bpe& model) -> nb::object {
         if (!model.byte_cuts()) return nb::none();
-        if (model.ignores_merges())
-          for (uint32_t id = 0; id < model.tokens().size(); id++)
-            if (model.is_reachable(id) && !model.merges_to(id)) return nb::none();
         const ByteCuts& cuts = *model.byte_cuts();
         return nb::make_tuple(to_numpy(cuts.left_classes()), to_numpy(cuts.right_classes()), to_numpy(cuts.joined()),
                               cuts.view().n_right_classes, to_numpy(cuts.pairs()), cuts.view().pairs_shift);

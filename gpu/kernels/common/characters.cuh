@@ -19,16 +19,41 @@ __device__ inline uint32_t utf8_checked(const uint8_t* p, size_t n, uint32_t& c)
 
 constexpr uint32_t kWithin = 0, kNotUtf8 = 0xFF;
 
-// Decodes the character `c` at a byte that is not ASCII; returns its length, kWithin inside a character, or kNotUtf8.
-__device__ inline uint32_t multibyte_at(const uint8_t* text, uint32_t n, uint32_t place, uint32_t& c) {
-  if (utf8_continues(text[place])) {
-    for (uint32_t back = 1; back <= 3 && back <= place; back++)
-      if (!utf8_continues(text[place - back]))
-        return text[place - back] >= 0xC0 && utf8_length(text[place - back]) > back ? kWithin : kNotUtf8;
+// Decodes the character `c` at a byte that is not ASCII, given three bytes before it, the byte, and three after it, the
+// first in the low bits; bytes outside the text are zero. Returns the character's length, kWithin inside a character,
+// or kNotUtf8.
+__device__ inline uint32_t multibyte_in(uint64_t bytes, uint32_t& c) {
+  const uint32_t four = static_cast<uint32_t>(bytes >> 24), first = four & 0xFF;
+  if ((first & 0xC0) == 0x80) {
+    for (uint32_t back = 1; back <= 3; back++) {
+      const uint8_t byte = static_cast<uint8_t>(bytes >> 8 * (3 - back));
+      if (!utf8_continues(byte)) return byte >= 0xC0 && utf8_length(byte) > back ? kWithin : kNotUtf8;
+    }
     return kNotUtf8;
   }
-  const uint32_t length = utf8_checked(text + place, n - place, c);
-  return length == 0 ? kNotUtf8 : length;
+  const uint32_t second = four >> 8 & 0x3F, third = four >> 16 & 0x3F, fourth = four >> 24 & 0x3F;
+  if (first < 0xE0) {
+    c = (first & 0x1F) << 6 | second;
+    return (four & 0xC000) == 0x8000 && c >= 0x80 ? 2 : kNotUtf8;
+  }
+  if (first < 0xF0) {
+    c = (first & 0x0F) << 12 | second << 6 | third;
+    return (four & 0xC0C000) == 0x808000 && c >= 0x800 && (c < 0xD800 || c >= 0xE000) ? 3 : kNotUtf8;
+  }
+  c = (first & 0x07) << 18 | second << 12 | third << 6 | fourth;
+  return first < 0xF8 && (four & 0xC0C0C000) == 0x80808000 && c >= 0x10000 && c <= 0x10FFFF ? 4 : kNotUtf8;
+}
+
+// The bytes for `multibyte_in` at byte `k` of the word `here`, which lies between `before` and `after`.
+__device__ inline uint64_t bytes_around(uint32_t before, uint32_t here, uint32_t after, uint32_t k) {
+  const uint32_t shift = 8 * (k + 1);
+  return (uint64_t{here} << 32 | before) >> shift | uint64_t{after} << (64 - shift);
+}
+
+// Decodes likewise at any place of a text, which is aligned, with zeros after it.
+__device__ inline uint32_t multibyte_at(const uint8_t* text, uint32_t place, uint32_t& c) {
+  const uint32_t* const words = reinterpret_cast<const uint32_t*>(text) + place / 4;
+  return multibyte_in(bytes_around(place < 4 ? 0 : words[-1], words[0], words[1], place % 4), c);
 }
 
 // A character's UTF-8, with the first byte in the low bits.

@@ -32,7 +32,6 @@ struct CutTables {
   const uint64_t* pairs;  // sorted; pairs of characters that compose
   uint64_t n_pairs;
   const uint32_t* boundaries;  // bit b of word a: any walk ends between characters of the classes a and b
-  const uint32_t* sync;        // bit b of word a: and a piece begins there
   uint64_t width, n_cells;
 
   __device__ uint8_t entry(uint32_t c) const { return class_pages[class_index[c >> 8] * 256u + (c & 0xFF)]; }
@@ -71,13 +70,14 @@ struct CutText {
     if (has_bit(taken, place)) return kOutside;
     const uint8_t begins_here = begins_at(place) ? kBegins : 0, byte = text[place];
     if (byte < 0x80) return tables.entry(byte) & kClass | begins_here;
-    return class_of_multibyte(place) | begins_here;
+    uint32_t c = 0;
+    const uint32_t length = multibyte_at(text, place, c);
+    return class_of_multibyte(place, c, length) | begins_here;
   }
 
-  // The class byte at a byte that is not ASCII, without `kBegins`.
-  __device__ uint8_t class_of_multibyte(uint32_t place) const {
-    uint32_t c;
-    const uint32_t length = multibyte_at(text, n, place, c);
+  // The class byte, without `kBegins`, at a byte that is not ASCII, of which `multibyte_at` returns `length` and sets
+  // `c`.
+  __device__ uint8_t class_of_multibyte(uint32_t place, uint32_t c, uint32_t length) const {
     if (length == kNotUtf8) return refused(place, kInvalidUtf8);
     if (length == kWithin) return kInside;
     const uint8_t entry = tables.entry(c);

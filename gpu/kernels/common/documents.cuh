@@ -20,7 +20,17 @@ enum Refusal : uint32_t {
 };
 
 // The words of a batch's counters.
-enum Counter : uint32_t { kRefusals, kMediumPieces, kLongPieces, kBlocksDone, kIds, kCounters };
+enum Counter : uint32_t {
+  kRefusals,
+  kTinyPieces,
+  kSmallPieces,
+  kShortPieces,
+  kMediumPieces,
+  kLongPieces,
+  kBlocksDone,
+  kIds,
+  kCounters
+};
 
 struct Documents {
   const int64_t* offsets;  // [n + 1]

@@ -53,7 +53,7 @@ ENGLISH = "The weir holds the river back, just long enough that it flows over cl
 CHINESE = "堰拦住河水，只够它清澈地流过；一天一千零二十四次。"
 DOCUMENTS: dict[str, list[str | bytes]] = {
     "plain": [ENGLISH * 95, "", f"{ENGLISH}<|im_end|>x<|im_start|><|im_end|>", CHINESE * 20, "a", b"\xff\xfeab"],
-    "medium": ["qwzxkj" * 12, "ab" * 60, "жщ" * 40, CHINESE.replace("，", "") * 2, "x" * 200],
+    "medium": ["qwzxkj" * 12, "ab" * 60, "x" * 200, *(word * 8 for word in ENGLISH.split())],
     "long": ["abcdefghij" * 60, "a" * 600, "acgt" * 300],
     "blockbpe": [ENGLISH * 3, "", f"<|im_end|>{ENGLISH}", "aaaa" * 20, ENGLISH * 8],
     "algorithm1": [ENGLISH, "", f"<|im_end|>{ENGLISH}", "aaaa" * 20],

@@ -164,7 +164,7 @@ def test_an_oversized_piece_is_refused_and_harms_no_other_document(mode_of):
         " " * 500 + "x",
         "\n" * 400,
         "ab " * 300,
-        "日" * 134,
+        "日" * 137,
         "日" * 133,
         "=" * 20000,
         "z",
