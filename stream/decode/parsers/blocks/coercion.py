@@ -2,7 +2,7 @@
 
 The types that a schema allows for a value are tried in this order: null, integer, number, boolean, object or array,
 string (as vLLM 0.33 does). Text that an enum lists takes precedence and stays that text (as in SGLang's
-test_glm47_schema_types.py). A value of no allowed type stays a string, so no call is ever dropped. A parameter
+test_glm47_schema_types.py). `None`, which templates write for null, is null unless a string is allowed. A value of no allowed type stays a string, so no call is ever dropped. A parameter
 without a declared type is JSON if its text is JSON, and a string otherwise.
 """
 
@@ -45,7 +45,7 @@ def json_of(text: str, types: Types) -> str:
         return quoted(text) if found is None or isinstance(found[0], str) else stripped
     if (text_itself := quoted(stripped)) in types:
         return text_itself
-    if "null" in types and stripped.lower() == "null":
+    if "null" in types and (stripped.lower() == "null" or (stripped == "None" and "string" not in types)):
         return "null"
     if "integer" in types and (integer := _integer(stripped)) is not None:
         return integer

@@ -303,6 +303,27 @@ def test_an_answer_visits_each_schema_once_however_it_comes(visits, style):
     assert visits() <= 3 * 600
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"type": ["integer", "null"]},
+        {"anyOf": [NUMBER, {"type": "null"}]},
+        {"type": "integer", "nullable": True},
+        {"type": "null"},
+        {"enum": [1, None]},
+        {"const": None},
+        {"type": ["array", "null"]},
+    ],
+)
+@pytest.mark.parametrize("style", CALLS)
+def test_none_is_null_where_the_schema_allows_it(style, declared):
+    text = (CALLS[style] % (ARGUMENTS[style] % "a").replace("{}", "a")).replace("7", "None")
+    got = split_calls(style, text, {"f": {"properties": {"a": declared}}})
+    assert json.loads(got["calls"][0][1]) == {"a": None}
+    kept = split_calls(style, text, {"f": {"properties": {"a": {"type": ["string", "null"]}}}})
+    assert json.loads(kept["calls"][0][1]) == {"a": "None"}
+
+
 def test_types_that_were_looked_up_are_no_part_of_a_pickle():
     schemas = tool_schemas_of([{"function": {"name": "f", "parameters": {"properties": {"a": NUMBER}}}}])
     size = len(pickle.dumps(schemas))
