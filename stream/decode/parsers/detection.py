@@ -18,7 +18,7 @@ from tokenweir.stream.decode.parsers.inkling import Inkling
 from tokenweir.stream.decode.parsers.last_turn import LastTurn
 from tokenweir.stream.decode.parsers.muse import Muse
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
-from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.tokenizer_cache import cached_per_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.grammars import ToolStyle
@@ -160,7 +160,7 @@ def make_splitter(
 def _messages(styles: Styles, tools: Tools | ToolSchemas, before: Iterable[str] | None = ("assistant",)) -> Splitter:
     thinking = ANSWER if styles.thinking is None else REASONING
     if styles.messages == HARMONY:
-        return Harmony(before, thinking=thinking, functions=tool_schemas_of(tools))
+        return Harmony(before, thinking=thinking, tools=tools)
     kind = Inkling if styles.messages == INKLING else Muse
     return kind(tools, before, thinking=thinking)
 

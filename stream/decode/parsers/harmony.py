@@ -9,6 +9,10 @@ written, with the reason. If the request has tools, a message to another recipie
 Any other header, and the rest of its message, is emitted as answer with the reason, because its intent is unknown. A header may
 begin at `<|channel|>` alone, also inside a message, because models omit the marks before it.
 
+Beam's models write arguments as tags, in messages of the type `xml`:
+
+    <|start|>assistant to=NAME<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="KEY">VALUE</rfl:parameter><|call|>
+
 LLM-jp 4.1 writes a space behind each mark (`<|start|> assistant<|channel|> final<|message|> ...`). The space behind
 `<|message|>` is markup if there is one behind `<|channel|>`.
 """
@@ -16,8 +20,10 @@ LLM-jp 4.1 writes a space behind each mark (`<|start|> assistant<|channel|> fina
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, Self
+
+import msgspec
 
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
@@ -29,12 +35,17 @@ from tokenweir.stream.decode.parsers.base import (
     Piece,
     ShortText,
     SkippableText,
+    check_restored,
     first_match,
     markup,
     plain,
 )
+from tokenweir.stream.decode.parsers.blocks.parameter_block import ParameterBlock
 from tokenweir.stream.decode.parsers.messages import MessageParser, refused_header
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
 from tokenweir.stream.events.deltas import Channel
+from tokenweir.templates.styles.grammars import ParameterStyle
+from tokenweir.templates.styles.tools import Tools
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
 ENDS = ("<|end|>", "<|call|>", "<|return|>")
@@ -50,6 +61,17 @@ _BEGINNING = re.compile(
     rf" ?\w*\s*(?:to=[^\s<]*\s*{_KIND}|to?)?(?:<\|channel\|>\s*\w*\s*(?:to=[^\s<]*\s*)?{_KIND})?"
 )  # prefixes of headers
 _BODIES = {"analysis": REASONING, "commentary": ANSWER, "final": ANSWER, None: ANSWER}
+_XML = re.compile(r"(?:^|[\s>])xml\s*$").search  # the type of arguments in tags
+_TAGS = ParameterStyle(  # SGLang's beam.py
+    name="beam",
+    opens=(START,),
+    closes="<|call|>",
+    name_ends=(MESSAGE,),
+    key_opens='<rfl:parameter name="',
+    key_closes=(('">', "schema"),),
+    value_closes="</rfl:parameter>",
+    trims=True,
+)
 _OTHER_THAN_SPACE = re.compile(r"\S").search
 _BEHIND_CALL = re.compile(r"[^\s}]").search  # a brace too many is markup
 _BODY = SkippableText("<")
@@ -59,22 +81,25 @@ class Harmony(MessageParser):
     """Splitter of text in OpenAI's harmony format into thinking, answer and tool calls.
 
     The states: "header"; "spaced", before a body where a space is markup; "body", with its channel; "call" before its
-    arguments, "arguments", and "called" after them; "after", between two messages; "rest", text of a malformed call,
+    arguments, "arguments", and "called" after them; "tagged", a call with arguments in tags; "after", between two messages; "rest", text of a malformed call,
     and "broken", text that is emitted as answer with a reason, both up to the next markup.
     """
 
     __slots__ = (
         "_bodies",
         "_call",
-        "_functions",
         "_header",
         "_recipient",
+        "_tagged",
+        "_tools",
         "_value",
     )
 
     MARKS = MARKS
     SAVED: ClassVar[dict[str, Any]] = {
-        "_state": Literal["header", "spaced", "body", "call", "arguments", "called", "after", "rest", "broken"],
+        "_state": Literal[
+            "header", "spaced", "body", "call", "arguments", "called", "tagged", "after", "rest", "broken"
+        ],
         "_header": ShortText,
         "_held": ShortText,
         "_unprocessed": ShortText,
@@ -90,18 +115,19 @@ class Harmony(MessageParser):
         before: Iterable[str] | None = ("assistant",),
         *,
         thinking: Channel = Channel.REASONING,
-        functions: Container[str] = (),
+        tools: Tools | ToolSchemas = (),
     ) -> None:
         """Start at the end of the prompt.
 
         Args:
             before: The prompt's text after its last `<|start|>`, in parts; None without one: then the answer has begun.
             thinking: The channel of messages on `analysis`.
-            functions: The names of the request's functions; messages to others are answer. Empty if they are unknown.
+            tools: The tools of the request; messages to other recipients are answer. Empty if they are unknown.
 
         """
         super().__init__()
-        self._functions = functions
+        self._tools = tool_schemas_of(tools)
+        self._tagged = ParameterBlock(_TAGS, self._tools)
         self._bodies = _BODIES | {"analysis": thinking}
         self._header = ""  # its text so far, the part in the prompt included
         self._recipient = ""
@@ -111,12 +137,14 @@ class Harmony(MessageParser):
 
     @property
     def channel(self) -> Channel:
+        if self._state == "tagged":
+            return ANSWER if self._tagged.broken else TOOL_CALL
         return TOOL_CALL if self._state in ("call", "arguments", "called", "rest") else self._channel
 
     @property
     def held(self) -> str:
         """The text that was fed and not emitted: a header, or a possible beginning of a mark."""
-        return self._held + self._unprocessed
+        return self._held + (self._tagged.held if self._state == "tagged" else "") + self._unprocessed
 
     @property
     def skippable(self) -> SkippableText | None:
@@ -128,6 +156,8 @@ class Harmony(MessageParser):
             return None
         if self._state == "arguments":
             return SkippableText("<", self._value)
+        if self._state == "tagged" and (skippable := self._tagged.skippable) is not None:
+            return skippable if "<" in (skippable.until or "") else None
         return _BODY if self._state == "body" else None
 
     def finish(self) -> list[Piece]:
@@ -137,8 +167,27 @@ class Harmony(MessageParser):
         unprocessed, self._unprocessed = self._unprocessed, ""
         return [markup(unprocessed)]
 
+    def state(self) -> Any:
+        return [super().state(), self._tagged.state() if self._state == "tagged" else None]
+
+    def restore(self, state: Any) -> None:
+        own, tagged = msgspec.convert(state, tuple[Any, Any])
+        super().restore(own)
+        check_restored((self._state == "tagged") == (tagged is not None), "a call in tags is open, or is not")
+        if tagged is not None:
+            self._tagged.begin("", self._call)
+            self._tagged.restore(tagged)
+
+    def copy(self) -> Self:
+        other = super().copy()
+        other._tagged = self._tagged.copy()
+        return other
+
     def _end(self, out: list[Piece]) -> None:
-        if self._state == "call":
+        if self._state == "tagged":
+            out += self._tagged.finish()
+            self._state, self._call = "after", self._tagged.call
+        elif self._state == "call":
             self._announce(out)
             self._state = "rest"
         elif self._held:
@@ -155,6 +204,8 @@ class Harmony(MessageParser):
         if self._state == "body":
             if text:
                 out.append(plain(text, self._channel))
+        elif self._state == "tagged":
+            self._in_tags(text, out)
         elif self._state == "header":
             self._header += text
             self._held += text
@@ -200,6 +251,14 @@ class Harmony(MessageParser):
             channel, number = (TOOL_CALL, self._call) if self._state == "rest" else (ANSWER, 0)
             out.append(Piece(text, channel, text, call=number, malformed=self._reason))
 
+    def _in_tags(self, text: str, out: list[Piece]) -> None:
+        """Process text of a call with arguments in tags. Text that is no part of it is answer, with the reason."""
+        text = self._tagged.feed(text, out)
+        self._call = self._tagged.call
+        if self._tagged.done:
+            self._break(f"{text[0]!r} stands outside of a call", out)
+            out.append(Piece(text, ANSWER, text, malformed=self._reason))
+
     def _mark(self, mark: str, out: list[Piece]) -> None:
         if self._state == "header" and mark in (CONSTRAIN, CHANNEL) and mark not in self._header:
             self._header += mark
@@ -236,8 +295,11 @@ class Harmony(MessageParser):
             self._held = ""
         else:
             self._recipient = recipient.removeprefix("functions.")
-            if self._functions and self._recipient not in self._functions:
+            if self._tools and self._recipient not in self._tools:
                 self._break(f"{self._recipient!r:.80} is no function of the request", out)
+            elif _XML(self._header):
+                self._tagged.begin_call(self._recipient, self._held, self._call)
+                self._state, self._held = "tagged", ""
             else:
                 self._state, self._value = "call", JsonValue()
 
@@ -254,6 +316,9 @@ class Harmony(MessageParser):
             self._fail("the call has no arguments", out)
         elif self._state == "arguments":
             self._fail("the JSON is not closed", out)
+        elif self._state == "tagged":
+            self._tagged.end_call(out)
+            self._call = self._tagged.call
 
     def _announce(self, out: list[Piece]) -> None:
         """Emit the piece with the name of a call; the message's header is its source."""

@@ -134,6 +134,17 @@ class ParameterBlock(TaggedCalls):
             return [markup(held)]  # truncated in its markup
         return [Piece(held, ANSWER, held, malformed=self._reason if self._state == "broken" else CUT_SHORT)]
 
+    def end_call(self, out: list[Piece]) -> None:
+        """End a block that is one call, at markup that the caller has found: complete the call, or report that it is cut off."""
+        if self._state == "first":
+            self._announce(out)
+        if self._state == "parameters" and not self._unprocessed:
+            self._complete("{}" if self._empty else "}", out)
+            return
+        out += self.finish()
+        if self._state not in ("between", "rest"):
+            out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=CUT_SHORT))
+
     # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
 
     def _in_parameters(self, text: str, place: int, out: list[Piece]) -> int:

@@ -72,6 +72,18 @@ class TaggedCalls(SteppedBlock):
         self._name = ""  # of the called function
         self._empty = True  # the call has no arguments so far
 
+    def begin_call(self, name: str, header: str, call: int) -> None:
+        """Start a block that is one call, whose name stands in a header that the caller has read.
+
+        Args:
+            name: The function's name.
+            header: The text of the header, which is held.
+            call: The number of the last call of the answer, -1 before the first one.
+
+        """
+        self.begin(header, call)
+        self._state, self._name = "first", name
+
     def check(self) -> None:
         super().check()
         check_restored(self._state != "tail" or bool(self._style.name_tail), "the style has no 'tail'")

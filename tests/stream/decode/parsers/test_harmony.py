@@ -211,3 +211,97 @@ def test_every_cutting_gives_the_same_pieces(words, places, before):
 @given(st.lists(WORDS | st.just("so it is\n"), max_size=14))
 def test_what_may_pass_comes_as_it_is_and_copies_and_states_are_independent(words):
     check_passing(Harmony, words, '{"<|')
+
+
+# -- arguments in tags: Beam -------------------------------------------------------------------------------------------
+
+DAYS = {"city": {"type": "string"}, "days": {"type": ["integer", "null"]}, "tags": {"type": "array"}}
+WEATHER = [{"name": "get_weather", "parameters": {"properties": DAYS}}]
+TAGGED = "<|start|>assistant to=get_weather<|channel|>analysis <|constrain|>xml<|message|>"
+THOUGHT = "<|channel|>analysis<|message|>Think.<|end|>"
+
+
+def tagged(*pairs, end="<|call|>"):
+    parameters = "".join(f'<rfl:parameter name="{key}">\n{value}\n</rfl:parameter>' for key, value in pairs)
+    return f"{TAGGED}{parameters}{end}"
+
+
+def split_tagged(text, tools=WEATHER):
+    whole = run(Harmony(tools=tools), [text])
+    assert run(Harmony(tools=tools), list(text)) == whole
+    return told(whole)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ([("city", "Bern"), ("days", "3")], {"city": "Bern", "days": 3}),
+        ([("city", 'a "b"\n< c'), ("days", "None")], {"city": 'a "b"\n< c', "days": None}),
+        ([("tags", '["a", "<"]')], {"tags": ["a", "<"]}),
+        ([], {}),
+    ],
+)
+def test_arguments_in_tags_have_the_types_of_the_schema(pairs, expected):
+    got = split_tagged(f"{THOUGHT}{tagged(*pairs)}<|start|>assistant<|channel|>final<|message|>So.")
+    assert (got["thinking"], got["answer"], got["why"]) == ("Think.", "So.", [])
+    assert [(name, json.loads(arguments), end) for name, arguments, end in got["calls"]] == [
+        ("get_weather", expected, "complete")
+    ]
+
+
+def test_several_calls_in_tags_are_numbered_with_the_others():
+    other = '<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>{"city": "Ulm"}<|call|>'
+    pieces = run(Harmony(tools=WEATHER), [f"{tagged(('city', 'Bern'))}{other}{tagged(('days', '1'))}"])
+    assert [piece.call for piece in pieces if piece.name] == [0, 1, 2]
+    assert [end for _, _, end in told(pieces)["calls"]] == ["complete"] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "answer"),
+    [
+        (tagged(("city", "Bern"), end=""), [("get_weather", '{"city": "Bern"', "open")], ""),
+        (TAGGED + '<rfl:parameter name="city">Be', [("get_weather", '{"city": "Be', "open")], ""),
+        (TAGGED + "<rfl:param", [("get_weather", "", "open")], ""),
+        (TAGGED + "words<|call|>", [], TAGGED + "words"),
+        (TAGGED + '{"city": "Bern"}<|call|>', [("get_weather", '{"city": "Bern"}', "complete")], ""),
+        (tagged().replace("get_weather", "pay"), [], TAGGED.replace("get_weather", "pay")),
+    ],
+)
+def test_calls_in_tags_that_are_cut_short_or_none(text, calls, answer):
+    got = split_tagged(text)
+    assert (got["calls"], got["answer"]) == (calls, answer)
+
+
+@pytest.mark.parametrize("end", ["<|call|>", "<|end|>", "<|start|>assistant"])
+def test_a_value_without_its_closing_tag_leaves_the_call_incomplete(end):
+    got = split_tagged(TAGGED + '<rfl:parameter name="city">\nBern' + end)
+    assert [(name, arguments) for name, arguments, _ in got["calls"]] == [("get_weather", '{"city": "Bern')]
+    assert got["calls"][0][2] != "complete"
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [TAGGED, '<rfl:parameter name="city">', "\n", "</rfl:parameter>", "<|call|>", "{}", "x<", "é", '"', THOUGHT]
+        ),
+        max_size=9,
+    ),
+    st.lists(st.integers(0, 400), max_size=6),
+)
+def test_any_mixture_of_tags_is_split_the_same_however_it_is_cut(parts, places):
+    text = "".join(parts)
+    assert run(Harmony(tools=WEATHER), cut(text, places)) == run(Harmony(tools=WEATHER), [text])
+
+
+def test_states_of_calls_in_tags():
+    words = [
+        TAGGED,
+        '<rfl:parameter name="city">',
+        "Be",
+        "rn",
+        "</rfl:parameter>",
+        '<rfl:parameter name="days">',
+        "3",
+        "<|call|>",
+    ]
+    check_passing(lambda: Harmony(tools=WEATHER), words, TAGGED)

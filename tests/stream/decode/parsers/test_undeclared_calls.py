@@ -124,12 +124,12 @@ def test_thinking_goes_on_behind_it():
     ("splitter", "text", "shown"),
     [
         (
-            lambda: Harmony(functions={"g"}),
+            lambda: Harmony(tools=TOOLS),
             '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}<|call|>',
             '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}',
         ),
         (
-            lambda: Harmony(functions={"g"}),
+            lambda: Harmony(tools=TOOLS),
             "<|channel|>analysis to=python code<|message|>print()<|call|>",
             "<|channel|>analysis to=python code<|message|>print()",
         ),
