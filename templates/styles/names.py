@@ -9,6 +9,7 @@ T = TypeVar("T")
 
 REASONING_FAMILIES: dict[str, str] = {
     "gpt-oss": "harmony",
+    "beam": "harmony",
     "qwen3": "think",
     "qwq": "think",
     "deepseek": "think",
@@ -23,6 +24,8 @@ REASONING_FAMILIES: dict[str, str] = {
     "granite": "think-response",
     "interns1": "think",
     "kimi-k2": "think",
+    "kimi-k25": "think",
+    "spark3": "think",
     "ling": "think",
     "mirothinker": "think",
     "mimo": "think",
@@ -73,6 +76,7 @@ REASONING_FAMILIES: dict[str, str] = {
 
 TOOL_FAMILIES: dict[str, str] = {
     "gpt-oss": "harmony",
+    "beam": "harmony",
     "functionary-v3.1": "functionary",
     "deepseek-r1": "deepseek",
     "deepseek-v3": "deepseek",
@@ -105,6 +109,7 @@ TOOL_FAMILIES: dict[str, str] = {
     "gemma": "gemma4",
     "llama4": "pythonic",
     "minimax": "minimax-m2",
+    "minimax-m2-sanitized": "minimax-m2",
     "seed": "seed-oss",
     "ernie45": "hermes",
     "qwen": "hermes",
@@ -121,6 +126,7 @@ TOOL_FAMILIES: dict[str, str] = {
     "command-a": "cohere",
     "command-r7b": "cohere",
     "kimi": "kimi-k2",
+    "kimi-k25": "kimi-k2",
     "minicpm3": "minicpm4",
     "cohere-command3": "cohere",
     "cohere-command4": "cohere",
@@ -145,6 +151,7 @@ TOOL_FAMILIES: dict[str, str] = {
     "qwen25-coder": "qwen2.5-coder",
     "rwkv": "rwkv7",
     "spark25": "glm",
+    "spark3": "glm",
 }
 """The name of a family's style of tool calls, likewise."""
 

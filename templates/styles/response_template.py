@@ -55,7 +55,8 @@ def reasoning_of(template: object) -> ReasoningStyle | None:
 def tool_style_of_template(template: object) -> ToolStyle | None:
     """Return the style of tool calls that a model's `response_template` describes.
 
-    A known style is returned as it is in the table. Another one, of JSON or Python between plain texts, is a new object.
+    A known style is returned as it is in the table, if a call may begin with the template's opening text: one that stands
+    inside a block of the style does not show it. Another style, of JSON or Python between plain texts, is a new object.
     None if the template describes no style that can be read.
     """
     field = _fields(template).get("tool_calls")
@@ -64,7 +65,7 @@ def tool_style_of_template(template: object) -> ToolStyle | None:
     opens, closes, content = _texts(field, "open"), _texts(field, "close"), field.get("content", "text")
     for style in TOOL_STYLES.values():
         ends = (style.closes, style.call_closes, *(("<|call|>",) if style.name == HARMONY else ()))
-        known = _fits(opens, (*style.opens, style.call_opens)) and (not closes or _fits(closes, ends))
+        known = _fits(opens, style.opens) and (not closes or _fits(closes, ends))
         if known and style.grammar in _GRAMMARS.get(content, ()) and _reads(style, field):
             return style
     return _own_style(field, content)

@@ -67,7 +67,7 @@ finds the style that the chat template or the vocabulary shows. Own styles: [how
 
 ## Left out
 
-Styles that vLLM 0.33 and SGLang 0.5.23 have and this page has not: `hf`, `beam` and `response_template`, whose markup is no
+Styles that vLLM 0.33 and SGLang 0.5.23 have and this page has not: `hf` and `response_template`, whose markup is no
 style but what a checkpoint's own `response_template` says. `ChatTemplate` reads it from a model folder: it selects one of the
 styles above, or makes one for calls in JSON or Python between plain texts. Its regular expressions are compared, never run.
 

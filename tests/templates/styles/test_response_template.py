@@ -224,3 +224,77 @@ def test_it_is_the_first_source_of_a_folders_styles(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     chat = ChatTemplate.from_file(tmp_path)
     assert (chat.reasoning, chat.tool_style) == ("think", "hermes")
+
+
+TRL = {
+    "qwen3_template": ("think", "hermes"),
+    "qwen3_5_template": ("think", "qwen3-coder"),
+    "glm4moe_template": ("think", "glm"),
+    "llama3_template": (None, None),
+    "gptoss_template": ("harmony", None),
+    "lfm2_2_5_template": ("think", None),
+    "nemotron_3_template": (None, "qwen3-coder"),
+    "gemma4_template": ("gemma4", "gemma4"),
+}
+"""The styles that TRL's response templates select. Others are found by the chat template or the vocabulary."""
+
+
+@pytest.mark.parametrize("name", TRL)
+def test_trls_templates_select_the_style_of_their_calls(data, name):
+    spec = json.loads(data("fidelity-4/response-templates/trl-1.16.json").read_text())[name]
+    reasoning, tools = reasoning_of(spec), tool_style_of_template(spec)
+    assert (reasoning and reasoning.name, tools and tools.name) == TRL[name]
+
+
+@pytest.mark.parametrize(
+    ("template_name", "response", "thinking", "calls"),
+    [
+        ("trl_glm4moe", "glm4moe_template", "think", "glm"),
+        ("trl_qwen3_6", "qwen3_5_template", "think", "qwen3-coder"),
+        ("trl_nemotron_3_super", "nemotron_3_template", "think", "qwen3-coder"),
+        ("trl_gemma4_v5", "gemma4_template", "gemma4", "gemma4"),
+        ("trl_gptoss_training", "gptoss_template", "harmony", "harmony"),
+        ("trl_lfm2_2_5_v2", "lfm2_2_5_template", "think", "lfm2"),
+        ("trl_qwen3_instruct_2507", "qwen3_template", "think", "hermes"),
+    ],
+)
+def test_a_chat_template_and_its_response_template_agree(data, template_name, response, thinking, calls):
+    source = data(f"fidelity-4/templates/{template_name}.jinja").read_text()
+    spec = json.loads(data("fidelity-4/response-templates/trl-1.16.json").read_text())[response]
+    chat = ChatTemplate(source, response_template=spec)
+    name = lambda style: getattr(style, "name", style)
+    assert (name(chat.reasoning), name(chat.tool_style)) == (thinking, calls)
+
+
+def calls_between(opener, closer, parameter="<parameter=(?P<key>[^>]+)>(?P<value>.*?)</parameter>"):
+    return template(
+        PLAIN,
+        {
+            "open_pattern": opener,
+            "close": closer,
+            "repeats": True,
+            "content": "xml-inline",
+            "content_args": {"tag_pattern": parameter, "value_parser": {"name": "text"}},
+            "transform": NAMED,
+        },
+    )
+
+
+INVOKED = '<parameter name="(?P<key>[^"]+)">(?P<value>.*?)</parameter>'
+ARG = "<arg_key>(?P<key>[^<]+)</arg_key><arg_value>(?P<value>.*?)</arg_value>"
+
+
+@pytest.mark.parametrize(
+    ("spec", "style"),
+    [
+        (calls_between("<function=(?P<name>[^>]+)>", "</function>"), "qwen3-coder"),
+        (calls_between("<seed:tool_call>\\s*<function=(?P<name>[^>]+)>", "</seed:tool_call>"), "seed-oss"),
+        (calls_between('<invoke name="(?P<name>[^"]+)">', "</invoke>", INVOKED), None),
+        (calls_between("<minimax:tool_call>", "</minimax:tool_call>", INVOKED), "minimax-m2"),
+        (calls_between("<tool_call>(?P<name>[^<]+)", "</tool_call>", ARG), "glm"),
+        (calls_between("<tool_calls>", "</tool_calls>", ARG), "hunyuan-v3-preview"),
+    ],
+)
+def test_the_opening_text_of_a_call_inside_a_block_shows_no_style(spec, style):
+    found = tool_style_of_template(spec)
+    assert (found and found.name) == style
