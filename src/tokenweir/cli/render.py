@@ -34,6 +34,8 @@ RENDER_ARGUMENTS = (
     "documents",
     "add_generation_prompt",
     "continue_final_message",
+    "find_generated",
+    "tidy",
     "history_thinking",
 )
 """Names of arguments of `ChatTemplate.render`."""
@@ -61,6 +63,7 @@ class _MessagesFile(click.File):
     "--template-kwarg", "variables", multiple=True, metavar="NAME=JSON", help="A variable of the template's own."
 )
 @click.option("--no-generation-prompt", is_flag=True, help="Leave out the opening of the assistant's turn.")
+@click.option("--tidy", is_flag=True, help="Tidy the history first, as chat() and the server do.")
 @click.option(
     "--history-thinking",
     type=click.Choice(["control", "text"]),
@@ -76,6 +79,7 @@ def render(
     template: Path | None,
     variables: tuple[str, ...],
     no_generation_prompt: bool,
+    tidy: bool,
     history_thinking: HistoryThinking,
     origins: bool,
     as_json: bool,
@@ -103,6 +107,7 @@ def render(
         conversation,
         tools=tools,
         add_generation_prompt=not no_generation_prompt,
+        tidy=tidy,
         history_thinking=history_thinking,
         **dict(_variable(assignment) for assignment in variables),
     )
