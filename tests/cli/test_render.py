@@ -157,7 +157,9 @@ def test_what_the_template_left_out_is_told(tmp_path):
 
 def test_a_history_is_tidied_as_by_the_server_if_that_is_asked_for(tmp_path):
     path = tmp_path / "calls.jinja"
-    path.write_text("{% for k, v in messages[-1].tool_calls[0].function.arguments.items() %}{{ k }}={{ v }}{% endfor %}")
+    path.write_text(
+        "{% for k, v in messages[-1].tool_calls[0].function.arguments.items() %}{{ k }}={{ v }}{% endfor %}"
+    )
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"city": "Bern", "day": "Mo'}}
     messages = [{"role": "assistant", "content": None, "tool_calls": [call]}]
     assert run("--template", str(path), stdin=messages).exit_code == 1

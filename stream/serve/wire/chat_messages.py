@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -18,31 +18,41 @@ from tokenweir.stream.serve.wire.contents import (
     content_of,
     file_part,
     text_part,
+    unsupported,
 )
 from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation, FunctionName
 from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.leftovers import FOREIGN_FIELDS, THINKING_PARTS, foreign_thinking
 from tokenweir.stream.serve.wire.marks import CacheMarks
 
 CONTINUED_MARKS = ("prefix", "partial")
 """Fields by which the last message, one of the assistant, asks to be continued: DeepSeek's and Mistral's, and Moonshot's."""
 
-FOREIGN_FIELDS = frozenset(
-    {"reasoning_details", "thinking_blocks", "reasoning_opaque", "reasoning_signature", "thought_signature"}
-    | {"provider_specific_fields", "extra_content", "citations", "metadata", "parsed"}
-)
-"""Fields that other servers, gateways and clients leave in a message, and that are left out of the prompt.
-
-They repeat the text of other fields, are signed for or encrypted by their provider, or describe the message. `CacheMarks` has those
-of caches.
-"""
-
 
 class ContentPart(CacheMarks, frozen=True, forbid_unknown_fields=True):
-    """A part of a message's content; the value stands in the field that `type` names."""
+    """A part of a message's content; the value stands in the field that `type` names.
 
-    type: Literal["text", "input_text", "refusal", "image_url", "input_audio", "video_url", "audio_url", "file"]
+    `signature`, `closed` and `data` belong to thinking, and are not read.
+    """
+
+    type: Literal[
+        "text",
+        "input_text",
+        "refusal",
+        "image_url",
+        "input_audio",
+        "video_url",
+        "audio_url",
+        "file",
+        "thinking",
+        "redacted_thinking",
+    ]
     text: str = ""
     refusal: str = ""
+    thinking: Any = None
+    signature: Any = None
+    closed: Any = None
+    data: Any = None
     image_url: ImageAddress | None = None
     input_audio: InputAudio | None = None
     video_url: ImageAddress | None = None
@@ -138,13 +148,13 @@ def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
         ):
             where = f"messages[{place}].{mark}"
             raise RequestError(f"{where}: only a message of the assistant can be continued", param=where)
-        content = _content(message.content, f"messages[{place}].content")
+        content = _content(message, f"messages[{place}].content")
         if message.role == "tool":
             conversation.answer(message.tool_call_id, content, message.name)
             continue
         if message.role == "assistant":
             content = content or message.refusal or ""
-            conversation.think(message.reasoning_content or message.reasoning or _foreign_thinking(messages[place]))
+            conversation.think(message.reasoning_content or message.reasoning or foreign_thinking(messages[place]))
         if content or message.role != "assistant" or not message.tool_calls:
             conversation.say(message.role, content)
         for call in message.tool_calls:
@@ -152,20 +162,15 @@ def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
     return conversation.end()
 
 
-def _foreign_thinking(message: Mapping[str, Any]) -> str:
-    """Return the thinking of a message that only the fields of a gateway have: OpenRouter's, or LiteLLM's."""
-    details = message.get("reasoning_details") or message.get("thinking_blocks")
-    found = [
-        each[name]
-        for each in (details if isinstance(details, list) else ())
-        if isinstance(each, dict)
-        for name in ("text", "summary", "thinking")
-        if isinstance(each.get(name), str)
-    ]
-    return "".join(found)
-
-
-def _content(content: str | list[ContentPart] | None, where: str) -> Content:
-    if isinstance(content, list):
-        return content_of(part.part(f"{where}[{place}]") for place, part in enumerate(content))
-    return content or ""
+def _content(message: Message, where: str) -> Content:
+    if not isinstance(message.content, list):
+        return message.content or ""
+    parts = []
+    for place, part in enumerate(message.content):
+        if part.type not in THINKING_PARTS:
+            parts.append(part.part(f"{where}[{place}]"))
+        elif message.role != "assistant":
+            raise unsupported(
+                f"{where}[{place}] is of type {part.type!r}: only the assistant thinks", f"{where}[{place}]"
+            )
+    return content_of(parts)

@@ -10,7 +10,6 @@ from template_files import template_files
 
 from tokenweir import ChatTemplate, chat
 from tokenweir.stream.prompts.prompt_cache import PromptCache
-from tokenweir.stream.serve.wire.chat_messages import chat_messages
 
 pytestmark = pytest.mark.asyncio
 
@@ -191,25 +190,6 @@ async def test_leftovers_of_other_servers_are_left_out():
     assert len(set(engine.prompts)) == 1
     assert refused.status_code == 400
     assert refused.json()["error"]["param"] == "messages[1].audio"
-
-
-@pytest.mark.parametrize(
-    "leftover",
-    [
-        {
-            "reasoning_details": [
-                {"type": "reasoning.text", "text": "Hm."},
-                {"type": "reasoning.encrypted", "data": "x"},
-            ]
-        },
-        {"reasoning_details": [{"type": "reasoning.summary", "summary": "Hm."}], "reasoning": None},
-        {"thinking_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "x"}, "?"]},
-        {"reasoning_details": [{"type": "reasoning.text", "text": "else"}], "reasoning": "Hm."},
-        {"reasoning_details": "?", "reasoning_content": "Hm."},
-    ],
-)
-async def test_readable_thinking_of_gateways_is_shown_if_there_is_no_other(leftover):
-    assert chat_messages([ASKED, called("{}") | leftover])[1]["reasoning_content"] == "Hm."
 
 
 async def test_the_cache_does_with_ordered_results_what_it_does_with_those_in_order():
