@@ -82,6 +82,15 @@ class TemplateCapabilities:
         return TOOL_STYLES[style].call_ids if style else ""
 
     @cached_property
+    def thinking_end(self) -> str:
+        """The text between the thinking and the content of an answer, as the template writes them; empty if it does not."""
+        answer = turn("assistant", SAID[1]) | {"reasoning_content": SAID[0], "thinking": SAID[0]}
+        written = self._probe.written(turn("user", SAID[2]), answer, generation=False) or ""
+        _, thinking, behind = written.partition(SAID[0])
+        end, content, _ = behind.partition(SAID[1])
+        return end if thinking and content else ""
+
+    @cached_property
     def shown(self) -> str:
         """The text to search for a style's markup: the template's source, followed by a rendered tool call.
 

@@ -220,6 +220,11 @@ class ChatTemplate:
         """
         return self._capabilities.is_prefix_stable
 
+    @property
+    def thinking_end(self) -> str:
+        """The text that the template writes between the thinking and the content of an answer; empty if it writes none."""
+        return self._capabilities.thinking_end
+
     @cached_property
     def reasoning(self) -> str | ReasoningStyle | None:
         """The style of the thinking that the template shows, such as `"think"`; None if it shows none.

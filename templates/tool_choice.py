@@ -2,10 +2,8 @@
 
 A choice that neither honours is refused, because the answer would look as if the model had been asked. A schema
 guarantees the
-choice: the answer is then a list of calls as JSON (`CALL_LIST`), whatever markup the model has for calls. It has no
-    thinking,
-which the schema would not allow. A template can only tell the model. "none" works with every template: the tools are
-not shown.
+choice: the answer is then a list of calls as JSON (`CALL_LIST`), whatever markup the model has for calls. A template can
+only tell the model. "none" works with every template: the tools are not shown.
 """
 
 from __future__ import annotations
@@ -24,8 +22,6 @@ ToolChoice = str | Mapping[str, Any]  # "auto", "none", "required", or one funct
 
 CALL_LIST = "xlam"
 """The tool style of an answer that fits `ResolvedToolChoice.json_schema`."""
-
-_NO_THINKING = {"enable_thinking": False, "thinking": False}
 
 
 class ResolvedToolChoice(Struct, frozen=True):
@@ -98,7 +94,7 @@ def resolve_tool_choice(
     if not forces:
         return ResolvedToolChoice(shown, variables)
     one = name is not None or parallel_tool_calls is False
-    return ResolvedToolChoice(shown, _NO_THINKING | variables, call_list_schema(shown, one=one))
+    return ResolvedToolChoice(shown, variables, call_list_schema(shown, one=one))
 
 
 def call_list_schema(tools: Tools, *, one: bool) -> dict[str, Any]:

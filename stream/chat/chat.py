@@ -122,12 +122,12 @@ async def chat(
     template = template or own_template(tokenizer)
     work = partial(plan_answer, request, template, engine=engine, history_thinking=history_thinking)
     plan = work() if media_size(messages) <= LONG_MEDIA else await run_in_thread(work)
-    prompt_ids, cached, prompt = await encode_plan(plan, tokenizer, encoder, prompts, tenant, history)
-    plan.check_prompt(tokenizer, prompt_ids)
+    encoded = await encode_plan(plan, tokenizer, encoder, prompts, tenant, history)
+    prompt_ids = encoded.ids
     sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))
-    media = await prompt_media(plan, prompt, tokenizer)
-    del prompt  # frees its text and origins while the engine generates
-    keep = None if prompts is None or cached is None else partial(prompts.answered, cached)
+    media = await prompt_media(plan, encoded, tokenizer)
+    keep = None if prompts is None else encoded.keep_in(prompts)
+    del encoded  # frees the prompt's text and origins while the engine generates
     async with answer(
         prompt_ids,
         plan.decoder_options,

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import ContextLengthError, TemplateError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.media import NO_MEDIA_LIMITS, MediaLimits, check_media, read_media
+from tokenweir.stream.chat.thinking_end import ids_to_answer
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
-from tokenweir.stream.decode.parsers.detection import read_prompt
 from tokenweir.stream.decode.parsers.tokenizer_cache import cached_per_tokenizer
 from tokenweir.stream.events.media import Media
 from tokenweir.stream.events.sampling import Sampling
@@ -37,6 +37,9 @@ MESSAGE_CHARACTERS = 100
 
 own_template = cached_per_tokenizer(ChatTemplate.from_tokenizer)
 """Return the template that came with a tokenizer."""
+
+_NO_THINKING = {"enable_thinking": False, "thinking": False}
+"""Variables by which templates write a prompt for an answer without thinking."""
 
 _ENFORCED = 'tool_choice "required" or one function would be honoured'
 
@@ -79,6 +82,8 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         sampling: The sampling parameters for the engine, a JSON schema for a choice of tools included.
         decoder_options: Options of the decoder, except the prompt's ids, `max_tokens` and `index`.
         calls_as_json: Whether the engine gets the schema of a list of calls, so that the answer is that list as JSON.
+        closes_thinking: Whether the prompt has to end behind the thinking, because the engine holds the answer to a schema
+            or a grammar from its first id, which leaves no place for thinking.
         constrained: Whether the engine makes an answer fit a JSON schema.
 
     """
@@ -93,6 +98,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
     sampling: Sampling
     decoder_options: DecoderOptions
     calls_as_json: bool
+    closes_thinking: bool
     constrained: bool
 
     @property
@@ -130,19 +136,16 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
             **self.template_kwargs,
         )
 
-    def check_prompt(self, tokenizer: Tokenizer, prompt_ids: Sequence[int]) -> None:
-        """Raise `TemplateError` if the prompt ends inside opened thinking while the answer is to be a list of calls as JSON.
+    def answer_opening(self, tokenizer: Tokenizer, prompt_ids: Sequence[int]) -> list[int]:
+        """Return the ids to append to the rendered prompt, so that the content of the answer begins behind it.
 
-        The schema of that list has no place for thinking. A no-op unless `calls_as_json`.
+        None unless `closes_thinking`, and if the template has closed the thinking itself.
+
+        Raises:
+            TemplateError: The prompt opens thinking that no known markup ends.
+
         """
-        if not self.calls_as_json:
-            return
-        style = None if self.template.reasoning is None else style_of(self.template.reasoning)
-        if read_prompt(tokenizer, prompt_ids, style).inside:
-            raise TemplateError(
-                f"tool_choice cannot be honoured: the chat template {self.template.name!r} opens thinking in this prompt, "
-                "and an answer that the engine holds to a list of calls has none"
-            )
+        return ids_to_answer(tokenizer, self.template, prompt_ids) if self.closes_thinking else []
 
     def fit(self, prompt_tokens: int, context_size: int | None, *, most: int | None = None) -> Sampling:
         """Return the plan's sampling with a `max_tokens` that fits the engine's context.
@@ -190,7 +193,7 @@ def plan_answer(
     Args:
         request: The request.
         template: The template of the engine's model.
-        engine: The engine; only its attributes `supports` and `media` are read.
+        engine: The engine; only its attributes `supports`, `thinks_first` and `media` are read.
         history_thinking: As for `ChatTemplate.render`. It is no part of a request, because a client may have forged
             the history.
         media_limits: Bounds on the media of the request.
@@ -211,6 +214,10 @@ def plan_answer(
             raise TemplateError("tool_choice asks for calls, and grammar for an answer of another form")
         # A call leaves no text, so the calls' schema takes the place of the text's.
         sampling = replace(sampling, json_schema=choice.json_schema)
+    held = sampling.json_schema is not None or (
+        sampling.grammar is not None and not _thinks(sampling.grammar, template)
+    )
+    closes_thinking = held and request.prompt is None and not getattr(engine, "thinks_first", False)
     messages, media = read_media(request.messages, template, media_limits)
     check_media(media, template, engine)
     return AnswerPlan(
@@ -219,16 +226,19 @@ def plan_answer(
         media=media,
         prompt=request.prompt,
         tools=choice.tools,
-        template_kwargs=choice.variables | dict(request.template_kwargs),
+        template_kwargs=(_NO_THINKING if closes_thinking else {}) | choice.variables | dict(request.template_kwargs),
         history_thinking=history_thinking,
         sampling=sampling,
-        decoder_options=_decoder_options(request, choice, template),
+        decoder_options=_decoder_options(request, choice, template, closes_thinking=closes_thinking),
         calls_as_json=choice.json_schema is not None,
+        closes_thinking=closes_thinking,
         constrained=constrained,
     )
 
 
-def _decoder_options(request: AnswerRequest, choice: ResolvedToolChoice, template: ChatTemplate) -> DecoderOptions:
+def _decoder_options(
+    request: AnswerRequest, choice: ResolvedToolChoice, template: ChatTemplate, *, closes_thinking: bool
+) -> DecoderOptions:
     """Combine the options of the caller with those that the sampling, the template and the choice of tools imply."""
     sampling = request.sampling
     options = cast(DecoderOptions, dict(request.output))
@@ -248,8 +258,9 @@ def _decoder_options(request: AnswerRequest, choice: ResolvedToolChoice, templat
         "parallel_tool_calls": request.parallel_tool_calls is not False,
     }
     if choice.json_schema is not None:
-        options |= {"reasoning": None, "tool_style": CALL_LIST}
-        return options
+        options["tool_style"] = CALL_LIST
+        if closes_thinking:
+            return options | {"reasoning": None}
     asked = options.get("reasoning", "auto")
     if template.reasoning is not None and asked in ("auto", "strip"):
         options["reasoning"] = replace(style_of(template.reasoning), strip=asked == "strip")
@@ -265,6 +276,11 @@ def _declared(tools: Tools | None, template_kwargs: Mapping[str, Any]) -> Tools 
         return tools
     inner = (part for name in names if isinstance(name, str) for part in _BUILT_IN.get(name, (name,)))
     return [*tools, *({"name": name} for name in inner)]
+
+
+def _thinks(grammar: str, template: ChatTemplate) -> bool:
+    """Return whether a grammar of the whole answer has a tag that ends the thinking, and so describes the thinking, too."""
+    return template.reasoning is not None and any(tag in grammar for tag in style_of(template.reasoning).closers)
 
 
 def _with_tools(messages: Any, tools: Tools) -> Any:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.chat.answer_record import Keep
 from tokenweir.stream.chat.media import place_media
 from tokenweir.stream.chat.plan import AnswerPlan
 from tokenweir.stream.events.media import MediaPrompt
@@ -31,12 +33,29 @@ class EncodedPlan(NamedTuple):
         ids: The ids of the prompt.
         cached: The prompt as the cache returned it; None without a cache.
         prompt: The rendered prompt; None for a plan of a text or of ids.
+        opening: The last of `ids`, which the rendered prompt does not have; see `AnswerPlan.answer_opening`.
 
     """
 
     ids: list[int]
     cached: CachedPrompt | None = None
     prompt: Prompt | None = None
+    opening: Sequence[int] = ()
+
+    def keep_in(self, prompts: PromptCache) -> Keep | None:
+        """Return a function that stores an answer to the prompt in the cache; None if the prompt is not cached there."""
+        cached, opening = self.cached, self.opening
+        if cached is None:
+            return None
+        if not opening:
+            return partial(prompts.answered, cached)
+
+        def keep(ids: list[int], message: Mapping[str, Any], *, inferred: list[int]) -> None:
+            added = len(opening)  # the cached prompt lacks these ids, so they count as the answer's
+            inferred = [*range(added), *(place + added for place in inferred)]
+            prompts.answered(cached, [*opening, *ids], message, inferred=inferred)
+
+        return keep
 
 
 async def encode_plan(
@@ -47,7 +66,7 @@ async def encode_plan(
     tenant: str,
     history: History,
 ) -> EncodedPlan:
-    """Render the messages of a plan and encode the prompt.
+    """Render the messages of a plan and encode the prompt, up to where the engine's answer begins.
 
     Long prompts go to a thread: rendering a megabyte takes long enough to hold up all other streams. A short prompt takes less
     time than a thread does, which gets its turn after milliseconds on a busy event loop.
@@ -62,10 +81,24 @@ async def encode_plan(
         history: As for `chat()`.
 
     Raises:
-        TemplateError: As `AnswerPlan.render`.
+        TemplateError: As `AnswerPlan.render` and `AnswerPlan.answer_opening`.
         TextError: A message has a lone surrogate.
 
     """
+    encoded = await _encode_prompt(plan, tokenizer, encoder, prompts, tenant, history)
+    if opening := plan.answer_opening(tokenizer, encoded.ids):
+        return encoded._replace(ids=[*encoded.ids, *opening], opening=opening)
+    return encoded
+
+
+async def _encode_prompt(
+    plan: AnswerPlan,
+    tokenizer: Tokenizer,
+    encoder: Encoder | None,
+    prompts: PromptCache | None,
+    tenant: str,
+    history: History,
+) -> EncodedPlan:
     short = plan.is_short
     own = encoder if isinstance(encoder, Tokenizer) else tokenizer
     if encoder is None or isinstance(encoder, Tokenizer):
@@ -86,14 +119,21 @@ async def encode_plan(
     return keep() if short else await run_in_thread(keep)
 
 
-async def prompt_media(plan: AnswerPlan, prompt: Prompt | None, tokenizer: Tokenizer) -> MediaPrompt | None:
-    """Return the media of a plan with the positions of their placeholders in its rendered prompt, for the engine.
+async def prompt_media(plan: AnswerPlan, encoded: EncodedPlan, tokenizer: Tokenizer) -> MediaPrompt | None:
+    """Return the media of a plan with the positions of their placeholders in its encoded prompt, for the engine.
 
-    None if the plan has no media, or if `prompt`, the plan's `EncodedPlan.prompt`, is None.
+    None if the plan has no media, or if it has no messages but a text or ids.
     """
-    if prompt is None or not plan.media:
+    if encoded.prompt is None or not plan.media:
         return None
-    return await run_in_thread(lambda: place_media(prompt, plan.media, tokenizer))
+    return await run_in_thread(lambda: placed_media(plan, encoded, tokenizer))
+
+
+def placed_media(plan: AnswerPlan, encoded: EncodedPlan, tokenizer: Tokenizer) -> MediaPrompt:
+    """Return what `prompt_media` returns, for a plan that has media and messages."""
+    assert encoded.prompt is not None
+    media = place_media(encoded.prompt, plan.media, tokenizer)
+    return replace(media, text=media.text + tokenizer.decode(encoded.opening, skip_special_tokens=False))
 
 
 def _encode(plan: AnswerPlan, tokenizer: Tokenizer) -> EncodedPlan:

@@ -30,6 +30,8 @@ def check_engine(engine: object, name: str = "engine") -> None:
     supports, size = getattr(engine, "supports", None), getattr(engine, "context_size", None)
     if isinstance(supports, str) or not isinstance(supports, Collection | None):
         raise TypeError(f"{name}.supports must be several names of Sampling's fields, not {supports!r:.80}")
+    if not isinstance(first := getattr(engine, "thinks_first", False), bool):
+        raise TypeError(f"{name}.thinks_first must be bool, not {type(first).__name__} {first!r:.80}")
     if not isinstance(salt := getattr(engine, "cache_salt", None), str | None):
         raise TypeError(f"{name}.cache_salt must be a key of Sampling.extra or None, not {salt!r:.80}")
     media = getattr(engine, "media", ())
@@ -87,12 +89,14 @@ class Engine(Protocol):
     Closing the generator (`aclose()`) cancels the generation at once. An engine that generates several answers to one
     prompt together has an attribute `parallel = True` and sets `EngineStep.index`.
 
-    Four more attributes are optional. `supports` is the set of `Sampling`'s fields that the engine honours besides
+    Five more attributes are optional. `supports` is the set of `Sampling`'s fields that the engine honours besides
     those that end an answer, so that others are refused early; without it, all fields are passed on. `context_size` is
     the most ids of prompt and answer together. `runs_ahead = True` means that the engine generates while its generator
     is not polled, and then yields all new ids at once, as vLLM's `AsyncLLM` does: a busy server then polls it once a
     frame. `cache_salt` names the key of `Sampling.extra` by which the engine's prefix cache keeps prompts apart: a server
-    sends a secret value for each client.
+    sends a secret value for each client. `thinks_first = True` means that a `json_schema` or `grammar` holds only behind the
+    thinking, as in vLLM with a reasoning parser. Without it, it holds from the first id, so the prompt of such an answer
+    has to end behind the thinking: `chat()` and the server see to that.
 
     An engine that takes images, sound or video has their kinds in an attribute `media`. It is a `MediaEngine` then.
     """

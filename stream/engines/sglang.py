@@ -68,6 +68,7 @@ class SglangEngine(ModelCardEngine):
     beside the ids: the server expands the placeholders, and refuses media that its model does not take.
 
     Attributes:
+        thinks_first: Whether `json_schema` and `grammar` hold only behind the thinking.
         context_size: Most ids of prompt and answer together, known after a call of `served`.
 
     """
@@ -76,12 +77,14 @@ class SglangEngine(ModelCardEngine):
     supports = frozenset({*NAMES, "logprobs", "top_logprobs", "extra"})
     cache_salt = "extra_key"
 
-    def __init__(self, url: str, *, logprobs: bool = False, **options: Any) -> None:
+    def __init__(self, url: str, *, logprobs: bool = False, thinks_first: bool = False, **options: Any) -> None:
         """Configure the client; nothing is sent yet.
 
         Args:
             url: The server's address, such as `http://127.0.0.1:30000`.
             logprobs: Ask for the logprob of every id.
+            thinks_first: Ask the server to apply a schema or a grammar behind the thinking only (`require_reasoning`), for
+                which it must run with `--reasoning-parser`.
             **options: As for `EngineServer`: `api_key`, `connect_timeout`, `read_timeout`.
 
         Raises:
@@ -89,9 +92,10 @@ class SglangEngine(ModelCardEngine):
             TypeError: An argument is of the wrong type.
 
         """
-        check_flags(logprobs=logprobs)
+        check_flags(logprobs=logprobs, thinks_first=thinks_first)
         super().__init__(EngineServer("SGLang", url, **options))
         self._logprobs = logprobs
+        self.thinks_first = thinks_first
 
     async def generate(
         self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None
@@ -114,6 +118,8 @@ class SglangEngine(ModelCardEngine):
         body |= {"input_ids": list(prompt_ids), "sampling_params": fields, "stream": True}
         for each in () if media is None else media.media:
             body.setdefault(f"{each.kind}_data", []).append(each.url)
+        if self.thinks_first and not fields.keys().isdisjoint(("json_schema", "ebnf")):
+            body["require_reasoning"] = True
         most = sampling.top_logprobs
         if self._logprobs or sampling.logprobs or most:
             body["return_logprob"] = True

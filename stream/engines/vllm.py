@@ -116,6 +116,7 @@ class VllmEngine(ModelCardEngine):
     `/inference/v1/generate` for them, and refuses those that its model does not take. `stop` is not sent: the decoder, which knows what is thinking, finds stop strings and closes.
 
     Attributes:
+        thinks_first: Whether `json_schema` and `grammar` hold only behind the thinking.
         context_size: Most ids of prompt and answer together, known after a call of `served`.
 
     """
@@ -125,13 +126,17 @@ class VllmEngine(ModelCardEngine):
     cache_salt = "cache_salt"
     supports = frozenset({*NAMES, "logprobs", "top_logprobs", "extra"})
 
-    def __init__(self, url: str, *, logprobs: bool = False, stream: bool = True, **options: Any) -> None:
+    def __init__(
+        self, url: str, *, logprobs: bool = False, stream: bool = True, thinks_first: bool = False, **options: Any
+    ) -> None:
         """Configure the client; nothing is sent yet.
 
         Args:
             url: The server's address without `/v1`, such as `http://127.0.0.1:8000`.
             logprobs: Ask for the logprob of every id.
             stream: False for servers that cannot stream ids, such as Dynamo; the answer then arrives at once.
+            thinks_first: Whether the server runs with `--reasoning-parser`: it then applies a schema or a grammar behind the
+                thinking only.
             **options: As for `EngineServer`: `api_key`, `connect_timeout`, `read_timeout`.
 
         Raises:
@@ -139,10 +144,11 @@ class VllmEngine(ModelCardEngine):
             TypeError: An argument is of the wrong type.
 
         """
-        check_flags(logprobs=logprobs, stream=stream)
+        check_flags(logprobs=logprobs, stream=stream, thinks_first=thinks_first)
         super().__init__(EngineServer("vLLM", url, **options))
         self._logprobs = logprobs
         self._stream = stream
+        self.thinks_first = thinks_first
         self._has_generate: bool | None = None  # unknown before the first request
 
     async def generate(

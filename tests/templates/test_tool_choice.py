@@ -121,7 +121,6 @@ def test_an_engine_is_held_to_a_list_of_calls(template, choice, parallel, names,
     items = resolved.json_schema["items"].get("anyOf", [resolved.json_schema["items"]])
     assert [item["properties"]["name"]["enum"] for item in items] == [[name] for name in names]
     assert resolved.json_schema.get("maxItems") == most
-    assert (resolved.variables["enable_thinking"], resolved.variables["thinking"]) == (False, False)
     assert resolved.variables.get("tool_choice") == ("required" if template is HEARING else None)
 
 

@@ -324,7 +324,11 @@ def _opened(candidates: Sequence[ReasoningStyle], turn: LastTurn, longest: int) 
     # An opener that ends the prompt opens the thinking wherever it stands on its line ("Assistant: <think>"); one with
     # text after it is the beginning of an answer that the model continues, and obeys the style's policy.
     ending = turn.ending(longest)
-    open_at_end = {c.name for c in candidates if ending.removesuffix(c.label).endswith(c.openers)}
+    open_at_end = {
+        c.name
+        for c in candidates
+        if ending.removesuffix(c.label).endswith(tuple(opener.rstrip() for opener in c.openers))
+    }
     parsers: dict[str, ReasoningParser] = {}
     if turn.begins:
         openers = {opener for candidate in candidates for opener in candidate.openers}

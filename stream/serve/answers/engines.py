@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import EngineError, MediaError, TemplateError
 from tokenweir.stream.chat.cancellable import Deltas
 from tokenweir.stream.chat.chat import answer
-from tokenweir.stream.chat.media import LONG_MEDIA, MediaLimits, media_size, place_media
+from tokenweir.stream.chat.media import LONG_MEDIA, MediaLimits, media_size
 from tokenweir.stream.chat.plan import AnswerPlan, plan_answer
-from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan
+from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan, placed_media
 from tokenweir.stream.decode.options import DecoderOptions
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.media import MediaPrompt
@@ -123,7 +123,7 @@ class Engines:
                 field = job.names.get(error.option or "", error.option)
                 raise RequestError(str(error), code="unsupported_parameter", param=field) from error
         encoded = await self.encoded(plan, job.tenant if job.caches else None)
-        prompt_ids, cached, _ = encoded
+        prompt_ids, cached = encoded.ids, encoded.cached
         if not prompt_ids:
             raise RequestError("the prompt has no tokens", code="invalid_prompt")
         sampling = self.fit(job, plan, len(prompt_ids))
@@ -135,8 +135,8 @@ class Engines:
         media = await self.prompt_media(plan, encoded) if job.generate else None
         engine = engine if job.generate else _Silent()
         keep = None
-        if self._keeps_ids and self._prompts is not None and cached is not None and job.generate:
-            keep = partial(self._prompts.answered, cached)
+        if self._keeps_ids and self._prompts is not None and job.generate:
+            keep = encoded.keep_in(self._prompts)
         conversation = None if cached is None else cached.source.digests[-1]
         del job, plan, cached, encoded  # frees the messages, which may be large
         with self._held(media):
@@ -182,7 +182,7 @@ class Engines:
         if encoded.prompt is None or not plan.media:
             return None
         try:
-            return await self.work(partial(place_media, encoded.prompt, plan.media, self.tokenizer), len(encoded.ids))
+            return await self.work(partial(placed_media, plan, encoded, self.tokenizer), len(encoded.ids))
         except MediaError as error:
             raise _refused_media(error) from error
 
@@ -270,8 +270,8 @@ class Engines:
             add_special_tokens: As for `Tokenizer.encode`; only for a prompt that is a text.
 
         Raises:
-            RequestError: Too many wait already, it waited for too long, or the prompt opens thinking although the
-                answer must be tool calls.
+            RequestError: Too many wait already, or it waited for too long.
+            TemplateError: As `encode_plan`.
 
         """
         return (await self.encoded(plan, None, add_special_tokens=add_special_tokens)).ids
@@ -301,10 +301,6 @@ class Engines:
             encoded = await encode_plan(
                 plan, self.tokenizer, self._options["encoder"], prompts, tenant or "", self._options["history"]
             )
-            try:
-                plan.check_prompt(self.tokenizer, encoded.ids)
-            except TemplateError as error:
-                raise _refused_choice(error) from error
             if encoded.prompt is not None and (paths := encoded.prompt.mended_calls):
                 logger.warning("arguments of a call in a history are no JSON object: %s", ", ".join(paths[:MOST_PATHS]))
             return encoded

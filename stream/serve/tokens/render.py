@@ -136,18 +136,19 @@ class Renderer:
             ec_transfer_params=fields.ec_transfer_params,
             left_out=[] if prompt is None else list(prompt.mended_calls),
             features=await self._features(plan, encoded),
-            origins=await self._origins(prompt, len(ids)) if fields.return_origins else None,
+            origins=await self._origins(encoded) if fields.return_origins else None,
             **request,
         )
 
-    async def _origins(self, prompt: Prompt | None, ids: int) -> PromptOrigins:
-        """Return which parts of the prompt come from which origin; empty for a prompt that no template made.
-
-        `ids` is the number of the prompt's ids.
-        """
+    async def _origins(self, encoded: EncodedPlan) -> PromptOrigins:
+        """Return which parts of the prompt come from which origin; empty for a prompt that no template made."""
+        ids, _, prompt, opening = encoded
         if prompt is None:
             return PromptOrigins([], [])
-        return await self._engines.work(partial(_prompt_origins, prompt, self._engines.tokenizer), ids)
+        found = await self._engines.work(partial(_prompt_origins, prompt, self._engines.tokenizer), len(ids))
+        if opening:
+            found.spans.append(PromptOrigin(len(ids) - len(opening), len(ids), "template", False, None))
+        return found
 
     async def _features(self, plan: AnswerPlan, encoded: EncodedPlan) -> Features | None:
         """Return the media of a plan and the places of their placeholders in its prompt; None without media."""

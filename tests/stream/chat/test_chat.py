@@ -341,13 +341,51 @@ async def test_an_engine_is_held_to_calls_whatever_markup_the_model_has(make_tok
         await answer(engine, tok, tools=[TOOL], tool_choice="required", sampling=Sampling(grammar="root ::= x"))
 
 
-async def test_a_prompt_that_opens_thinking_leaves_no_room_for_a_list_of_calls(make_tok):
+OPEN = {"template_kwargs": {"enable_thinking": True}}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tools": [TOOL], "tool_choice": "required"},
+        {"sampling": Sampling(json_schema={"type": "array"})},
+        {"sampling": Sampling(grammar='root ::= "x"')},
+    ],
+)
+async def test_an_answer_that_is_held_to_a_form_has_its_thinking_closed(make_tok, options):
     tok = make_tok(*TOKENS, template=TEMPLATE + "{# tools #}{{ '' if tools else '' }}")
-    options = {"tools": [TOOL], "tool_choice": "required"}
-    deltas = await answer(Held(*tok.encode(LIST + "<eos>")), tok, **options)
-    assert deltas[0].name == "weather"
-    with pytest.raises(TemplateError, match="^tool_choice cannot be honoured: .* opens thinking in this prompt"):
-        await answer(Held(), tok, **options, template_kwargs={"enable_thinking": True})
+    cache = PromptCache()
+    for variables, end in (({}, "<turn>assistant\n"), (OPEN, "<turn>assistant\n<think>\n</think>\n\n")):
+        engine = Held(*tok.encode(LIST + "<eos>"))
+        deltas = await answer(engine, tok, **options, **variables, prompts=cache)
+        assert not any(isinstance(delta, ReasoningDelta) for delta in deltas)
+        assert "".join(getattr(delta, "text", "") + getattr(delta, "name", "") for delta in deltas) in (
+            LIST,
+            "weatherweather",
+        )
+        assert tok.decode(engine.prompt_ids, skip_special_tokens=False).endswith(end)
+        assert deltas[-1].usage.prompt_tokens == len(engine.prompt_ids)
+
+
+async def test_an_engine_that_thinks_first_gets_the_open_prompt(make_tok):
+    tok = make_tok(*TOKENS, template=TEMPLATE + "{# tools #}{{ '' if tools else '' }}")
+    for options in (
+        {"tools": [TOOL], "tool_choice": "required"},
+        {"sampling": Sampling(json_schema={"type": "array"})},
+    ):
+        engine = Held(*tok.encode("hm</think>" + LIST + "<eos>"))
+        engine.thinks_first = True
+        deltas = await answer(engine, tok, **options, **OPEN)
+        assert deltas[0].text == "hm"
+        assert getattr(deltas[1], "name", "") == "weather" or deltas[1].text == LIST
+        assert tok.decode(engine.prompt_ids, skip_special_tokens=False).endswith("<think>\n")
+
+
+async def test_a_grammar_of_the_thinking_too_gets_the_open_prompt(make_tok):
+    tok = make_tok(*TOKENS, template=TEMPLATE)
+    engine = Held(*tok.encode("x</think>1<eos>"))
+    deltas = await answer(engine, tok, sampling=Sampling(grammar='root ::= "x</think>1"'), **OPEN)
+    assert [delta.text for delta in deltas[:-1]] == ["x", "1"]
 
 
 async def test_the_first_whole_call_ends_an_answer_that_may_have_one(make_tok):

@@ -132,16 +132,36 @@ def test_choices_that_cannot_be_honoured(request_, message):
         planned(**request_)
 
 
-@pytest.mark.parametrize("prompt, refused", [("<think>\n", True), ("<think>\na</think>", False)])
-def test_a_list_of_calls_leaves_no_room_for_open_thinking(make_tok, prompt, refused):
+class ThinksFirst(Constrained):
+    thinks_first = True
+
+
+HELD = [
+    {"tools": [TOOL], "tool_choice": "required"},
+    {"sampling": Sampling(json_schema={})},
+    {"sampling": Sampling(grammar="root ::= x")},
+]
+
+
+@pytest.mark.parametrize("request_", HELD)
+def test_an_answer_that_is_held_to_a_form_leaves_no_room_for_open_thinking(make_tok, request_):
     tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
-    plan = planned(engine=Constrained(), tools=[TOOL], tool_choice="required")
-    if not refused:
-        plan.check_prompt(tok, tok.encode(prompt))
-        return
-    with pytest.raises(TemplateError, match="opens thinking in this prompt"):
-        plan.check_prompt(tok, tok.encode(prompt))
-    planned(tools=[TOOL]).check_prompt(tok, tok.encode(prompt))  # the model is left to its own markup
+    plan = planned(engine=Constrained(), **request_)
+    assert plan.template_kwargs["enable_thinking"] is False
+    assert tok.decode(plan.answer_opening(tok, tok.encode("<think>\n"))) == "</think>\n\n"
+    assert plan.answer_opening(tok, tok.encode("<think>\na</think>")) == []
+    for free in (
+        planned(tools=[TOOL]),  # the model is left to its own markup
+        planned(engine=ThinksFirst(), **request_),
+        planned(engine=Constrained(), **request_ | {"prompt": "<think>"}),
+    ):
+        assert free.answer_opening(tok, tok.encode("<think>\n")) == []
+        assert "enable_thinking" not in free.template_kwargs
+
+
+def test_variables_of_the_request_win_over_those_that_close_the_thinking():
+    plan = planned(engine=Constrained(), sampling=Sampling(json_schema={}), template_kwargs={"enable_thinking": True})
+    assert plan.template_kwargs == {"enable_thinking": True, "thinking": False}
 
 
 @pytest.mark.parametrize(

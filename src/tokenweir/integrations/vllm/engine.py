@@ -31,6 +31,7 @@ class ClientEngine:
     `REFUSED`, raise `EngineError`.
 
     Attributes:
+        thinks_first: Whether `json_schema` and `grammar` hold only behind the thinking, as with a reasoning parser.
         context_size: Most ids of prompt and answer together; None if the client does not tell.
 
     """
@@ -39,16 +40,18 @@ class ClientEngine:
     runs_ahead = True
     supports = frozenset({*NAMES, "logprobs", "extra"})
 
-    def __init__(self, client: Any, *, lora_request: Any = None) -> None:
+    def __init__(self, client: Any, *, lora_request: Any = None, thinks_first: bool = False) -> None:
         """Wrap a client.
 
         Args:
             client: vLLM's `EngineClient`.
             lora_request: The LoRA adapter for all requests; None for the base model.
+            thinks_first: Whether the engine has a reasoning parser, behind whose end it applies a schema or a grammar.
 
         """
         self._client = client
         self._lora_request = lora_request
+        self.thinks_first = thinks_first
         self.context_size: int | None = getattr(client.model_config, "max_model_len", None)
 
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[EngineStep, None]:
