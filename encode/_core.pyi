@@ -626,11 +626,44 @@ class AnswerText:
     it. `RuntimeError` if more is handed back than was added.
     """
 
-    def __init__(self, stops: StopStrings) -> None:
-        """Start an answer. The object of stop strings is shared with the caller, not copied."""
+    def __init__(self, stops: StopStrings, trims: bool = False) -> None:
+        """Start an answer. The object of stop strings is shared with the caller, not copied.
 
-    def enter(self, search: bool, drop: bool) -> None:
-        """Set whether stop strings count in the text that is handed back next, and whether that text is dropped."""
+        With `trims`, white space at the start of a block is held until another character comes. A block is the text
+        between two places where `take`, `drop` or `begin_block` was called. If it has no other character, it is removed.
+        """
+
+    def enter(self, search: bool, drop: bool, call: bool = False) -> None:
+        """Set how the text that is handed back next is treated.
+
+        Args:
+            search: Whether stop strings count in it.
+            drop: Whether it is dropped.
+            call: Whether it belongs to a tool call, in which white space is never held.
+
+        """
+
+    def begin_block(self) -> None:
+        """Begin a block of text, as markup does; remove the white space that is held."""
+
+    def end_block(self, anywhere: bool) -> bool:
+        """Let held white space pass, so that `send("")` returns it; return whether there is any.
+
+        White space behind markup is removed instead, unless `anywhere`.
+        """
+
+    def record(self) -> None:
+        """Record for each returned id whether its token's own text was emitted, for `take_in_text`."""
+
+    def take_in_text(self) -> list[bool]:
+        """Return what was recorded for the ids that were returned since the last call, in their order.
+
+        An id counts as emitted if the last byte of its token's text was. Ids of removed text and of the end do not count.
+        """
+
+    @property
+    def recorded(self) -> int:
+        """The number of ids for which `take_in_text` would return a value."""
 
     def think(self, on: bool) -> None:
         """Set whether the ids of the text that is handed back next count as thinking."""
@@ -772,6 +805,7 @@ class Detokenizer:
         splits: bool,
         min_tokens: int,
         limit: int | None,
+        trims: bool = False,
     ) -> None:
         """Begin an answer that follows a prompt.
 
@@ -787,6 +821,7 @@ class Detokenizer:
                 only, and not given to the caller again.
             min_tokens: Stops that complete before this many ids are ignored.
             limit: The number of ids after which no more ids take the fast path; None for no limit.
+            trims: As for `AnswerText`.
 
         """
 
@@ -812,8 +847,12 @@ class Detokenizer:
 
         """
 
-    def step(self, token_id: int) -> str:
-        """Decode one id; return the text for the splitter: what was emitted but not given to it yet, and the id's text."""
+    def step(self, token_id: int, hidden: str = "") -> str:
+        """Decode one id; return the text for the splitter: what was emitted but not given to it yet, and the id's text.
+
+        `hidden`, if not empty, stands in place of the id's text: it is searched for stops when it is handed back to `answer`,
+        but not emitted.
+        """
 
     def unseen(self) -> str:
         """Return the text that was emitted but not given to the splitter yet, with the begun tag that may follow it."""

@@ -45,6 +45,7 @@ class Aligner:
         self._tops: deque[Candidates] | None = None  # one for each logprob, from the first on; None without any
         self._logprobs: deque[float | None] = deque()
         self._sent: dict[Channel, _Sent] = {}  # by channel
+        self._in_text: list[bool] = []  # of the ids of the deltas that are aligned next
 
     def copy(self) -> Aligner:
         other = Aligner(self._tok)
@@ -88,6 +89,10 @@ class Aligner:
         listed = getattr(logprobs, "tolist", None)  # an array, on any device
         self._logprobs.extend(repeat(None, count) if logprobs is None else (listed() if listed else logprobs)[:count])
 
+    def mark(self, in_text: list[bool]) -> None:
+        """Set for the ids of the deltas that `align` gets next whether each token's text is in its delta."""
+        self._in_text = in_text[::-1]
+
     def align(self, delta: Delta) -> Delta:
         """Return a copy of the next delta of the answer, with its `alignment`; take its ids' logprobs from the queue."""
         call = 0
@@ -107,7 +112,8 @@ class Aligner:
         logprobs = [self._logprobs.popleft() for _ in delta.token_ids]
         token_bytes = [self._tok.token_bytes(token_id) for token_id in delta.token_ids]
         tops = [] if self._tops is None else [self._candidates() for _ in delta.token_ids]
-        return replace(delta, alignment=Alignment(logprobs, token_bytes, chars, size, tops))
+        in_text = [self._in_text.pop() for _ in delta.token_ids]
+        return replace(delta, alignment=Alignment(logprobs, token_bytes, chars, size, tops, in_text))
 
     def _candidates(self) -> list[TokenLogprob]:
         assert self._tops is not None

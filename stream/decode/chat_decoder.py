@@ -36,7 +36,7 @@ from tokenweir.stream.decode.parsers.detection import (
 )
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.decode.saved_state import DecoderState, check_consistent, read_state, write_state
-from tokenweir.stream.decode.stops import StopStrings
+from tokenweir.stream.decode.stops import StopStrings, control_tokens_in
 from tokenweir.stream.events.deltas import Channel, Delta, Finish, FinishReason, Usage
 from tokenweir.stream.events.merge import merge
 
@@ -101,19 +101,21 @@ class ChatDecoder:
         settings, tokenizer = self._settings, self._tokenizer
         self._splitter, self._styles = splitter, styles
         shown = shown_texts(tokenizer, styles) if settings.skip_special_tokens else {}
+        self._hidden = control_tokens_in(tokenizer, settings.stop, shown) if settings.skip_special_tokens else {}
         self._detok = _core.Detokenizer(
             core_of(tokenizer).tokens,
             prompt_ids,
             settings.skip_special_tokens,
             settings.byte_fallback == "huggingface",
             self._stops,
-            list(settings.ends),
+            [*settings.ends, *self._hidden],
             shown,
             splitter is not None,
             settings.min_tokens,
             settings.max_tokens,
+            trims=splitter is not None,
         )
-        scope = SCOPES[settings.stop_scope] if settings.stop else frozenset()
+        self._scope = scope = SCOPES[settings.stop_scope] if settings.stop else frozenset()
         one_call = not settings.parallel_tool_calls
         self._answer = self._detok.answer
         self._router = Router(
@@ -127,6 +129,8 @@ class ChatDecoder:
         )
         self._limits = Limits(settings.max_tokens, settings.thinking_budget)
         self._aligner = Aligner(tokenizer) if settings.alignment else None
+        if settings.alignment:
+            self._answer.record()
         self._prompt_tokens = len(prompt_ids)
         self.finished = False
         self.ignored = 0
@@ -350,7 +354,7 @@ class ChatDecoder:
             text, taken, place, given = self._core_feed(ids, place)
 
     def _take(self, ids: list[int], place: int) -> None:
-        """Decode `ids[place]`, which the core has left: it may be an end token, or not an int."""
+        """Decode `ids[place]`, which the core has left: an end token, a control token that a stop contains, or not an int."""
         try:
             token_id = to_id(ids[place])
         except TypeError:
@@ -358,7 +362,10 @@ class ChatDecoder:
             raise
         settings, detok = self._settings, self._detok
         if token_id not in settings.ends or self._answer.count + 1 < settings.min_tokens:
-            self._split(detok.step(token_id))
+            hidden = self._hidden.get(token_id, "")
+            if hidden:
+                self._show_unseen()
+            self._split(detok.step(token_id, hidden if self.channel in self._scope else ""))
             return
         stop_reason = settings.ends[token_id]
         if stop_reason is None or not settings.include_stop:
@@ -449,11 +456,11 @@ class ChatDecoder:
             self._route(self._detok.flush())
             if self._splitter is not None and not router.stopped:
                 router.route(self._splitter.finish(), self._splitter.channel)
+            if not router.stopped:
+                router.release()
         channel = self.channel
         if router.stopped:
             reason, stop_reason, channel = FinishReason.STOP, answer.matched, router.channel
-        else:
-            router.release()
         if reason is FinishReason.STOP and stop_reason is None and router.called:
             reason = FinishReason.TOOL_CALLS
         answer.think(channel is REASONING)
@@ -472,6 +479,8 @@ class ChatDecoder:
         if not out:
             return []
         self._router.out = []
+        if self._aligner is not None:
+            self._aligner.mark(self._answer.take_in_text())
         if len(out) > 1:
             out = merge(out)
         return out if self._aligner is None else [self._aligner.align(delta) for delta in out]

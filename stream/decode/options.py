@@ -79,7 +79,8 @@ class DecoderOptions(OutputOptions, total=False):
     Attributes:
         eos_ids: The ids that end the answer; None, the default, for the tokenizer's.
         stop_token_ids: Further end ids, which count even under `ignore_eos` and are reported as `stop_reason`.
-        stop: Strings that end the answer; the match that completes earliest wins, ties go by order.
+        stop: Strings that end the answer; the match that completes earliest wins, ties go by order. A control token that a
+            stop contains counts with its text, also where it gives none.
         tools: The tools of the request, as `chat()` takes them, or their `ToolSchemas`. They give the types of arguments that
             a style does not write as JSON.
         parallel_tool_calls: Whether an answer may have several calls. False ends it after its first complete call.

@@ -82,6 +82,8 @@ class Router(Saved):
         self.make: Callable[[str, list[int], int], Delta]
         self.enter(channel)
         answer.think(channel is REASONING)
+        if channel is REASONING:
+            answer.begin_block()  # behind the tag in the prompt
 
     def copy_with(self, answer: _core.AnswerText) -> Router:
         """Return an independent copy that works on `answer`, a copy of this router's text."""
@@ -115,9 +117,11 @@ class Router(Saved):
                 self._cut_out(piece.source, after)
                 continue
             answer.think(channel is REASONING)
-            self._at, self.malformed = channel, malformed
             if channel is not self.channel or piece.name:
-                self.enter(channel, piece.call)
+                self._change(channel, piece.call)
+            if malformed is not None:
+                self._send_space(anywhere=True)
+            self._at, self.malformed = channel, malformed
             if channel is not TOOL_CALL or (piece.text and piece.text == piece.source and not piece.name):
                 self._send(piece.text)
                 if self._searches and answer.matched is not None:
@@ -138,7 +142,7 @@ class Router(Saved):
         if channel is not self.channel:
             if channel is TOOL_CALL:  # the call's number comes with its name
                 return False
-            self.enter(channel)
+            self._change(channel)
         self._answer.think(channel is REASONING)
         return True
 
@@ -148,9 +152,25 @@ class Router(Saved):
         self.enter(channel)
 
     def release(self) -> None:
-        """Emit the text that is held back as the possible beginning of a stop string."""
-        if self._searches and self._answer.stop_begun:
+        """End the text: emit what is held back, or remove it if it is white space next to markup.
+
+        Held white space may complete a stop string.
+        """
+        self._send_space(anywhere=False)
+        if self._searches and self._answer.matched is not None:
+            self.stopped = True
+        elif self._searches and self._answer.stop_begun:
             self._send(None)
+
+    def _send_space(self, *, anywhere: bool) -> None:
+        """Emit the white space that is held at the start of a block; behind markup only if `anywhere`, else remove it."""
+        if self._answer.end_block(anywhere):
+            self._send("")
+
+    def _change(self, channel: Channel, call: int = 0) -> None:
+        """Begin a block of text on another channel, or another call."""
+        self._answer.begin_block()
+        self.enter(channel, call)
 
     def _send(self, text: str | None) -> None:
         """Pass text through the matcher of stop strings, and emit what is final; None emits the text that it holds."""
@@ -192,7 +212,7 @@ class Router(Saved):
             self.make = partial(ToolCallDelta, "", call=call)
         else:
             self.make = ReasoningDelta if channel is REASONING else TextDelta
-        self._answer.enter(self._searches, self._strip and channel is REASONING)
+        self._answer.enter(self._searches, self._strip and channel is REASONING, channel is TOOL_CALL)
 
 
 class ChunkRouter(Router):

@@ -15,7 +15,7 @@ from tokenweir.stream.decode.parsers.base import Count, Splitter, check_restored
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.events.deltas import Finish
 
-VERSION = 3
+VERSION = 4
 """Raised with every change to the shape of a state. 1 is that of tokenweir 0.2.0's first builds."""
 MAGIC = b"twd"  # before the version
 DIGEST = 16  # bytes of it
@@ -110,6 +110,7 @@ def check_consistent(
     check_restored(not any(isinstance(delta, Finish) for delta in router.out), "the end of an answer waits")
     kept = answer.kept + len(ids)
     check_restored(aligner is None or aligner.waiting == kept, "other logprobs wait than ids")
+    check_restored(aligner is None or answer.recorded == len(ids), "other ids are marked than those of the deltas")
 
 
 def _check(data: bytes) -> bytes:

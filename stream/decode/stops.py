@@ -6,12 +6,13 @@ of the text that is a proper prefix of a stop. Emitted text is neither kept nor 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
 from tokenweir.encode import _core
 from tokenweir.encode.options import check_flags
+from tokenweir.encode.tokenizer import Tokenizer
 
 
 class StopStep(Struct, frozen=True, gc=False):
@@ -77,6 +78,21 @@ class StopStrings(_core.StopStrings):
         if matched is not None and self.offset is None:
             self.offset = self._sent - (len(matched) if self._included else 0)
         return StopStep(final, matched)
+
+
+def control_tokens_in(tokenizer: Tokenizer, stops: Sequence[str], apart: Collection[int]) -> dict[int, str]:
+    """Return the control tokens whose text a stop string contains: a mapping of token id to text.
+
+    They count with their text in the search for stop strings, though they give none in the answer.
+
+    Args:
+        tokenizer: The tokenizer.
+        stops: The stop strings.
+        apart: Ids to leave out.
+
+    """
+    found = {i: text for text, i in tokenizer.special_tokens.items() if any(text in stop for stop in stops)}
+    return {token_id: text for token_id, text in found.items() if token_id not in apart and text}
 
 
 def stop_list(stops: Iterable[str]) -> list[str]:

@@ -162,7 +162,7 @@ class SplitChannels:
 
     def __init__(self, splitter: Splitter, *, strip: bool = False) -> None:
         self._splitter = splitter
-        self._answer = _core.AnswerText(_core.StopStrings(()))
+        self._answer = _core.AnswerText(_core.StopStrings(()), trims=True)
         self._router = ChunkRouter(self._answer, splitter.channel, strip=strip)
 
     def feed(self, item: Any) -> Sequence[Chunk]:
@@ -177,6 +177,7 @@ class SplitChannels:
 
     def finish(self, failure: Exception | None) -> Sequence[Chunk]:
         self._router.route(self._splitter.finish(), self._splitter.channel)
+        self._router.release()
         return self._router.take_all(self._splitter.channel)
 
 

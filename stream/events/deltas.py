@@ -77,6 +77,8 @@ class Alignment(Struct, frozen=True, gc=False):
         byte_start: The same in bytes of UTF-8.
         top_logprobs: For each id the likeliest tokens in its place, as many as `Sampling.top_logprobs` asks for; empty
             where it asks for none.
+        in_text: For each id whether the end of its token's text is in the delta's text. It is not for tags, for end tokens
+            and other control tokens, nor for text that was removed or replaced.
 
     """
 
@@ -85,6 +87,21 @@ class Alignment(Struct, frozen=True, gc=False):
     char_start: int
     byte_start: int
     top_logprobs: list[list[TokenLogprob]] = []
+    in_text: list[bool] = []
+
+    def text_tokens(self) -> Alignment:
+        """Return the tokens that have text in the delta: without those of markup, end tokens and removed text."""
+        if all(self.in_text):
+            return self
+        chosen = [place for place, in_text in enumerate(self.in_text) if in_text]
+        return Alignment(
+            [self.logprobs[place] for place in chosen],
+            [self.token_bytes[place] for place in chosen],
+            self.char_start,
+            self.byte_start,
+            [self.top_logprobs[place] for place in chosen] if self.top_logprobs else [],
+            [True] * len(chosen),
+        )
 
 
 class TextDelta(Struct, frozen=True, gc=False, tag="text"):

@@ -103,4 +103,5 @@ def _join_alignments(parts: list[Alignment]) -> Alignment | None:
     tops = []
     if any(part.top_logprobs for part in parts):
         tops = [top for part in parts for top in part.top_logprobs or ([] for _ in part.logprobs)]
-    return Alignment(logprobs, token_bytes, parts[0].char_start, parts[0].byte_start, tops)
+    in_text = [flag for part in parts for flag in part.in_text]
+    return Alignment(logprobs, token_bytes, parts[0].char_start, parts[0].byte_start, tops, in_text)

@@ -17,7 +17,7 @@ void send(Answer& answer, std::string_view text, std::string& out) {
 }
 
 void take_done(Answer& answer, std::vector<size_t>& done) {
-  while (answer.answer().pending().ready() > 0) done.push_back(answer.answer().pending().take());
+  while (answer.answer().ready() > 0) done.push_back(answer.answer().take_id());
 }
 
 // Gives ids to an answer without a splitter until it is over; appends what goes out, and the ids that are done with it.
@@ -41,6 +41,7 @@ void end(Answer& answer, std::string& out, std::vector<size_t>& done) {
   std::string next, held;
   answer.flush(next);
   send(answer, next, out);
+  if (answer.answer().end_block(false)) send(answer, "", out);
   answer.answer().release(held);
   answer.answer().emit(held);
   out += held;
@@ -84,12 +85,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                                          std::unordered_map<int64_t, std::string>{{10, "<x>"}}, false);
   const size_t min_tokens = choices.number(3);
   const std::vector<std::string> tags = {"ab\n", "xxx"};
-  const bool include = choices.coin(), search = choices.coin(), drop = choices.coin(), passing = choices.coin();
+  const bool include = choices.coin(), search = choices.coin(), drop = choices.coin(), passing = choices.coin(),
+             trims = choices.coin();
   const bool whole_runs = choices.coin();
   const auto fresh = [&] {
-    AnswerText<size_t> text(std::make_shared<StopStrings>(automaton, include), min_tokens);
+    AnswerText<size_t> text(std::make_shared<StopStrings>(automaton, include), min_tokens, trims);
     Answer answer(DecodeState(tokens, false, whole_runs), std::move(text), rules, SIZE_MAX);
-    answer.answer().enter(search, drop);
+    answer.answer().enter(search, drop, false);
     return answer;
   };
   const auto pass = [&](Answer& answer) {

@@ -12,12 +12,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     Loader from(state);
     JsonValue value = JsonValue::load(from);
-    AnswerText<size_t> answer(std::make_shared<StopStrings>(automaton, false));
+    AnswerText<size_t> answer(std::make_shared<StopStrings>(automaton, false), 0, true);
     answer.load(from, 100, [](size_t id) { return id; });
     from.end();
     promised(value.feed(text) <= text.size(), "a value is part of the text");
     value.finish();
-    answer.enter(true, false);
+    answer.enter(true, false, false);
     answer.add(7, text.size(), true);
     std::string sent, held;
     answer.search(text, sent);
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     answer.release(held);
     answer.emit(held);
     answer.finish();
-    while (answer.pending().ready() > 0) promised(answer.pending().take() < 100, "an id is of the vocabulary");
+    while (answer.ready() > 0) promised(answer.take_id() < 100, "an id is of the vocabulary");
     Saver to;
     value.save(to);
     answer.save(to, [](size_t id) { return id; });

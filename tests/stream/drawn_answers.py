@@ -84,7 +84,11 @@ def answers(draw, make_tok):
     tok = make_tok(*(AddedToken(token, special=special) for token in tokens))
     marks = [mark for mark in dict.fromkeys((*style.marks, *style.enders, *style.token_enders, *tools.marks)) if mark]
     tag = style.openers[0]
-    stops = draw(st.lists(st.sampled_from([*STOPS, tag[:2], style.closers[0][1:], tag + "x", '"']), max_size=3))
+    stops = draw(
+        st.lists(
+            st.sampled_from([*STOPS, tag[:2], style.closers[0][1:], tag + "x", '"', "<skip>", "x<skip>H"]), max_size=3
+        )
+    )
     messages = [text for name in {style.name, tools.name} & set(MESSAGES) for text in MESSAGE_TEXTS[name]]
     texts = [*WORDS, *stops, *marks, *(mark[:-1] for mark in marks), *(mark[1:] for mark in marks), *JSON, *messages]
     header = HEADERS.get(tools.name, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import msgspec
 from msgspec.structs import replace
@@ -111,6 +111,24 @@ def joined(pieces):
 def says(piece):
     end = piece.complete or (piece.channel is Channel.TOOL_CALL and piece.malformed is not None)
     return end or (piece.channel, piece.call, piece.malformed)
+
+
+def without_blank_blocks(pieces, begun=False):
+    """Return the pieces of a whole text with those blocks made markup that have only white space and stand next to markup.
+
+    A block is the text on one channel between markup, calls and other channels. `begun`: the prompt has opened the thinking.
+    """
+    blocks = [list(block) for _, block in groupby(pieces, lambda piece: piece.channel)]
+    out = []
+    for number, block in enumerate(blocks):
+        counts = block[0].channel in (None, Channel.TOOL_CALL) or any(
+            piece.malformed is not None or (piece.text and not piece.text.isspace()) for piece in block
+        )
+        if counts or (len(blocks) == number + 1 == 1 and not begun):
+            out += block
+        else:
+            out += [markup(piece.source) for piece in block]
+    return out
 
 
 def cut(text, places):

@@ -1,7 +1,8 @@
 // Assignment of an answer's ids to the text that is emitted, and the search for stop strings in that text.
 //
 // Ids are added with their text (`add`). The splitter returns all of that text in order. Text that is emitted
-// (`search`, `emit`) is searched for stops where they count. Other text is replaced (`take`) or removed (`drop`).
+// (`search`, `emit`) is searched for stops where they count. Other text is replaced (`take`) or removed (`drop`), which
+// ends a block of text: white space alone between two such places is removed, too (`leading_space.h`).
 // Text of the fast path (`pass`) is emitted at once, and skipped when it is returned. Returning text that was not added
 // is an error.
 #pragma once
@@ -16,6 +17,8 @@
 
 #include "base/saving.h"
 #include "base/utf8.h"
+#include "chat_decoder/hidden_text.h"
+#include "chat_decoder/leading_space.h"
 #include "chat_decoder/pending_ids.h"
 #include "chat_decoder/stop_strings.h"
 
@@ -41,18 +44,40 @@ class SharedStops {
 template <class Id>
 class AnswerText {
  public:
-  // Stops that complete before `min_tokens` ids are ignored.
-  explicit AnswerText(std::shared_ptr<StopStrings> stops, size_t min_tokens = 0)
-      : stops_(std::move(stops)), min_tokens_(min_tokens) {}
+  // Stops that complete before `min_tokens` ids are ignored. `trims`: white space alone between markup is removed.
+  explicit AnswerText(std::shared_ptr<StopStrings> stops, size_t min_tokens = 0, bool trims = false)
+      : stops_(std::move(stops)), space_(trims), min_tokens_(min_tokens) {}
 
-  // Sets whether stops count in the text that is returned next, and whether that text is dropped.
-  void enter(bool search, bool drop) {
+  // Sets whether stops count in the text that is returned next, whether that text is dropped, and whether it belongs to
+  // a call, in which white space counts.
+  void enter(bool search, bool drop, bool call) {
     search_ = search;
     drop_ = drop;
+    call_ = call;
   }
+
+  // Begins a block of text: white space that alone makes up the block before is removed.
+  void begin_block() {
+    pending_.drop(space_.held().size());
+    space_.begin_block();
+  }
+
+  // Lets held white space pass: `search` returns it with the next text, which may be empty. White space behind markup is
+  // removed instead, unless `anywhere`. Returns whether there is any to pass.
+  bool end_block(bool anywhere) {
+    if (space_.end_block(anywhere)) begin_block();
+    return !space_.held().empty();
+  }
+
+  // Whether white space that comes next is held back.
+  bool holds_space() const { return space_.at_start() && !call_; }
+
+  // Whether white space is held back.
+  bool has_space() const { return !space_.held().empty(); }
 
   // Sets whether the ids of the text that is returned next count as thinking.
   void think(bool on) {
+    if (on != thinks_ && has_space()) begin_block();
     thinking_ = thinking();
     since_ = pending_.passed();
     thinks_ = on;
@@ -62,14 +87,17 @@ class AnswerText {
   void add(Id id, size_t length, bool whole) {
     count();
     extend(length);
-    pending_.add(std::move(id), length > 0 && whole);
+    pending_.add(std::move(id), length > 0 && whole, length > 0 || !whole);
   }
 
   // Adds an id that ends with the last byte that was added, or, without text, with the next character.
   void add_at_end(Id id, bool has_text) {
     count();
-    pending_.add(std::move(id), has_text);
+    pending_.add(std::move(id), has_text, has_text);
   }
+
+  // Hides the last `length` bytes that were added: they are searched for stops, and not emitted.
+  void hide(size_t length) { hidden_.hide(pending_.end() - length, pending_.end()); }
 
   // Adds text without an id.
   void extend(size_t length) { pending_.extend(length); }
@@ -113,13 +141,12 @@ class AnswerText {
   // Searches returned text for stops; appends the final part to `sent`, for `emit`.
   void search(std::string_view text, std::string& sent) {
     text.remove_prefix(come_back(text.size()));
-    if (!search_) {
-      sent += text;
-      return;
+    if (holds_space() || has_space()) {
+      std::string whole(text);
+      if (space_.take(whole)) find_stop(whole, sent);
+    } else {
+      find_stop(text, sent);
     }
-    const size_t from = pending_.sent() + stops_->held().size();
-    const size_t ignore = count_ < min_tokens_ ? text.size() : floor_ > from ? floor_ - from : 0;
-    stops_->take(text, ignore, sent);
   }
 
   // Ends the search, because no stop reaches over markup: appends the held text to `sent`, for `emit`.
@@ -127,9 +154,19 @@ class AnswerText {
 
   // Emits text, whose ids are ready then; or clears `text`, if it is dropped.
   void emit(std::string& text) {
-    if (!drop_) return pending_.send(text.size());
-    pending_.drop(text.size());
-    text.clear();
+    if (!drop_ && hidden_.empty()) return pending_.send(text.size());
+    std::string visible;
+    size_t at = 0;
+    hidden_.split(pending_.sent(), pending_.sent() + text.size(), [&](size_t length, bool is_hidden) {
+      if (drop_ || is_hidden) {
+        pending_.drop(length);
+      } else {
+        visible.append(text, at, length);
+        pending_.send(length);
+      }
+      at += length;
+    });
+    text = std::move(visible);
   }
 
   // Emits text in parts, one for each place where ids end. Calls `give(part)` when the ids of a part are ready.
@@ -151,7 +188,10 @@ class AnswerText {
     drop(length);
     pending_.release();
   }
-  void drop(size_t length) { pending_.drop(length - come_back(length)); }
+  void drop(size_t length) {
+    begin_block();
+    pending_.drop(length - come_back(length));
+  }
 
   // Ends the text: the remaining ids are ready.
   void finish() { pending_.finish(); }
@@ -171,13 +211,31 @@ class AnswerText {
 
   size_t ids() const { return count_; }
   const StopStrings& stops() const { return *stops_.operator->(); }
-  PendingIds<Id>& pending() { return pending_; }
+
+  // Number of ids that are ready or wait; and of those that are ready.
+  size_t kept() const { return pending_.kept(); }
+  size_t ready() const { return pending_.ready(); }
+
+  // Takes the first ready id.
+  Id take_id() {
+    bool in_text = false;
+    Id id = pending_.take(in_text);
+    if (records_) in_text_ += in_text ? '\1' : '\0';
+    return id;
+  }
+
+  // From here on, `in_text` records for each id that is taken whether the last byte of its own text was emitted.
+  void record() { records_ = true; }
+  std::string& in_text() { return in_text_; }
 
   // Saves the state, except the values of `enter`.
   template <class Number>
   void save(Saver& to, Number&& number) const {
     stops_->save(to);
     pending_.save(to, number);
+    space_.save(to);
+    hidden_.save(to);
+    to.text(in_text_);
     for (const size_t value : {count_, floor_, back_, ahead_, thinking()}) to.number(value);
     to.number(thinks_);
   }
@@ -187,6 +245,9 @@ class AnswerText {
   void load(Loader& from, size_t ids, MakeId&& id) {
     stops_->load(from);
     pending_ = PendingIds<Id>::load(from, ids, id);
+    space_.load(from);
+    hidden_.load(from, pending_.end());
+    in_text_ = from.text();
     count_ = from.number(Loader::kMostBytes);
     floor_ = from.number(pending_.end());
     back_ = from.number(pending_.end());
@@ -195,11 +256,22 @@ class AnswerText {
     thinks_ = from.flag();
     since_ = pending_.passed();
     check_state(count_ == pending_.passed() + pending_.open(), "it counts other ids than it has");
-    check_state(stops_->matched() != nullptr || pending_.sent() + stops_->held().size() == back_,
+    check_state(stops_->matched() != nullptr || pending_.sent() + stops_->held().size() + space_.held().size() == back_,
                 "other text is held than what has come back");
   }
 
  private:
+  // Searches text for stops; appends the final part to `sent`.
+  void find_stop(std::string_view text, std::string& sent) {
+    if (!search_) {
+      sent += text;
+      return;
+    }
+    const size_t from = pending_.sent() + stops_->held().size();
+    const size_t ignore = count_ < min_tokens_ ? text.size() : floor_ > from ? floor_ - from : 0;
+    stops_->take(text, ignore, sent);
+  }
+
   void count() {
     if (++count_ == min_tokens_) floor_ = pending_.end();
   }
@@ -224,8 +296,12 @@ class AnswerText {
 
   SharedStops stops_;
   PendingIds<Id> pending_;
+  LeadingSpace space_;
+  HiddenText hidden_;
+  std::string in_text_;  // a byte for each id that was taken: 1 or 0
+  bool records_ = false;
   size_t min_tokens_;
-  bool search_ = false, drop_ = false;
+  bool search_ = false, drop_ = false, call_ = false;
   size_t back_ = 0, ahead_ = 0;  // bytes returned or emitted by the fast path; of these, not returned yet
   size_t count_ = 0;
   bool thinks_ = false;

@@ -188,7 +188,7 @@ class Detokenizer {
         state_.take(static_cast<size_t>(id), sent);
       const std::string_view text = std::string_view(sent).substr(before);
       const bool full = rules_->splits && unseen_.size() + sent.size() > most;
-      const bool may = passing && answer_.ids() + 1 < limit_ && !full;
+      const bool may = passing && answer_.ids() + 1 < limit_ && !full && (keeps || !answer_.holds_space());
       const bool passes = may && !marked && tag_.empty() &&
                           skippable_->takes(text, unseen_, std::string_view(sent).substr(0, before)) &&
                           (!value_ || value_->pass(text)) && (!search || answer_.skim(text));
@@ -210,12 +210,19 @@ class Detokenizer {
     return {place, fed};
   }
 
-  // Takes one id; appends the text for the splitter to `next`.
-  void step(Id id, size_t number, std::string& next) {
+  // Takes one id; appends the text for the splitter to `next`. `hidden`, if not empty, stands in place of the id's text: the
+  // splitter and the stops get it, and it is not emitted.
+  void step(Id id, size_t number, std::string& next, std::string_view hidden = {}) {
     next += unseen();
     const size_t before = next.size();
-    decode(number, next);
+    if (hidden.empty()) {
+      decode(number, next);
+    } else {
+      state_.flush(next);
+      next += hidden;
+    }
     add(std::move(id), next.size() - before);
+    if (!hidden.empty()) answer_.hide(hidden.size());
   }
 
   // Takes the text that was emitted but not given to the splitter yet, and the prefix of a tag behind it.

@@ -21,15 +21,16 @@ class PendingIds {
   size_t sent() const { return sent_; }
   size_t passed() const { return passed_; }
 
-  // Adds an id that ends with the last byte that was added; unless `whole`, with the next character.
-  void add(Id id, bool whole) { waiting_.push_back({std::move(id), whole ? end_ : end_ + 1}); }
+  // Adds an id that ends with the last byte that was added; unless `whole`, with the next character. `has_text`: it has
+  // text of its own, or a part of that character.
+  void add(Id id, bool whole, bool has_text) { waiting_.push_back({std::move(id), whole ? end_ : end_ + 1, has_text}); }
 
   // Adds text without an id.
   void extend(size_t length) { end_ += length; }
 
   // Emits the next `length` bytes: their ids are ready, and those that waited for text.
   void send(size_t length) {
-    drop(length);
+    pass(length, true);
     if (length > 0) release();
   }
 
@@ -37,15 +38,11 @@ class PendingIds {
   void release() { ready_ = done_; }
 
   // Drops the next `length` bytes: their ids wait for the next emission.
-  void drop(size_t length) {
-    sent_ += length;
-    const size_t before = done_;
-    while (done_ < waiting_.size() && waiting_[done_].end <= sent_) done_++;
-    passed_ += done_ - before;
-  }
+  void drop(size_t length) { pass(length, false); }
 
   // Ends the text: all ids are ready.
   void finish() {
+    for (size_t at = done_; at < waiting_.size(); at++) waiting_[at].in_text = false;
     passed_ += waiting_.size() - done_;
     ready_ = done_ = waiting_.size();
   }
@@ -62,8 +59,9 @@ class PendingIds {
   // Number of ids that are ready.
   size_t ready() const { return ready_ - first_; }
 
-  // Takes the first ready id.
-  Id take() {
+  // Takes the first ready id. `in_text` becomes whether the last byte of the id's own text was emitted.
+  Id take(bool& in_text) {
+    in_text = waiting_[first_].in_text;
     Id id = std::move(waiting_[first_++].id);
     if (first_ == waiting_.size() || (first_ >= kMostTaken && first_ * 2 >= waiting_.size())) forget();
     return id;
@@ -77,6 +75,7 @@ class PendingIds {
     for (size_t at = first_; at < waiting_.size(); at++) {
       to.number(number(waiting_[at].id));
       to.number(waiting_[at].end);
+      to.number(waiting_[at].in_text);
     }
   }
 
@@ -93,9 +92,10 @@ class PendingIds {
     for (size_t at = 0; at < waiting; at++) {
       const size_t number = from.number(ids - 1);
       const size_t end = from.number(pending.end_ + 1);
+      const bool in_text = from.flag();
       check_state(at == 0 || end >= pending.waiting_.back().end, "an id ends before the one that came before it");
       check_state(at < pending.done_ || end > pending.sent_, "the text of an id has gone out without it");
-      pending.waiting_.push_back({id(number), end});
+      pending.waiting_.push_back({id(number), end, in_text});
     }
     return pending;
   }
@@ -104,9 +104,18 @@ class PendingIds {
   struct Waiting {
     Id id;
     size_t end;
+    bool in_text;
   };
 
   static constexpr size_t kMostTaken = 64;  // that are kept, at least, before the rest moves up
+
+  void pass(size_t length, bool emitted) {
+    sent_ += length;
+    const size_t before = done_;
+    for (; done_ < waiting_.size() && waiting_[done_].end <= sent_; done_++)
+      if (!emitted) waiting_[done_].in_text = false;
+    passed_ += done_ - before;
+  }
 
   void forget() {
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(first_));

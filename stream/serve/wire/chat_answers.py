@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Alignment, Delta, Finish, FinishReason, ReasoningDelta, TextDelta, Usage
 from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.items import ItemDelta, lacks_candidates, new_id, token_logprobs
+from tokenweir.stream.serve.wire.items import ItemDelta, lacks_candidates, lacks_logprobs, new_id, token_logprobs
 from tokenweir.stream.serve.wire.response_object import Logprob
 
 Thinking = Literal["reasoning_content", "reasoning"]
@@ -282,7 +282,7 @@ def chat_delta(delta: ItemDelta, thinking: Thinking = "reasoning_content") -> Ch
 
 
 def checked_logprobs(alignment: Alignment | None, *, tops: bool = False) -> list[Logprob]:
-    """Return a delta's tokens with their logprobs.
+    """Return the tokens of a delta's text with their logprobs.
 
     Args:
         alignment: The delta's tokens and logprobs; without it the result is empty.
@@ -292,7 +292,7 @@ def checked_logprobs(alignment: Alignment | None, *, tops: bool = False) -> list
         RequestError: The engine gave no logprob for a token, or no likeliest tokens although `tops` is set.
 
     """
-    if alignment is not None and None in alignment.logprobs:
+    if lacks_logprobs(alignment):
         raise RequestError(
             "logprobs are asked for, and this model's engine gives none", code="unsupported_parameter", param="logprobs"
         )

@@ -294,12 +294,13 @@ class _OpenCall:
 
 
 def token_logprobs(alignment: Alignment | None) -> list[Logprob]:
-    """Return a delta's tokens with their logprobs, and the likeliest tokens in their places if the engine gave them.
+    """Return the tokens of a delta's text with their logprobs, and the likeliest tokens in their places if the engine gave them.
 
-    Tokens without a logprob are left out. The result is empty if `alignment` is None.
+    Tokens of markup and those without a logprob are left out. The result is empty if `alignment` is None.
     """
     if alignment is None:
         return []
+    alignment = alignment.text_tokens()
     tops: Iterable[Iterable[TokenLogprob]] = alignment.top_logprobs or repeat(())
     return [
         Logprob(_text(token), finite(logprob), list(token), [_top(each) for each in top])
@@ -309,8 +310,15 @@ def token_logprobs(alignment: Alignment | None) -> list[Logprob]:
 
 
 def lacks_candidates(alignment: Alignment | None) -> bool:
-    """Return whether the engine gave no likeliest tokens (`top_logprobs`) for at least one of the delta's tokens."""
-    return alignment is not None and bool(alignment.logprobs) and not all(alignment.top_logprobs or [()])
+    """Return whether the engine gave no likeliest tokens (`top_logprobs`) for at least one token of the delta's text."""
+    if alignment is None or not (tokens := alignment.text_tokens()).logprobs:
+        return False
+    return not all(tokens.top_logprobs or [()])
+
+
+def lacks_logprobs(alignment: Alignment | None) -> bool:
+    """Return whether the engine gave no logprob for at least one token of the delta's text."""
+    return alignment is not None and None in alignment.text_tokens().logprobs
 
 
 def _top(candidate: TokenLogprob) -> TopLogprob:

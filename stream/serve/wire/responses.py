@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import ProtocolError
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, TextDelta, Usage
 from tokenweir.stream.serve.wire import events as ev
-from tokenweir.stream.serve.wire.items import OpenItem, finite, lacks_candidates, new_response_id, open_item, worker_of
+from tokenweir.stream.serve.wire.items import (
+    OpenItem,
+    finite,
+    lacks_candidates,
+    lacks_logprobs,
+    new_response_id,
+    open_item,
+    worker_of,
+)
 from tokenweir.stream.serve.wire.requests import ResponseCreate
 from tokenweir.stream.serve.wire.response_object import (
     IncompleteDetails,
@@ -152,7 +160,7 @@ class ResponseStream:
             self._tokens.add(delta)
             if not self._logprobs:
                 delta = replace(delta, alignment=None)
-        if isinstance(delta, TextDelta) and delta.alignment is not None and None in delta.alignment.logprobs:
+        if isinstance(delta, TextDelta) and lacks_logprobs(delta.alignment):
             raise ProtocolError("include asks for message.output_text.logprobs, and this model's engine gives none")
         if self._top_logprobs and isinstance(delta, TextDelta) and lacks_candidates(delta.alignment):
             raise ProtocolError("top_logprobs are asked for, and this model's engine gives none")

@@ -98,9 +98,9 @@ def test_a_split_character_joins_from_its_tokens_bytes(tok):
     first, second = "é".encode()
     assert decoder.feed([first], [-0.5]) == []
     assert decoder.feed([second], [-1.0]) == [
-        TextDelta("é", [first, second], alignment=Alignment([-0.5, -1.0], [b"\xc3", b"\xa9"], 0, 0))
+        TextDelta("é", [first, second], alignment=Alignment([-0.5, -1.0], [b"\xc3", b"\xa9"], 0, 0, [], [True, True]))
     ]
-    assert decoder.feed([65])[0].alignment == Alignment([None], [b"A"], 1, 2)
+    assert decoder.feed([65])[0].alignment == Alignment([None], [b"A"], 1, 2, [], [True])
     assert decoder.finish()[-1].alignment == Alignment([], [], 2, 3)
 
 
@@ -165,6 +165,6 @@ def test_a_copy_and_a_reset_have_alignments_of_their_own(tok):
     branch = decoder.copy()
     assert decoder.feed([0xA9], [-3.0]) == branch.feed([0xA9], [-3.0])
     branch.feed([66], [-4.0])
-    assert decoder.feed([67], [-5.0])[0].alignment == Alignment([-5.0], [b"C"], 2, 3)
+    assert decoder.feed([67], [-5.0])[0].alignment == Alignment([-5.0], [b"C"], 2, 3, [], [True])
     decoder.reset()
-    assert decoder.feed([67])[0].alignment == Alignment([None], [b"C"], 0, 0)
+    assert decoder.feed([67])[0].alignment == Alignment([None], [b"C"], 0, 0, [], [True])

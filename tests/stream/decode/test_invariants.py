@@ -12,6 +12,7 @@ from full_run import EXAMPLES
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from splitting import without_blank_blocks
 
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.stream.chat.stages import (
@@ -26,6 +27,7 @@ from tokenweir.stream.chat.stages import (
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
 from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt, shown_texts, unseparated_style
+from tokenweir.stream.decode.stops import control_tokens_in
 from tokenweir.stream.events.deltas import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.events.merge import merge
 from tokenweir.templates.styles.reasoning import MESSAGES
@@ -42,6 +44,8 @@ class Plain:
         ends: Where in it each id ends; one that ends no character ends with the character after it.
         silent: The id that ended the answer and has no text, if there is one.
         pieces: What the text consists of, each as `(piece, begin, end)`.
+        told: The same, with white space that is alone between markup as a part of the markup.
+        hidden: Spans of control tokens that stops contain and that have no text.
         completed: Where the stop that ends the answer is complete; None if there is none.
         deltas: What goes out, without ids and without the finish.
 
@@ -51,18 +55,22 @@ class Plain:
         self.splitter, styles = find_splitter(
             tok, options["prompt_ids"], style_in(options), options["tool_style"], options["tools"]
         )
-        self.decode(tok, ids, options, shown_texts(tok, styles) if options["skip_special_tokens"] else {})
+        self.begun = self.splitter is not None and self.splitter.channel is REASONING
+        shown = shown_texts(tok, styles) if options["skip_special_tokens"] else {}
+        hidden = control_tokens_in(tok, options["stop"], shown) if options["skip_special_tokens"] else {}
+        self.decode(tok, ids, options, shown, hidden)
         self.split()
         self.search(options)
 
-    def decode(self, tok, ids, options, shown):
+    def decode(self, tok, ids, options, shown, hidden):
         least, most = options["min_tokens"], options["max_tokens"]
         stream = DecodeStream(tok, prompt_ids=options["prompt_ids"], skip_special_tokens=options["skip_special_tokens"])
         eos = {} if options["ignore_eos"] else dict.fromkeys(tok.eos_ids)
         final = eos | {token_id: token_id for token_id in options["stop_token_ids"]}
-        self.text, self.ends, self.silent, self.stop_reason = "", [], [], None
+        self.text, self.ends, self.silent, self.stop_reason, self.hidden = "", [], [], None, []
         self.floor = 0 if least == 0 else float("inf")
-        ended = False
+        ended, scope = False, SCOPES[options["stop_scope"]]
+        probe = None if self.splitter is None else self.splitter.copy()
         for count, token_id in enumerate(ids[:most], 1):
             if count == least:
                 self.floor = len(self.text)
@@ -71,8 +79,14 @@ class Plain:
             if ended and (self.stop_reason is None or not options["include_stop"]):
                 self.silent = [token_id]
                 break
-            piece = stream.flush() + shown[token_id] if token_id in shown else stream.step(token_id)
+            counts = token_id in hidden and (probe.channel if probe else ANSWER) in scope
+            text = shown.get(token_id, hidden[token_id] if counts else "")
+            piece = stream.flush() + text if text else stream.step(token_id)
             self.text += piece
+            if probe:
+                probe.feed(piece)
+            if counts:
+                self.hidden.append((len(self.text) - len(hidden[token_id]), len(self.text)))
             self.ends.append(len(self.text) + (not piece or stream.pending > 0))
             if ended:
                 break
@@ -90,11 +104,13 @@ class Plain:
         if self.splitter is None:
             self.pieces, at = [(Plainly(self.text), 0, len(self.text))], len(self.text)
         assert at == len(self.text)
+        told = without_blank_blocks([piece for piece, _, _ in self.pieces], self.begun)
+        self.told = [(piece, begin, end) for piece, (_, begin, end) in zip(told, self.pieces, strict=True)]
 
     def search(self, options):
         """Find the stop that completes first in what stands together on one channel, and cut there."""
         stretches = []  # of text that a stop may stand in
-        for piece, begin, end in self.pieces:
+        for piece, begin, end in self.told:
             kind = (piece.channel, piece.malformed)
             if stretches and stretches[-1][0] == kind and piece.channel in SCOPES["all"]:
                 begin = stretches.pop()[1]
@@ -113,14 +129,14 @@ class Plain:
             upto = self.completed - (0 if options["include_stop"] else len(self.stop_reason))
             self.reason = FinishReason.STOP
         self.deltas, whole_call = [], False
-        for piece, begin, _ in self.pieces:
+        for piece, begin, _ in self.told:
             if self.completed is not None and begin >= self.completed:
                 break
             if piece.channel is TOOL_CALL:
                 whole_call |= piece.complete
                 call = (piece.call, piece.complete, piece.malformed)
                 self.deltas.append(ToolCallDelta(piece.name, piece.text, [], 0, *call))
-            elif text := piece.text[: max(0, upto - begin)]:
+            elif text := self.visible(piece.text[: max(0, upto - begin)], begin):
                 if piece.channel is ANSWER:
                     self.deltas.append(TextDelta(text, malformed=piece.malformed))
                 elif piece.channel is REASONING and not is_stripped(options):
@@ -129,6 +145,12 @@ class Plain:
             self.reason = FinishReason.TOOL_CALLS
         self.deltas = merge(self.deltas)
         self.upto = min(upto, len(self.text))
+
+    def visible(self, text, begin):
+        """Return the text that begins at `begin` without what is hidden."""
+        return "".join(
+            char for at, char in enumerate(text, begin) if not any(first <= at < last for first, last in self.hidden)
+        )
 
     def reasoning_tokens(self, consumed):
         """Return the number of consumed ids that end in thinking or its tags, or are left where thinking has not ended."""
@@ -185,6 +207,9 @@ def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, place
     tok, ids, options = data.draw(answers(make_tok))
     strip = is_stripped(options)
     options |= {"min_tokens": 0, "max_tokens": None, "include_stop": False, "ignore_eos": False, "stop_token_ids": ()}
+    options["stop"] = [
+        stop for stop in options["stop"] if not control_tokens_in(tok, [stop], ())
+    ]  # detokenize has no stops
     options["stop_scope"] = "answer" if strip else options["stop_scope"]  # what is stripped before it has no stops
     spoken = {"prompt_ids": options["prompt_ids"], "skip_special_tokens": options["skip_special_tokens"]}
     style, tools = style_in(options) or unseparated_style(tok), options["tool_style"]
@@ -197,9 +222,11 @@ def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, place
         stage = detokenize(until_eos(source(), tok.eos_ids), tok, reasoning=style, tool_style=tools, **spoken)
         if style is not None:
             inside = read_prompt(tok, options["prompt_ids"], style).inside
-            stage = (strip_reasoning if strip else split_reasoning)(stage, style, inside=inside, tool_style=tools)
+            stage = (strip_reasoning if strip else split_reasoning)(
+                stage, style, inside=inside, tool_style=tools, tools=options["tools"]
+            )
         elif tools is not None:
-            stage = split_tool_calls(stage, tools)
+            stage = split_tool_calls(stage, tools, tools=options["tools"])
         stage = stop_at(stage, options["stop"], stop_scope=options["stop_scope"])
         return as_deltas([chunk async for chunk in stage])
 

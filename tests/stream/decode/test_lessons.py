@@ -140,7 +140,7 @@ def test_lesson_31_tags_in_any_cutting_give_the_same(tok):  # lmdeploy#4754, dyn
 
 def test_lesson_32_text_before_the_opener_is_routed_one_way(tok):  # sglang#35083
     for text, expected in (
-        (b"\n<think>abc</think>answer", ("abc", "\nanswer")),
+        (b"\n<think>abc</think>answer", ("abc", "answer")),
         (b"Sure. <think>abc</think>answer", ("", "Sure. <think>abc</think>answer")),
     ):
         for size in (1, 2, 3, len(text)):

@@ -3,12 +3,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from drawn_answers import text_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.errors import TextError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.stops import StopStep, StopStrings
+from tokenweir.stream.events.deltas import ReasoningDelta
 from tokenweir.stream.events.merge import merge
 
 TEXT = st.text("ab<\n", max_size=30)
@@ -165,3 +167,63 @@ def test_a_stop_does_not_reach_over_markup(tok, include):
         deltas = merge([delta for chunk in chunks for delta in decoder.feed(chunk)] + decoder.finish())
         assert [delta.text for delta in deltas[:-1]] == ["o", "hm", "x o"]
         assert deltas[-1].stop_reason is None
+
+
+# -- control tokens in stop strings ------------------------------------------------------------------------------------
+
+
+def decoded(decoder, ids, size=1):
+    deltas = [delta for at in range(0, len(ids), size) for delta in decoder.feed(ids[at : at + size])]
+    return merge(deltas + decoder.finish())
+
+
+@pytest.mark.parametrize("size", [1, 2, 99])
+@pytest.mark.parametrize("include", [False, True])
+@pytest.mark.parametrize(("stop", "rest"), [("<skip>", ""), ("<skip>us", "us"), ("b<skip>", "b"), ("<skip><skip>", "")])
+def test_a_control_token_in_a_stop_counts_though_it_gives_no_text(tok, stop, rest, size, include):
+    skip = tok.token_to_id("<skip>")
+    ids = [*b"ab", skip, *([skip] if stop.count("<") == 2 else []), *b"user"]
+    decoder = ChatDecoder(tok, stop=[stop], include_stop=include, reasoning="think")
+    *deltas, finish = decoded(decoder, ids, size)
+    assert text_of(deltas) == ("ab".removesuffix("b" * (stop[0] == "b")) + rest * include)
+    assert (finish.reason, finish.stop_reason) == ("stop", stop)
+    assert [i for delta in [*deltas, finish] for i in delta.token_ids] == ids[: len(ids) - decoder.ignored]
+
+
+def test_a_control_token_that_completes_no_stop_gives_no_text(tok):
+    skip = tok.token_to_id("<skip>")
+    ids = [*b"a", skip, *b"b", skip, skip, *b"ux"]
+    for copied in (False, True):
+        decoder = ChatDecoder(tok, stop=["<skip>us"])
+        deltas = decoder.feed(ids[:4])
+        if copied:
+            decoder = ChatDecoder.from_state(tok, decoder.state(), stop=["<skip>us"])
+        deltas = merge([*deltas, *decoder.feed(ids[4:]), *decoder.finish()])
+        assert text_of(deltas) == "abux"
+        assert deltas[0].token_ids == ids
+    assert (
+        text_of(decoded(ChatDecoder(tok, stop=["<skip>us"]), list(b"<skip>un"))) == "<skip>un"
+    )  # spelled by ordinary ids
+
+
+def test_stops_with_control_tokens_count_on_their_channels(tok):
+    skip = tok.token_to_id("<skip>")
+    ids = [*b"<think>\na", skip, *b"b</think>c", skip, *b"d"]
+    for scope, thinking, answer in (("answer", "\nab", "c"), ("reasoning", "\na", ""), ("all", "\na", "")):
+        decoder = ChatDecoder(tok, stop=["<skip>"], stop_scope=scope, reasoning="think")
+        deltas = decoded(decoder, ids)
+        assert (text_of(deltas, ReasoningDelta), text_of(deltas)) == (thinking, answer)
+
+
+def test_an_end_token_ends_before_a_stop_that_spells_it(tok):
+    eos = min(tok.eos_ids)
+    (delta, finish) = decoded(ChatDecoder(tok, stop=["<eos>"]), [97, eos, 98])
+    assert (delta.text, finish.stop_reason) == ("a", None)
+    (delta, finish) = decoded(ChatDecoder(tok, stop=["<eos>"], ignore_eos=True), [97, eos, 98])
+    assert (delta.text, finish.stop_reason) == ("a", "<eos>")
+
+
+def test_shown_control_tokens_are_text_of_stops_too(tok):
+    skip = tok.token_to_id("<skip>")
+    decoder = ChatDecoder(tok, stop=["<skip>us"], skip_special_tokens=False)
+    assert text_of(decoded(decoder, [97, skip, *b"un", skip, *b"us"])) == "a<skip>un"

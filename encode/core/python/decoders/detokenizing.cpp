@@ -48,11 +48,11 @@ using Text = AnswerText<nb::object>;
 
 // The ids that have become ready.
 nb::list taken(Text& answer) {
-  PendingIds<nb::object>& pending = answer.pending();
-  const size_t n = pending.ready();
+  const size_t n = answer.ready();
   nb::object ids = nb::steal(PyList_New(static_cast<Py_ssize_t>(n)));
   if (!ids.is_valid()) throw nb::python_error();
-  for (size_t i = 0; i < n; i++) PyList_SetItem(ids.ptr(), static_cast<Py_ssize_t>(i), pending.take().release().ptr());
+  for (size_t i = 0; i < n; i++)
+    PyList_SetItem(ids.ptr(), static_cast<Py_ssize_t>(i), answer.take_id().release().ptr());
   return nb::borrow<nb::list>(ids);
 }
 
@@ -94,10 +94,10 @@ class PyDetokenizer {
  public:
   PyDetokenizer(std::shared_ptr<PyTokenBytes> tokens, nb::handle prompt_ids, bool skip_special, bool whole_runs,
                 const StopStrings& stops, std::vector<int64_t> ends, nb::dict shown, bool splits, size_t min_tokens,
-                std::optional<size_t> limit)
+                std::optional<size_t> limit, bool trims)
       : tokens_(std::move(tokens)),
         core_(after_prompt(tokens_->table, DecodeState(tokens_->table, skip_special, whole_runs), prompt_ids),
-              Text(std::make_shared<StopStrings>(stops), min_tokens),
+              Text(std::make_shared<StopStrings>(stops), min_tokens, trims),
               std::make_shared<AnswerRules>(std::move(ends), texts(shown), splits), unlimited(limit)) {}
 
   void allow_skip(const PySkippableText* skippable) {
@@ -123,11 +123,11 @@ class PyDetokenizer {
     return nb::make_tuple(std::move(text), taken(core_.answer()), place, std::move(last));
   }
 
-  nb::object step(nb::handle item) {
+  nb::object step(nb::handle item, nb::handle hidden) {
     const int64_t id = token_id(item);
     tokens_->table.check(id);
     std::string next;
-    core_.step(nb::borrow(item), static_cast<size_t>(id), next);
+    core_.step(nb::borrow(item), static_cast<size_t>(id), next, utf8(hidden));
     return text_object(next);
   }
 
@@ -231,8 +231,23 @@ void bind_detokenizing(nb::module_& m) {
       });
 
   nb::class_<Text>(m, "AnswerText")
-      .def(nb::init<std::shared_ptr<StopStrings>>(), "stops"_a)
-      .def("enter", &Text::enter, "search"_a, "drop"_a)
+      .def(
+          "__init__",
+          [](Text* self, std::shared_ptr<StopStrings> stops, bool trims) {
+            new (self) Text(std::move(stops), 0, trims);
+          },
+          "stops"_a, "trims"_a = false)
+      .def("enter", &Text::enter, "search"_a, "drop"_a, "call"_a = false)
+      .def("begin_block", &Text::begin_block)
+      .def("end_block", &Text::end_block, "anywhere"_a)
+      .def("record", &Text::record)
+      .def("take_in_text",
+           [](Text& self) {
+             const std::string flags = std::exchange(self.in_text(), {});
+             nb::list in_text;
+             for (const char flag : flags) in_text.append(flag != 0);
+             return in_text;
+           })
       .def("add", &add, "ids"_a, "text"_a)
       .def(
           "send",
@@ -263,7 +278,8 @@ void bind_detokenizing(nb::module_& m) {
              return taken(self);
            })
       .def_prop_ro("count", &Text::ids)
-      .def_prop_ro("kept", [](Text& self) { return self.pending().kept(); })
+      .def_prop_ro("kept", &Text::kept)
+      .def_prop_ro("recorded", [](Text& self) { return self.in_text().size(); })
       .def_prop_ro("awaited", &Text::awaited)
       .def("think", &Text::think, "on"_a)
       .def_prop_ro("thinks", &Text::thinks)
@@ -301,13 +317,13 @@ void bind_detokenizing(nb::module_& m) {
 
   nb::class_<PyDetokenizer>(m, "Detokenizer")
       .def(nb::init<std::shared_ptr<PyTokenBytes>, nb::handle, bool, bool, const StopStrings&, std::vector<int64_t>,
-                    nb::dict, bool, size_t, std::optional<size_t>>(),
+                    nb::dict, bool, size_t, std::optional<size_t>, bool>(),
            "tokens"_a, "prompt_ids"_a, "skip_special"_a, "whole_runs"_a, "stops"_a, "ends"_a, "shown"_a, "splits"_a,
-           "min_tokens"_a, "limit"_a.none())
+           "min_tokens"_a, "limit"_a.none(), "trims"_a = false)
       .def("copy", [](const PyDetokenizer& self) { return PyDetokenizer(self); })
       .def("allow_skip", &PyDetokenizer::allow_skip, "skippable"_a.none())
       .def("feed", &PyDetokenizer::feed, "ids"_a, "place"_a)
-      .def("step", &PyDetokenizer::step, "token_id"_a)
+      .def("step", &PyDetokenizer::step, "token_id"_a, "hidden"_a = "")
       .def("unseen", &PyDetokenizer::unseen)
       .def("flush", &PyDetokenizer::flush)
       .def("state", &PyDetokenizer::state)

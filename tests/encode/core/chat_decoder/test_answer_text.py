@@ -77,3 +77,18 @@ def test_held_text_goes_out_where_the_search_ends():
     answer.send("abc")
     assert answer.send(None) == ("c", [1])
     assert not answer.stop_begun
+
+
+def test_ids_whose_own_text_was_emitted_are_told():
+    answer = AnswerText(StopStrings(["st"]))
+    answer.record()
+    for token_id, text in enumerate(["<tag>", "ab", "", "c", "rest"]):
+        answer.add([token_id], text)
+    answer.drop("<tag>")
+    answer.enter(search=True, drop=False)
+    assert answer.send("abc") == ("abc", [0, 1, 2, 3])
+    assert answer.take_in_text() == [False, True, False, True]
+    answer.send("rest")
+    assert answer.finish() == [4]
+    assert answer.take_in_text() == [False]
+    assert answer.take_in_text() == []

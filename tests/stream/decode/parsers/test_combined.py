@@ -141,7 +141,7 @@ def test_a_fence_that_opens_a_block_is_a_code_block_only_without_a_call(style, o
     called = {"thinking": "hm", "answer": "\nok", "calls": [("f", "{}", "complete")], "why": []}
     assert split(call, "gemma4", style) == called
     tok = Tokenizer.default()
-    for text, answer in ((code, got["answer"]), (call, "\nok")):
+    for text, answer in ((code, got["answer"]), (call, "ok")):
         for ids in (tok.encode(text), [token_id for char in text for token_id in tok.encode(char)]):
             decoder = ChatDecoder(tok, reasoning="gemma4", tool_style=style)
             deltas = [delta for token_id in ids for delta in decoder.feed([token_id])] + decoder.finish()
