@@ -34,7 +34,8 @@ class ToolStyle(Struct, frozen=True, kw_only=True):
         strewn: Whether calls without an opening text may stand anywhere in the answer; they begin with a character of
             `bare`. A grammar other than JSON needs tools in the request or `or_json` for this.
         answers: Texts that, right after an opening text, show that plain answer text follows instead of a call.
-        strays: Texts that models write right behind a block and that are markup there, besides `closes` a second time.
+        strays: Texts that models write right behind a block and that are markup there, besides `closes` a second time. In
+            JSON styles they may stand in place of `closes`.
         separators: Texts that may stand between two objects outside a list; an empty text among them means that objects
             may follow each other directly.
         tails: Texts that may follow the arguments and are markup too.

@@ -65,13 +65,15 @@ TOOL_STYLES: dict[str, ToolStyle] = {
         ),
         ToolStyle(
             name="kimi-k2",
-            opens=("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
+            # Some models write the section's tags in the singular.
+            opens=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>", "<|tool_call_begin|>"),
             closes="<|tool_calls_section_end|>",
+            strays=("<|tool_call_section_end|>",),
             call_opens="<|tool_call_begin|>",
             call_closes="<|tool_call_end|>",
             # A number alone is an id.
             header=(
-                r"(?:functions\.)?(?P<name>(?=[^\s:<]*[^\W\d])[^\s:<]+)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*"
+                r"(?:functions[.:])?(?P<name>(?=[^\s:<]*[^\W\d])[^\s:<]+)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*"
             ),
             objects=False,
             call_ids="functions.{name}:{number}",  # vLLM's make_tool_call_id; the model's own template writes nothing else

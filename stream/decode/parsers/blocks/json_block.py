@@ -27,6 +27,7 @@ from tokenweir.stream.decode.parsers.base import (
 from tokenweir.stream.decode.parsers.blocks.call_object import CallObject
 from tokenweir.stream.decode.parsers.blocks.stepped_block import FENCE, OTHER_THAN_SPACE, SteppedBlock
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
+from tokenweir.stream.decode.parsers.blocks.written_ids import function_of
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ToolStyle
 
@@ -52,6 +53,7 @@ class JsonBlock(SteppedBlock):
         "_after_mark",
         "_begun",
         "_call_ends",
+        "_closers",
         "_early",
         "_head",
         "_header_ends",
@@ -90,7 +92,8 @@ class JsonBlock(SteppedBlock):
         self._object = CallObject(style.name_keys, style.argument_keys)
         self._value = JsonValue()
         # Text that only starts like a header is rejected after a few characters: at a second word.
-        self._call_ends = tuple(filter(None, (style.closes, style.call_closes, *style.tails)))
+        self._closers = tuple(filter(None, (style.closes, *style.strays)))
+        self._call_ends = tuple(filter(None, (*self._closers, style.call_closes, *style.tails)))
         marks = (*style.opens, *filter(None, (style.call_opens,)), *self._call_ends)
         self._header_marks = tuple(mark for mark in marks if mark != FENCE)
         self._header_ends = first_of(("{", *self._header_marks))
@@ -199,14 +202,14 @@ class JsonBlock(SteppedBlock):
             return self._hold(text, place, end, out)
         char = text[place]
         if style.call_opens and not self._after_mark:
-            mark, partial = mark_at(text, place, filter(None, (style.call_opens, style.closes, *style.opens)))
+            mark, partial = mark_at(text, place, (style.call_opens, *self._closers, *style.opens))
             if partial:
                 return self._wait(text, place)
             if not mark or (mark in style.opens and mark != style.call_opens and not self._is_doubled(mark)):
                 return self._release(f"{char!r} stands where a call should begin", place, out)
             self._after_mark = mark == style.call_opens
             end = self._hold(text, place, place + len(mark), out)
-            if mark == style.closes:
+            if mark in self._closers:
                 self._close(out)
             return end
         if not self._in_list:
@@ -344,13 +347,13 @@ class JsonBlock(SteppedBlock):
         if self._tagged and text[place] in "}]":  # one too many
             return self._hold(text, place, place + 1, out)
         inner = (style.call_opens, style.call_closes, *style.tails, *style.separators)
-        marks = tuple(filter(None, (*style.opens, style.closes, *inner)))
+        marks = tuple(filter(None, (*style.opens, *self._closers, *inner)))
         mark, partial = mark_at(text, place, marks)
         if partial:
             return self._wait(text, place)
         if mark and mark not in style.opens:
             end = self._hold(text, place, place + len(mark), out)
-            if mark == style.closes:
+            if mark in self._closers:
                 self._close(out)
             elif mark == style.call_opens or mark in style.separators:
                 self._state, self._after_mark = "opened", mark == style.call_opens
@@ -415,6 +418,9 @@ class JsonBlock(SteppedBlock):
     def _malformed_reason(self, reason: str | None) -> str | None:
         """Return `reason` if the block began with markup; None if it may be an ordinary answer and so not malformed."""
         return reason if self._tagged else None
+
+    def _named(self, name: str, source: str) -> Piece:
+        return super()._named(function_of(name, self._schemas) if self._style.call_ids else name, source)
 
     def _announce(self, name: str, out: list[Piece]) -> None:
         """Emit the piece with the name of a call; the text held so far is its source."""
