@@ -42,14 +42,15 @@ class GrammarMask:
         if sampling.ignore_eos or sampling.min_tokens:
             option = "ignore_eos" if sampling.ignore_eos else "min_tokens"
             raise _refusal(f"{option} keeps the answer from ending where its grammar does", option)
-        if sampling.grammar is not None:
-            name, grammar = "grammar", LLMatcher.grammar_from_lark(sampling.grammar)
-        else:
-            name, grammar = (
-                "json_schema",
-                LLMatcher.grammar_from_json_schema(json.dumps(sampling.json_schema), defaults=SEPARATORS),
-            )
-        self._matcher = LLMatcher(tokenizer, grammar)
+        name = "json_schema" if sampling.grammar is None else "grammar"
+        try:
+            if sampling.grammar is None:
+                grammar = LLMatcher.grammar_from_json_schema(json.dumps(sampling.json_schema), defaults=SEPARATORS)
+            else:
+                grammar = LLMatcher.grammar_from_lark(sampling.grammar)
+            self._matcher = LLMatcher(tokenizer, grammar)
+        except (TypeError, ValueError, RecursionError) as error:  # too deep, or it has no UTF-8 or no JSON
+            raise _refusal(f"it is not valid: {error}", name) from error
         if self._matcher.is_error():
             raise _refusal(f"it is not valid: {self._error()}", name)
         self._fill = fill_next_token_bitmask

@@ -1,8 +1,10 @@
-"""Bounds on the cost of JSON besides its bytes: the number of its values, and numbers that are slow to convert. No I/O."""
+"""Bounds on the cost of JSON besides its bytes: the number and depth of its values, and slow numbers. No I/O."""
 
 from __future__ import annotations
 
 from math import isinf
+
+import numpy as np
 
 
 def count_outside_strings(data: bytes, signs: bytes) -> int:
@@ -10,9 +12,7 @@ def count_outside_strings(data: bytes, signs: bytes) -> int:
 
     The result is meaningless if the text is not valid JSON.
     """
-    kept = _unescaped(data).translate(None, bytes(set(range(256)) - set(signs) - set(b'"')))
-    kept = kept.replace(b'""', b"")  # strings without any of the signs
-    return sum(map(len, kept.split(b'"')[::2]))
+    return sum(map(len, _outside_strings(data, signs)))
 
 
 def has_more_outside_strings(data: bytes, signs: bytes, most: int) -> bool:
@@ -22,11 +22,29 @@ def has_more_outside_strings(data: bytes, signs: bytes, most: int) -> bool:
     return count_outside_strings(data, signs) > most
 
 
+def is_deeper(data: bytes, most: int) -> bool:
+    """Return whether arrays and objects of a JSON text are nested more than `most` deep.
+
+    The result is meaningless if the text is not valid JSON.
+    """
+    if sum(map(data.count, b"[{")) <= most:
+        return False
+    brackets = np.frombuffer(b"".join(_outside_strings(data, b"[]{}")), np.uint8)
+    steps = (brackets & 2).astype(np.int32) - 1  # the bit that the opening ones have
+    return int(np.cumsum(steps).max(initial=0)) > most
+
+
 def has_more_strings(data: bytes, most: int) -> bool:
     """Return whether a JSON text has more than `most` strings, the keys of its objects included."""
     if data.count(b'"') <= 2 * most:
         return False
     return _unescaped(data).count(b'"') > 2 * most
+
+
+def _outside_strings(data: bytes, signs: bytes) -> list[bytes]:
+    """Return the bytes of `signs` in a JSON text, without those in its strings, as pieces in order."""
+    kept = _unescaped(data).translate(None, bytes(set(range(256)) - set(signs) - set(b'"')))
+    return kept.replace(b'""', b"").split(b'"')[::2]  # the replaced are strings without any of the signs
 
 
 def _unescaped(data: bytes) -> bytes:

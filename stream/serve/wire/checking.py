@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, inspect
 
-from tokenweir.stream.events.json_bounds import as_float, has_more_outside_strings, has_more_strings
+from tokenweir.stream.events.json_bounds import as_float, has_more_outside_strings, has_more_strings, is_deeper
 from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.marks import CacheMarks
@@ -21,6 +21,8 @@ LONG = 1 << 15
 """Bytes from which on a message is bounded in its values, which cost more time than its bytes."""
 MOST_CONTAINERS = 1 << 16
 """Arrays and objects of a message: the garbage collector follows each."""
+DEEPEST = 500
+"""Levels of arrays and objects. Python's stack has some 1,000, which writing JSON elsewhere takes up as well."""
 MOST_FLOATS = 1 << 14
 """Numbers with a fraction or an exponent."""
 MOST_STRINGS = 1 << 17
@@ -50,11 +52,16 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
     """Parse JSON text that must be an object.
 
     Raises:
-        RequestError: The text is not JSON in UTF-8, not an object, has too many values, or has half of a surrogate pair.
+        RequestError: The text is not JSON in UTF-8, not an object, has too many or too deeply nested values, or has half of a
+            surrogate pair.
 
     """
     if isinstance(data, str):
         data = data.encode()
+    if is_deeper(data, DEEPEST):
+        raise RequestError(
+            f"the message has arrays and objects that are nested more than {DEEPEST} deep", code="too_deep"
+        )
     decoder = _decoder
     if len(data) >= LONG:
         if has_more_outside_strings(data, b"[{", MOST_CONTAINERS):

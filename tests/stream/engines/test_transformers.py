@@ -309,6 +309,13 @@ def test_a_grammar_in_lark(grammars):
     assert first == {b"y", b"n"}
 
 
+def nested(keys):
+    schema = {}
+    for key in keys.split():
+        schema = {key: schema}
+    return schema
+
+
 def test_what_a_grammar_cannot_go_with_is_refused(grammars):
     schema = {"type": "object"}
     for sampling, option in (
@@ -316,8 +323,20 @@ def test_what_a_grammar_cannot_go_with_is_refused(grammars):
         (Sampling(json_schema=schema, ignore_eos=True), "ignore_eos"),
         (Sampling(json_schema=schema, min_tokens=3), "min_tokens"),
         (Sampling(json_schema={"type": "nothing"}), "json_schema"),
+        (Sampling(json_schema=nested(120 * "items ")), None),
+        (Sampling(json_schema=nested(130 * "items ")), "json_schema"),
+        (Sampling(json_schema=nested(900 * "items ")), "json_schema"),
+        (Sampling(json_schema=nested(5000 * "properties ")), "json_schema"),
+        (Sampling(json_schema={"minimum": float("nan")}), "json_schema"),
+        (Sampling(json_schema={"minLength": 10**5000}), "json_schema"),
+        (Sampling(json_schema={"enum": ["\ud83d"]}), "json_schema"),
+        (Sampling(json_schema={"enum": [{1}]}), "json_schema"),
         (Sampling(grammar="start: ("), "grammar"),
+        (Sampling(grammar="\ud83d"), "grammar"),
     ):
+        if option is None:
+            GrammarMask(grammars, sampling)
+            continue
         with pytest.raises(EngineError, match=f"^transformers cannot honour {option}: ") as caught:
             GrammarMask(grammars, sampling)
         assert (caught.value.kind, caught.value.option) == ("unsupported", option)

@@ -10,6 +10,7 @@ from tokenweir.stream.events.json_bounds import (
     count_outside_strings,
     has_more_outside_strings,
     has_more_strings,
+    is_deeper,
 )
 
 CHARACTERS = ["[", "]", "{", "}", ",", ":", '"', "\\", "\\\\", '\\"', "a", "é", "\U0001f600", "\n", " "]
@@ -62,3 +63,21 @@ def test_numbers_are_those_of_python():
     assert as_float("1.5e300") == 1.5e300
     with pytest.raises(ValueError, match="out of range"):
         as_float("-1e400")
+
+
+def depth_of(value):
+    if not isinstance(value, list | dict):
+        return 0
+    return 1 + max(map(depth_of, value.values() if isinstance(value, dict) else value), default=0)
+
+
+@pytest.mark.parametrize("ascii_", [True, False])
+def test_the_depth_is_that_of_the_values(ascii_):
+    rng = random.Random(2)
+    for _ in range(2000):
+        value, *_ = drawn(rng)
+        data, depth = json.dumps(value, ensure_ascii=ascii_).encode(), depth_of(value)
+        assert not is_deeper(data, depth)
+        assert depth == 0 or is_deeper(data, depth - 1)
+    for deep in (b'{"a":' * 501 + b"1" + b"}" * 501, b"[" * 501 + b"]" * 501):
+        assert is_deeper(deep, 500) and not is_deeper(deep, 501)

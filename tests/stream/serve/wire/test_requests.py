@@ -225,7 +225,9 @@ def test_the_output_of_a_call_that_was_never_made_stays_without_a_name():
     [
         (b"\x00\x01", "binary_frame", None, "a binary frame of 2 bytes; events are JSON in text frames"),
         ("{", "invalid_json", None, "the message is not JSON: Input data was truncated"),
-        ("[" * 20_000, "invalid_json", None, "maximum recursion depth exceeded"),
+        ("[" * 20_000, "too_deep", None, "nested more than 500 deep"),
+        ('{"a":' * 501 + "1" + "}" * 501, "too_deep", None, "nested more than 500 deep"),
+        ('{"a":' * 500 + "1" + "}" * 500, "unknown_event", "type", "unknown event null"),
         ("[" * 100_000, "too_many_values", None, "more than 65536 arrays and objects"),
         ('{"type":"response.create","input":"\\ud800 and more"}', "invalid_unicode", None, "half of a surrogate pair"),
         ('{"temperature":NaN}', "invalid_json", None, "invalid character"),
