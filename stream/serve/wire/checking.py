@@ -58,10 +58,6 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
     """
     if isinstance(data, str):
         data = data.encode()
-    if is_deeper(data, DEEPEST):
-        raise RequestError(
-            f"the message has arrays and objects that are nested more than {DEEPEST} deep", code="too_deep"
-        )
     decoder = _decoder
     if len(data) >= LONG:
         if has_more_outside_strings(data, b"[{", MOST_CONTAINERS):
@@ -69,6 +65,10 @@ def parse_object(data: str | bytes) -> dict[str, Any]:
         if has_more_strings(data, MOST_STRINGS):
             raise _too_many("strings", MOST_STRINGS)
         decoder = msgspec.json.Decoder(float_hook=_bounded_float())
+    if is_deeper(data, DEEPEST):
+        raise RequestError(
+            f"the message has arrays and objects that are nested more than {DEEPEST} deep", code="too_deep"
+        )
     try:
         event = decoder.decode(data)
     except UnicodeDecodeError as error:  # its place is that within a string
