@@ -30,9 +30,9 @@ class ModeOptions(TypedDict, total=False):
     """The options of a mode.
 
     Attributes:
-        max_bytes: A document with a longer piece ("exact"), or a longer document ("blockbpe"), is left to the CPU; 64
-        KiB
-            by default.
+        max_bytes: A document is left to the CPU if it has a longer piece ("exact"; of BPE, a longer part of a piece,
+            between two places that no merge crosses), or is longer ("blockbpe"). By default 1 KiB for BPE, 16 KiB for
+            other models, and 64 KiB in mode "blockbpe".
         workers: Only "exact" with BPE: the number of blocks that share the pieces queued for merging; 512 by default.
         block: Only "blockbpe": the number of threads in a block, a multiple of 32 up to 1024; 256 by default.
         literal: Only "blockbpe": whether a pass does one merge, as in the paper's Algorithm 1; a baseline.

@@ -117,7 +117,7 @@ __device__ inline void merge_long(const DeviceBpe& bpe, const uint8_t* text, con
 }  // namespace tokenweir::merging
 
 // medium, long_pieces: the queued pieces, counted by the counters, of up to kMediumBytes and `max_bytes` bytes. The
-// first `n_long` blocks merge the long ones, each with 4 * `max_bytes` words of `far`. ids, tokens: as in
+// first `n_long` blocks merge the long ones, each with 4 * `max_bytes` words of `far` if they exceed kNear. ids, tokens: as in
 // encode_pieces.
 extern "C" __global__ void __launch_bounds__(256, 4)
     merge_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, const tokenweir::Piece* medium,

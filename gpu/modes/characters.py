@@ -50,7 +50,7 @@ class CharacterMode(MergingMode):
         tables, searches = self._tables, self._tables.added if parse_special else []
         text, offsets, guards = with_spaces(self._device, tables.prefix, text, offsets, guards)
         bit_maps = 5 + len(searches[1:]) + len(tables.user_defined)
-        batch = PieceBatch(self._device, text, offsets, self.max_bytes, bit_maps)
+        batch = PieceBatch(self._device, text, offsets, self.walk_bytes, bit_maps)
         if guards is not None and tables.guards_pieces:
             batch.refuse_guarded(guards)
         batch.find_added(searches, guards)
@@ -71,8 +71,8 @@ class CharacterMode(MergingMode):
             batch.refusals,
             batch.counters,
         )
-        batch.encode(tables.bpe)
-        batch.merge(tables.bpe, self._workers, self._far)
+        batch.encode(tables.bpe, self.max_bytes)
+        batch.merge(tables.bpe, self.max_bytes, self._workers, self._long_workers, self._far)
         return batch.count()
 
 

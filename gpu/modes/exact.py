@@ -20,17 +20,24 @@ from tokenweir.gpu.modes.batch import Batch
 from tokenweir.gpu.modes.tables import ExactTables
 from tokenweir.gpu.shared import constants
 
-PIECE_BYTES = 1 << 16
-"""The default of `max_bytes`, the most bytes of a piece or between two sure boundaries."""
+WALK_BYTES = 1 << 14
+"""The most bytes that one thread walks, at least: of a match of the pre-tokenizer, or between two sure boundaries. A walk
+takes microseconds a kilobyte, in which the rest of the device waits.
+"""
+
+MERGED_BYTES = 1 << 10
+"""The default of `max_bytes` of modes that merge. A block of threads takes a pass for each merge in the worst case, so that
+a longer part costs the whole batch more on the device than its document does on the CPU.
+"""
 
 MAX_PIECE_BYTES = 1 << 24
 """The greatest `max_bytes` of modes that merge, since every merging block has 16 bytes of scratch for a byte."""
 
 LONG_WORKERS = 64
-"""The most blocks that merge long pieces at the same time."""
+"""The most blocks that merge long pieces at the same time, if these may exceed a block's shared memory."""
 
 _CONSTANTS = constants("encode.cu")
-_WARPS = constants("merge.cu")["kWarps"]
+_WARPS, _NEAR = (constants("merge.cu")[name] for name in ("kWarps", "kNear"))
 _BYTES_OF_MERGING_BLOCK = 2048  # of text: it has some dozens of short pieces to be merged, in Chinese some hundreds
 
 REASONS = {
@@ -52,14 +59,15 @@ class ExactMode(ABC):
 
     Attributes:
         tokenizer: The tokenizer whose ids these are; it encodes the documents that the kernels refuse.
-        max_bytes: The most bytes that one thread or block walks; a document that needs more is refused.
+        max_bytes: The most bytes of what one thread or block encodes; a document that needs more is refused.
+        walk_bytes: The same of what one thread walks to cut the text: `max_bytes`, but at least `WALK_BYTES`.
 
     """
 
     BOUNDS: ClassVar[tuple[int, int]] = (0, (1 << 30) - 1)
     """The least and the greatest `max_bytes`."""
 
-    def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES) -> None:
+    def __init__(self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = WALK_BYTES) -> None:
         """Copy the tables to the device.
 
         Raises:
@@ -71,7 +79,7 @@ class ExactMode(ABC):
         if not least <= max_bytes <= most:
             raise ValueError(f"max_bytes must be from {least} to {most}, not {max_bytes}")
         self.tokenizer = tokenizer
-        self.max_bytes = max_bytes
+        self.max_bytes, self.walk_bytes = max_bytes, max(max_bytes, WALK_BYTES)
         self._device = device
         self._load()
 
@@ -108,13 +116,13 @@ class ExactMode(ABC):
 class MergingMode(ExactMode):
     """Exact mode for BPE: pieces are merged.
 
-    `max_bytes` is the most bytes of a piece, and of a stretch of text that no certain piece boundary interrupts.
+    `max_bytes` is the most bytes of a piece, or of a part between two places that no merge crosses.
     """
 
     BOUNDS = 64, MAX_PIECE_BYTES
 
     def __init__(
-        self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = PIECE_BYTES, workers: int = 512
+        self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = MERGED_BYTES, workers: int = 512
     ) -> None:
         """Copy the tables to the device.
 
@@ -130,7 +138,8 @@ class MergingMode(ExactMode):
             raise ValueError(f"workers must be at least 1, not {workers}")
         super().__init__(tokenizer, device, max_bytes=max_bytes)
         self._workers = workers
-        self._far = device.empty(4 * max_bytes * min(workers, LONG_WORKERS), np.uint32)
+        self._long_workers = workers if max_bytes <= _NEAR else min(workers, LONG_WORKERS)
+        self._far = device.empty(4 * max_bytes * self._long_workers if max_bytes > _NEAR else 1, np.uint32)
 
 
 class ByteLevelMode(MergingMode):
@@ -142,13 +151,13 @@ class ByteLevelMode(MergingMode):
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
         tables, searches = self._tables, self._tables.added if parse_special else []
         bit_maps = 4 + len(searches[1:]) + len(tables.cuts)  # one more than a stage each, for the cuts
-        batch = PieceBatch(self._device, text, offsets, self.max_bytes, bit_maps)
+        batch = PieceBatch(self._device, text, offsets, self.walk_bytes, bit_maps)
         batch.find_added(searches, guards)
         for stage in tables.cuts[:-1]:
             batch.cut(stage)
         batch.cut(tables.cuts[-1], tables.joins)
-        batch.encode(tables.bpe)
-        batch.merge(tables.bpe, self._workers, self._far)
+        batch.encode(tables.bpe, self.max_bytes)
+        batch.merge(tables.bpe, self.max_bytes, self._workers, self._long_workers, self._far)
         return batch.count()
 
 
@@ -198,10 +207,13 @@ class PieceBatch(Batch):
             self.counters,
         )
 
-    def encode(self, bpe: Any) -> None:
-        """Encode the pieces that are tokens, and queue the others for `merge`.
+    def encode(self, bpe: Any, max_bytes: int) -> None:
+        """Encode the pieces and parts that are tokens, and queue the others for `merge`.
 
-        `bpe` is the model's struct `DeviceBpe` of encode.cu, on the device.
+        Args:
+            bpe: The model's struct `DeviceBpe` of encode.cu, on the device.
+            max_bytes: The most bytes of a part; documents with a longer one are refused.
+
         """
         self.launch(
             "encode_pieces",
@@ -214,7 +226,7 @@ class PieceBatch(Batch):
             self.begins,
             self.cuts,
             self.taken,
-            self.max_bytes,
+            np.uint32(max_bytes),
             self.ids,
             self.tokens,
             *self._short,
@@ -223,19 +235,21 @@ class PieceBatch(Batch):
             self.counters,
         )
 
-    def merge(self, bpe: Any, workers: int, far: Any) -> None:
+    def merge(self, bpe: Any, max_bytes: int, workers: int, long_workers: int, far: Any) -> None:
         """Merge the pieces that `encode` queued.
 
         Args:
             bpe: As for `encode`.
+            max_bytes: As for `encode`.
             workers: The most blocks of threads; a small batch gets fewer.
-            far: Scratch memory on the device for the blocks that merge long pieces.
+            long_workers: The same of blocks for long pieces.
+            far: Scratch memory on the device for these, if `max_bytes` exceeds their shared memory.
 
         """
         in_turn = min(2 * workers, -(-int(self.n) // _BYTES_OF_MERGING_BLOCK))
         self.launch("merge_short_pieces", in_turn, bpe, self.text, *self._short, self.counters, self.ids, self.tokens)
         medium, long_pieces = (pieces.size // 2 for pieces in self._longer)  # at most
-        for_long = min(workers, LONG_WORKERS, long_pieces)
+        for_long = min(long_workers, long_pieces)
         for_medium = min(workers, -(-medium // _WARPS))
         self.launch(
             "merge_pieces",
@@ -244,7 +258,7 @@ class PieceBatch(Batch):
             self.text,
             *self._longer,
             np.uint32(for_long),
-            self.max_bytes,
+            np.uint32(max_bytes),
             far,
             self.counters,
             self.ids,

@@ -209,6 +209,12 @@ class ShimDevice:
         error: bytes = _compiled(self._source_of[kernel])[kernel](*args)
         return error
 
+    def barriers(self, kernel: str) -> int:
+        """Return the number of barriers at which blocks have met so far, in all kernels of the file of `kernel`."""
+        count = ctypes.CDLL(str(library_of(self._source_of[kernel]))).shim_barriers
+        count.restype = ctypes.c_uint64
+        return int(count())
+
     def synchronize(self) -> None:
         """Return at once: each call of this device has ended when it returns."""
         self._check_not_recording("wait")

@@ -185,7 +185,7 @@ def test_sizes_around_those_of_words_and_blocks(mode_of, components, n):
         "<x>a<y>" * (n // 7),
         "x" + "a" * n,
     ]
-    assert not check(mode_of(tok, n), documents)
+    assert not check(mode_of(tok, n, max_bytes=8200), documents)
 
 
 @pytest.mark.parametrize("components", COMPONENTS)

@@ -16,7 +16,7 @@ from tokenweir.encode.spec import AddedToken, RankBPE, Split, TokenizerSpec
 from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
-from tokenweir.gpu.modes.exact import ByteLevelMode
+from tokenweir.gpu.modes.exact import WALK_BYTES, ByteLevelMode
 
 DOCUMENTS = 100_000 if FULL else 1000  # adversarial ones, which all vocabularies share
 FAMILIES = {
@@ -120,7 +120,7 @@ def test_a_document_over_many_blocks(mode_of):
 def test_the_largest_pieces_that_fit(mode_of, piece):
     """3,000 bytes each, merged by a block."""
     document = piece * (3000 // len(piece.encode()))
-    assert not check(mode_of(Tokenizer.default(), len(piece)), [document, "and " + document])
+    assert not check(mode_of(Tokenizer.default(), len(piece), max_bytes=3004), [document, "and " + document])
 
 
 @pytest.mark.parametrize("letters", ["ab", "aé", "日本a"])
@@ -133,7 +133,7 @@ def test_any_merges(mode_of, letters):
         sizes = [1, 2, 3, 8, 20, 33, 60, 120, 250, 270, 600]
         documents = ["".join(pick.choices(letters, k=size)) for size in sizes for _ in range(2)]
         documents += ["".join(word) for word in product(letters, repeat=5)]
-        assert not check(mode_of(tok, seed), documents)
+        assert not check(mode_of(tok, seed, max_bytes=2000), documents)
 
 
 @pytest.mark.parametrize("letters", ["ab", "é日"])
@@ -148,7 +148,7 @@ def test_any_ranks(mode_of, letters):
         ranks = {token: rank for rank, token in enumerate(tokens)}
         tok = Tokenizer.from_spec(TokenizerSpec(model=RankBPE(ranks), pre_tokenizer=pattern))
         documents = ["".join(pick.choices(letters, k=size)) for size in (2, 9, 30, 70, 200, 500) for _ in range(2)]
-        assert not check(mode_of(tok, seed), documents)
+        assert not check(mode_of(tok, seed, max_bytes=2000), documents)
 
 
 def test_a_merge_that_creates_a_pair_which_goes_first(mode_of):
@@ -188,7 +188,7 @@ def test_added_tokens_that_overlap(mode_of):
     documents = ["".join(pick.choices(parts, k=pick.randint(0, 25))) for _ in range(500)]
     for seed in range(3):
         assert not check(mode_of(tok, seed), documents)
-    assert check(mode_of(tok, max_bytes=64), [" " * 40, " " * 400, "x"]) == {1: "oversized piece"}
+    assert check(mode_of(tok), [" " * 40, " " * (WALK_BYTES + 40), "x"]) == {1: "oversized piece"}
 
 
 def test_tokens_of_normalized_text_go_between_the_others(mode_of):

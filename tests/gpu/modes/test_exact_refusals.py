@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import unicodedata
+from random import Random
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.blockbpe import BlockBpeMode
-from tokenweir.gpu.modes.exact import ByteLevelMode
+from tokenweir.gpu.modes.exact import MERGED_BYTES, WALK_BYTES, ByteLevelMode
 
 VALID = ["", "a", "\0", "é 日本", "👨‍👩‍👧‍👦", "I'm <|im_start|> here\n\n", "=" * 100]
 
@@ -56,7 +57,7 @@ def test_bytes_that_no_text_contains_need_no_token(mode_of, pre_tokenizer):
     pick = random.Random(8)
     documents = [bytes(pick.choices([*never, ord("a"), ord("b")], k=length)) for length in (9, 20_000)]
     documents += [bytes([0xFF]) * 9000, "ab 日本 ab".encode(), b"", "\U0010ffff".encode() * 5000]
-    found, refused = run(mode_of(tok), documents)
+    found, refused = run(mode_of(tok, max_bytes=20_000), documents)
     assert refused == dict.fromkeys(range(3), "it is not UTF-8")
     assert [found[i] for i in (3, 4, 5)] == [full.encode(documents[i].decode()) for i in (3, 4, 5)]
 
@@ -155,7 +156,8 @@ def test_form_c_counts_from_an_added_token_on(mode_of):
     assert check(mode_of(small(normalizer=NFC())), ["\u05bc\u05b4"]) == {0: "Unicode's form C may change it"}
 
 
-def test_an_oversized_piece_is_refused_and_harms_no_other_document(mode_of):
+def test_an_oversized_part_is_refused_and_harms_no_other_document(mode_of):
+    """Chinese of any length has short parts; a walk has a limit of its own."""
     batch = mode_of(Tokenizer.default(), max_bytes=400)
     documents = [
         "a",
@@ -164,13 +166,26 @@ def test_an_oversized_piece_is_refused_and_harms_no_other_document(mode_of):
         " " * 500 + "x",
         "\n" * 400,
         "ab " * 300,
-        "日" * 137,
-        "日" * 133,
-        "=" * 20000,
+        "日" * 1000,
+        "=" * (WALK_BYTES + 9),
         "z",
     ]
-    assert check(batch, documents) == dict.fromkeys((1, 3, 6, 8), "oversized piece")
-    assert batch[0].max_bytes == 400
+    assert check(batch, documents) == dict.fromkeys((1, 3, 7), "oversized piece")
+    assert check(mode_of(Tokenizer.default()), ["日" * (WALK_BYTES // 3 + 9), "a"]) == {0: "oversized piece"}
+    assert (batch[0].max_bytes, batch[0].walk_bytes) == (400, WALK_BYTES)
+
+
+def test_a_hostile_document_costs_others_few_passes(mode_of):
+    """A pass of a block has three barriers. What would take more passes than a part has bytes goes to the CPU."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    pick = Random(1)
+    hostile = ["".join(pick.choices(letters, k=size)) for size in (MERGED_BYTES, MERGED_BYTES + 1, 60_000)]
+    mode, device = mode_of(Tokenizer.default())
+    before = device.barriers("merge_pieces") if device.name == "shim" else 0
+    refused = check((mode, device), ["the quick fox", *hostile, "a" * MERGED_BYTES, "naïve 生活"])
+    assert refused == dict.fromkeys((2, 3), "oversized piece")
+    if device.name == "shim":
+        assert 0 < device.barriers("merge_pieces") - before < 3 * 2 * MERGED_BYTES
 
 
 def test_options_out_of_range(mode_of):

@@ -184,6 +184,11 @@ std::string launch(void (*kernel)(P...), unsigned n_blocks, unsigned n_threads, 
 
 }  // namespace shim
 
+#ifndef TW_THREADS
+// The number of barriers that the blocks of all launches have met at.
+extern "C" __attribute__((visibility("default"), used)) inline uint64_t shim_barriers() { return shim::grid.barriers; }
+#endif
+
 // The function by which Python launches `kernel`: an error's text, or an empty one, until the next launch.
 #define TW_LAUNCHER(kernel)                                                                                      \
   extern "C" __attribute__((visibility("default"))) const char* launch_##kernel(                                 \

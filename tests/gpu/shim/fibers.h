@@ -53,6 +53,7 @@ struct Fiber {
 class Grid {
  public:
   Dim thread, block, block_size, grid_size;
+  uint64_t barriers = 0;  // that blocks have met at
 
   // Runs `kernel` in all threads; what broke a rule, or nothing.
   std::string run(unsigned n_blocks, unsigned n_threads, uint64_t seed, std::function<void()> kernel) {
@@ -83,6 +84,7 @@ class Grid {
   template <class Combine>
   uint64_t meet_block(int line, uint64_t value, Combine&& combine) {
     self_->barrier = line;
+    barriers += arrived_ == 0;
     brought_ = arrived_++ == 0 ? value : combine(brought_, value);
     wait();
     return gathered_;
