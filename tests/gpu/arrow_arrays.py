@@ -95,6 +95,28 @@ class ArrowArray:
             length, null_count, offset, len(buffers), 0, self._buffers, None, None, self._release_array, None
         )
 
+    def put_on(self, device):
+        """Copy the buffers to a device; return the array, which is changed."""
+        with device.use():
+            copies = {i: device.to_device(data) for i, data in enumerate(self._kept) if data is not None}
+            device.synchronize()
+            return self._take(copies, {i: device.address(copy) for i, copy in copies.items()})
+
+    def put_in_managed_memory(self):
+        """Copy the buffers to CUDA's managed memory; return the array, which is changed. It needs a GPU."""
+        from cupy.cuda import malloc_managed
+
+        copies = {i: malloc_managed(data.nbytes) for i, data in enumerate(self._kept) if data is not None}
+        for i, copy in copies.items():
+            ctypes.memmove(copy.ptr, self._kept[i].ctypes.data, self._kept[i].nbytes)
+        return self._take(copies, {i: copy.ptr for i, copy in copies.items()})
+
+    def _take(self, copies, addresses):
+        self._copies = copies
+        for i, address in addresses.items():
+            self._buffers[i] = address
+        return self
+
     def _count(self, _):
         self.released += 1
 

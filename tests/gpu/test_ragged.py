@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokenweir.gpu import DeviceRagged
+from tokenweir import Tokenizer
+from tokenweir.gpu import DeviceRagged, GpuDecoder
 
 ROWS = [[1, 2, 3], [], [4], [5, 6, 7, 8, 9]]
 
@@ -67,6 +68,23 @@ def test_torch_takes_the_ids_on_a_stream_of_its_own(device):
     with torch.cuda.stream(stream):
         taken = torch.from_dlpack(found.padded(0)[0])
     assert taken.tolist() == [[1, 2, 3, 0, 0], [0] * 5, [4, 0, 0, 0, 0], [5, 6, 7, 8, 9]]
+
+
+def test_ids_of_torch_are_decoded_where_they_lie(device_of, request):
+    """As a sampler has them: the decoder takes its tensor by DLPack, on the stream where torch wrote it."""
+    torch = pytest.importorskip("torch")
+    if request.node.callspec.params["device_of"] != "cuda" or not torch.cuda.is_available():
+        pytest.skip("needs torch on a GPU")
+    import cupy
+
+    device, tok = device_of(), Tokenizer.default()
+    texts = ["the weir", "", "naïve 生活"]
+    rows = tok.encode_batch(texts)
+    ids = torch.from_numpy(rows.ids.copy()).cuda() + 0
+    offsets = torch.from_numpy(rows.offsets.copy()).cuda()
+    there = DeviceRagged(cupy.from_dlpack(ids), cupy.from_dlpack(offsets), device)
+    assert there.ids.data.ptr == ids.data_ptr()
+    assert GpuDecoder(tok, device=device).decode_batch(there).to_host() == texts
 
 
 def taker(array):
