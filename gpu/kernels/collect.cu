@@ -4,7 +4,7 @@
 
 namespace tokenweir::collect {
 
-constexpr uint32_t kThreads = 256;  // one thread per word of `tokens`, one block per tile
+constexpr uint32_t kThreads = 256, kTile = kThreads * 32;  // one thread per word of `tokens`, one block per tile
 
 // The bits of a word of `tokens` that belong to documents that are not refused.
 __device__ inline uint32_t kept(const Documents& documents, uint32_t word, uint32_t bits) {
@@ -45,18 +45,28 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // out[i]: the ids in order. out_offsets[n_documents + 1]: the place in `out` where each document begins. The blocks
 // after those of the tiles have one thread per document.
+//
+// A block lists the places of its tile's tokens in shared memory; then each thread copies every 256th id. So reads do not
+// wait for one another, and neighbouring threads write neighbouring ids.
 extern "C" __global__ void __launch_bounds__(256)
     collect_ids(uint32_t n, uint32_t n_tiles, const int64_t* offsets, uint32_t n_documents, const uint32_t* tokens,
                 const uint32_t* before, const uint32_t* tiles, const uint32_t* ids, const uint32_t* counters,
                 int32_t* out, int64_t* out_offsets) {
   using namespace tokenweir;
   using namespace tokenweir::collect;
+  __shared__ uint16_t places[kTile];
+  __shared__ uint32_t count;
   if (blockIdx.x < n_tiles) {
-    const uint32_t word = blockIdx.x * kThreads + threadIdx.x;
-    if (word >= (n + 31) / 32) return;
-    uint32_t at = tiles[blockIdx.x] + before[word];
-    for (uint32_t bits = tokens[word]; bits; bits &= bits - 1)
-      out[at++] = static_cast<int32_t>(ids[word * 32 + static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1)]);
+    const uint32_t word = blockIdx.x * kThreads + threadIdx.x, n_words = (n + 31) / 32;
+    const uint32_t begin = word < n_words ? before[word] : 0;
+    uint32_t bits = word < n_words ? tokens[word] : 0, at = begin;
+    for (; bits; bits &= bits - 1)
+      places[at++] = static_cast<uint16_t>(threadIdx.x * 32 + static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1));
+    if (word == min(n_words, (blockIdx.x + 1) * kThreads) - 1) count = at;
+    __syncthreads();
+    const uint32_t tile = blockIdx.x * kTile, first = tiles[blockIdx.x];
+    for (uint32_t i = threadIdx.x; i < count; i += kThreads)
+      out[first + i] = static_cast<int32_t>(ids[tile + places[i]]);
     return;
   }
   const uint32_t document = (blockIdx.x - n_tiles) * kThreads + threadIdx.x;
