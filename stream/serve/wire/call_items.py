@@ -266,6 +266,7 @@ def add_item(conversation: Conversation, item: CallItem, where: str) -> None:
         where: Path of the item in the request, for errors.
 
     Raises:
+        LookupError: As `Conversation.answer`.
         RequestError: A result has an unsupported image or file.
 
     """

@@ -34,7 +34,7 @@ class Conversation:
     Successive thinking, text and tool calls of the assistant become one message.
 
     Args:
-        messages: Messages that come before the added ones.
+        messages: Messages that come before the added ones, as this server has kept them.
 
     Attributes:
         messages: The messages; complete once `end` was called.
@@ -43,6 +43,7 @@ class Conversation:
 
     def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
         self.messages = list(messages)
+        self._continues = bool(self.messages)
         self._thinking: list[str] = []
         self._calling = False  # whether a call would belong to the last message
         calls = [call for message in self.messages for call in message.get("tool_calls", ())]
@@ -81,8 +82,11 @@ class Conversation:
     def answer(self, call_id: str | None, output: Content, name: str | None = None) -> None:
         """Add the result of the tool call with this id.
 
-        A result whose call was not added, as after a compaction of the history, has the name that is given, or none.
+        A result whose call was not added, as after a compaction of the history, has the name that is given, or none. Raise
+        `LookupError` for one behind messages that this server has kept: there the call cannot be missing.
         """
+        if self._continues and call_id not in self._names:
+            raise LookupError(f"no function_call before it has the call_id {(call_id or '')[:80]!r}")
         self.end()
         message: ChatMessage = {"role": "tool", "content": output}
         if call_id:

@@ -91,8 +91,8 @@ def conversation_of(
         find: Returns the output item of a stored response by its id, or None for an unknown id.
 
     Raises:
-        RequestError: A reference to an unknown item, a compaction of another server, or compactions of more than
-            `max_items` messages together.
+        RequestError: A reference to an unknown item, a compaction of another server, compactions of more than `max_items`
+            messages together, or, behind kept messages, the output of a call that was never made.
 
     """
     conversation = Conversation(after)
@@ -126,5 +126,8 @@ def conversation_of(
                 for message in messages:
                     conversation.say(message.role, message.content)
             case _:
-                add_item(conversation, item, f"input[{place}]")
+                try:
+                    add_item(conversation, item, f"input[{place}]")
+                except LookupError as error:
+                    raise RequestError(f"input[{place}]: {error.args[0]}", param=f"input[{place}].call_id") from error
     return conversation.end()

@@ -163,7 +163,7 @@ async def test_mended_arguments_are_logged_and_told_by_render(caplog):
                 told = (await client.post("chat/completions/render", json=body)).json().get("left_out", [])
                 mended = name in ("cut", "no JSON", "a list")
                 assert told == [path] * mended
-                assert [path in record.getMessage() for record in caplog.records] == [True] * 2 * mended
+                assert len([line for line in caplog.messages if path in line]) == 2 * mended
 
 
 async def test_leftovers_of_other_servers_are_left_out():

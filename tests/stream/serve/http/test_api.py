@@ -218,7 +218,12 @@ async def test_what_is_wrong_is_named():
             (400, "unsupported_parameter", "foo", {"extra_body": {"foo": 1}}),
             (400, "invalid_value", "messages[0].role", {"messages": [{"role": "king", "content": "hi"}]}),
             (400, "unsupported_content", "messages[0].content[0]", {"messages": [IMAGE]}),
-            (400, "invalid_value", "messages[0].tool_call_id", {"messages": [{"role": "tool", "content": "x"}]}),
+            (
+                400,
+                "invalid_value",
+                "messages[0].tool_call_id",
+                {"messages": [{"role": "tool", "content": "x", "tool_call_id": 5}]},
+            ),
             (400, "invalid_value", "max_tokens", {"max_tokens": 9000}),
             (400, "unsupported_parameter", "chat_template_kwargs.chat_template", {"extra_body": TEMPLATE}),
             (400, "too_many_items", "messages", {"messages": HI * 2049}),

@@ -479,7 +479,9 @@ async def test_a_call_and_its_output():
         answers.deltas = (TextDelta("Sunny."), STOP)
         output = {"type": "function_call_output", "call_id": item["call_id"], "output": "sun"}
         pipe.create(input=[output], previous_response_id=done["id"])
-        await pipe.until("response.completed", 2)
+        done = (await pipe.until("response.completed", 2))["response"]
+        pipe.create(input=[output | {"call_id": "x"}], previous_response_id=done["id"])
+        error = (await pipe.until("error"))["error"]
     assert answers.asked[0][4] == [
         {"type": "function", "function": {"name": "weather", "description": "", "parameters": {"type": "object"}}}
     ]
@@ -493,6 +495,10 @@ async def test_a_call_and_its_output():
         },
         {"role": "tool", "content": "sun", "tool_call_id": item["call_id"], "name": "weather"},
     ]
+    assert (error["param"], error["message"]) == (
+        "input[0].call_id",
+        "input[0]: no function_call before it has the call_id 'x'",
+    )
 
 
 async def test_a_delta_that_no_event_can_carry_fails_the_response_and_nothing_else():

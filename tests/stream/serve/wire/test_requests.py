@@ -210,12 +210,15 @@ def test_calls_and_what_they_gave_can_be_sent_back():
     ]
 
 
-def test_the_output_of_a_call_that_was_never_made_stays_without_a_name():
+def test_the_output_of_an_unknown_call_stays_but_is_refused_behind_a_stored_response():
     output = {"type": "function_call_output", "call_id": "b", "output": ""}
     call = {"type": "function_call", "call_id": "b", "name": "f", "arguments": "{}"}
     orphan = create(input=[{"role": "user", "content": "q"}, output]).messages()[1]
     assert orphan == {"role": "tool", "content": "", "tool_call_id": "b"}
     earlier = create(input=[call]).messages()
+    with pytest.raises(RequestError, match=r"^input\[0\]: no function_call before it has the call_id 'c'$") as caught:
+        create(input=[output | {"call_id": "c"}]).messages(earlier)
+    assert caught.value.param == "input[0].call_id"
     assert create(input=[output]).messages(earlier)[-1]["name"] == "f"
     assert len(earlier) == 1
 
