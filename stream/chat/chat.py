@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 from msgspec.structs import replace
 
 from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_flags, check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.answer_record import AnswerRecord, Keep
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
+from tokenweir.stream.chat.engine_call import call_engine
 from tokenweir.stream.chat.media import LONG_MEDIA, media_size
 from tokenweir.stream.chat.multiplex import decode_answers, multiplex
 from tokenweir.stream.chat.plan import AnswerRequest, own_template, plan_answer
 from tokenweir.stream.chat.plan_encoding import encode_plan, prompt_media
 from tokenweir.stream.chat.stages import close, drive, engine_error
+from tokenweir.stream.chat.thinking_budget import enforce_budget
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
 from tokenweir.stream.decode.transforms import DecodeChat, PassOn, StageRunner, Transform
-from tokenweir.stream.engines.protocol import Engine, MediaEngine, check_engine
+from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Delta, FinishReason
 from tokenweir.stream.events.media import MediaPrompt
@@ -127,6 +128,7 @@ async def chat(
     sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))
     media = await prompt_media(plan, encoded, tokenizer)
     keep = None if prompts is None else encoded.keep_in(prompts)
+    engine, sampling = enforce_budget(engine, sampling, plan.decoder_options, tokenizer, template)
     del encoded  # frees the prompt's text and origins while the engine generates
     async with answer(
         prompt_ids,
@@ -244,18 +246,6 @@ async def answer(
 
 
 def _generate(engine: Engine, prompt_ids: Sequence[int], sampling: Sampling, media: MediaPrompt | None) -> Cancellable:
-    try:
-        if media is None:
-            source = engine.generate(prompt_ids, sampling)
-        else:
-            source = cast(MediaEngine, engine).generate(prompt_ids, sampling, media=media)
-    except Exception as error:
-        raise engine_error(error) from error
-    if not hasattr(source, "__aiter__"):
-        if isinstance(source, Coroutine):
-            source.close()  # or Python warns that it was never awaited
-        hint = "; SyncEngine makes one of a blocking generator" if isinstance(source, Generator) else ""
-        given = f"{type(engine).__name__}.generate() gave {type(source).__name__}"
-        raise EngineError(f"{given}, not an async iterable{hint}")
+    source = call_engine(engine, prompt_ids, sampling, media)
     last = [EngineStep([], None, FinishReason.CANCELLED, index) for index in range(sampling.n)]
     return Cancellable(source, last, runs_ahead=getattr(engine, "runs_ahead", False))

@@ -83,7 +83,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
         decoder_options: Options of the decoder, except the prompt's ids, `max_tokens` and `index`.
         calls_as_json: Whether the engine gets the schema of a list of calls, so that the answer is that list as JSON.
         closes_thinking: Whether the prompt has to end behind the thinking, because the engine holds the answer to a schema
-            or a grammar from its first id, which leaves no place for thinking.
+            or a grammar from its first id, which leaves no place for thinking, or because the request asks for none.
         constrained: Whether the engine makes an answer fit a JSON schema.
 
     """
@@ -217,7 +217,8 @@ def plan_answer(
     held = sampling.json_schema is not None or (
         sampling.grammar is not None and not _thinks(sampling.grammar, template)
     )
-    closes_thinking = held and request.prompt is None and not getattr(engine, "thinks_first", False)
+    held = held and not getattr(engine, "thinks_first", False)
+    closes_thinking = request.prompt is None and (held or request.output.get("thinking_budget") == 0)
     messages, media = read_media(request.messages, template, media_limits)
     check_media(media, template, engine)
     return AnswerPlan(
@@ -250,6 +251,8 @@ def _decoder_options(
     }
     if sampling.logprobs or sampling.top_logprobs:
         options["alignment"] = True
+    if options.get("thinking_budget") == 0:
+        options["thinking_budget"] = 1  # ends thinking that the model begins all the same
     if request.prompt is not None:
         options.setdefault("reasoning", None)
         return options

@@ -39,6 +39,7 @@ from tokenweir.stream.decode.saved_state import DecoderState, check_consistent, 
 from tokenweir.stream.decode.stops import StopStrings, control_tokens_in
 from tokenweir.stream.events.deltas import Channel, Delta, Finish, FinishReason, Usage
 from tokenweir.stream.events.merge import merge
+from tokenweir.templates.styles.reasoning import ReasoningStyle
 
 
 class ChatDecoder:
@@ -233,6 +234,11 @@ class ChatDecoder:
     def consumed(self) -> int:
         """The number of ids of the answer that were decoded; ids behind its end do not count."""
         return self._answer.count
+
+    @property
+    def reasoning(self) -> ReasoningStyle | None:
+        """The style of the thinking that is separated from the answer, as it was given or detected; None without one."""
+        return self._styles.thinking
 
     @property
     def thinking_spent(self) -> bool:

@@ -52,8 +52,9 @@ class OutputOptions(TypedDict, total=False):
         skip_special_tokens: Control tokens give no text, which is the default; tags are found in either case.
         byte_fallback: The rule for byte-fallback tokens; see `Tokenizer.decode`.
         alignment: Add an `Alignment` of ids and text to every delta.
-        thinking_budget: Number of ids of thinking, tags included, after which unfinished thinking counts as spent.
-            Nothing is cut off: the engine has to close the thinking.
+        thinking_budget: Number of ids of thinking, tags included, after which unfinished thinking counts as spent. `chat()`
+            then ends the thinking, unless `on_thinking_spent` is given, which leaves it to the engine: another engine call
+            continues the answer behind the closing tag. A decoder cuts nothing off. For `chat()`, 0 asks for no thinking.
         call_ids: Makes the id of each tool call. `chat()` has ids of nine random letters and digits by default; a decoder has
             none, so that equal ids give equal deltas.
         on_thinking_spent: Called once with `index` when the thinking budget is spent, before the deltas of that id are

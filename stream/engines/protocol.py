@@ -32,8 +32,9 @@ def check_engine(engine: object, name: str = "engine") -> None:
         raise TypeError(f"{name}.supports must be several names of Sampling's fields, not {supports!r:.80}")
     if not isinstance(first := getattr(engine, "thinks_first", False), bool):
         raise TypeError(f"{name}.thinks_first must be bool, not {type(first).__name__} {first!r:.80}")
-    if not isinstance(salt := getattr(engine, "cache_salt", None), str | None):
-        raise TypeError(f"{name}.cache_salt must be a key of Sampling.extra or None, not {salt!r:.80}")
+    for attribute in ("cache_salt", "thinking_budget"):
+        if not isinstance(key := getattr(engine, attribute, None), str | None):
+            raise TypeError(f"{name}.{attribute} must be a key of Sampling.extra or None, not {key!r:.80}")
     media = getattr(engine, "media", ())
     if isinstance(media, str) or not isinstance(media, Collection):
         raise TypeError(f"{name}.media must be several kinds of media, not {media!r:.80}")
@@ -89,14 +90,15 @@ class Engine(Protocol):
     Closing the generator (`aclose()`) cancels the generation at once. An engine that generates several answers to one
     prompt together has an attribute `parallel = True` and sets `EngineStep.index`.
 
-    Five more attributes are optional. `supports` is the set of `Sampling`'s fields that the engine honours besides
+    Six more attributes are optional. `supports` is the set of `Sampling`'s fields that the engine honours besides
     those that end an answer, so that others are refused early; without it, all fields are passed on. `context_size` is
     the most ids of prompt and answer together. `runs_ahead = True` means that the engine generates while its generator
     is not polled, and then yields all new ids at once, as vLLM's `AsyncLLM` does: a busy server then polls it once a
     frame. `cache_salt` names the key of `Sampling.extra` by which the engine's prefix cache keeps prompts apart: a server
     sends a secret value for each client. `thinks_first = True` means that a `json_schema` or `grammar` holds only behind the
     thinking, as in vLLM with a reasoning parser. Without it, it holds from the first id, so the prompt of such an answer
-    has to end behind the thinking: `chat()` and the server see to that.
+    has to end behind the thinking: `chat()` and the server see to that. `thinking_budget` names the key of `Sampling.extra` by
+    which the engine bounds the thinking itself; without it, `chat()` and the server end the thinking by a second generation.
 
     An engine that takes images, sound or video has their kinds in an attribute `media`. It is a `MediaEngine` then.
     """

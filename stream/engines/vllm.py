@@ -117,6 +117,7 @@ class VllmEngine(ModelCardEngine):
 
     Attributes:
         thinks_first: Whether `json_schema` and `grammar` hold only behind the thinking.
+        thinking_budget: The server's own parameter for a budget of thinking, or None.
         context_size: Most ids of prompt and answer together, known after a call of `served`.
 
     """
@@ -127,7 +128,14 @@ class VllmEngine(ModelCardEngine):
     supports = frozenset({*NAMES, "logprobs", "top_logprobs", "extra"})
 
     def __init__(
-        self, url: str, *, logprobs: bool = False, stream: bool = True, thinks_first: bool = False, **options: Any
+        self,
+        url: str,
+        *,
+        logprobs: bool = False,
+        stream: bool = True,
+        thinks_first: bool = False,
+        thinking_budget: bool = False,
+        **options: Any,
     ) -> None:
         """Configure the client; nothing is sent yet.
 
@@ -137,6 +145,8 @@ class VllmEngine(ModelCardEngine):
             stream: False for servers that cannot stream ids, such as Dynamo; the answer then arrives at once.
             thinks_first: Whether the server runs with `--reasoning-parser`: it then applies a schema or a grammar behind the
                 thinking only.
+            thinking_budget: Whether the server runs with `--reasoning-config`: it then bounds the thinking itself, by
+                `thinking_token_budget`.
             **options: As for `EngineServer`: `api_key`, `connect_timeout`, `read_timeout`.
 
         Raises:
@@ -144,11 +154,12 @@ class VllmEngine(ModelCardEngine):
             TypeError: An argument is of the wrong type.
 
         """
-        check_flags(logprobs=logprobs, stream=stream, thinks_first=thinks_first)
+        check_flags(logprobs=logprobs, stream=stream, thinks_first=thinks_first, thinking_budget=thinking_budget)
         super().__init__(EngineServer("vLLM", url, **options))
         self._logprobs = logprobs
         self._stream = stream
         self.thinks_first = thinks_first
+        self.thinking_budget = "thinking_token_budget" if thinking_budget else None
         self._has_generate: bool | None = None  # unknown before the first request
 
     async def generate(

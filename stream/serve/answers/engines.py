@@ -16,6 +16,7 @@ from tokenweir.stream.chat.chat import answer
 from tokenweir.stream.chat.media import LONG_MEDIA, MediaLimits, media_size
 from tokenweir.stream.chat.plan import AnswerPlan, plan_answer
 from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan, placed_media
+from tokenweir.stream.chat.thinking_budget import enforce_budget
 from tokenweir.stream.decode.options import DecoderOptions
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.media import MediaPrompt
@@ -133,6 +134,7 @@ class Engines:
         meter.start(len(prompt_ids))
         options = plan.decoder_options | {"alignment": job.alignment}
         media = await self.prompt_media(plan, encoded) if job.generate else None
+        engine, sampling = enforce_budget(engine, sampling, options, self.tokenizer, self.template)
         engine = engine if job.generate else _Silent()
         keep = None
         if self._keeps_ids and self._prompts is not None and job.generate:

@@ -8,7 +8,7 @@ from tokenweir.stream.chat.plan import AnswerRequest
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.anthropic.history import MessageHistory
 from tokenweir.stream.serve.wire.anthropic.requests import MessageCreate, MessageFields
-from tokenweir.stream.serve.wire.chat import ChatRequest
+from tokenweir.stream.serve.wire.chat import ChatRequest, thinking_budget
 from tokenweir.stream.serve.wire.compaction import MOST_TOKENS, question
 from tokenweir.stream.serve.wire.completions import CompletionRequest
 from tokenweir.stream.serve.wire.conversation import ChatMessage
@@ -78,6 +78,7 @@ def message_job(asked: MessageFields, model: str, history: MessageHistory) -> Jo
         tool_choice=asked.choice,
         parallel_tool_calls=asked.parallel_tool_calls,
         most_tokens=asked.max_tokens if isinstance(asked, MessageCreate) else None,
+        output=thinking_budget(None if asked.thinking is None else asked.thinking.budget_tokens),
         names={"json_schema": "output_config.format", "stop": "stop_sequences"},
     )
 
@@ -94,6 +95,7 @@ def response_job(asked: ResponseCreate, model: str, conversation: list[ChatMessa
         tool_choice=tools.choice(asked.tool_choice),
         parallel_tool_calls=asked.parallel_tool_calls,
         alignment=asked.logprobs or bool(asked.return_token_ids),
+        output=thinking_budget(asked.thinking_token_budget),
         names={"json_schema": "text.format"},
         generate=asked.generate is not False,
     )

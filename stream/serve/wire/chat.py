@@ -122,6 +122,11 @@ class SamplingFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return {"include_stop": self.include_stop_str_in_output, "skip_special_tokens": self.skip_special_tokens}
 
 
+def thinking_budget(tokens: int | None) -> OutputOptions:
+    """Return the decoder's option for a budget of thinking; none without one."""
+    return {} if tokens is None else {"thinking_budget": tokens}
+
+
 class JsonSchema(Struct, frozen=True, rename={"json_schema": "schema"}):
     """The field `response_format.json_schema` of a request: a JSON schema with a name.
 
@@ -211,6 +216,11 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
     chat_template_kwargs: dict[str, Any] = {}
     add_generation_prompt: bool | None = None
     continue_final_message: Continued = False
+    thinking_token_budget: Annotated[int, Meta(ge=0)] | None = None
+
+    def decoding(self) -> OutputOptions:
+        """Return the decoder's options: those of `SamplingFields`, and the budget of thinking."""
+        return super().decoding() | thinking_budget(self.thinking_token_budget)
 
     @property
     def limit(self) -> tuple[str, int | None]:

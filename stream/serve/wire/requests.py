@@ -170,6 +170,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
         stop: Extension: strings that end the answer.
         top_k: Extension: sample from this many of the likeliest tokens only.
         seed: Extension: seed of sampling, for a repeatable answer.
+        thinking_token_budget: Extension: most tokens of thinking.
         return_token_ids: Extension: the events of the answer bring the ids of its tokens, with their logprobs where the
             engine gives them, and the last event those of the prompt.
 
@@ -200,6 +201,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
     top_k: Annotated[int, Meta(ge=1)] | None = None
     seed: int | None = None
     return_token_ids: bool | None = None
+    thinking_token_budget: Annotated[int, Meta(ge=0)] | None = None
 
     @property
     def logprobs(self) -> bool:

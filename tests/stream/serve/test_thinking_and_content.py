@@ -216,3 +216,50 @@ async def test_a_control_token_in_a_stop_string_stops(interface, field, stop):
             assert message["content"][-1]["text"] == "Hello"
         else:
             assert (await getattr(asked, interface)(**{field: [stop]}))[1] == "Hello"
+
+
+# -- budgets of thinking -----------------------------------------------------------------------------------------------
+
+
+class Thinker(Scripted):
+    """An engine that thinks on and on, and answers behind the thinking."""
+
+    def __init__(self):
+        super().__init__("So.")
+        self.thought = TOK.encode("a b " * 50, add_special_tokens=False)
+
+    async def generate(self, prompt_ids, sampling):
+        self.prompts.append(TOK.decode(prompt_ids, skip_special_tokens=False))
+        for token_id in self.ids if self.prompts[-1].rstrip().endswith("</think>") else self.thought:
+            yield EngineStep(ids=[token_id], logprobs=[-0.5])
+
+
+BUDGETS = {
+    "chat": {"thinking_token_budget": 6},
+    "responses": {"thinking_token_budget": 6},
+    "messages": {"thinking": {"type": "enabled", "budget_tokens": 6}},
+}
+
+
+@pytest.mark.parametrize("interface", BUDGETS)
+async def test_a_budget_ends_the_thinking(interface):
+    engine = Thinker()
+    async with asking(engine) as asked:
+        thinking, text, _ = await getattr(asked, interface)(**BUDGETS[interface])
+    assert (thinking.strip(), text.strip()) == (TOK.decode(engine.thought[:6]).strip(), "So.")
+    assert len(engine.prompts) == 2
+
+
+async def test_a_budget_of_zero_asks_for_no_thinking():
+    engine = Thinker()
+    async with asking(engine) as asked:
+        assert await asked.chat(thinking_token_budget=0) == (None, "So.", 0)
+    assert engine.prompts[0].endswith("<think>\n</think>\n\n")
+
+
+async def test_logprobs_of_an_answer_whose_thinking_was_ended():
+    async with asking(Thinker()) as asked:
+        body = {"messages": HI, "logprobs": True, "thinking_token_budget": 6}
+        choice = (await asked.post("/v1/chat/completions", body))["choices"][0]
+    joined = b"".join(bytes(each["bytes"]) for each in choice["logprobs"]["content"]).decode()
+    assert joined == choice["message"]["content"]

@@ -50,9 +50,10 @@ class ToolSelection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Thinking(Struct, frozen=True):
-    """The field `thinking` of a request; `budget_tokens` is ignored, because only `max_tokens` limits an answer."""
+    """The field `thinking` of a request; `budget_tokens` bounds the thinking of the answer."""
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
+    budget_tokens: Annotated[int, Meta(ge=1)] | None = None
     display: Literal["summarized", "omitted"] | None = None
 
 
