@@ -141,9 +141,10 @@ class Generation(Generic[T]):
 
         It ends a grace period that is running. Raises as `Broadcast.subscribe`.
         """
-        if self._timer is not None and not self.stopping:
+        subscription = self._broadcast.subscribe(start)
+        if self._timer is not None and not self._is_closing:
             self._timer.cancel()
-        return self._broadcast.subscribe(start)
+        return subscription
 
     def cancel(self) -> None:
         """Stop the engine; readers still get the buffered text, the usage and the last items."""
@@ -190,6 +191,11 @@ class Generation(Generic[T]):
         else:
             call()
 
+    @property
+    def _is_closing(self) -> bool:
+        """Whether the engine was told to stop and has not stopped yet; the timer is then that of `_abandon`."""
+        return self.stopping and not self.ended.is_set()
+
     def _stop(self) -> None:
         self.stopping = True
         if self._timer is not None:
@@ -200,8 +206,11 @@ class Generation(Generic[T]):
         """React to the leaving of the last reader: start the grace period, or drop the answer if it has no grace."""
         if self._grace == 0 or self._broadcast.full:
             self.drop()
-        elif not self.stopping:
-            self._timer = asyncio.get_running_loop().call_later(self._grace, self._expire)
+        elif not self._is_closing:
+            self._begin_grace()
+
+    def _begin_grace(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._grace, self._expire)
 
     def _expire(self) -> None:
         if not self.watched:
@@ -277,9 +286,11 @@ class Generation(Generic[T]):
     def _end(self, failure: BaseException | None) -> None:
         if self.ended.is_set():
             return
-        self.ended.set()
-        if self._timer is not None:
+        if self._timer is not None and self._is_closing:
             self._timer.cancel()
+            if self._grace and not self.watched and not self.dropped:
+                self._begin_grace()
+        self.ended.set()
         told: RequestError | None = None
         try:
             told = None if failure is None else explain(failure, self.id)

@@ -79,6 +79,32 @@ async def test_a_span_belongs_to_the_trace_of_its_request(spans):
     assert own.parent is None
 
 
+def warned(caplog):
+    """The names of the loggers that have written more than information, without those of other tests' exporters."""
+    names = [record.name for record in caplog.records if record.levelname != "INFO"]
+    return [name for name in names if not name.startswith("opentelemetry.sdk")]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("key", ["k", "wrong"])
+async def test_long_headers_and_baggage_write_no_log(spans, key, caplog):
+    odd = {"traceparent": "a" * 3000, "tracestate": "b" * 3000, "baggage": ",".join(["secret=1;", "é", "=="] * 500)}
+    async with serving(Script("fine", "<|im_end|>"), api_key="k") as server, client_of(server) as http:
+        headers = {name: value.encode() for name, value in odd.items()} | {"authorization": f"Bearer {key}"}
+        reply = await http.post("/v1/completions", json={"prompt": "hi"}, headers=headers)
+    assert reply.status_code == (200 if key == "k" else 401)
+    assert warned(caplog) == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("headers", [{"traceparent": PARENT, "tracestate": "=,=,==" * 80}, {"traceparent": "x" * 500}])
+async def test_malformed_headers_of_traces_are_not_read_without_a_key(headers, spans, caplog):
+    async with serving(Script("fine", "<|im_end|>"), api_key="k") as server, client_of(server) as http:
+        assert (await http.post("/v1/completions", json={"prompt": "hi"}, headers=headers)).status_code == 401
+        assert (await http.get("/v1/models", headers=headers)).status_code == 401
+    assert warned(caplog) == []
+
+
 @pytest.mark.asyncio
 async def test_a_span_of_an_application_is_the_parent(spans, provider):
     async with serving(Script("fine", "<|im_end|>")) as server:
