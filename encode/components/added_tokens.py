@@ -183,11 +183,15 @@ def own_control_texts(model: Model, added: Iterable[AddedToken]) -> tuple[str, .
 def inferred_end_ids(tokens: Iterable[AddedToken]) -> tuple[int, ...]:
     """Return the ids of special tokens that, by their names, end a generation.
 
-    If there is a token `<|return|>`, `<|end|>` is not among them: it ends a message only (gpt-oss).
+    Tokens that end a message only are not among them: `<|end|>` beside `<|return|>` (gpt-oss), and `<|eom|>` beside `<|eot|>`
+    where messages begin with `<|start|>` and `<|message|>` (Muse).
     """
-    ends = {t.content: t.id for t in tokens if t.special and t.id is not None and t.content in END_NAMES}
+    special = {t.content: t.id for t in tokens if t.special and t.id is not None}
+    ends = {content: token_id for content, token_id in special.items() if content in END_NAMES}
     if "<|return|>" in ends:
         ends.pop("<|end|>", None)
+    if {"<|eot|>", "<|start|>", "<|message|>"} <= special.keys():
+        ends.pop("<|eom|>", None)
     return tuple(ends.values())
 
 

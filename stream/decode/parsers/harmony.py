@@ -3,8 +3,9 @@
     <|start|>assistant<|channel|>analysis<|message|>...<|end|><|start|>assistant<|channel|>final<|message|>...<|return|>
 
 A message on `analysis` is thinking, one on `final`, on `commentary` or on no channel is answer. One with a recipient
-(`to=functions.NAME`, after the role or after the channel) is a tool call, unless it is on `final`. Its name is emitted
-with the first character of its arguments. These must be a JSON object; others, such as code, are emitted as they are
+(`to=functions.NAME`, after the role or after the channel) is a tool call, unless it is on `final` or to the assistant itself.
+A header to the assistant that another one replaces is removed. The name of a call is emitted with the first character of its
+arguments. These must be a JSON object; others, such as code, are emitted as they are
 written, with the reason. If the request has tools, a message to another recipient is answer, because models quote headers.
 Any other header, and the rest of its message, is emitted as answer with the reason, because its intent is unknown. A header may
 begin at `<|channel|>` alone, also inside a message, because models omit the marks before it.
@@ -60,6 +61,8 @@ _KIND = r"(?:<\|constrain\|>\s*)?[\w.+/-]*\s*"  # a prefix of `_TYPE`
 _BEGINNING = re.compile(
     rf" ?\w*\s*(?:to=[^\s<]*\s*{_KIND}|to?)?(?:<\|channel\|>\s*\w*\s*(?:to=[^\s<]*\s*)?{_KIND})?"
 )  # prefixes of headers
+# A header to the model itself that another header replaces.
+_FALSE_START = re.compile(r" ?(?:assistant)?\s*+<\|channel\|>\s*+(?:analysis|commentary)\s*+to=assistant\s*+")
 _BODIES = {"analysis": REASONING, "commentary": ANSWER, "final": ANSWER, None: ANSWER}
 _XML = re.compile(r"(?:^|[\s>])xml\s*$").search  # the type of arguments in tags
 _TAGS = ParameterStyle(  # SGLang's beam.py
@@ -191,7 +194,7 @@ class Harmony(MessageParser):
             self._announce(out)
             self._state = "rest"
         elif self._held:
-            self._break("the answer ends inside a header", out)
+            self._end_header("the answer ends inside a header", out)
 
     # -- input by state ------------------------------------------------------------------------------------------------
 
@@ -289,7 +292,7 @@ class Harmony(MessageParser):
             return
         self._channel = self._bodies[header["channel"]]
         recipient = header["first"] or header["second"]
-        if recipient is None or header["channel"] == "final":
+        if recipient in (None, "assistant") or header["channel"] == "final":
             self._state = "spaced" if f"{CHANNEL} " in self._header else "body"
             out.append(markup(self._held))
             self._held = ""
@@ -306,7 +309,7 @@ class Harmony(MessageParser):
     def _end_message(self, mark: str, out: list[Piece]) -> None:
         """End the open message or header because `mark` follows; an incomplete one is reported as malformed."""
         if self._state == "header" and self._held:
-            self._break(f"{mark} stands in a header", out)
+            self._end_header(f"{mark} stands in a header", out)
         elif self._state == "call" and mark == "<|call|>":
             self._announce(out)
             out.append(Piece("", TOOL_CALL, "{}", call=self._call))
@@ -319,6 +322,14 @@ class Harmony(MessageParser):
         elif self._state == "tagged":
             self._tagged.end_call(out)
             self._call = self._tagged.call
+
+    def _end_header(self, reason: str, out: list[Piece]) -> None:
+        """Remove a header that is a false start; emit any other one as answer, with the reason why it is malformed."""
+        if _FALSE_START.fullmatch(self._header):
+            out.append(markup(self._held))
+            self._held = ""
+        else:
+            self._break(reason, out)
 
     def _announce(self, out: list[Piece]) -> None:
         """Emit the piece with the name of a call; the message's header is its source."""

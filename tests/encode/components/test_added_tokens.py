@@ -290,3 +290,11 @@ def test_an_end_token_of_messages_ends_no_generation_where_another_one_does():
     gpt_oss = [AddedToken(name, id=i, special=True) for i, name in enumerate(names)]
     assert inferred_end_ids(gpt_oss) == (1, 2)
     assert inferred_end_ids(gpt_oss[:1]) == (0,)
+
+
+def test_muse_ends_a_message_by_a_token_that_ends_no_answer():
+    names = ["<|start|>", "<|message|>", "<|eom|>", "<|eot|>"]
+    muse = [AddedToken(name, id=number, special=True) for number, name in enumerate(names)]
+    assert inferred_end_ids(muse) == (3,)
+    assert inferred_end_ids(muse[2:]) == (2, 3)  # Llama 4
+    assert inferred_end_ids(muse[:3]) == (2,)

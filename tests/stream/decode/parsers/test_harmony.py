@@ -305,3 +305,28 @@ def test_states_of_calls_in_tags():
         "<|call|>",
     ]
     check_passing(lambda: Harmony(tools=WEATHER), words, TAGGED)
+
+
+@pytest.mark.parametrize("channel", ["commentary", "analysis"])
+@pytest.mark.parametrize(
+    ("text", "thinking", "answer"),
+    [
+        (f"{THOUGHT}<|start|>assistant<|channel|>CH to=assistant<|channel|>final<|message|>Hi", "Think.", "Hi"),
+        ("<|channel|>CH to=assistant<|channel|>analysis<|message|>hm<|end|>", "hm", ""),
+        ("<|channel|>CH to=assistant<|start|>assistant<|channel|>final<|message|>Hi", "", "Hi"),
+        ("<|channel|>CH to=assistant", "", ""),
+        ("<|channel|>final<|message|>Hi<|end|><|start|>assistant<|channel|>CH to=assistant<|end|>", "", "Hi"),
+    ],
+)
+def test_a_false_start_to_the_assistant_is_removed(channel, text, thinking, answer):
+    text = text.replace("CH", channel)
+    got = told(run(Harmony(), list(text)))
+    assert got == told(run(Harmony(), [text]))
+    assert (got["thinking"], got["answer"], got["calls"], got["why"]) == (thinking, answer, [], [])
+
+
+def test_a_message_to_the_assistant_is_no_call():
+    text = "<|channel|>commentary to=assistant<|message|>I look.<|end|>"
+    for tools in ((), WEATHER):
+        got = told(run(Harmony(tools=tools), list(text)))
+        assert (got["answer"], got["calls"]) == ("I look.", [])
