@@ -24,6 +24,7 @@ from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation, 
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.leftovers import FOREIGN_FIELDS, THINKING_PARTS, foreign_thinking
 from tokenweir.stream.serve.wire.marks import CacheMarks
+from tokenweir.stream.serve.wire.response_tools import custom_arguments
 
 CONTINUED_MARKS = ("prefix", "partial")
 """Fields by which the last message, one of the assistant, asks to be continued: DeepSeek's and Mistral's, and Moonshot's."""
@@ -91,13 +92,33 @@ class CalledFunction(Struct, frozen=True):
     arguments: Any = "{}"
 
 
+class CalledCustom(Struct, frozen=True):
+    """The custom tool of a tool call; `input` is a text."""
+
+    name: FunctionName
+    input: str
+
+
 class ToolCall(Struct, frozen=True):
-    """A tool call in a message of the assistant."""
+    """A tool call in a message of the assistant: of a function, or of another server's custom tool."""
 
     id: str
-    function: CalledFunction
-    type: Literal["function"] = "function"
+    type: Literal["function", "custom"] = "function"
+    function: CalledFunction | None = None
+    custom: CalledCustom | None = None
     index: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.function if self.type == "function" else self.custom) is None:
+            raise ValueError(f"Object missing required field `{self.type}`")
+
+    @property
+    def called(self) -> tuple[str, str]:
+        """The name of the function and its arguments as JSON text; a custom tool is a function with one argument."""
+        if self.type == "custom" and self.custom is not None:
+            return self.custom.name, custom_arguments(self.custom.input)
+        assert self.function is not None
+        return self.function.name, self.function.arguments
 
 
 class Message(CacheMarks, frozen=True, forbid_unknown_fields=True):
@@ -158,7 +179,7 @@ def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
         if content or message.role != "assistant" or not message.tool_calls:
             conversation.say(message.role, content)
         for call in message.tool_calls:
-            conversation.call(call.id, call.function.name, call.function.arguments)
+            conversation.call(call.id, *call.called)
     return conversation.end()
 
 

@@ -45,12 +45,15 @@ StopString = Annotated[str, Meta(min_length=1, max_length=1000)]
 class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
     """The field `reasoning` of a request: how much to think, and whether thinking is sent as a summary.
 
-    `generate_summary` is accepted and has no effect.
+    `generate_summary` is accepted and has no effect. `context` and `mode` have one value each: the template decides which
+    earlier thinking the model sees, and there is one mode.
     """
 
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
     generate_summary: str | None = None
+    context: Literal["auto"] | None = None
+    mode: Literal["standard"] | None = None
 
 
 class JsonFormat(Struct, frozen=True, rename={"json_schema": "schema"}):
@@ -376,6 +379,13 @@ def _checked(event: dict[str, Any], struct: type[T], max_items: int) -> T:
     return convert(_tools_marked(event), struct)
 
 
+def _type_of(item: dict[str, Any]) -> Any:
+    """Return the type of an input item; one without `type` is a message if it has a role, else a reference by its `id`."""
+    return item.get("type") or (
+        "message" if "role" in item else "item_reference" if item.keys() <= {"id", "type"} else None
+    )
+
+
 def _tools_marked(owner: Any) -> Any:
     """Return a request, or an item that brings tools, with those tools marked that a server would have to run."""
     if not isinstance(owner, dict) or not isinstance(tools := owner.get("tools"), list):
@@ -391,12 +401,12 @@ def _tools_marked(owner: Any) -> Any:
 def _supported(event: dict[str, Any], struct: type[Struct]) -> dict[str, Any]:
     """Return the supported fields of the event that are set.
 
-    An input item without `type` that has a `role` gets the type `message`. Raises as `offered_fields`.
+    Input items without `type` get it. Raises as `offered_fields`.
     """
     kept = offered_fields(event, struct, ignored=_IGNORED, neutral=_NEUTRAL)
     if isinstance(items := kept.get("input"), list):
         kept["input"] = [
-            _tools_marked({"type": "message", **item} if isinstance(item, dict) and "role" in item else item)
+            _tools_marked({**item, "type": kind}) if isinstance(item, dict) and (kind := _type_of(item)) else item
             for item in items
         ]
     return kept

@@ -30,10 +30,14 @@ ToolChoice = str | dict[str, Any]
 class Tool(Struct, frozen=True):
     """A tool of a request. One with a `type` other than `custom` is Anthropic's own, and is not shown to the model."""
 
-    name: str
+    name: str | None = None
     description: str | None = None
     input_schema: dict[str, Any] | None = None
     type: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.is_function and self.name is None:
+            raise ValueError("Object missing required field `name`")
 
     @property
     def is_function(self) -> bool:

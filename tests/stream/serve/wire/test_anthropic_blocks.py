@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from serving import Script, serving
 
 from tokenweir.stream.serve.wire.anthropic.requests import parse_message
+from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.templates.chat_template import ChatTemplate
 
 BLOCK = TypeAdapter(BetaContentBlockParam)
@@ -174,6 +175,14 @@ def test_what_only_the_provider_can_read_is_left_out_and_told(blocks):
     assert said.replace("\n\n", "") == "I look. So."
     assert not any("tool_calls" in message for message in read.messages)
     assert read.left_out == [f"messages[1].content[{place}]" for place in range(1, 1 + len(blocks))]
+
+
+def test_only_a_tool_of_the_provider_may_lack_a_name():
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "a"}]}
+    asked = parse_message(body | {"tools": [{"type": "browser_toolset_20260801"}]})
+    assert asked.history(later_system=True, keep_billing_header=False, max_items=9).left_out == ["tools[0]"]
+    with pytest.raises(RequestError, match=r"tools\[0\]: Object missing required field `name`"):
+        parse_message(body | {"tools": [{"input_schema": {}}]})
 
 
 @pytest.mark.asyncio

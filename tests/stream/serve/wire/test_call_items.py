@@ -172,6 +172,13 @@ def test_every_type_of_item_is_known_or_refused_by_name():
         assert caught.value.param == "input[1].type"
 
 
+def test_a_reference_may_lack_its_type():
+    with pytest.raises(RequestError, match=r"^input\[1\]: no item 'msg_1' of a stored response"):
+        asked([{"id": "msg_1"}]).messages()
+    with pytest.raises(RequestError, match=r"^input\[1\]: Object missing required field `type`"):
+        asked([{"id": "msg_1", "content": ""}])
+
+
 def literals(kind):
     if typing.get_origin(kind) is typing.Literal:
         return set(typing.get_args(kind))

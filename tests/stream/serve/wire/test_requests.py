@@ -295,6 +295,13 @@ def test_the_output_of_an_unknown_call_stays_but_is_refused_behind_a_stored_resp
         ),
         ({"stop": [""]}, "invalid_value", "stop[0]", 'stop[0]: Expected `str` of length >= 1, got ""'),
         ({"metadata": {"k": 1}}, "invalid_value", "metadata[...]", 'Expected `str`, got `int`, got {"k":1}'),
+        (
+            {"reasoning": {"context": "all_turns"}},
+            "invalid_value",
+            "reasoning.context",
+            '"all_turns" is not one of auto',
+        ),
+        ({"reasoning": {"mode": "pro"}}, "invalid_value", "reasoning.mode", '"pro" is not one of standard'),
         ({"reasoning": {"effort": "vast"}}, "invalid_value", "reasoning.effort", '"vast" is not one of high, '),
         ({"reasoning": {"summary": "long"}}, "invalid_value", "reasoning.summary", '"long" is not one of auto, '),
         ({"reasoning": {"effort": "x - at `$.a[0]`"}}, "invalid_value", "reasoning.effort", "x - at `$.a[0]`"),
