@@ -235,7 +235,9 @@ class Api:
             await while_connected(request, _started(generation))
             deltas = await while_connected(request, self._all(generation))
             tokens = len(generation.prompt_ids)  # the prompt's messages are most of the answer
-            return await reply_with(lambda: msgspec.json.encode(compacted(conversation, deltas)), tokens, self._limits)
+            return await reply_with(
+                lambda: msgspec.json.encode(compacted(conversation, deltas, asked.left_out)), tokens, self._limits
+            )
         except BaseException:
             generation.drop()
             raise

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tokenweir.stream.events.deltas import Delta, Finish, TextDelta, Usage
 from tokenweir.stream.serve.wire.checking import too_many_messages
@@ -48,13 +48,17 @@ class CompactionItem(Struct, frozen=True, tag_field="type", tag="compaction"):
 
 
 class CompactedResponse(Struct, frozen=True, kw_only=True):
-    """The answer to `POST /v1/responses/compact`; its output is the input of the next response."""
+    """The answer to `POST /v1/responses/compact`; its output is the input of the next response.
+
+    `left_out` is an extension: the paths of the request's parts that the summary could not take into account.
+    """
 
     id: str
     object: Literal["response.compaction"] = "response.compaction"
     created_at: int
     output: list[CompactionItem]
     usage: ResponseUsage
+    left_out: list[str] | UnsetType = UNSET
 
 
 def question(conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -69,7 +73,9 @@ def question(conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
     return [*conversation, {"role": "user", "content": ASK}]
 
 
-def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> CompactedResponse:
+def compacted(
+    conversation: Iterable[ChatMessage], deltas: Iterable[Delta], left_out: Sequence[str] = ()
+) -> CompactedResponse:
     """Return the answer to `POST /v1/responses/compact`.
 
     Its one item holds each system message, then one user message, in which the user messages are joined by empty lines,
@@ -79,6 +85,7 @@ def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> C
     Args:
         conversation: The messages to shorten.
         deltas: The model's answer to `question`. Its text is the summary; its thinking and calls are ignored.
+        left_out: Paths of the request's parts that the prompt omits.
 
     Raises:
         RequestError: The model's answer has no text besides white space; its status is 500.
@@ -101,7 +108,11 @@ def compacted(conversation: Iterable[ChatMessage], deltas: Iterable[Delta]) -> C
         messages.append(PackedMessage("user", "\n\n".join(by_role["user"])))
     item = CompactionItem(new_id("cmp"), pack([*messages, PackedMessage("assistant", summary)]))
     return CompactedResponse(
-        id=new_id("resp"), created_at=int(time.time()), output=[item], usage=ResponseUsage.of(usage)
+        id=new_id("resp"),
+        created_at=int(time.time()),
+        output=[item],
+        usage=ResponseUsage.of(usage),
+        left_out=list(left_out) or UNSET,
     )
 
 

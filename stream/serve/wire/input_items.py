@@ -58,12 +58,15 @@ InputItem = _Message | _Reasoning | _Compaction | ItemReference | CallItem
 
 
 def left_out_of(given: str | Sequence[InputItem] | None) -> list[str]:
-    """Return the paths of what the prompt omits of a request's input: items, and the encrypted content of thinking."""
+    """Return the paths of what the prompt omits of a request's input: items, tools in them, and encrypted thinking."""
     paths = []
     for place, item in enumerate(() if given is None or isinstance(given, str) else given):
         if isinstance(item, _Reasoning):
             if item.encrypted_content is not None:
                 paths.append(f"input[{place}].encrypted_content")
+        elif isinstance(item, ToolItem):
+            tools = enumerate(item.tools)
+            paths += [f"input[{place}].tools[{number}]" for number, tool in tools if isinstance(tool, ServerTool)]
         elif isinstance(item, CallItem) and is_left_out(item):
             paths.append(f"input[{place}]")
     return paths

@@ -216,6 +216,14 @@ class ToolSearchResultBlock(_ServerToolResult, frozen=True, tag="tool_search_too
     """Content block of the names of tools that the provider has found."""
 
 
+class AdvisorResultBlock(_ServerToolResult, frozen=True, tag="advisor_tool_result"):
+    """Content block of the advice of another model of the provider."""
+
+
+class McpToolListingBlock(Struct, frozen=True, tag_field="type", tag="mcp_tool_listing"):
+    """Content block of the tools that the provider has found on an MCP server."""
+
+
 class FallbackBlock(Struct, frozen=True, tag_field="type", tag="fallback"):
     """Mark of a change of the model; Anthropic's server shows it to no model."""
 
@@ -228,10 +236,12 @@ ServerResult = (
     | FetchResultBlock
     | SearchToolResultBlock
     | ToolSearchResultBlock
+    | AdvisorResultBlock
     | McpToolResultBlock
 )
 SERVER_BLOCKS = tuple(
-    str(kind.__struct_config__.tag) for kind in (*get_args(ServerCall), *get_args(ServerResult), FallbackBlock)
+    str(kind.__struct_config__.tag)
+    for kind in (*get_args(ServerCall), *get_args(ServerResult), McpToolListingBlock, FallbackBlock)
 )
 """Types of the blocks that a provider's own tools and its change of models leave in a message of the assistant."""
 
@@ -243,6 +253,7 @@ Block = (
     | ToolResultBlock
     | ServerCall
     | ServerResult
+    | McpToolListingBlock
     | FallbackBlock
 )
 

@@ -167,6 +167,8 @@ REFERENCES = {"type": "tool_search_tool_search_result", "tool_references": []}
         [result("code_execution", CODE)],
         [{"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}],
         [{"type": "redacted_thinking", "data": "x"}],
+        [used("advisor", {}), result("advisor", {"type": "advisor_result", "text": "x"})],
+        [{"type": "mcp_tool_listing", "mcp_server_name": "docs", "tools": []}],
     ],
 )
 def test_what_only_the_provider_can_read_is_left_out_and_told(blocks):

@@ -150,10 +150,10 @@ def test_tools_that_the_input_brings_are_shown():
         ITEM.validate_python(item)
     request = asked([*TOOLS, *TOOLS])
     assert [each.shown for each in request.tool_set.shown] == ["read", "crm__read"]
-    assert (request.messages(), request.left_out) == ([HI], [])
+    assert (request.messages(), request.left_out) == ([HI], ["input[1].tools[1]", "input[3].tools[1]"])
     again = asked(TOOLS, tools=[READ | {"description": "The request's."}, {"type": "web_search"}])
     assert [each.tool.description for each in again.tool_set.shown] == ["The request's.", None]
-    assert again.left_out == ["tools[1]"]
+    assert again.left_out == ["tools[1]", "input[1].tools[1]"]
 
 
 def test_every_type_of_item_is_known_or_refused_by_name():
