@@ -38,7 +38,7 @@ class Listener(socket.socket):
         self._logged_at = -LOG_INTERVAL
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accept a connection. Raise `BlockingIOError` if there is none, or no room for it yet."""
+        """Accept a connection; raise `BlockingIOError` if no connection waits, or there is no room for it yet."""
         try:
             return super().accept()
         except OSError as error:
