@@ -256,6 +256,7 @@ class HistoryForm:
         replaces_empty: bool,
         parts_calls: bool,
         orders_results: bool,
+        takes_orphans: bool,
         call_ids: str,
     ) -> None:
         """Build the form.
@@ -268,6 +269,7 @@ class HistoryForm:
             replaces_empty: Whether an empty content beside calls counts as none.
             parts_calls: Whether calls beside a content get a message of their own.
             orders_results: Whether results are put in the order of their calls.
+            takes_orphans: Whether the template writes results without their calls, which are refused otherwise.
             call_ids: The form of the ids of calls: text with `{name}` and `{number}`, or `{letters}` for nine letters and
                 digits; empty for any id.
 

@@ -32,7 +32,7 @@ def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str) -> Histor
     of_calls = calls.no_content()
     calling = probe.calling(**_FIELDS[of_calls])
     spoken = _Renders(probe, {"absent": calling, "empty": probe.calling(content=SAID[0])}, _result("?"))
-    result = _written(probe, _ASKED, calling, _result("?"))
+    result = _written(probe, _ASKED, calling, _result(LATER))
     return HistoryForm(
         arguments=arguments,
         contents=_content_forms(probe, calling),
@@ -41,6 +41,7 @@ def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str) -> Histor
         replaces_empty=calls.writes(of_calls) and (of_calls == "none" or not calls.writes("empty")),
         parts_calls=spoken.writes("absent") and not spoken.writes("empty"),
         orders_results=result.count(ID) <= _written(probe, _ASKED, calling).count(ID),
+        takes_orphans=LATER not in result or _writes_orphans(probe),
         call_ids=call_ids or (_LETTERS if result and _refuses_foreign_ids(probe, calling) else ""),
     )
 
@@ -108,6 +109,12 @@ def _content_form(probe: Probe, calling: Message, role: str) -> tuple[bool, bool
     text, parts = written(LATER), written([{"type": "text", "text": LATER}])
     prints_list = any(parts.count(name) > text.count(name) for name in ("'type'", '"type"'))
     return LATER in text, LATER in parts and not prints_list
+
+
+def _writes_orphans(probe: Probe) -> bool:
+    """Return whether the template writes results without their calls, at the beginning of a history and later."""
+    later = _written(probe, _ASKED, turn("assistant", SAID[0]), _ASKED, _result(LATER))
+    return LATER in _written(probe, _result(LATER), _ASKED) and LATER in later
 
 
 def _refuses_foreign_ids(probe: Probe, calling: Message) -> bool:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "input/call_ids.h"
 #include "input/message_checks.h"
@@ -20,6 +21,7 @@ HistoryTidier::HistoryTidier(Workspace& workspace, Origins& origins, const Histo
     : workspace_(workspace), origins_(origins), form_(form), fields_(workspace.symbols) {}
 
 void HistoryTidier::tidy(List& messages, bool is_continued) {
+  if (!form_.takes_orphans) check_results(messages);
   for (uint32_t i = 0; i < messages.size; i++) {
     Dict& message = *messages.items[i].dict;
     const std::string_view role = workspace_.flat(message.find(fields_.role)->text);
@@ -116,6 +118,31 @@ void HistoryTidier::mend_calls(const List& calls, uint32_t index) {
     const bool is_call = function == calls.items[i].dict;
     mended_.push_back("messages[" + std::to_string(index) + "].tool_calls[" + std::to_string(i) +
                       (is_call ? "].arguments" : "].function.arguments"));
+  }
+}
+
+// Refuses results without their calls, which the template would refuse without a place, or leave out.
+void HistoryTidier::check_results(const List& messages) {
+  std::unordered_set<std::string_view> known;
+  bool is_behind_calls = false;  // with other results between
+  for (uint32_t i = 0; i < messages.size; i++) {
+    const Dict& message = *messages.items[i].dict;
+    const List* const calls = fields_.calls_of(message);
+    for (uint32_t c = 0; calls && c < calls->size; c++)
+      if (const Value* const id = calls->items[c].dict->find(fields_.id); id && id->is_text())
+        known.insert(workspace_.flat(id->text));
+    if (!is_result_role(workspace_.flat(message.find(fields_.role)->text))) {
+      is_behind_calls = calls != nullptr;
+      continue;
+    }
+    const Value* const id = message.find(fields_.tool_call_id);
+    const std::string_view called = id && id->is_text() ? workspace_.flat(id->text) : "";
+    if (is_behind_calls || known.contains(called)) continue;
+    Rope shown(workspace_);
+    add_repr(workspace_, Value::of_text(workspace_.copy(called)), shown);
+    throw BadInput("messages[" + std::to_string(i) + "].tool_call_id: no call before it has the id " +
+                   std::string(workspace_.flat(shown.finish())) +
+                   ", and this template writes no result without its call");
   }
 }
 

@@ -27,6 +27,7 @@ struct HistoryForm {
   bool replaces_empty;            // an empty content beside calls counts as none
   bool parts_calls;               // calls beside a content get a message of their own
   bool orders_results;            // results are put in the order of their calls
+  bool takes_orphans;             // results without their calls are written
   std::string call_ids;           // as for `CallIdMapper`; empty: any
 };
 
@@ -46,6 +47,7 @@ class HistoryTidier {
   Text* text_of(const Value& part) const;
   void set_no_content(Dict& message, NoContent form);
   void mend_calls(const List& calls, uint32_t index);
+  void check_results(const List& messages);
   void order_results(List& messages, uint32_t first) const;
   void part_calls(List& messages);
 

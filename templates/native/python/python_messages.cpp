@@ -274,7 +274,7 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
           "__init__",
           [](HistoryForm* self, const std::string& arguments, const nb::dict& contents, const std::string& of_calls,
              const std::string& of_answer, bool replaces_empty, bool parts_calls, bool orders_results,
-             std::string call_ids) {
+             bool takes_orphans, std::string call_ids) {
             new (self) HistoryForm{argument_form(arguments),
                                    {},
                                    {},
@@ -285,6 +285,7 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
                                    replaces_empty,
                                    parts_calls,
                                    orders_results,
+                                   takes_orphans,
                                    std::move(call_ids)};
             const auto form = [&](const char* role) {
               const nb::tuple taken = nb::cast<nb::tuple>(contents[role]);
@@ -296,7 +297,8 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
             self->tool = form("tool");
           },
           nb::arg("arguments"), nb::arg("contents"), nb::arg("of_calls"), nb::arg("of_answer"),
-          nb::arg("replaces_empty"), nb::arg("parts_calls"), nb::arg("orders_results"), nb::arg("call_ids"));
+          nb::arg("replaces_empty"), nb::arg("parts_calls"), nb::arg("orders_results"), nb::arg("takes_orphans"),
+          nb::arg("call_ids"));
 
   templates.def("render_chat", &render_chat, nb::arg("messages").none(), nb::arg("form"), nb::arg("variables"),
                 nb::arg("tools").none(), nb::arg("documents").none(), nb::arg("add_generation_prompt"),
