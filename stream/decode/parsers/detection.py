@@ -262,15 +262,25 @@ def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
 
 
 def as_spelled(tok: Tokenizer, style: S) -> S:
-    """Return a style with its tags as the vocabulary spells them.
+    """Return a style with its tags as the vocabulary has them.
 
-    Only Hunyuan's differ, which end in a word of the model's own (`<think:WORD>`). Other styles are returned unchanged.
+    Hunyuan's end in a word of the model's own (`<think:WORD>`). An opener of thinking that is a control token counts anywhere
+    on its line, because a model does not quote it. `<think>` is the exception: prose mentions it, in ordinary tokens. Other
+    styles are returned unchanged.
     """
     word = _tag_word(tok)
-    if word in (None, _WORD) or not any(_WORD in tag for tag in style.marks):
-        return style
-    fields = {name: _with_word(getattr(style, name), word) for name in style.__struct_fields__}
-    return replace(style, **fields)
+    if word not in (None, _WORD) and any(_WORD in tag for tag in style.marks):
+        fields = {name: _with_word(getattr(style, name), word) for name in style.__struct_fields__}
+        style = replace(style, **fields)
+    if isinstance(style, ReasoningStyle) and style.opens_at == "line" and _are_never_quoted(tok, style.openers):
+        return replace(style, opens_at="anywhere")
+    return style
+
+
+@cached_per_tokenizer
+def _are_never_quoted(tok: Tokenizer, openers: tuple[str, ...]) -> bool:
+    """Return whether all openers are control tokens that prose does not mention."""
+    return all(opener in tok.special_tokens and opener != "<think>" for opener in openers)
 
 
 def _with_word(value: Any, word: str) -> Any:

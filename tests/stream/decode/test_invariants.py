@@ -26,7 +26,13 @@ from tokenweir.stream.chat.stages import (
 )
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import SCOPES
-from tokenweir.stream.decode.parsers.detection import find_splitter, read_prompt, shown_texts, unseparated_style
+from tokenweir.stream.decode.parsers.detection import (
+    as_spelled,
+    find_splitter,
+    read_prompt,
+    shown_texts,
+    unseparated_style,
+)
 from tokenweir.stream.decode.stops import control_tokens_in
 from tokenweir.stream.events.deltas import Channel, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.events.merge import merge
@@ -213,6 +219,7 @@ def test_the_stages_composed_give_what_the_fused_one_gives(make_tok, data, place
     options["stop_scope"] = "answer" if strip else options["stop_scope"]  # what is stripped before it has no stops
     spoken = {"prompt_ids": options["prompt_ids"], "skip_special_tokens": options["skip_special_tokens"]}
     style, tools = style_in(options) or unseparated_style(tok), options["tool_style"]
+    style = None if style is None else as_spelled(tok, style)
 
     async def source():
         for chunk in cut(ids, places):

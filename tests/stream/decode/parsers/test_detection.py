@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn_answers import text_of
 from real_tokenizers import real_tokenizer
 from splitting import run, told
 
@@ -344,3 +345,19 @@ def test_a_frame_is_cut_out_after_a_state_is_restored(make_tok, tokens, text):
         decoder.feed(ids[:place])
         restored = ChatDecoder.from_state(tok, decoder.state(), reasoning=None)
         assert restored.feed(ids[place:]) == decoder.feed(ids[place:])
+
+
+def test_an_opener_that_is_a_control_token_counts_within_a_line(make_tok, mistral_tok, tok):
+    for size in (1, 99):
+        for text, answer in (("content[THINK]thinking[/THINK]more", "contentmore"), ("a [/THINK] b", "a [/THINK] b")):
+            decoder, ids = ChatDecoder(mistral_tok, reasoning="mistral"), mistral_tok.encode(text)
+            deltas = [
+                d for at in range(0, len(ids), size) for d in decoder.feed(ids[at : at + size])
+            ] + decoder.finish()
+            assert text_of(deltas) == answer
+    spelled = "content[THINK]thinking[/THINK]more"
+    decoder = ChatDecoder(tok, reasoning="mistral")
+    assert text_of(decoder.feed(tok.encode(spelled)) + decoder.finish()) == spelled
+    special = make_tok(AddedToken("<think>", special=True), AddedToken("</think>", special=True))
+    decoder = ChatDecoder(special)
+    assert text_of(decoder.feed(special.encode("Use <think> tags.")) + decoder.finish()) == "Use <think> tags."
