@@ -12,7 +12,9 @@ from typing import Any, Literal, NoReturn, TypedDict, Unpack
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.options import AffixOptions, check_flags
+from tokenweir.encode.platform import usable_cores
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.device_pipeline import DevicePipeline, Mode
 from tokenweir.gpu.join import AddedIds, join
@@ -73,6 +75,14 @@ def _devices(device: Device | Sequence[Device] | None) -> tuple[Device, ...]:
     return tuple(device)
 
 
+CPU_BYTES = 32 << 10
+"""The bytes of a batch that a core of the CPU encodes about as fast as a device, whose launches take as long whatever the
+batch.
+"""
+
+REPLAY = True
+"""The default of `replay` in exact mode."""
+
 MODES: dict[str, Callable[..., Mode]] = {"exact": _exact, "blockbpe": BlockBpeMode}
 
 
@@ -108,6 +118,7 @@ class GpuEncoder:
         devices: The devices on which kernels run.
         device: The first of them, which holds the ids.
         stats: The counts of its work so far.
+        min_bytes: The bytes of text from which a batch goes to the device.
 
     """
 
@@ -118,7 +129,8 @@ class GpuEncoder:
         mode: Literal["exact", "blockbpe"] = "exact",
         device: Device | Sequence[Device] | None = None,
         max_batch_bytes: int | None = None,
-        replay: bool = False,
+        min_bytes: int | None = None,
+        replay: bool | None = None,
         **options: Unpack[ModeOptions],
     ) -> None:
         """Copy a tokenizer's tables to a device, or several.
@@ -131,9 +143,12 @@ class GpuEncoder:
                 it has at least `SHARE_BYTES` for each; the ids are gathered on the first.
             max_batch_bytes: The most bytes of text on a device at once; a longer document goes to the CPU. None is
                 512 MiB, or less if memory is short.
-            replay: Whether to launch the kernels of small batches as one CUDA graph, which the first such batch records
-                (exact mode only): batches of up to 256 documents and 64 KiB, on the host, without guarded text. The ids
-                are the same.
+            min_bytes: The bytes of text from which a batch goes to the device; the CPU encodes smaller ones (exact mode
+                only; texts on a device always stay there). None is `CPU_BYTES` for each core of the process; 0 is for
+                an encoder that is to have all batches.
+            replay: Whether to launch the kernels of small batches as one CUDA graph, which the first batch of about the
+                same size records: batches of up to 1 MiB, on the host, without guarded text. None is True in exact
+                mode, and False in another, which does not have it.
             options: Options of the mode; see `ModeOptions`.
 
         Raises:
@@ -147,6 +162,11 @@ class GpuEncoder:
             raise ValueError(f"mode must be {' or '.join(map(repr, MODES))}, not {mode!r}")
         if max_batch_bytes is not None and max_batch_bytes < 1:
             raise ValueError(f"max_batch_bytes must be at least 1, not {max_batch_bytes}")
+        if min_bytes is not None and min_bytes < 0:
+            raise ValueError(f"min_bytes must be at least 0, not {min_bytes}")
+        exact = mode == "exact"
+        self.min_bytes = (CPU_BYTES * usable_cores() if min_bytes is None else min_bytes) if exact else 0
+        replay = REPLAY and exact if replay is None else replay
         self.devices = _devices(device)
         self.device = self.devices[0]
         self.stats = EncoderStats()
@@ -217,6 +237,9 @@ class GpuEncoder:
 
     def _encode_parts(self, texts: BatchTexts, parse_special: bool) -> list[BatchPart]:
         """Encode each device's share; return all parts in the documents' order, with their ids on the first device."""
+        size = int(texts.offsets[-1])
+        if size < self.min_bytes and not isinstance(texts.documents, DeviceDocuments):
+            return [BatchPart(0, len(texts), size, f"a batch of less than {self.min_bytes} bytes")]
         shares = texts.shares(self.devices)
         busy = [(pipeline, share) for pipeline, share in zip(self._pipelines[1:], shares[1:], strict=True) if share]
         if not busy:

@@ -19,8 +19,8 @@ from tokenweir.gpu.modes.batch import TILE
 from tokenweir.gpu.modes.exact import REASONS, ExactMode
 from tokenweir.gpu.texts import BatchPart, BatchTexts
 
-PADDING = b"\x80" + b" a" * 15 + b"."
-"""A document of the padding: short, and of words that are single tokens, so that no merging is needed."""
+PADDING = b"\x80" + b" a" * 127 + b"."
+"""A document of the padding, of words that are single tokens, so that no merging is needed."""
 
 
 class Bucket(NamedTuple):
@@ -40,8 +40,8 @@ class Bucket(NamedTuple):
         return part.size <= self.size and len(part) <= self.documents
 
 
-BUCKETS = Bucket(TILE, 16), Bucket(8 * TILE, 256)
-"""The buckets, the smallest first."""
+BUCKETS = tuple(Bucket(TILE << i, 16 << i) for i in range(8))
+"""The buckets, the smallest first: up to 1 MiB, from where on kernels take longer than their launches."""
 
 
 class Replay:

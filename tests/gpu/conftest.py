@@ -11,7 +11,7 @@ import pytest
 from shim_device import ShimDevice
 
 from tokenweir.encode.errors import DeviceError
-from tokenweir.gpu import CupyDevice
+from tokenweir.gpu import CupyDevice, encoder
 from tokenweir.gpu.kernels import kernel_sources
 from tokenweir.gpu.modes.exact import ByteLevelMode
 
@@ -26,6 +26,13 @@ def _devices():
 
 
 DEVICES = _devices()
+
+
+@pytest.fixture(autouse=True)
+def _launched_one_by_one(monkeypatch):
+    """Small batches go to the device, kernel by kernel, unless a test wants it otherwise."""
+    monkeypatch.setattr(encoder, "CPU_BYTES", 0)
+    monkeypatch.setattr(encoder, "REPLAY", False)
 
 
 @pytest.fixture(scope="session", params=[*DEVICES, *(() if "cuda" in DEVICES else ("cupy",))])

@@ -16,12 +16,14 @@ from shim_device import ShimDevice
 from small_tokenizers import small
 
 from tokenweir import Prompt, Tokenizer
+from tokenweir.encode.platform import usable_cores
 from tokenweir.encode.spec import AddedToken
-from tokenweir.gpu import GpuEncoder
+from tokenweir.gpu import GpuEncoder, replay
+from tokenweir.gpu.encoder import CPU_BYTES
 from tokenweir.gpu.kernels import kernel_sources
 from tokenweir.gpu.replay import BUCKETS
 
-SMALL, LARGE = BUCKETS
+SMALL, LARGE = BUCKETS[0], BUCKETS[3]
 BATCHES = [
     ["the quick brown fox"],
     ["a"] * SMALL.documents,
@@ -37,6 +39,13 @@ BATCHES = [
     ["x", "生" * 3000],
     ["the quick brown fox"],
 ]
+
+
+@pytest.fixture(autouse=True)
+def _two_buckets(monkeypatch):
+    monkeypatch.setattr(replay, "BUCKETS", (SMALL, LARGE))
+
+
 TWO_WORKERS = {"workers": 2}
 """A recording has the workers of its bucket. Each takes its time here, whether or not there is something to do."""
 
@@ -146,8 +155,28 @@ def test_oversized_pieces_are_left_out(device):
 
 
 def test_only_exact_mode_replays(device):
+    assert not GpuEncoder(Tokenizer.default(), mode="blockbpe", device=device)._pipelines[0]._replays
     with pytest.raises(TypeError, match="^replay=True is of exact mode only$"):
         GpuEncoder(Tokenizer.default(), mode="blockbpe", device=device, replay=True)
+
+
+def test_the_defaults_replay_and_leave_small_batches_to_the_cpu(device, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(replay, "BUCKETS", (SMALL, LARGE))
+    tok = Tokenizer.default()
+    texts = ["the quick brown fox", "", "naïve 生活", Prompt("<|im_end|>", [0])]
+    wanted = [tok.encode(text) if isinstance(text, str) else text.encode(tok) for text in texts]
+    small_batches = GpuEncoder(tok, device=device)
+    assert small_batches.min_bytes == CPU_BYTES * usable_cores()
+    found = small_batches.encode_batch(texts)
+    assert [ids.tolist() for ids in found.to_host()] == wanted and device.holds(found.ids)
+    assert small_batches.stats.on_cpu == {f"a batch of less than {small_batches.min_bytes} bytes": 4}
+    assert small_batches.stats.batches == 0
+    all_batches = GpuEncoder(tok, device=device, min_bytes=0, **TWO_WORKERS)
+    assert [ids.tolist() for ids in all_batches.encode_batch(texts[:3]).to_host()] == wanted[:3]
+    assert not all_batches.stats.on_cpu and all_batches._pipelines[0]._replays._replays
+    with pytest.raises(ValueError, match="^min_bytes must be at least 0, not -1$"):
+        GpuEncoder(tok, device=device, min_bytes=-1)
 
 
 def test_threads_take_turns(device):

@@ -1,7 +1,7 @@
 // Packs documents into one buffer, one after the other, for a GPU.
 //
 // Finding the documents needs the GIL, because a str may have to create its UTF-8 form. Copying them does not, and is
-// distributed to the thread pool. A thread is worth at least 2 MiB to copy.
+// distributed to the thread pool. A thread is worth at least 2 MiB to copy, and a few threads fill the memory's bus.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class Documents {
   // Copies the documents [first, last) to `to`, which has room for them; `threads` 0 chooses a number.
   void copy(size_t first, size_t last, uint8_t* to, size_t threads) const {
     const size_t start = static_cast<size_t>(offsets_[first]), n = static_cast<size_t>(offsets_[last]) - start;
-    if (threads == 0) threads = n < 2 * kThreadBytes ? 1 : std::min<size_t>(n / kThreadBytes, machine_threads());
-    const size_t share = (n + threads - 1) / threads;
+    if (threads == 0) threads = std::clamp<size_t>(n / kThreadBytes, 1, std::min<size_t>(kThreads, machine_threads()));
+    const size_t share = threads == 1 ? n : kShareBytes;  // threads that begin late take fewer
     std::atomic<size_t> next{0};
     ThreadPool::shared().run(threads - 1, [&] {
       for (size_t at; (at = next.fetch_add(share)) < n;)
@@ -45,7 +45,7 @@ class Documents {
   }
 
  private:
-  static constexpr size_t kThreadBytes = 2 << 20;
+  static constexpr size_t kThreadBytes = 2 << 20, kShareBytes = 512 << 10, kThreads = 8;
 
   static size_t machine_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
 

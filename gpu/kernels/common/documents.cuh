@@ -57,7 +57,7 @@ struct Documents {
   __device__ void refuse_document(uint32_t document, Refusal reason) const {
     if (__ldcv(&refusals[document]) & reason) return;  // saves atomics if many bytes are bad
     atomicOr(&refusals[document], static_cast<uint32_t>(reason));
-    atomicOr(&counters[kRefusals], 1u);
+    if (!__ldcv(&counters[kRefusals])) atomicOr(&counters[kRefusals], 1u);
   }
 
   __device__ void refuse(uint32_t place, Refusal reason) const { refuse_document(at(place), reason); }

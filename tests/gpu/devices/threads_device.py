@@ -142,7 +142,7 @@ def main(kind: str, kernels: str = str(SOURCES)) -> int:
     options: dict[str, Any] = {} if kind in ("unigram", "words") else {"workers": 2}
     if of_the_paper := kind in ("blockbpe", "algorithm1"):
         options = {"mode": "blockbpe", "block": 64, "literal": kind == "algorithm1"}
-    encoder = GpuEncoder(tok, device=device, **options)
+    encoder = GpuEncoder(tok, device=device, min_bytes=0, replay=False, **options)
     documents = DOCUMENTS[kind]
     ids = encoder.encode_batch(documents)
     rows = ids.to_host()

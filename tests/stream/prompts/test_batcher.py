@@ -142,7 +142,7 @@ def test_any_texts(tok, texts):
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_over_the_encoder_of_a_gpu(mode):
-    gpu = GpuEncoder(Tokenizer.default(), mode=mode, device=ShimDevice(kernel_sources()))
+    gpu = GpuEncoder(Tokenizer.default(), mode=mode, device=ShimDevice(kernel_sources()), min_bytes=0, replay=False)
     prompts = ["a", *TEXTS, RENDERED, "Hello boxes<eos> 日本"]
     async with crowd(gpu, crossover=5, max_batch=4) as callers:
         await callers.call(*prompts, "b\ud800")
