@@ -10,5 +10,6 @@ The way from a file to ids:
     tokenizer.py `Tokenizer`, the public class
 
 The parts of its methods are in `encoding/` and `decode/`, which also decodes incrementally; what they take and give is checked and
-described in `values/`, `options.py` and `errors.py`. `table_cache.py` keeps loaded tokenizers in the folder of `cache.py`.
+described in `values/`, `options.py` and `errors.py`. `files.py` reads the files that users name, and `table_cache.py` keeps loaded
+tokenizers in the folder of `cache.py`.
 """

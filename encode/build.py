@@ -91,7 +91,7 @@ def build_core(
     byte_level = isinstance(spec.model, BPE) and pre_tokenizer.alphabet == "bytes"
     control = [t.id for t in added if is_control(t) and t.id is not None]
     spelled = _spelled(added, normalizer, {t.content for t in spec.added_tokens if t.normalized})
-    how = decoding(spec.decoder, spec.model, byte_level=byte_level)
+    how = decoding(spec.decoder, spec.model)
     if kept is None:
         vocabulary = _vocabulary(spec.model, byte_level=byte_level)
         size = max([len(vocabulary), spec.vocab_size or 0, *(t.id + 1 for t in added if t.id is not None)])

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tokenweir.encode import formats
 from tokenweir.encode.components.added_tokens import own_control_texts
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError, without_path
+from tokenweir.encode.files import read_regular, read_text
 from tokenweir.encode.formats.folder import read_beside
 from tokenweir.encode.formats.gguf import chat_templates, is_gguf
 from tokenweir.encode.formats.gguf.metadata import Metadata
@@ -58,10 +59,10 @@ def read_template_files(path: Path) -> TemplateFiles:
         if not path.is_dir():
             if is_gguf(path):
                 return _in_gguf(path)
-            return TemplateFiles({"default": path.read_text("utf-8")})
+            return TemplateFiles({"default": read_text(path)})
         listed = None
         if (tokenizer := path / "tokenizer.json").exists():
-            listed = tuple(msgspec.json.decode(tokenizer.read_bytes(), type=_AddedTokens).added_tokens)
+            listed = tuple(msgspec.json.decode(read_regular(tokenizer), type=_AddedTokens).added_tokens)
         beside = read_beside(TokenizerSpec(model=BPE(vocab={}, merges=[]), added_tokens=listed or ()), path)
         if listed is None and any(next(path.glob(pattern), None) for pattern in _OTHERS):
             inside = _with_tokenizer(path, beside.chat_templates)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import NamedTuple, assert_never
 
 from tokenweir.encode._core import FirstUntil, Spelling, TextStep, When
+from tokenweir.encode.components.normalize import TEXT_BEGINS
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import (
-    BPE,
     BPEDecoder,
     ByteFallback,
     ByteLevel,
@@ -82,13 +82,12 @@ class Decoding(NamedTuple):
     fixed: Sequence[tuple[int, bytes, bool]] = ()
 
 
-def decoding(decoder: Decoder | None, model: Model, *, byte_level: bool) -> Decoding:
+def decoding(decoder: Decoder | None, model: Model) -> Decoding:
     """Convert a spec's decoder to the core's decoding rules.
 
     Args:
-        decoder: The decoder; None joins a byte-level model's bytes, and other tokens with spaces.
+        decoder: The decoder; None joins the bytes of a rank file's tokens, and other tokens, as they are spelled, with spaces.
         model: The model whose tokens are decoded.
-        byte_level: Whether the tokens of a BPE model are spelled in GPT-2's byte alphabet.
 
     Raises:
         UnsupportedTokenizerError: A decoder, or an order of decoders, is not reproduced exactly.
@@ -104,8 +103,6 @@ def decoding(decoder: Decoder | None, model: Model, *, byte_level: bool) -> Deco
             raise UnsupportedTokenizerError(f"decoder: SentencePieceDecoder for a {type(model).__name__} model")
         return _sentencepiece(decoder, model)
     if decoder is None:
-        if byte_level and isinstance(model, BPE):
-            return Decoding([], Spelling.ALPHABET, [], [])
         return Decoding([TextStep.join()], Spelling.TEXT, [], [])
     return _chain(list(parts(decoder)))
 
@@ -137,6 +134,8 @@ def _chain(decoders: list[SingleDecoder]) -> Decoding:
                     spelling, steps = Spelling.FALLBACK, result.run
             case Fuse():
                 steps = result.text
+            case Replace() if (first := _first_character(part)) is not None:
+                steps.append(TextStep.strip(first, 1, 0))
             case Replace():
                 pattern = _plain(part.pattern)
                 growth *= max(1, -(-len(part.content.encode()) // len(pattern.encode())))
@@ -181,6 +180,16 @@ def _chain(decoders: list[SingleDecoder]) -> Decoding:
             case _:
                 assert_never(part)
     return result._replace(spelling=spelling)
+
+
+def _first_character(replace: Replace) -> str | None:
+    """Return the character that a decoder removes from the beginning of a text; None if it does anything else."""
+    expression = replace.pattern.Regex or ""
+    begin = next((each for each in TEXT_BEGINS if expression.startswith(each)), None)
+    if begin is None or replace.content:
+        return None
+    first = expression.removeprefix(begin)
+    return first if len(first) == 1 and first not in METACHARACTERS else None
 
 
 def _plain(pattern: Pattern) -> str:

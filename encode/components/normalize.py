@@ -30,6 +30,10 @@ from tokenweir.encode.spec.parts import parts
 MAX_STEPS = 32
 """The most steps of a normalizer; real ones have up to 8."""
 
+TEXT_BEGINS = (r"(?<!\n)^", r"\A")
+"""The expressions that match the beginning of a text only: to replace it is to prepend. (Alone, Oniguruma's `^` is that of a
+line.)"""
+
 
 def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:
     """Build the core's normalizer from a spec's; None builds one that changes nothing.
@@ -41,8 +45,16 @@ def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:
     """
     steps: list[_core.NormalizerStep] = []
     automata: list[Automaton] = []
+    unaligned = (
+        False  # after a Replace of TEXT_BEGINS: most later steps of the library fail, and Strip misplaces offsets
+    )
     part: SingleNormalizer
     for part in parts(normalizer):
+        if unaligned and not isinstance(part, Replace | Prepend):
+            raise UnsupportedTokenizerError(
+                f"normalizer: {type(part).__name__} after a Replace of the beginning of a text"
+            )
+        unaligned = unaligned or (isinstance(part, Replace) and part.pattern.Regex in TEXT_BEGINS)
         steps += _steps(part, automata)
         if len(steps) > MAX_STEPS:
             raise UnsupportedTokenizerError(f"normalizer: a Sequence of more than {MAX_STEPS} steps")
@@ -96,7 +108,9 @@ def _replace(replace: Replace, automata: list[Automaton]) -> _core.NormalizerSte
         if not replace.pattern.String:
             raise UnsupportedTokenizerError("normalizer: a Replace of the empty string")
         return _core.NormalizerStep.replace_string(replace.pattern.String, replace.content)
-    # Empty matches make the library's alignment fail, and with it any later step.
+    if replace.pattern.Regex in TEXT_BEGINS and replace.content:
+        return _core.NormalizerStep.prepend(replace.content, aligned=False)
+    # Other empty matches make the library's alignment fail, and with it any later step.
     automaton = compile_pattern(replace.pattern.Regex or "", "oniguruma")
     automata.append(automaton)
     check_all(automata)

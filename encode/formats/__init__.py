@@ -10,6 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError, without_path
+from tokenweir.encode.files import check_regular, read_regular, refuse_pointer
 from tokenweir.encode.formats import gguf, huggingface, sentencepiece, tekken, tiktoken
 from tokenweir.encode.formats.folder import check_class_beside, read_beside, recognise_beside
 from tokenweir.encode.options import check_flags
@@ -80,13 +81,11 @@ def read_file(
         path = find_in_folder(path)
     options: dict[str, Any] = {"pattern": pattern, "special_tokens": special_tokens, "nfc": nfc}
     try:
-        if path.is_file() and path.stat().st_size == 0:
+        if check_regular(path) == 0:
             raise TokenizerFileError("the file is empty")
         if FORMATS["gguf"].recognises(path, b""):  # mapped rather than read; it needs no files beside it
             return gguf.read_file(path, **_checked("gguf", options))
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise TokenizerFileError(f"{size} bytes; at most {MAX_BYTES} are read")
-        data = path.read_bytes()
+        data = read_regular(path, MAX_BYTES)
         format = next(name for name, known in FORMATS.items() if known.recognises(path, data))
         given = _checked(format, options)
         if format == "sentencepiece":
@@ -120,6 +119,10 @@ def read_bytes(
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(sorted(FORMATS))}, not {format!r}")
     given = _checked(format, {"pattern": pattern, "special_tokens": special_tokens, "nfc": nfc})
+    try:
+        refuse_pointer(data)
+    except OSError as error:
+        raise TokenizerFileError(f"the data {error}") from error
     return FORMATS[format].read(data, **given)
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode.components.added_tokens import with_real_ids, with_roles
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.files import read_text
 from tokenweir.encode.formats.declared_tokens import (
     CONFIG,
     MORE_TOKENS,
@@ -221,26 +222,19 @@ def read_chat_templates(folder: Path, config: dict[str, Any] | None = None) -> d
         case other:
             raise TokenizerFileError(f"tokenizer_config.json: chat_template is {other!r:.60}")
     for path in sorted((folder / "additional_chat_templates").glob("*.jinja")):
-        templates[path.stem] = _text(path)
-    if (path := folder / "chat_template.jinja").is_file():
-        templates["default"] = _text(path)
+        templates[path.stem] = read_text(path)
+    if (path := folder / "chat_template.jinja").exists():
+        templates["default"] = read_text(path)
     if not templates and (written := template_of_program(folder)) is not None:
         templates["default"] = written
     return templates
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TokenizerFileError(f"{path}: {error}") from error
-
-
 def _json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    if not path.exists():
         return {}
     try:
-        value = msgspec.json.decode(_text(path))
+        value = msgspec.json.decode(read_text(path))
     except (msgspec.DecodeError, RecursionError) as error:
         raise TokenizerFileError(f"{path}: {error}") from error
     if not isinstance(value, dict):

@@ -14,10 +14,10 @@ from msgspec import Raw, Struct
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.formats.required_fields import check_required
 from tokenweir.encode.spec import (
     BPE,
     AddedToken,
-    ByteLevel,
     Count,
     Decoder,
     DecoderSequence,
@@ -131,6 +131,15 @@ class _Parts(Struct):
     padding: Mapping[str, object] | None = None
 
 
+class _Written(Struct):
+    """The components of a tokenizer.json as its JSON has them."""
+
+    normalizer: object = None
+    pre_tokenizer: object = None
+    post_processor: object = None
+    decoder: object = None
+
+
 class _File(_Parts, kw_only=True):
     model: _Model
 
@@ -171,14 +180,15 @@ def read(data: bytes) -> TokenizerSpec:
     """
     try:
         file, model = _decode(data)
+        written = msgspec.json.decode(data, type=_Written)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise TokenizerFileError(f"not a tokenizer.json: {error}") from error
     if file.version != "1.0":
         raise UnsupportedTokenizerError(f"a tokenizer.json of version {file.version!r:.60}")
     for name in ("normalizer", "pre_tokenizer", "decoder"):
         _check(getattr(file, name), name)
-    if file.decoder is None and _has_byte_level(file.pre_tokenizer):
-        raise UnsupportedTokenizerError("a tokenizer.json with a ByteLevel pre_tokenizer and without a decoder")
+    for name in written.__struct_fields__:
+        check_required(name, getattr(written, name), name)
     return TokenizerSpec(
         model=model,
         normalizer=file.normalizer,
@@ -273,9 +283,3 @@ def _check(component: Normalizer | PreTokenizer | Decoder | None, place: str) ->
             raise TokenizerFileError(f"{place}: add_prefix_space is false and prepend_scheme {scheme!r}")
         case _:  # the others hold nothing else
             pass
-
-
-def _has_byte_level(pre_tokenizer: PreTokenizer | None) -> bool:
-    if isinstance(pre_tokenizer, PreTokenizerSequence):
-        return any(map(_has_byte_level, pre_tokenizer.pretokenizers))
-    return isinstance(pre_tokenizer, ByteLevel)

@@ -151,8 +151,8 @@ class TokenizerSpec(Struct, frozen=True, kw_only=True):
         normalizer: The normalizer, applied to the text between added tokens; None changes nothing.
         pre_tokenizer: The pre-tokenizer, which cuts text into pieces; None keeps it in one piece.
         post_processor: The post-processor, which adds ids around those of a text; None adds nothing.
-        decoder: The decoder, which turns tokens into text. None joins the bytes of a byte-level model's tokens, and other
-            models' tokens with spaces.
+        decoder: The decoder, which turns tokens into text. None joins the bytes of a rank file's tokens, and other
+            tokens, as they are spelled, with spaces.
         added_tokens: The added tokens, in the file's order, which decides the ids of those that the model lacks.
         special_roles: For each role, such as `bos_token`, `unk_token` or `pad_token`, the token that plays it; in a model
             folder, also for roles of the model's own (`image_token`).

@@ -13,6 +13,7 @@ import msgspec
 from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import EngineError, without_path
+from tokenweir.encode.files import read_regular
 from tokenweir.encode.options import check_numbers
 from tokenweir.stream.engines.protocol import check_ranges, refuse_several, refuse_unsupported
 from tokenweir.stream.events.sampling import Sampling
@@ -53,7 +54,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
         """
         try:
-            return msgspec.json.decode(Path(path).read_bytes(), type=cls)
+            return msgspec.json.decode(read_regular(Path(path)), type=cls)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise EngineError(f"{path}: not a recording: {without_path(error)}") from error
 

@@ -43,11 +43,12 @@ class Strip : public NormalizerStep {
   bool left_, right_;
 };
 
-// Prepends a string to a nonempty text, aligned to the text's first character. If the string is empty, that first
-// character gets the span {0, 0}.
+// Prepends a string to a nonempty text, aligned to the text's first character; or to nothing, as Replace aligns it
+// where its pattern matches the beginning of a text. If an aligned string is empty, the first character gets the span
+// {0, 0}.
 class Prepend : public NormalizerStep {
  public:
-  explicit Prepend(std::string content) : content_(std::move(content)) {
+  explicit Prepend(std::string content, bool aligned = true) : content_(std::move(content)), aligned_(aligned) {
     for (const char byte : content_) characters_ += !utf8_continues(static_cast<uint8_t>(byte));
   }
 
@@ -61,7 +62,7 @@ class Prepend : public NormalizerStep {
     out.append(reinterpret_cast<const char*>(text), n);
     if (!origin) return;
     const uint32_t first = utf8_length(text[0]);
-    if (kind == Origin::kAll) {
+    if (kind == Origin::kAll || !aligned_) {
       origin->insert(origin->end(), characters_, Span{0, 0});
       return append_identity(text, text + n, text, *origin);
     }
@@ -71,6 +72,7 @@ class Prepend : public NormalizerStep {
 
  private:
   std::string content_;
+  bool aligned_;
   size_t characters_ = 0;
 };
 

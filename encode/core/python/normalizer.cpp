@@ -53,8 +53,9 @@ void bind_normalizer(nb::module_& m) {
           "strip", [](bool left, bool right) -> Step { return std::make_shared<Strip>(left, right); }, "left"_a,
           "right"_a)
       .def_static(
-          "prepend", [](nb::handle content) -> Step { return std::make_shared<Prepend>(text_of(content)); },
-          "content"_a)
+          "prepend",
+          [](nb::handle content, bool aligned) -> Step { return std::make_shared<Prepend>(text_of(content), aligned); },
+          "content"_a, "aligned"_a = true)
       .def_static(
           "replace_string",
           [](nb::handle string, nb::handle content) -> Step {

@@ -23,6 +23,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+from tokenweir.encode.files import check_regular
 from tokenweir.encode.formats import huggingface
 from tokenweir.encode.formats.gguf import models, word_piece
 from tokenweir.encode.formats.gguf.metadata import Metadata
@@ -41,7 +42,8 @@ _MODELS = {
 
 
 def is_gguf(path: Path) -> bool:
-    """Return whether a file is a GGUF file, by its first bytes or its name; raise `OSError` if it cannot be read."""
+    """Return whether a file is a GGUF file, by its first bytes or its name; raise `OSError` unless it is a regular file."""
+    check_regular(path)
     with path.open("rb") as file:
         return file.read(4) == b"GGUF" or path.suffix == ".gguf"
 

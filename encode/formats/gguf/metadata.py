@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError, without_path
+from tokenweir.encode.files import check_regular, refuse_pointer
 
 MAX_BYTES = 1 << 27
 """Metadata that reaches further into a file is refused; the largest known has 40 MB."""
@@ -75,7 +76,9 @@ class Metadata:
     def from_file(cls, path: Path) -> Metadata:
         """Map a GGUF file into memory and find its keys; raise `TokenizerFileError` also if it cannot be read."""
         try:
+            check_regular(path)
             with path.open("rb") as file:
+                refuse_pointer(file.read(64))
                 data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:  # an empty file is a ValueError
             raise TokenizerFileError(without_path(error)) from error

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokenweir.encode.errors import MediaError
+from tokenweir.encode.files import read_regular
 from tokenweir.encode.options import check_texts
 
 
@@ -45,11 +46,11 @@ def read_attachment(path: str, engine: object) -> Attachment:
     kind = media_type.partition("/")[0]
     if kind not in ("image", "audio", "video"):
         try:
-            text = file.read_bytes().decode()
+            text = read_regular(file).decode()
         except UnicodeDecodeError:
             raise MediaError(f"{file.name} is neither an image, sound or video nor UTF-8") from None
         return Attachment(file.name, "text", {"type": "text", "text": f"{file.name}:\n{text}\n"})
     if kind not in getattr(engine, "media", ()):
         raise MediaError(f"{file.name} is of type {media_type}, and this model's engine takes no {kind}")
-    url = f"data:{media_type};base64,{b64encode(file.read_bytes()).decode()}"
+    url = f"data:{media_type};base64,{b64encode(read_regular(file)).decode()}"
     return Attachment(file.name, kind, {"type": f"{kind}_url", f"{kind}_url": {"url": url}})

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tokenweir.encode.errors import CorpusError, without_path
+from tokenweir.encode.files import refuse_pointer
 
 if TYPE_CHECKING:
     import pyarrow
@@ -139,6 +140,8 @@ def plan(paths: Sequence[Path], part_bytes: int) -> list[InputPart]:
                 other = seen[identity]
                 raise CorpusError(f"{path}: is there twice" + (f", also as {other}" if other != path else ""))
             seen[identity] = path
+            with path.open("rb") as content:
+                refuse_pointer(content.read(64))
             for start, stop, size in _cuts(path, file.size, part_bytes):
                 parts.append(InputPart(len(parts), file, start, stop, size))
     return parts

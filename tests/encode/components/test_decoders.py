@@ -41,8 +41,8 @@ GAP, CONTROLS = len(NAMES), {NAMES.index("b"), NAMES.index("中é")}
 class Decoding:
     """A vocabulary with a decoder, as a `Tokenizer` has them."""
 
-    def __init__(self, vocabulary, decoder, *, model=NO_MODEL, byte_level=False, added=(), size=0):
-        self.tokens = _core.TokenBytes(vocabulary, added, size, *decoding(decoder, model, byte_level=byte_level))
+    def __init__(self, vocabulary, decoder, *, model=NO_MODEL, added=(), size=0):
+        self.tokens = _core.TokenBytes(vocabulary, added, size, *decoding(decoder, model))
 
     def decode(self, ids, skip, mode):
         return self.tokens.decode(ids, skip, mode == "huggingface")
@@ -331,7 +331,7 @@ def test_ids_of_real_vocabularies(data, name):
     controls = {token["content"] for token in source["added_tokens"] if token["special"]}
     size = max(library.get_vocab_size(), *spelled) + 1
     added = [(i, text, text in controls) for i, text in spelled.items()]
-    mine = Decoding(vocabulary, decoder, byte_level=byte_level, added=added, size=size)
+    mine = Decoding(vocabulary, decoder, added=added, size=size)
     skipped = {i for i, text in spelled.items() if text in controls}
     fallback = library.token_to_id("<0xE4>") is not None
 
@@ -436,7 +436,37 @@ def test_a_byte_piece_must_name_a_byte():
             algorithm="BPE", pieces=["<unk>", piece], scores=[0.0, 0.0], types=bytes([2, 6]), unk_id=0
         )
         with pytest.raises(TokenizerFileError, match=rf"^piece 1: '{piece}' is of type byte and does not name a byte$"):
-            decoding(SentencePieceDecoder(), model, byte_level=False)
+            decoding(SentencePieceDecoder(), model)
+
+
+@pytest.mark.parametrize("begin", [r"(?<!\n)^", r"\A"])
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_character_at_the_beginning_of_a_text_is_removed(begin, fused):
+    """As LLM-jp's converter writes the removal of its dummy prefix."""
+    remove = ours.Replace(Pattern(Regex=begin + " "), "")
+    spaces = replace("▁", " ")
+    decoder = chain(ours.ByteFallback(), spaces, ours.Fuse(), remove) if fused else chain(spaces, remove)
+    library = theirs.Replace(tokenizers.Regex(begin + " "), "")
+    parts = [theirs.ByteFallback(), theirs.Replace("▁", " "), theirs.Fuse(), library]
+    library = theirs.Sequence(parts if fused else [parts[1], library])
+    rng = random.Random(begin)
+    for _ in range(share(600)):
+        ids = rng.choices(range(GAP), k=rng.randrange(7))
+        wanted = library.decode([NAMES[i] for i in ids])
+        assert small(decoder).decode(ids, False, "huggingface") == wanted
+        stream = small(decoder).stream(False, "huggingface")
+        assert "".join(map(stream.step, ids)) + stream.flush() == wanted
+
+
+def test_without_a_decoder_tokens_are_joined_as_they_are_spelled(tokenizer_json, both):
+    """Also those of a byte-level model."""
+    mine, library = both(decoder=None, added=[{"content": "<x>", "special": True}])
+    for text in ("ab c", "é 日本\n<x>a", ""):
+        ids = mine.encode(text)
+        stream = DecodeStream(mine, skip_special_tokens=False)
+        assert mine.decode(ids) == library.decode(ids)
+        assert "".join(map(stream.step, ids)) + stream.flush() == library.decode(ids, skip_special_tokens=False)
+    assert mine.decode(mine.encode("é a")) == "Ã© Ġa"
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
@@ -457,6 +487,8 @@ R, F, B = replace("a", "b"), ours.Fuse(), ours.ByteFallback()
         (ours.BPEDecoder(""), "decoder: BPEDecoder with an empty suffix"),
         (replace("", "a"), "decoder: Replace of an empty text"),
         (ours.Replace(Pattern(Regex="a+"), "b"), "decoder: Replace of the expression 'a+'"),
+        (ours.Replace(Pattern(Regex=r"\Aab"), ""), r"decoder: Replace of the expression '\\Aab'"),
+        (ours.Replace(Pattern(Regex=r"\A "), "x"), r"decoder: Replace of the expression '\\A '"),
         (SentencePieceDecoder(), "decoder: SentencePieceDecoder for a BPE model"),
         (chain(R, SentencePieceDecoder()), "decoder: SentencePieceDecoder in a Sequence"),
         (chain(*[R] * 33), "decoder: a Sequence of 33 decoders; at most 32 are possible"),
@@ -468,13 +500,13 @@ R, F, B = replace("a", "b"), ours.Fuse(), ours.ByteFallback()
 )
 def test_what_cannot_be_exact_is_refused_by_name(decoder, message):
     with pytest.raises(UnsupportedTokenizerError) as error:
-        decoding(decoder, NO_MODEL, byte_level=False)
+        decoding(decoder, NO_MODEL)
     assert str(error.value) == message
 
 
 def test_a_rank_file_has_bytes():
     with pytest.raises(UnsupportedTokenizerError, match="^decoder: WordPiece for a rank file$"):
-        decoding(ours.WordPieceDecoder(), RankBPE(ranks={}), byte_level=False)
+        decoding(ours.WordPieceDecoder(), RankBPE(ranks={}))
 
 
 @pytest.mark.parametrize(
@@ -487,7 +519,7 @@ def test_a_rank_file_has_bytes():
 )
 def test_values_that_cannot_be(decoder, message):
     with pytest.raises(TokenizerFileError) as error:
-        decoding(decoder, NO_MODEL, byte_level=False)
+        decoding(decoder, NO_MODEL)
     assert str(error.value) == message
 
 

@@ -234,6 +234,23 @@ def test_random_sequences_of_normalizers():
         check(normalizer, (random_text(rng) for _ in range(25)))
 
 
+@pytest.mark.parametrize("begin", [r"(?<!\n)^", r"\A"])
+def test_the_beginning_of_a_text_is_replaced(begin):
+    """As LLM-jp's converter writes its dummy prefix."""
+    rng = random.Random(3)
+    texts = ["", "a", "\n", "\na", "a\nb", "\r\n", "\u2581a", " a", "\u2028a", "\u00e9", "\u4e2d\n\n"]
+    texts += [random_text(rng) for _ in range(200)]
+    for content in ("\u2581", "xy", "\n"):
+        prefix = replace(content, Regex=begin)
+        check(prefix, texts)
+        check(sequence(prefix, replace("\u2581", Regex=" ")), texts)
+        check(sequence(spec.NFKC(), prefix, replace("", String="a"), replace("bcd", Regex="[0-9]"), prefix), texts)
+        check(sequence(spec.StripSpace(), prefix, replace("", String=content), spec.Prepend("z")), texts)
+    message = "^normalizer: Lowercase after a Replace of the beginning of a text$"  # the library panics
+    with pytest.raises(UnsupportedTokenizerError, match=message):
+        normalizer_core(sequence(prefix, spec.Lowercase()))
+
+
 # -- fast paths and long text ------------------------------------------------------------------------------------------
 
 
@@ -304,6 +321,7 @@ def test_a_string_that_almost_occurs_everywhere():
         (replace("x", String=""), r"^normalizer: a Replace of the empty string$"),
         (spec.Prepend(""), r"^normalizer: a Prepend of the empty string$"),
         (replace("x", Regex=" *"), r"^normalizer: a Replace of ' \*', which can match the empty string$"),
+        (replace("", Regex=r"\A"), r"^normalizer: a Replace of '\\\\A', which can match the empty string$"),
         (replace("x", Regex="^"), r"^normalizer: a Replace of '\^', which can match the empty string$"),
         (replace("x", Regex=r"(a)\1"), r"the escape \\1, at character 3, is not supported"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import re
 
 import msgspec
 import pytest
@@ -331,7 +332,6 @@ LOWER = {"type": "Lowercase"}
             {"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "CTC"}]},
             r"^decoder.decoders\[1\]: 'CTC'$",
         ),
-        (["decoder"], None, r"^a tokenizer.json with a ByteLevel pre_tokenizer and without a decoder$"),
         (["version"], "2.0", r"^a tokenizer.json of version '2.0'$"),
     ],
 )
@@ -440,3 +440,35 @@ def test_values_of_the_wrong_type_are_told_with_their_place(tokenizer_json, path
 def test_what_is_not_a_tokenizer_json(data, message):
     with pytest.raises(TokenizerFileError, match=message):
         huggingface.read(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "component", "field"),
+    [
+        (
+            "pre_tokenizer",
+            {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False},
+            "invert",
+        ),
+        ("pre_tokenizer", {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}, "add_prefix_space"),
+        ("pre_tokenizer", {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}, "trim_offsets"),
+        ("pre_tokenizer", {"type": "Metaspace", "replacement": "_"}, "replacement"),
+        ("normalizer", {"type": "Strip", "strip_left": True, "strip_right": True}, "strip_left"),
+        ("normalizer", {"type": "Strip", "strip_left": True, "strip_right": True}, "strip_right"),
+        ("decoder", {"type": "WordPiece", "prefix": "##", "cleanup": True}, "prefix"),
+        ("decoder", {"type": "WordPiece", "prefix": "##", "cleanup": True}, "cleanup"),
+        ("decoder", {"type": "BPEDecoder", "suffix": "</w>"}, "suffix"),
+    ],
+)
+def test_fields_without_which_the_library_refuses_a_file(tokenizer_json, kind, component, field):
+    sequence = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "decoder": "decoders"}[kind]
+    less = {name: value for name, value in component.items() if name != field}
+    for place, whole, cut in (
+        (kind, component, less),
+        (f"{kind}.{sequence}[0]", {"type": "Sequence", sequence: [component]}, {"type": "Sequence", sequence: [less]}),
+    ):
+        read(tokenizer_json(**{kind: whole}))
+        with pytest.raises(TokenizerFileError, match=f"^{re.escape(place)}: Object missing required field `{field}`$"):
+            read(tokenizer_json(**{kind: cut}))
+        with pytest.raises(Exception, match=r"missing field|did not match any variant"):
+            tokenizers.Tokenizer.from_str(json.dumps(tokenizer_json(**{kind: cut})))

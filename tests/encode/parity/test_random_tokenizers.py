@@ -53,7 +53,6 @@ NAMES = (
     "decoder: ",
     "post_processor: ",
     "normalizer: ",
-    "without a decoder",
     "an added token",
     "added tokens ",
     "Unigram model",

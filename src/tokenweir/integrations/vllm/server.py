@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
+from tokenweir.encode.files import read_text
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.integrations.vllm.engine import ClientEngine
 from tokenweir.stream.serve.entry.application import Application, asgi_app
@@ -129,5 +130,5 @@ def template_of(given: str | None, tokenizer: Tokenizer) -> ChatTemplate:
     if given is None:
         return ChatTemplate.from_tokenizer(tokenizer)
     if "\n" not in given and Path(given).is_file():
-        given = Path(given).read_text("utf-8")
+        given = read_text(Path(given))
     return ChatTemplate(given, special_tokens=tokenizer.spec.special_roles, control_tokens=tokenizer.control_texts)

@@ -20,7 +20,7 @@ LETTERS = "日本語中国人カナ한글，。a▁é😀\u3000\uffff𠮷"
 
 def encoder_of(model, size):
     none = _core.AddedTokens([], [])
-    how = decoding(None, WordPiece(vocab={}), byte_level=False)
+    how = decoding(None, WordPiece(vocab={}))
     tokens = _core.TokenBytes(_core.Vocabulary.plain({}), [], size, *how)
     return _core.Encoder(_core.Normalizer([]), _core.PreTokenizer([]), model, none, none, none, tokens)
 

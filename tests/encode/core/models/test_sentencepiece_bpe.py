@@ -171,9 +171,7 @@ def test_the_last_byte_of_a_character_has_its_span():
 
 def encoder(model, size):
     none = _core.AddedTokens([], [])
-    tokens = _core.TokenBytes(
-        _core.Vocabulary.plain({}), [], size, *decoding(None, WordPiece(vocab={}), byte_level=False)
-    )
+    tokens = _core.TokenBytes(_core.Vocabulary.plain({}), [], size, *decoding(None, WordPiece(vocab={})))
     return _core.Encoder(_core.Normalizer([]), _core.PreTokenizer([]), model, none, none, none, tokens)
 
 

@@ -94,7 +94,7 @@ class Bytes:
                 vocabulary,
                 [(256, "<x>", True), (257, "<n>", False)],
                 258,
-                *decoding(None, RankBPE({}), byte_level=False),
+                *decoding(None, RankBPE({})),
             ),
         )
 
