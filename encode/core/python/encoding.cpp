@@ -152,7 +152,7 @@ void bind_encoder(nb::module_& m) {
             for (size_t i = 0; i < guarded.size(); i++) guarded[i] = byte_offsets(views[i], guarded[i]);
             Batch batch(self.encoder, views, guarded, parse_special, prefix, suffix, offsets, limit);
             {
-              nb::gil_scoped_release release;
+              const GilRelease release;
               batch.run(threads);
             }
             const size_t total = batch.total(), n = views.size() + 1;

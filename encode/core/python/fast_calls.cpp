@@ -73,6 +73,7 @@ PyObject* fast_path(PyObject* const* args, size_t n, PyObject* keywords, Result&
       return result(*encoder, call.w->ids).release().ptr();
     }
   } catch (...) {  // the Python function raises the same error
+    sleep_if_ending(std::current_exception());
   }
   PyErr_Clear();
   return nullptr;

@@ -23,6 +23,7 @@
 
 #include "base/character_offsets.h"
 #include "base/errors.h"
+#include "base/gil.h"
 #include "base/span.h"
 #include "base/utf8.h"
 
@@ -77,7 +78,7 @@ inline std::vector<size_t> byte_offsets(std::string_view text, const std::vector
 template <class Work>
 void unlocked(size_t bytes, Work&& work) {
   if (bytes < 4096) return work();
-  nb::gil_scoped_release release;
+  const GilRelease release;
   work();
 }
 

@@ -7,8 +7,10 @@
 using namespace tokenweir;
 
 NB_MODULE(_core, m) {
+  refuse_subinterpreter();
   nb::set_leak_warnings(false);  // objects that are alive at interpreter exit are not leaks
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    sleep_if_ending(thrown);
     const auto set = [](const char* name, const std::exception& error) {
       PyErr_SetString(error_class(name).ptr(), error.what());
     };

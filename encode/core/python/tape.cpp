@@ -32,7 +32,7 @@ Source source_of(nb::handle object) {
   if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_SIMPLE) != 0) throw nb::python_error();
   const std::string_view text(static_cast<const char*>(view->buf), static_cast<size_t>(view->len));
   return {text, {view.release(), [](Py_buffer* held) {  // in any thread
-                   nb::gil_scoped_acquire locked;
+                   const GilAcquire locked;
                    PyBuffer_Release(held);
                    delete held;
                  }}};

@@ -8,7 +8,7 @@ namespace tokenweir::templates {
 
 PyTemplate::PyTemplate(std::string_view source, std::string given) : name(std::move(given)) {
   parsed = translated(name, [&] {
-    nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     return std::make_shared<const Template>(source);
   });
 }
@@ -33,7 +33,7 @@ PyRendering render(const PyTemplate& self, nb::handle variables, nb::handle now,
     if (self.parsed->reads_clock())
       clock =
           clock_of(now.is_none() ? nb::module_::import_("datetime").attr("datetime").attr("now")() : nb::borrow(now));
-    nb::gil_scoped_release unlocked;
+    const tokenweir::GilRelease unlocked;
     rendering->run(clock);
   });
   return {rendering, std::make_shared<const std::string>(rendering->take_text())};
@@ -42,7 +42,12 @@ PyRendering render(const PyTemplate& self, nb::handle variables, nb::handle now,
 }  // namespace
 
 NB_MODULE(_native, m) {
+  tokenweir::refuse_subinterpreter();
   nb::set_leak_warnings(false);  // objects alive when the interpreter ends are not leaks
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    tokenweir::sleep_if_ending(thrown);
+    std::rethrow_exception(thrown);
+  });
 
   nb::class_<PyTemplate> templates(m, "Template");
   templates.def(nb::init<std::string_view, std::string>(), nb::arg("source"), nb::arg("name") = "template")

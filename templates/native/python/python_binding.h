@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "base/gil.h"
 #include "evaluate/control_tokens.h"
 #include "evaluate/rendering.h"
 #include "python/python_values.h"

@@ -55,6 +55,7 @@ void read_grown(PyGrowingMessages& self, nb::handle given) {
   try {
     translated("", [&] { self.input->add_mappings(*self.list, messages.ptr(), known, root); });
   } catch (...) {
+    sleep_if_ending(std::current_exception());
     begin(self);
     throw;
   }
@@ -67,7 +68,7 @@ PyMessages from_json(const nb::object& given) {
   const auto json = nb::borrow<nb::bytes>(given);
   auto read = std::make_shared<Messages>();
   translated("", [&] {
-    nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     read->read_json({json.c_str(), json.size()});
   });
   return {std::move(read), nullptr, json, nb::object()};
@@ -77,7 +78,7 @@ PyMessages from_json(const nb::object& given) {
 nb::object from_chat_json(const nb::bytes& json, uint64_t most_items) {
   auto read = std::make_shared<Messages>();
   try {
-    nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     read->read_json({json.c_str(), json.size()});
     if (!read->size() || count_chat_items(*read) > most_items || !shape_chat_messages(*read)) read.reset();
   } catch (const Error&) {
@@ -193,7 +194,7 @@ PyRendering render_chat(const PyTemplate& self, nb::handle messages, const Messa
     List* list;
     if (nb::isinstance<PyMessages>(messages)) {
       const auto& given = nb::cast<const PyMessages&>(messages);
-      nb::gil_scoped_release unlocked;
+      const GilRelease unlocked;
       list = given.messages->copy_into(workspace, origins);
     } else {
       list = input.mappings(messages.ptr(), origins.add_variable(workspace.symbols.intern("messages")));
@@ -209,7 +210,7 @@ PyRendering render_chat(const PyTemplate& self, nb::handle messages, const Messa
     rendering->set_input("add_generation_prompt", Value::boolean(add_generation_prompt));
     const Clock now = self.parsed->reads_clock() ? clock_of(clock()) : Clock{};
     const std::string field = continued.is_none() ? "" : nb::cast<std::string>(continued);
-    nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     MessageShaper shaper(workspace, origins, form);
     shaper.shape(*list, tidied);
     for (uint32_t i = 0; i < list->size; i++) rendering->roles.push_back(shaper.role(list->items[i]));

@@ -107,7 +107,7 @@ nb::tuple guarded(const PyRendering& self, const nb::object& tokens) {
   } else {
     const auto& wanted = nb::cast<const ControlTokens&>(tokens);
     const std::string_view text = self.view();
-    nb::gil_scoped_release unlocked;
+    const GilRelease unlocked;
     offsets = wanted.guarded(*self.rendering, text);
   }
   nb::list list;

@@ -1,5 +1,6 @@
 #include "python/python_values.h"
 
+#include "base/gil.h"
 #include "input/message_checks.h"
 #include "text/characters.h"
 #include "values/bigint.h"
@@ -27,12 +28,14 @@ struct Reference {
 bool is_instance_of(PyObject* object, const char* abstract) {
   const Reference module(PyImport_ImportModule("collections.abc"));
   const Reference type(PyObject_GetAttrString(module.object, abstract));
-  const int is = PyObject_IsInstance(object, type.object);
+  const int is = call_python([&] { return PyObject_IsInstance(object, type.object); });
   if (is < 0) throw PythonError{};
   return is;
 }
 
-bool is_model(PyObject* object) { return !PyType_Check(object) && PyObject_HasAttrString(object, "model_dump"); }
+bool is_model(PyObject* object) {
+  return !PyType_Check(object) && call_python([&] { return PyObject_HasAttrString(object, "model_dump"); });
+}
 
 std::string type_name_of(PyObject* object) {
   const Reference name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
@@ -75,7 +78,7 @@ void PythonInput::read_variables(PyObject* variables, Rendering& rendering, cons
   } else {
     if (!is_instance_of(variables, "Mapping"))
       type_error("variables must be a mapping or the bytes of a JSON object, not " + type_name_of(variables));
-    const Reference items(PyMapping_Items(variables));
+    const Reference items(call_python([&] { return PyMapping_Items(variables); }));
     const Py_ssize_t size = PyList_Size(items.object);
     for (Py_ssize_t i = 0; i < size; i++) {
       PyObject* const pair = PyList_GetItem(items.object, i);
@@ -118,7 +121,7 @@ PyObject* PythonInput::items(PyObject* values, uint32_t origin) const {
   if (!PyList_Check(values) && !PyTuple_Check(values) &&
       (PyUnicode_Check(values) || PyBytes_Check(values) || !is_instance_of(values, "Sequence")))
     throw BadInput(not_a_list(origins_.path(origin), type_name_of(values)));
-  return checked(PySequence_List(values));
+  return checked(call_python([&] { return PySequence_List(values); }));
 }
 
 void PythonInput::add_mappings(List& list, PyObject* items, Py_ssize_t begin, uint32_t origin) {
@@ -212,7 +215,7 @@ Value PythonInput::integer(PyObject* object, uint32_t origin) {
 
 void PythonInput::add_entry(Dict& dict, PyObject* key, PyObject* item, uint32_t origin) {
   if (!PyUnicode_Check(key)) {
-    const Reference shown(PyObject_Repr(key));
+    const Reference shown(call_python([&] { return PyObject_Repr(key); }));
     refuse(origin, " has the key " + std::string(utf8(shown.object, origin, "")) + ", which is not a string");
   }
   Symbol* const symbol = this->symbol(key, origin);
@@ -251,7 +254,7 @@ Value PythonInput::sequence(PyObject* object, uint32_t origin) {
 
 Value PythonInput::mapping_of_items(PyObject* object, uint32_t origin) {
   enter(origin);
-  const Reference items(PyMapping_Items(object));
+  const Reference items(call_python([&] { return PyMapping_Items(object); }));
   const Py_ssize_t size = PyList_Size(items.object);
   Dict* const dict = Dict::make(workspace_, static_cast<uint32_t>(size));
   for (Py_ssize_t i = 0; i < size; i++) {
@@ -267,12 +270,12 @@ Value PythonInput::other(PyObject* object, uint32_t origin) {
   const Reference kept((Py_INCREF(object), object));
   if (is_model(object)) {
     const Depth depth(workspace_);  // a model may give another one
-    const Reference dumped(PyObject_CallMethod(object, "model_dump", nullptr));
+    const Reference dumped(call_python([&] { return PyObject_CallMethod(object, "model_dump", nullptr); }));
     return value(dumped.object, origin);
   }
   if (is_instance_of(object, "Mapping")) return mapping_of_items(object, origin);
   if (!PyBytes_Check(object) && is_instance_of(object, "Sequence")) {
-    const Reference list(PySequence_List(object));
+    const Reference list(call_python([&] { return PySequence_List(object); }));
     return sequence(list.object, origin);
   }
   refuse(origin, " of type " + type_name_of(object) + " cannot be given to templates");

@@ -73,7 +73,7 @@ nb::tuple to_arrow(nb::object id_object, nb::object offset_object) {
   array->children = lists->children;
   array->private_data = lists;
   array->release = [](ArrowArray* self) {
-    const nb::gil_scoped_acquire lock;  // any thread may release an array
+    const GilAcquire lock;  // any thread may release an array
     delete static_cast<ListArray*>(self->private_data);
     self->release = nullptr;
   };
