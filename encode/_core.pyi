@@ -73,8 +73,8 @@ class NormalizerStep:
         """Return the step that removes white space at the left end of a text, the right end, or both."""
 
     @staticmethod
-    def prepend(content: str) -> NormalizerStep:
-        """Return the step that prepends `content` to a nonempty text."""
+    def prepend(content: str, aligned: bool = True) -> NormalizerStep:
+        """Return the step that prepends `content` to a nonempty text, and aligns it to the first character or to nothing."""
 
     @staticmethod
     def replace_string(string: str, content: str) -> NormalizerStep:
@@ -198,6 +198,9 @@ class TokenIds(Mapping[str, int]):
     def __getitem__(self, name: str) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
+    @property
+    def longest_probe(self) -> int:
+        """The most slots that a look-up of a token reads beyond its first one. Only for tests."""
 
 class RankIds(Mapping[bytes, int]):
     """The vocabulary of a tiktoken rank file as a read-only mapping of tokens, which are bytes, to ranks."""
@@ -210,6 +213,10 @@ class RankIds(Mapping[bytes, int]):
     def __getitem__(self, name: bytes) -> int: ...
     def __iter__(self) -> Iterator[bytes]: ...
     def __len__(self) -> int: ...
+    @property
+    def longest_probe(self) -> int:
+        """The most slots that a look-up of a token reads beyond its first one. Only for tests."""
+
     def tokens(self, ids: Sequence[int]) -> dict[int, bytes]:
         """Return the tokens with these ranks, by rank; unknown ranks are left out."""
 
@@ -262,6 +269,10 @@ class Bpe(Model):
 
     Text that is guarded, or encoded without parsing added tokens, never yields an id of `control`.
     """
+
+    @property
+    def longest_probe(self) -> int:
+        """The most slots that a look-up of a pair reads beyond its first one. Only for tests."""
 
     @staticmethod
     def merges(

@@ -20,7 +20,7 @@ class LongPieceCache {
  public:
   static constexpr size_t kMaxBytes = 4095;
 
-  static uint64_t hash(const uint8_t* p, size_t bytes) { return hash_bytes(p, bytes); }
+  static uint64_t hash(const uint8_t* p, size_t bytes) { return hash_bytes(p, bytes, 0); }
 
   void prefetch(uint64_t hash) const {
     if (sets_.size() > 0) __builtin_prefetch(&set(hash));

@@ -82,7 +82,7 @@ struct DeviceTables {
   }
 
  private:
-  static constexpr size_t kMaxProbes = 64;  // slots that a look-up of a piece may probe
+  static constexpr size_t kMaxProbes = 64;  // slots of pieces, or full buckets of pairs, that a look-up may probe
 
   bool controls_merge_ = false;
 
@@ -225,11 +225,21 @@ struct DeviceTables {
       const uint64_t key = pair_key(left, right);
       uint64_t i = mix(key) >> shift;
       uint64_t* slot = std::begin(pairs[i].slots);
-      while (*slot != PairBucket::kEmpty)
-        if (++slot == std::end(pairs[i].slots)) slot = std::begin(pairs[i = (i + 1) & (pairs.size() - 1)].slots);
+      for (size_t probes = 0; *slot != PairBucket::kEmpty;)
+        if (++slot == std::end(pairs[i].slots)) {
+          slot = std::begin(pairs[i = (i + 1) & (pairs.size() - 1)].slots);
+          if (++probes == kMaxProbes) refuse_collisions();
+        }
       *slot = key << 24 | priority;
     });
+    size_t full = 0;
+    for (const PairBucket& bucket : pairs)
+      if ((full = bucket.slots[PairBucket::kSlots - 1] == PairBucket::kEmpty ? 0 : full + 1) == kMaxProbes)
+        refuse_collisions();
   }
+
+  // Only chosen pairs can collide so, because at most half of the slots are full.
+  [[noreturn]] static void refuse_collisions() { throw Unsupported("merges that collide in the table of pairs"); }
 
   // Fills at most half of the slots.
   static int bucket_bits(size_t pairs) { return std::max(1, slot_bits(pairs) - 2); }

@@ -92,6 +92,7 @@ void bind_mapping(nb::class_<Class>& mapping) {
           [](const Class& self, nb::handle name, nb::handle otherwise) { return id_of<Names>(self, name, otherwise); },
           "name"_a, "default"_a = nb::none())
       .def("__iter__", [](const Class& self) { return nb::iter(dict_of<Names>(self)); })
+      .def_prop_ro("longest_probe", [](const Class& self) { return self.table()->longest_probe(); })
       .def("keys", [](const Class& self) { return dict_of<Names>(self).keys(); })
       .def("values", [](const Class& self) { return dict_of<Names>(self).values(); })
       .def("items", [](const Class& self) { return dict_of<Names>(self).items(); })

@@ -1,11 +1,13 @@
 // The two look-up tables of byte-pair encoding: token bytes -> id, and pair of ids -> priority of its merge.
 //
-// Both use open addressing with linear probing, and are only read after they are built.
+// Both use open addressing with linear probing, and are only read after they are built. Their hashes have a random seed
+// for each table, so that no file can choose tokens or merges that collide.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,19 +18,29 @@
 
 namespace tokenweir {
 
-inline uint64_t hash_bytes(const uint8_t* p, size_t n) {
+inline uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+// Multiplies by a constant and joins both halves of the product. So each bit of `x` changes all bits, in a way that
+// depends on the other bits of `x`: inputs whose hashes are equal for one seed are not so for another.
+inline uint64_t fold(uint64_t x) {
+  __extension__ using Product = unsigned __int128;
+  const Product product = Product{x} * 0x9E3779B97F4A7C15ull;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+inline uint64_t hash_bytes(const uint8_t* p, size_t n, uint64_t seed) {
   const auto word = [](const uint8_t* at) {
     uint64_t word;
     std::memcpy(&word, at, 8);
     return word;
   };
-  const auto join = [](uint64_t h, uint64_t word) {
-    h = mix(h ^ word);
-    return h ^ h >> 32;
-  };
-  uint64_t h = n, last = 0;
+  const auto join = [](uint64_t h, uint64_t word) { return fold(h ^ word); };
+  uint64_t h = seed + n, last = 0;
   if (n > 64) {  // in independent lanes, to hide the latency
-    uint64_t lanes[4] = {h, 1, 2, 3};
+    uint64_t lanes[4] = {h, seed + 1, seed + 2, seed + 3};
     for (; n > 32; p += 32, n -= 32)
       for (int i = 0; i < 4; i++) lanes[i] = join(lanes[i], word(p + 8 * i));
     h = join(join(lanes[0], lanes[1]), join(lanes[2], lanes[3]));
@@ -44,8 +56,7 @@ inline uint64_t hash_bytes(const uint8_t* p, size_t n) {
   } else if (n > 0) {
     last = uint64_t{p[0]} << 16 | uint64_t{p[n / 2]} << 8 | p[n - 1];
   }
-  h = mix(h ^ last);
-  return mix(h ^ h >> 29);
+  return mix(join(h, last));
 }
 
 inline void prefetch(const void* p) {
@@ -96,6 +107,7 @@ class TokenTable {
   TokenTable() = default;
   explicit TokenTable(const TokenList& tokens)
       : tokens_(tokens),
+        seed_(random_seed()),
         shift_(64 - slot_bits(tokens.size())),
         slots_(size_t{1} << (64 - shift_), Slot()),
         filter_(slot_bits(tokens.size()) + 2) {}
@@ -146,9 +158,18 @@ class TokenTable {
 
   uint32_t finish(const Search& search) const { return slots_[slot_of(search.token, search.hash)].id; }
 
+  // The most slots between that of a token's hash and its own.
+  size_t longest_probe() const {
+    size_t longest = 0;
+    for (size_t i = 0; i < slots_.size(); i++)
+      if (slots_[i].id != kNone)
+        longest = std::max(longest, (i - (hash(tokens_[slots_[i].id]) >> shift_)) & (slots_.size() - 1));
+    return longest;
+  }
+
   template <class Visit>
   void fields(Visit& visit) {
-    visit(tokens_, shift_, longest_, slots_, filter_);
+    visit(tokens_, seed_, shift_, longest_, slots_, filter_);
   }
 
  private:
@@ -157,8 +178,8 @@ class TokenTable {
     uint32_t id = kNone;
   };
 
-  static uint64_t hash(std::string_view token) {
-    return hash_bytes(reinterpret_cast<const uint8_t*>(token.data()), token.size());
+  uint64_t hash(std::string_view token) const {
+    return hash_bytes(reinterpret_cast<const uint8_t*>(token.data()), token.size(), seed_);
   }
 
   // Returns the slot of `token`, or the empty slot where it would be.
@@ -170,6 +191,7 @@ class TokenTable {
   }
 
   TokenList tokens_;
+  uint64_t seed_ = 0;
   int shift_ = 0;
   size_t longest_ = 0;
   SharedArray<Slot> slots_;
@@ -187,13 +209,14 @@ class PairTable {
 
   PairTable() = default;
   explicit PairTable(size_t capacity)
-      : shift_(64 - bits_of(capacity + capacity / 2)),
+      : multiplier_(random_seed() | 1),
+        shift_(64 - bits_of(capacity + capacity / 2)),
         slots_(size_t{1} << (64 - shift_), kEmpty),
         filter_(slot_bits(capacity) + 2) {}
 
   // Inserts a pair, or replaces its priority; returns whether the pair is new.
   bool insert(uint32_t left, uint32_t right, uint32_t priority) {
-    const uint64_t key = pair_key(left, right), h = mix(key);
+    const uint64_t key = pair_key(left, right), h = hash(key);
     filter_.insert(h);
     for (size_t i = h >> shift_;; i++) {
       uint64_t& slot = slots_[i & (slots_.size() - 1)];
@@ -205,12 +228,14 @@ class PairTable {
   }
 
   // Prefetches the memory that `insert` writes.
-  void prefetch_insert(uint32_t left, uint32_t right) const { prefetch(&slots_[mix(pair_key(left, right)) >> shift_]); }
+  void prefetch_insert(uint32_t left, uint32_t right) const {
+    prefetch(&slots_[hash(pair_key(left, right)) >> shift_]);
+  }
 
   // Returns the priority of a pair, or kNone.
   uint32_t find(uint32_t left, uint32_t right) const {
     const uint64_t key = pair_key(left, right);
-    return filter_.may_have(mix(key)) ? finish({key}) : kNone;
+    return filter_.may_have(hash(key)) ? finish({key}) : kNone;
   }
 
   // `find` in three steps (search, prefetch_slot, finish), for several pairs. Each step prefetches the memory that the
@@ -222,18 +247,18 @@ class PairTable {
   // Begins a search. If `is_pair` is false, the search finds nothing and prefetches nothing.
   Search search(uint32_t left, uint32_t right, bool is_pair = true) const {
     const uint64_t key = pair_key(left, right) | (uint64_t{is_pair} - 1);
-    filter_.prefetch_bit(mix(key));
+    filter_.prefetch_bit(hash(key));
     return {key};
   }
 
-  void prefetch_slot(Search search) const { prefetch(&slots_[slot_of(mix(search.key))]); }
+  void prefetch_slot(Search search) const { prefetch(&slots_[slot_of(hash(search.key))]); }
 
   // Prefetches the slot without waiting for the filter; the prefetch may be useless.
-  void prefetch_slot_unfiltered(Search search) const { prefetch(&slots_[mix(search.key) >> shift_]); }
+  void prefetch_slot_unfiltered(Search search) const { prefetch(&slots_[hash(search.key) >> shift_]); }
 
   // Returns the priority, or kNone. Reads two slots without a branch on their content, which would be mispredicted.
   uint32_t finish(Search search) const {
-    const uint64_t h = mix(search.key), i = slot_of(h);
+    const uint64_t h = hash(search.key), i = slot_of(h);
     const uint64_t first = slots_[i], second = slots_[(i + 1) & (slots_.size() - 1)];
     const uint32_t in_first = 0u - (first >> 24 == search.key), in_second = 0u - (second >> 24 == search.key);
     const uint32_t found = (first & in_first) | (second & in_second), nowhere = ~(in_first | in_second);
@@ -244,9 +269,18 @@ class PairTable {
 
   const SharedArray<uint64_t>& slots() const { return slots_; }
 
+  // The most slots between that of a pair's hash and its own.
+  size_t longest_probe() const {
+    size_t longest = 0;
+    for (size_t i = 0; i < slots_.size(); i++)
+      if (slots_[i] != kEmpty)
+        longest = std::max(longest, (i - (hash(slots_[i] >> 24) >> shift_)) & (slots_.size() - 1));
+    return longest;
+  }
+
   template <class Visit>
   void fields(Visit& visit) {
-    visit(shift_, slots_, filter_);
+    visit(multiplier_, shift_, slots_, filter_);
   }
 
   // Calls `use(left, right, priority)` for every pair.
@@ -269,6 +303,9 @@ class PairTable {
  private:
   static constexpr uint64_t kEmpty = ~uint64_t{0};
 
+  // Multiplication by a random odd number is a universal hash: whatever the pairs, few have the same top bits.
+  uint64_t hash(uint64_t key) const { return key * multiplier_; }
+
   // Returns the first slot to probe for a hash; 0 if the filter rejects it.
   size_t slot_of(uint64_t h) const { return (h >> shift_) & (0 - uint64_t{filter_.may_have(h)}); }
 
@@ -281,6 +318,7 @@ class PairTable {
     }
   }
 
+  uint64_t multiplier_ = 1;
   int shift_ = 0;
   SharedArray<uint64_t> slots_;
   Filter filter_;

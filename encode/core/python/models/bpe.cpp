@@ -62,6 +62,7 @@ void bind_bpe(nb::module_& m) {
       .def("__reduce__", [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple(nb::list(self))); });
 
   nb::class_<Bpe, Model>(m, "Bpe")
+      .def_prop_ro("longest_probe", [](const Bpe& self) { return self.pairs().longest_probe(); })
       .def_static(
           "merges",
           [](const Vocabulary& vocabulary, nb::handle merges, bool ignore_merges,
