@@ -255,13 +255,14 @@ def _decoder_options(
         options["thinking_budget"] = 1  # ends thinking that the model begins all the same
     if request.prompt is not None:
         options.setdefault("reasoning", None)
+        options.pop("markup", None)  # no tags are looked for
         return options
     options |= {
         "tools": _declared(choice.tools, request.template_kwargs),
         "parallel_tool_calls": request.parallel_tool_calls is not False,
     }
     if choice.json_schema is not None:
-        options["tool_style"] = CALL_LIST
+        options |= {"tool_style": CALL_LIST, "markup": "text"}  # the engine holds the answer to calls
         if closes_thinking:
             return options | {"reasoning": None}
     asked = options.get("reasoning", "auto")

@@ -33,6 +33,7 @@ from tokenweir.stream.decode.parsers.detection import (
     look_up_styles,
     make_splitter,
     shown_texts,
+    with_ids,
 )
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.decode.saved_state import DecoderState, check_consistent, read_state, write_state
@@ -86,7 +87,7 @@ class ChatDecoder:
         prompt_ids = as_ids(prompt_ids, "prompt_ids")
         settings = self._settings
         splitter, styles = find_splitter(
-            self._tokenizer, prompt_ids, settings.reasoning, settings.tool_style, settings.tools
+            self._tokenizer, prompt_ids, settings.reasoning, settings.tool_style, settings.tools, settings.markup
         )
         self._begin(prompt_ids, splitter, styles)
 
@@ -101,7 +102,9 @@ class ChatDecoder:
         """
         settings, tokenizer = self._settings, self._tokenizer
         self._splitter, self._styles = splitter, styles
+        self._tags = tags = styles.tags
         shown = shown_texts(tokenizer, styles) if settings.skip_special_tokens else {}
+        shown |= tags.shown
         self._hidden = control_tokens_in(tokenizer, settings.stop, shown) if settings.skip_special_tokens else {}
         self._detok = _core.Detokenizer(
             core_of(tokenizer).tokens,
@@ -109,7 +112,7 @@ class ChatDecoder:
             settings.skip_special_tokens,
             settings.byte_fallback == "huggingface",
             self._stops,
-            [*settings.ends, *self._hidden],
+            [*settings.ends, *self._hidden, *tags.marked],
             shown,
             splitter is not None,
             settings.min_tokens,
@@ -127,6 +130,7 @@ class ChatDecoder:
             self.channel,
             one_call=one_call,
             call_ids=settings.call_ids,
+            back=tags.back,
         )
         self._limits = Limits(settings.max_tokens, settings.thinking_budget)
         self._aligner = Aligner(tokenizer) if settings.alignment else None
@@ -139,7 +143,7 @@ class ChatDecoder:
 
     def _link(self) -> None:
         """Connect the components and configure the fast path."""
-        self._fast = FastPath(self._detok)
+        self._fast = FastPath(self._detok, "".join(map(chr, self._tags.back)))
         self._core_feed = self._detok.feed
         settings = self._settings
         self._index = settings.index
@@ -206,6 +210,7 @@ class ChatDecoder:
     def _restore(self, said: DecoderState) -> None:
         settings = self._settings
         styles = look_up_styles(self._tokenizer, said.styles, settings.reasoning, settings.tool_style)
+        styles = with_ids(self._tokenizer, styles) if settings.markup == "ids" else styles
         self._begin((), make_splitter(styles, settings.tools), styles)
         self._detok.restore(said.core)
         if self._splitter is not None:
@@ -360,7 +365,7 @@ class ChatDecoder:
             text, taken, place, given = self._core_feed(ids, place)
 
     def _take(self, ids: list[int], place: int) -> None:
-        """Decode `ids[place]`, which the core has left: an end token, a control token that a stop contains, or not an int."""
+        """Decode `ids[place]`, which the core has left: an end token, a tag, a control token that a stop contains, or not an int."""
         try:
             token_id = to_id(ids[place])
         except TypeError:
@@ -369,8 +374,11 @@ class ChatDecoder:
         settings, detok = self._settings, self._detok
         if token_id not in settings.ends or self._answer.count + 1 < settings.min_tokens:
             hidden = self._hidden.get(token_id, "")
-            if hidden:
+            if hidden or token_id in self._tags.marked:
                 self._show_unseen()
+            if token_id in self._tags.marked:
+                self._split(detok.step(token_id), token_id)
+                return
             self._split(detok.step(token_id, hidden if self.channel in self._scope else ""))
             return
         stop_reason = settings.ends[token_id]
@@ -382,9 +390,15 @@ class ChatDecoder:
 
     # -- text through the splitter and the stops -----------------------------------------------------------------------
 
-    def _split(self, text: str) -> None:
-        """Pass decoded text to the splitter and queue deltas; end the answer at a stop string or a token limit."""
-        self._route(text)
+    def _split(self, text: str, tag_id: int | None = None) -> None:
+        """Pass decoded text to the splitter and queue deltas; end the answer at a stop string or a token limit.
+
+        Args:
+            text: The text.
+            tag_id: The id of the tag at the end of the text, if tags count as ids.
+
+        """
+        self._route(text, tag_id)
         if self._router.stopped:
             self._end(FinishReason.STOP)
         elif self._limits.any and self._limits.reached(self._answer):
@@ -408,9 +422,13 @@ class ChatDecoder:
             self._check_budget()
         self._open(True)
 
-    def _route(self, text: str) -> None:
-        """Pass decoded text to the splitter, and queue deltas for the pieces that it returns."""
-        splitter = self._splitter
+    def _route(self, text: str, tag_id: int | None = None) -> None:
+        """Pass decoded text to the splitter, and queue deltas for the pieces that it returns; `tag_id` as for `_split`."""
+        splitter, tags = self._splitter, self._tags
+        if tags.ordinary:
+            tag = "" if tag_id is None else tags.shown[tag_id]
+            marked = "" if tag_id is None else tags.marked[tag_id]
+            text = text.removesuffix(tag).translate(tags.ordinary) + marked
         if splitter is None:
             self._router.route([plain(text, ANSWER)], ANSWER)
         else:

@@ -18,10 +18,18 @@ class FastPath:
     The core is configured only when something changes.
     """
 
-    __slots__ = ("_detok", "_known")
+    __slots__ = ("_detok", "_known", "_marks")
 
-    def __init__(self, detok: _core.Detokenizer) -> None:
+    def __init__(self, detok: _core.Detokenizer, marks: str = "") -> None:
+        """Start with the path closed.
+
+        Args:
+            detok: The detokenizer, which leaves tags that count as ids to the decoder.
+            marks: The characters with which such tags begin; other text has no tags.
+
+        """
         self._detok = detok
+        self._marks = marks
         self._known: SkippableText | None = None
         detok.allow_skip(None)  # a copied detokenizer has the original's fast path
 
@@ -39,10 +47,15 @@ class FastPath:
             self.close()
         elif skippable is not self._known or skippable.scanner is not None:
             self._known = skippable
-            self._detok.allow_skip(skippable)
+            self._detok.allow_skip(_without_tags(skippable, self._marks) if self._marks else skippable)
 
     def close(self) -> None:
         """Disable the fast path."""
         if self._known is not None:
             self._known = None
             self._detok.allow_skip(None)
+
+
+def _without_tags(skippable: SkippableText, marks: str) -> SkippableText:
+    until = None if skippable.until is None else skippable.until + marks
+    return SkippableText(until, skippable.scanner, skippable.held, bare=skippable.bare, line_until=skippable.line_until)

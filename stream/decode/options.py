@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import Any, Literal, TypedDict, Unpack, cast, get_args
 
 import msgspec
 from msgspec import Struct, structs
@@ -15,6 +15,7 @@ from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.options import check_flags, check_integers, check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.ids import as_ids
+from tokenweir.stream.decode.parsers.detection import Markup
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
 from tokenweir.stream.decode.parsers.tokenizer_cache import cached_per_tokenizer
 from tokenweir.stream.decode.stops import stop_list
@@ -48,6 +49,9 @@ class OutputOptions(TypedDict, total=False):
         tool_style: How tool calls are found in the answer: "auto" by the style that the template or the vocabulary shows,
             or a style or its name; None leaves them in the text. The default is "auto" for `chat()` with tools, and else
             None. Harmony, Inkling and Muse have calls of their own, which are always found.
+        markup: What tags are: "text", the default, however its tokens are cut, or only the "ids" that the vocabulary has for
+            them. With "ids", text that a model quotes opens no thinking and no call. A style whose tags are no tokens is
+            refused, and calls without an opening tag stay text. The last private-use characters, from U+10FFC0 on, may become U+10FFFF.
         include_stop: Keep the stop string, or the text of a stop token, in the text.
         skip_special_tokens: Control tokens give no text, which is the default; tags are found in either case.
         byte_fallback: The rule for byte-fallback tokens; see `Tokenizer.decode`.
@@ -65,6 +69,7 @@ class OutputOptions(TypedDict, total=False):
     stop_scope: StopScope
     reasoning: str | ReasoningStyle | None
     tool_style: str | ToolStyle | None
+    markup: Markup
     include_stop: bool
     skip_special_tokens: bool
     byte_fallback: ByteFallback
@@ -124,6 +129,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     tool_style: ToolStyle | Literal["auto"] | None
     tools: ToolSchemas
     stop_scope: StopScope = "answer"
+    markup: Markup = "text"
     parallel_tool_calls: bool = True
     max_tokens: int | None = None
     min_tokens: int = 0
@@ -172,6 +178,8 @@ def settings_of(tokenizer: Tokenizer, **options: Unpack[DecoderOptions]) -> Sett
         **plain,
     )
     stop_channels(settings.stop_scope)
+    if settings.markup not in get_args(Markup):
+        raise ValueError(f"markup must be one of {', '.join(get_args(Markup))}, not {settings.markup!r}")
     check_counts(
         min_tokens=settings.min_tokens,
         max_tokens=settings.max_tokens,

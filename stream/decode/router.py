@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ class Router(Saved):
     """
 
     __slots__ = (
-        "_answer", "_at", "_call", "_call_ids", "_index", "_one_call", "_scope", "_searches", "_strip",
+        "_answer", "_at", "_back", "_call", "_call_ids", "_index", "_one_call", "_scope", "_searches", "_strip",
         "called", "channel", "make", "malformed", "out", "stopped",
     )  # fmt: skip
 
@@ -55,6 +55,7 @@ class Router(Saved):
         *,
         one_call: bool = False,
         call_ids: Callable[[], str] | None = None,
+        back: Mapping[int, str] = {},
     ) -> None:
         """Start on a channel.
 
@@ -66,11 +67,13 @@ class Router(Saved):
             channel: The channel of the first text.
             one_call: The first complete call ends the answer.
             call_ids: Makes the id of each call; without it calls have no ids.
+            back: A table for `str.translate` that gives tags in text their own first characters.
 
         """
         self._answer = answer
         self._one_call = one_call
         self._call_ids = call_ids
+        self._back = back
         self._scope = scope
         self._strip = strip
         self._index = index
@@ -106,6 +109,9 @@ class Router(Saved):
         answer = self._answer
         for place, piece in enumerate(pieces, 1):
             channel, malformed = piece.channel, piece.malformed
+            if malformed is not None and self._back:
+                piece = replace(piece, malformed=self._reason(malformed))
+                malformed = piece.malformed
             if self._searches and (channel is not self.channel or malformed != self.malformed) and answer.stop_begun:
                 self._send(None)  # a stop string does not span markup
             if channel is None:
@@ -193,10 +199,18 @@ class Router(Saved):
         said = piece.call, piece.complete, piece.malformed
         call_id = self._call_ids() if piece.name and self._call_ids is not None else ""
         ids = self._answer.take(piece.source)
-        self.out.append(ToolCallDelta(piece.name, piece.text, ids, self._index, *said, id=call_id))
+        text = piece.text.translate(self._back) if self._back else piece.text
+        self.out.append(ToolCallDelta(piece.name, text, ids, self._index, *said, id=call_id))
+
+    def _reason(self, reason: str) -> str:
+        """Return a reason with the first characters of tags, which may be escaped in it."""
+        for code, first in self._back.items():
+            reason = reason.replace(f"\\U{code:08x}", first)
+        return reason.translate(self._back)
 
     def emit(self, text: str, ids: list[int]) -> None:
         """Append a delta with final text on the current channel, and its ids; do nothing for empty text."""
+        text = text.translate(self._back) if self._back else text
         if text and self.malformed is None:
             self.out.append(self.make(text, ids, self._index))
         elif text and self.channel is TOOL_CALL:

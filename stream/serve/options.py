@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tokenweir.encode.options import check_flags
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.parsers.detection import Markup
 from tokenweir.stream.engines.protocol import Engine
 from tokenweir.stream.prompts.prompt_cache import History
 from tokenweir.stream.prompts.prompt_encoding import Encoder
@@ -60,6 +61,16 @@ class ServerOptions(TypedDict, total=False):
             "them text, since clients can forge a history.",
             default="control",
             flag="--history-thinking",
+        ),
+    ]
+    markup: Annotated[
+        Markup,
+        Option(
+            'What tags of thinking and of calls are in answers: `"text"`, however its tokens are cut, or `"ids"`, the tokens '
+            "that the vocabulary has for them, so that text which a model quotes is no call. A model whose tags are no tokens "
+            "of their own is refused with `ids`.",
+            default="text",
+            flag="--markup",
         ),
     ]
     encoder: Annotated[Encoder | None, Option("Encodes prompts in place of the tokenizer, such as a `PromptBatcher`.")]

@@ -16,6 +16,8 @@ from tokenweir.stream.decode.parsers.harmony import MARKS, START, Harmony
 from tokenweir.stream.decode.parsers.inkling import START as MESSAGE_MODEL
 from tokenweir.stream.decode.parsers.inkling import Inkling
 from tokenweir.stream.decode.parsers.last_turn import LastTurn
+from tokenweir.stream.decode.parsers.markup_ids import NO_TAGS, TagIds, by_ids, tags_of
+from tokenweir.stream.decode.parsers.messages import MessageParser
 from tokenweir.stream.decode.parsers.muse import Muse
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
@@ -26,6 +28,7 @@ from tokenweir.templates.styles.reasoning import (
     HARMONY,
     INKLING,
     MESSAGES,
+    MUSE,
     STYLES,
     ReasoningStyle,
     ended_by_calls,
@@ -35,7 +38,10 @@ from tokenweir.templates.styles.tools import TOOL_STYLES, Tools
 _ROLE = re.compile(r"\s*assistant:[ \t]*", re.IGNORECASE)  # some templates write it with ordinary tokens
 _WORD, _WORDED = ":opensource", re.compile(r"<(?:think|tool_calls)(:[^\s<>]+)>")  # the ends of Hunyuan's tags
 
+_MESSAGE_MARKS = {HARMONY: Harmony.MARKS, INKLING: Inkling.MARKS, MUSE: Muse.MARKS}
+
 S = TypeVar("S", ReasoningStyle, ToolStyle)
+Markup = Literal["text", "ids"]
 
 
 class PromptReading(NamedTuple):
@@ -75,10 +81,14 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 
 
 class Styles(NamedTuple):
-    """Markup styles of a model's thinking and of its tool calls; with None, that part stays in the answer."""
+    """Markup styles of a model's thinking and of its tool calls; with None, that part stays in the answer.
+
+    `tags` are the ids as which alone the tags count; without any, tags count as text.
+    """
 
     thinking: ReasoningStyle | None
     calls: ToolStyle | None
+    tags: TagIds = NO_TAGS
 
     @property
     def names(self) -> tuple[str | None, str | None]:
@@ -97,6 +107,7 @@ def find_splitter(
     reasoning: ReasoningStyle | Literal["auto"] | None = "auto",
     tool_style: ToolStyle | Literal["auto"] | None = None,
     tools: Tools | ToolSchemas = (),
+    markup: Markup = "text",
 ) -> tuple[Splitter | None, Styles]:
     """Make the splitter of the text that follows a prompt.
 
@@ -110,6 +121,7 @@ def find_splitter(
             If both arguments are None and the vocabulary has a message format, its headers are removed and its calls
             are split all the same; only the thinking stays in the answer.
         tools: The tools of the request, or their JSON schemas by function name.
+        markup: Whether tags count as "text", or as "ids" alone.
 
     Returns:
         The splitter, or None if nothing is to be split; and the styles that it uses, which may differ from the
@@ -117,6 +129,7 @@ def find_splitter(
 
     Raises:
         TokenIdError: An id of the prompt is outside the vocabulary.
+        ValueError: Tags are to count as ids, and a style's are no tokens of the vocabulary.
 
     """
     style, inside = None, False
@@ -127,12 +140,26 @@ def find_splitter(
     elif tool_style is None and (found := Styles(vocabulary_style(tok), None).messages) is not None:
         tool_style = TOOL_STYLES[found]  # headers are markup even if thinking stays in the answer
     calls = vocabulary_tools(tok) if tool_style == "auto" else tool_style
-    styles = Styles(style, None if calls is None else as_spelled(tok, calls))
+    plain = Styles(style, None if calls is None else as_spelled(tok, calls))
+    styles = with_ids(tok, plain) if markup == "ids" else plain
     if styles.messages:
         start = MESSAGE_MODEL if styles.messages == INKLING else START
         return _messages(styles, tools, _after_start(tok, prompt_ids, start)), styles
-    opener = "" if styles.calls is None or inside else begun_block(tok, prompt_ids, styles.calls)
+    opener = "" if plain.calls is None or inside else styles.tags.spelled(begun_block(tok, prompt_ids, plain.calls))
+    if styles.calls is not None and opener not in styles.calls.opens:
+        opener = ""
     return make_splitter(styles, tools, inside=inside, opener=opener), styles
+
+
+def with_ids(tok: Tokenizer, styles: Styles) -> Styles:
+    """Return styles whose tags count as ids alone; raise `ValueError` if a style's tags are no tokens of the vocabulary."""
+    if styles.messages is None:
+        return Styles(*by_ids(tok, styles.thinking, styles.calls))
+    if not _has_all(tok, STYLES[styles.messages].tokens):
+        raise ValueError(
+            f"markup='ids': the marks of style {styles.messages!r} are no tokens of the vocabulary; use 'text'"
+        )
+    return Styles(styles.thinking, styles.calls, tags_of(tok, _MESSAGE_MARKS[styles.messages], shown=False))
 
 
 def make_splitter(
@@ -159,10 +186,13 @@ def make_splitter(
 
 def _messages(styles: Styles, tools: Tools | ToolSchemas, before: Iterable[str] | None = ("assistant",)) -> Splitter:
     thinking = ANSWER if styles.thinking is None else REASONING
+    splitter: MessageParser
     if styles.messages == HARMONY:
-        return Harmony(before, thinking=thinking, tools=tools)
-    kind = Inkling if styles.messages == INKLING else Muse
-    return kind(tools, before, thinking=thinking)
+        splitter = Harmony(before, thinking=thinking, tools=tools)
+    else:
+        splitter = (Inkling if styles.messages == INKLING else Muse)(tools, before, thinking=thinking)
+    splitter.spell_marks(dict(zip(styles.tags.shown.values(), styles.tags.marked.values(), strict=True)))
+    return splitter
 
 
 def begun_block(tok: Tokenizer, prompt_ids: Sequence[int], style: ToolStyle) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from tokenweir.stream.decode.parsers.base import (
@@ -30,12 +30,13 @@ class MessageParser(Saved, ABC):
     Some have "broken": text that is emitted as answer with a reason, up to the next markup.
     """
 
-    __slots__ = ("_channel", "_held", "_reason", "_state", "_unprocessed")
+    __slots__ = ("_channel", "_held", "_marks", "_reason", "_state", "_unprocessed")
 
     MARKS: ClassVar[tuple[str, ...]]
     """The texts that divide; no mark is a prefix of another."""
 
     def __init__(self) -> None:
+        self._marks = {mark: mark for mark in self.MARKS}  # by their spellings in the text
         self._unprocessed = ""  # not processed yet: a possible prefix of a mark
         self._channel: Channel = ANSWER  # of the message
         self._held = ""  # text of a header, or of a call that has not begun, that no piece contains yet
@@ -57,16 +58,20 @@ class MessageParser(Saved, ABC):
             self.feed(text)
         self._held = ""  # the prompt's text is not part of the answer
 
+    def spell_marks(self, spellings: Mapping[str, str]) -> None:
+        """Find marks in further text by other spellings only; without any, as before. Pieces have the marks themselves."""
+        self._marks = {spelling: mark for mark, spelling in spellings.items()} or self._marks
+
     def take_tag(self, tag: str) -> None:
         """Raise `ValueError`. A subclass whose `skippable` names tags overrides this."""
         raise ValueError(f"no skippable text names {tag!r}")
 
     def feed(self, text: str) -> list[Piece]:
         out: list[Piece] = []
-        parts, self._unprocessed = parts_by_marks(self._unprocessed + text, self.MARKS)
+        parts, self._unprocessed = parts_by_marks(self._unprocessed + text, tuple(self._marks))
         for part, is_mark in parts:
             if is_mark:
-                self._mark(part, out)
+                self._mark(self._marks[part], out)
             else:
                 self._text(part, out)
         return out
@@ -81,7 +86,7 @@ class MessageParser(Saved, ABC):
 
     def check(self) -> None:
         check_channel(self._channel)
-        may_be_mark = any(mark.startswith(self._unprocessed) for mark in self.MARKS)
+        may_be_mark = any(mark.startswith(self._unprocessed) for mark in self._marks)
         check_restored(may_be_mark, "text is held that begins no mark")
         check_restored(self._state in ("header", "call") or not self._held, "text is held outside of a header")
 

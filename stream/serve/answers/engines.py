@@ -17,7 +17,8 @@ from tokenweir.stream.chat.media import LONG_MEDIA, MediaLimits, media_size
 from tokenweir.stream.chat.plan import AnswerPlan, plan_answer
 from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan, placed_media
 from tokenweir.stream.chat.thinking_budget import enforce_budget
-from tokenweir.stream.decode.options import DecoderOptions
+from tokenweir.stream.decode.chat_decoder import ChatDecoder
+from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
 from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
 from tokenweir.stream.events.media import MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
@@ -73,6 +74,9 @@ class Engines:
         prompts: Cache of prompts, or None.
         secret: Secret of the salts by which engines keep clients' prompts apart.
 
+    Raises:
+        ValueError: Tags are to count as ids, and the model's are no tokens of the vocabulary.
+
     """
 
     def __init__(
@@ -93,6 +97,10 @@ class Engines:
         self._keeps_ids = prompts is not None and options["history"] != "canonical"
         if self._keeps_ids:
             prepare(self.tokenizer)  # here, since the first answer would make all others wait
+        self._output: OutputOptions = {"markup": options["markup"]}
+        if options["markup"] == "ids":  # raise now rather than at each request
+            reasoning, tool_style = template.reasoning or "auto", template.tool_style or "auto"
+            ChatDecoder(self.tokenizer, reasoning=reasoning, tool_style=tool_style, markup="ids")
         self._secret = secret
         self._limits = limits
         self._media_limits = MediaLimits(
@@ -225,7 +233,7 @@ class Engines:
     def _plan(self, job: Job) -> AnswerPlan:
         try:
             return plan_answer(
-                job,
+                replace(job, output=job.output | self._output),
                 self.template,
                 engine=self._engines[job.model],
                 history_thinking=self._options["history_thinking"],

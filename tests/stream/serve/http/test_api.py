@@ -119,6 +119,19 @@ async def test_tools_are_called_and_their_results_sent_back():
 
 
 @pytest.mark.asyncio
+async def test_tags_count_as_ids_if_the_server_says_so():
+    spelled = ("<think>", "So ", "<", "/think>", " is text.", "</think>", "Hi <", "think>", "<|im_end|>")
+    for markup, content in (("ids", "Hi <think>"), ("text", " is text.</think>Hi <think>")):
+        async with serving(Script(*spelled), markup=markup) as server, client_of(server) as client:
+            answer = await client.chat.completions.create(model="default", messages=HI)
+            assert answer.choices[0].message.content == content
+    other = ChatTemplate(str(WITH_TOOLS.source).replace("<tool_call>", "[TOOL_CALLS]").replace("</tool_call>", ""))
+    with pytest.raises(ValueError, match="of tool style 'mistral' is a token of the vocabulary"):
+        async with serving(Script(), template=other, markup="ids"):
+            pass
+
+
+@pytest.mark.asyncio
 async def test_logprobs():
     async with serving({"sure": Sure(), "silent": Script("Hello")}) as server, client_of(server) as client:
         whole = await client.chat.completions.create(model="sure", messages=HI, logprobs=True)
