@@ -117,6 +117,8 @@ def test_every_template_takes_a_call_without_arguments():
         ("", "", False),
         ("null", "", False),
         (None, "", False),
+        (r'{"a": "x \ud83d", "b": 1}', 'a="x \ufffd";b=1;', True),  # half an emoji
+        (r'{"a": "x \ud83d", "b": ', 'a="x \ufffd";', True),
     ],
 )
 def test_the_members_that_are_complete_are_kept_and_a_loss_is_told(arguments, saved, is_lost):

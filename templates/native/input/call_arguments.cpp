@@ -21,12 +21,13 @@ bool says_nothing(std::string_view text) {
 }  // namespace
 
 void convert_arguments(Workspace& workspace, Origins& origins, const MessageFields& fields, ArgumentForm form,
-                       Dict& function) {
+                       Dict& function, bool* replaced) {
   Value* const arguments = function.find(fields.arguments);
   if (!arguments) return;
   // OpenAI's clients send JSON text; most templates take the object and write JSON themselves, some fail with it.
   if (form == ArgumentForm::Object && arguments->is_text()) {
-    const Value read = read_object_text(workspace, origins, workspace.flat(arguments->text), arguments->text->origin);
+    const Value read =
+        read_object_text(workspace, origins, workspace.flat(arguments->text), arguments->text->origin, replaced);
     if (!read.is_missing()) *arguments = read;
   } else if (form == ArgumentForm::Text && arguments->kind == Kind::Dict) {
     *arguments = as_json(workspace, *arguments);
@@ -35,9 +36,10 @@ void convert_arguments(Workspace& workspace, Origins& origins, const MessageFiel
 
 bool mend_arguments(Workspace& workspace, Origins& origins, const MessageFields& fields, ArgumentForm form,
                     Dict& function) {
-  convert_arguments(workspace, origins, fields, form, function);
+  bool replaced = false;
+  convert_arguments(workspace, origins, fields, form, function, &replaced);
   Value* const given = function.find(fields.arguments);
-  if (given && given->kind == Kind::Dict) return false;
+  if (given && given->kind == Kind::Dict) return replaced;
   const auto set = [&](const Value& value) { set_field(workspace, function, fields.arguments, value); };
   const Value none =
       form == ArgumentForm::Text ? Value::of_text(workspace.engine("{}")) : Value::of_dict(Dict::make(workspace, 4));

@@ -36,6 +36,13 @@ struct InputSource {
                      std::to_string(count_characters(before));
   }
 
+  // Keeps U+FFFD in place of lone surrogates; returns whether there were any.
+  bool replace_lone() {
+    const bool found = !lone_surrogate.empty();
+    lone_surrogate.clear();
+    return found;
+  }
+
   // What reading on changes, to go back to.
   struct State {
     uint32_t origins, too_deep;
@@ -120,15 +127,16 @@ Value read_list(Workspace& workspace, Origins& origins, std::string_view bytes, 
   return read;
 }
 
-Value read_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin) {
+Value read_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin, bool* replaced) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos || text[first] != '{') return Value();
   const uint32_t before = origins.size();
   InputSource source{workspace, origins, text, kNobody, 0};
   try {
     const Value read = Reader(workspace, source, text, JsonDialect::Python).read(origin);
+    if (replaced) *replaced = source.replace_lone();
     source.check();
-    origins.at(origin).is_text = false;
+    origins.at(origin).is_text = replaced && *replaced;
     return read;
   } catch (const Failure&) {
     origins.cut(before);
@@ -142,8 +150,9 @@ Value save_object_text(Workspace& workspace, Origins& origins, std::string_view 
   InputSource source{workspace, origins, text, kNobody, 0};
   bool whole;
   const Value read = Reader(workspace, source, text, JsonDialect::Loose).read_members(origin, whole);
+  const bool replaced = source.replace_lone();
   source.check();
-  origins.at(origin).is_text = !whole;
+  origins.at(origin).is_text = replaced || !whole;
   return read;
 }
 

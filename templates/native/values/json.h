@@ -31,8 +31,10 @@ Value read_variables(Workspace& workspace, Origins& origins, std::string_view by
 // Reads a JSON list likewise, at a place of the input.
 Value read_list(Workspace& workspace, Origins& origins, std::string_view bytes, uint32_t origin);
 // Parses an input's text as json.loads does. Returns the object, with origins below the text's, or a missing value if
-// the text is not the JSON of an object. `text` must live as long as the workspace.
-Value read_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin);
+// the text is not the JSON of an object. `text` must live as long as the workspace. Lone surrogates are refused, or replaced by
+// U+FFFD if `replaced` is given, which then tells whether there were any.
+Value read_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin,
+                       bool* replaced = nullptr);
 // Reads the members at the beginning of a text that begins as an object and is not the JSON of one, as if it ended behind the
 // last complete one; a missing value if it does not begin as an object. Text that this leaves out is told as not written.
 Value save_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin);
