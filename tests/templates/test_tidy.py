@@ -329,7 +329,7 @@ def test_a_result_without_its_call_is_written_or_refused_by_its_place():
                 assert "OLD" in tidied(template, *messages).text, name
             except TemplateError as error:
                 told = f"messages[{place}].tool_call_id: no call before it has the id 'gone', and this template"
-                assert str(error).startswith(told), name  # noqa: PT017
+                assert str(error).startswith(told), name
                 refused += 1
     assert 4 < refused < 20
 
@@ -477,7 +477,7 @@ def messages_of(template, messages, tidy):
     try:
         return json.loads(dump.render(messages, tidy=tidy).text)
     except TemplateError as error:
-        assert "no call before it" in str(error)  # noqa: PT017
+        assert "no call before it" in str(error)
         return None
 
 
