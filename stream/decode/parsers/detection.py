@@ -16,7 +16,7 @@ from tokenweir.stream.decode.parsers.harmony import MARKS, START, Harmony
 from tokenweir.stream.decode.parsers.inkling import START as MESSAGE_MODEL
 from tokenweir.stream.decode.parsers.inkling import Inkling
 from tokenweir.stream.decode.parsers.last_turn import LastTurn
-from tokenweir.stream.decode.parsers.markup_ids import NO_TAGS, TagIds, by_ids, tags_of
+from tokenweir.stream.decode.parsers.markup_ids import NO_TAGS, TagIds, spelled_styles, tags_of, tags_of_styles
 from tokenweir.stream.decode.parsers.messages import MessageParser
 from tokenweir.stream.decode.parsers.muse import Muse
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
@@ -83,7 +83,7 @@ def read_prompt(tok: Tokenizer, prompt_ids: Sequence[int] = (), style: Reasoning
 class Styles(NamedTuple):
     """Markup styles of a model's thinking and of its tool calls; with None, that part stays in the answer.
 
-    `tags` are the ids as which alone the tags count; without any, tags count as text.
+    `tags` are the ids as which alone the styles' tags count; without any, tags count as text.
     """
 
     thinking: ReasoningStyle | None
@@ -140,26 +140,24 @@ def find_splitter(
     elif tool_style is None and (found := Styles(vocabulary_style(tok), None).messages) is not None:
         tool_style = TOOL_STYLES[found]  # headers are markup even if thinking stays in the answer
     calls = vocabulary_tools(tok) if tool_style == "auto" else tool_style
-    plain = Styles(style, None if calls is None else as_spelled(tok, calls))
-    styles = with_ids(tok, plain) if markup == "ids" else plain
+    styles = Styles(style, None if calls is None else as_spelled(tok, calls))
+    styles = with_ids(tok, styles) if markup == "ids" else styles
     if styles.messages:
         start = MESSAGE_MODEL if styles.messages == INKLING else START
         return _messages(styles, tools, _after_start(tok, prompt_ids, start)), styles
-    opener = "" if plain.calls is None or inside else styles.tags.spelled(begun_block(tok, prompt_ids, plain.calls))
-    if styles.calls is not None and opener not in styles.calls.opens:
-        opener = ""
+    opener = "" if styles.calls is None or inside else begun_block(tok, prompt_ids, styles.calls)
     return make_splitter(styles, tools, inside=inside, opener=opener), styles
 
 
 def with_ids(tok: Tokenizer, styles: Styles) -> Styles:
-    """Return styles whose tags count as ids alone; raise `ValueError` if a style's tags are no tokens of the vocabulary."""
+    """Return styles with the ids of their tags; raise `ValueError` if a style's tags are no tokens of the vocabulary."""
     if styles.messages is None:
-        return Styles(*by_ids(tok, styles.thinking, styles.calls))
+        return styles._replace(tags=tags_of_styles(tok, styles.thinking, styles.calls))
     if not _has_all(tok, STYLES[styles.messages].tokens):
         raise ValueError(
             f"markup='ids': the marks of style {styles.messages!r} are no tokens of the vocabulary; use 'text'"
         )
-    return Styles(styles.thinking, styles.calls, tags_of(tok, _MESSAGE_MARKS[styles.messages], shown=False))
+    return styles._replace(tags=tags_of(tok, _MESSAGE_MARKS[styles.messages], shown=False))
 
 
 def make_splitter(
@@ -176,11 +174,14 @@ def make_splitter(
     """
     if styles.messages:
         return _messages(styles, tools)
-    style = styles.thinking
-    if style is not None and styles.calls is not None:
-        style = ended_by_calls(style, styles.calls)
+    style, call_style = styles.thinking, styles.calls
+    if spellings := styles.tags.spellings:
+        style, call_style = spelled_styles(style, call_style, styles.tags)
+        opener = spellings.get(opener, "")
+    if style is not None and call_style is not None:
+        style = ended_by_calls(style, call_style)
     thinking = None if style is None else ReasoningParser(style, inside=inside)
-    calls = None if styles.calls is None else ToolParser(styles.calls, tools, opener=opener)
+    calls = None if call_style is None else ToolParser(call_style, tools, opener=opener)
     return ThinkingAndTools(thinking, calls) if thinking and calls else thinking or calls
 
 
@@ -191,7 +192,7 @@ def _messages(styles: Styles, tools: Tools | ToolSchemas, before: Iterable[str] 
         splitter = Harmony(before, thinking=thinking, tools=tools)
     else:
         splitter = (Inkling if styles.messages == INKLING else Muse)(tools, before, thinking=thinking)
-    splitter.spell_marks(dict(zip(styles.tags.shown.values(), styles.tags.marked.values(), strict=True)))
+    splitter.spell_marks(styles.tags.spellings)
     return splitter
 
 

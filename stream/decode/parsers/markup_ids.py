@@ -39,9 +39,10 @@ class TagIds(NamedTuple):
     back: Mapping[int, str]
     ordinary: Mapping[int, str]
 
-    def spelled(self, text: str) -> str:
-        """Return a tag's text as the splitter knows it; another text is returned unchanged."""
-        return next((marked for marked in self.marked.values() if marked.translate(self.back) == text), text)
+    @property
+    def spellings(self) -> dict[str, str]:
+        """The marked text of each tag, by the tag."""
+        return {marked.translate(self.back): marked for marked in self.marked.values()}
 
 
 NO_TAGS = TagIds({}, {}, {}, {})
@@ -57,12 +58,8 @@ def tags_of(tok: Tokenizer, texts: Iterable[str], *, shown: bool = True) -> TagI
     return TagIds(marked, marked if shown else ids, back, dict.fromkeys(back, "\U0010ffff"))
 
 
-def by_ids(
-    tok: Tokenizer, thinking: ReasoningStyle | None, calls: ToolStyle | None
-) -> tuple[ReasoningStyle | None, ToolStyle | None, TagIds]:
-    """Return two styles whose tags count only as ids, and the tags.
-
-    Markup inside a block of calls that is no token of the vocabulary stays text. A block begins with a tag only.
+def tags_of_styles(tok: Tokenizer, thinking: ReasoningStyle | None, calls: ToolStyle | None) -> TagIds:
+    """Return the ids of the tags of two styles.
 
     Raises:
         ValueError: No opening or no closing tag of the thinking, or no opening text of calls, is a token of the
@@ -72,14 +69,26 @@ def by_ids(
     texts = [] if thinking is None else [*thinking.marks, *thinking.enders, *thinking.token_enders]
     texts += [] if calls is None else [*calls.opens, calls.closes, calls.call_opens, calls.call_closes, *calls.strays]
     tags = tags_of(tok, texts)
-    spellings = {marked.translate(tags.back): marked for marked in tags.marked.values()}
     if thinking is not None:
-        _check(thinking.name, "reasoning", (thinking.openers, thinking.closers), spellings)
+        _check(thinking.name, "reasoning", (thinking.openers, thinking.closers), tags.spellings)
+    if calls is not None:
+        _check(calls.name, "tool", (calls.opens,), tags.spellings)
+    return tags
+
+
+def spelled_styles(
+    thinking: ReasoningStyle | None, calls: ToolStyle | None, tags: TagIds
+) -> tuple[ReasoningStyle | None, ToolStyle | None]:
+    """Return two styles with their tags as the splitter knows them.
+
+    Markup inside a block of calls that is no token of the vocabulary stays text. A block begins with a tag only.
+    """
+    spellings = tags.spellings
+    if thinking is not None:
         thinking = _spelled(thinking, spellings, envelope=_kept(thinking.envelope, spellings, whole=True))
     if calls is not None:
-        _check(calls.name, "tool", (calls.opens,), spellings)
         calls = _spelled(calls, spellings, bare="", strewn=False)
-    return thinking, calls, tags
+    return thinking, calls
 
 
 def _check(name: str, kind: str, groups: Iterable[tuple[str, ...]], spellings: Mapping[str, str]) -> None:

@@ -86,6 +86,10 @@ def test_the_characters_that_mark_tags_mark_no_text(tok):
         assert answer in (text, text.replace(chr(code), "\U0010ffff"))
 
 
+def test_the_style_of_a_decoder_has_its_own_tags(tok):
+    assert ChatDecoder(tok, **HERMES).reasoning == ChatDecoder(tok, **HERMES | {"markup": "text"}).reasoning
+
+
 def test_inner_markup_is_text_where_it_is_no_token(tok):
     inner = "\n<function=f>\n<parameter=a>\nx </tool_call> y\n</parameter>\n</function>\n"
     ids = [*tok.encode("<tool_call>"), *spelled(inner), *tok.encode("</tool_call>")]
