@@ -43,13 +43,19 @@ class Steps:
 
     def __init__(self) -> None:
         self._last: Any = None
+        self._references, self._new = 0, sys.maxsize
+        self([])
+        self._new = self._references  # of a value that nobody else has
+        self.count = 0
 
     def __call__(self, value: Any) -> Any:
         """Count the expression that has made a value; return the value."""
         self.count += 1
-        if isinstance(value, SIZED) and value is not self._last:  # functions pass on what others have made
-            self.count += len(value)
-            self._last = value
+        if isinstance(value, SIZED):
+            self._references = sys.getrefcount(value)
+            if self._references <= self._new and value is not self._last:  # functions pass on what they got
+                self.count += len(value)
+                self._last = value
         return value
 
     def add(self, before: Any, more: Any) -> Any:

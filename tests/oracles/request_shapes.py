@@ -115,6 +115,12 @@ JOINS: dict[str, Callable[[int], Request]] = {
         f"{MESSAGES}/count_tokens",
         MODEL | {"messages": [*_user("?"), *_turns("assistant", n)]},
     ),
+    "responses: instructions": lambda n: _responses(*_user("?"), instructions=PIECE * n),
+    "messages: results": lambda n: _messages(
+        *_user("?"),
+        {"role": "assistant", "content": [USED]},
+        *_user([{"type": "tool_result", "tool_use_id": "a", "content": "b"}, *_texts(n)]),
+    ),
     "completions: a text": lambda n: ("/v1/completions", MODEL | {"prompt": PIECE * n, "max_tokens": 1}),
 }
 """Neighbouring texts, which a server joins."""
@@ -167,23 +173,15 @@ MANY: dict[str, Callable[[int], Request]] = {
     "chat: tools": lambda n: _chat(*_user("?"), tools=[_tool({"type": "object", "properties": {}})] * n),
     "chat: alternatives of a tool": lambda n: _chat(*_user("?"), tools=[_tool(_alternatives(n))]),
     "chat: a chain of references": lambda n: _chat(*_user("?"), tools=[_tool(_chain(n))]),
-    "chat: stop strings": lambda n: _chat(*_user("?"), stop=["a" * (n // 2), "b" * (n // 2)]),
-    "chat: metadata": lambda n: _chat(*_user("?"), metadata={"a": "b"}, user="u" * n),
     "responses: calls": lambda n: _responses(
         *_user("?"),
         *(CALLED | {"call_id": f"a{each}"} for each in range(n // 2)),
         *({"type": "function_call_output", "call_id": f"a{each}", "output": "b"} for each in range(n // 2)),
     ),
-    "responses: instructions": lambda n: _responses(*_user("?"), instructions=PIECE * n),
     "messages: calls": lambda n: _messages(
         *_user("?"),
         {"role": "assistant", "content": [USED | {"id": f"a{each}"} for each in range(n // 2)]},
         *_user([{"type": "tool_result", "tool_use_id": f"a{each}", "content": "b"} for each in range(n // 2)]),
-    ),
-    "messages: results": lambda n: _messages(
-        *_user("?"),
-        {"role": "assistant", "content": [USED]},
-        *_user([{"type": "tool_result", "tool_use_id": "a", "content": "b"}, *_texts(n)]),
     ),
     "detokenize": lambda n: ("/detokenize", MODEL | {"tokens": [99] * (10 * n)}),
     "tokenize: a text": lambda n: ("/tokenize", MODEL | {"prompt": "a b" * n}),

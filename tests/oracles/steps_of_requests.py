@@ -15,9 +15,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from counted_steps import Steps, count_steps
-from request_shapes import RESPONSES, SHAPES
+from request_shapes import MANY, RESPONSES, SHAPES
 
 SIZE = 100
+"""Of the shapes. Bodies of both sizes are long ones, whose values are counted besides."""
 TIMES = 4
 
 
@@ -82,7 +83,8 @@ async def measured(steps: Steps) -> dict[str, list[int]]:
         async def generate(self, prompt_ids: Any, sampling: Any) -> AsyncIterator[list[int]]:
             yield ids
 
-    app = tokenweir.asgi_app(engine={"quick": Quick()}, tokenizer=tokenizer, prompt_cache=False)
+    limits = tokenweir.Limits(max_items=1 << 14)
+    app = tokenweir.asgi_app(engine={"quick": Quick()}, tokenizer=tokenizer, prompt_cache=False, limits=limits)
     ways = {"HTTP": over_http(app), "websocket": over_socket(app)}
     told = {}
     for name, shape in SHAPES.items():
@@ -91,7 +93,8 @@ async def measured(steps: Steps) -> dict[str, list[int]]:
             if way == "websocket" and path != RESPONSES:
                 continue
             counts, status = [], 0
-            for size in (SIZE, SIZE, TIMES * SIZE):  # the first one compiles and fills what is kept
+            least = 16 * SIZE if name in MANY else SIZE
+            for size in (least, least, TIMES * least):  # the first one compiles and fills what is kept
                 _, body = shape(size)
                 gc.collect()
                 before = steps.count
