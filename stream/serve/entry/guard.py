@@ -54,8 +54,7 @@ class Guard:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
-            return
-        with request_context(scope["headers"]):
+        else:
             await self._admit(scope, receive, send)
 
     async def _admit(self, scope: Any, receive: Any, send: Any) -> None:
@@ -78,7 +77,7 @@ class Guard:
                 _check_content_type(headers)
                 _check_content_coding(headers)
             if scope["type"] == "http" and scope["method"] != "POST":  # takes no place, and is always answered
-                await self._app(scope, receive, _with_headers(send, extra))
+                await self._handle(scope, receive, _with_headers(send, extra))
                 return
             free = self._take_place(scope)
         except RequestError as error:
@@ -86,9 +85,13 @@ class Guard:
             await refuse(scope, send, error, extra)
             return
         try:
-            await self._app(scope, receive, _with_headers(send, extra) if scope["type"] == "http" else send)
+            await self._handle(scope, receive, _with_headers(send, extra) if scope["type"] == "http" else send)
         finally:
             free()
+
+    async def _handle(self, scope: Any, receive: Any, send: Any) -> None:
+        with request_context(scope["headers"]):  # not before the key is known: OpenTelemetry logs malformed headers
+            await self._app(scope, receive, send)
 
     def _take_place(self, scope: Any) -> Callable[[], object]:
         """Take one of the client's places for connections and return the function that frees it.

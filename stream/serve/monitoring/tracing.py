@@ -26,17 +26,25 @@ P = ParamSpec("P")
 
 logger = logging.getLogger("tokenweir.serve")
 
+MOST_HEADER = 512
+"""Most bytes of a header that names a trace (W3C Trace Context)."""
+
 
 @contextmanager
 def request_context(headers: Any) -> Iterator[None]:
     """While the context lasts, make spans children of the trace that a request's headers name.
 
-    No effect if a span is already open, or OpenTelemetry is not installed. `headers` are pairs of bytes.
+    No effect if a span is already open, or OpenTelemetry is not installed. `headers` are pairs of bytes; long ones are not
+    read, nor is baggage, of which nothing here makes use.
     """
     if not INSTALLED or trace.get_current_span().get_span_context().is_valid:
         yield
         return
-    carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+    carrier = {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in headers
+        if len(value) <= MOST_HEADER and name != b"baggage"
+    }
     token = context.attach(propagate.extract(carrier))
     try:
         yield
