@@ -672,6 +672,42 @@ async def test_the_engine_is_stopped_when_the_grace_is_over():
     assert "it was not created with background, or nobody has read it for 0.1 s" in error["message"]
 
 
+async def test_a_resume_that_is_refused_does_not_end_the_grace():
+    answers = Answers(TextDelta("a"), 60)
+    async with background(answers, Limits(send_interval=0, resume_grace=0.2)) as lost:
+        await lose(lost)
+        async with connection_to(lost.responses) as pipe:
+            response_id = lost.events[0]["response"]["id"]
+            pipe.say({"type": "response.resume", "response_id": response_id, "starting_after": 500})
+            assert (await pipe.until("error"))["error"]["code"] == "invalid_value"
+        with anyio.fail_after(5):
+            await answers.closed.wait()
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_response_that_ends_without_a_reader_is_forgotten_after_the_grace(cancelled):
+    answers, gate = gated(TextDelta("a"), TextDelta("b"), STOP)
+    async with background(answers, Limits(send_interval=0, resume_grace=0.1)) as lost:
+        task = lost.responses.find(lost.events[0]["response"]["id"], "")
+        if cancelled:
+            task.generation.cancel()
+        await lose(lost)
+        gate.set()
+        with anyio.fail_after(5):
+            await answers.closed.wait()
+            while lost.responses.resumable:  # noqa: ASYNC110 - no event tells
+                await anyio.sleep(0.01)
+
+
+async def test_a_cancelled_response_is_forgotten_after_its_last_reader_and_the_grace():
+    async with background(Answers(TextDelta("a"), 60), Limits(send_interval=0, resume_grace=0.1)) as pipe:
+        pipe.say({"type": "response.cancel"})
+        await pipe.until("response.incomplete")
+        with anyio.fail_after(5):
+            while pipe.responses.resumable:  # noqa: ASYNC110 - no event tells
+                await anyio.sleep(0.01)
+
+
 async def test_what_cannot_be_resumed_is_refused_by_name():
     limits = Limits(send_interval=0, max_replay_bytes=200)
     answers = Answers(TextDelta("a"), 0.02, TextDelta("b"), 0.02, TextDelta("c"), 60)
