@@ -5,6 +5,7 @@
 import { element } from "../dom.js";
 
 const LONGEST = 2000; // characters; a longer formula stays source
+const SLICE = 4000; // characters of formulas that are typeset at once; the page does other work before the next ones
 const KEPT = 200; // formulas: an open block is made anew with each frame, its formulas are not
 const SIGNS = /^(\$\$|\\\[|\\\(|\$)([^]*?)(\$\$|\\\]|\\\)|\$)\s*$/;
 const DEFINES = /\\(?:[egx]?def|let|futurelet|global|long|(?:re)?newcommand|providecommand|message|errmessage|show)(?![A-Za-z@])/;
@@ -14,18 +15,27 @@ const OPTIONS = { trust: false, strict: "ignore", maxSize: 20, maxExpand: 200, t
 const home = new URL("../vendor/katex/", import.meta.url).href;
 const typeset = new Map(); // nodes by their source
 let katex = null, loading = null;
-let waiting = []; // elements, until KaTeX is there
+const waiting = []; // elements, in order, until KaTeX is there and it is their turn
 
 /** An element that shows a formula; `source` has its signs, such as `$x$`. */
 export function formula(source, isBlock) {
   const node = element(isBlock ? "div" : "span", "math", source);
   if (source.length > LONGEST || DEFINES.test(source) || LEFTWARDS.test(source)) return node;
-  if (katex) show(node);
-  else {
-    waiting.push(node);
-    loading ??= load();
-  }
+  if (typeset.has(source)) show(node); // an open block is made anew with each frame
+  else if (waiting.push(node) === 1) queueMicrotask(showSome); // once it is in the page, before that is drawn
   return node;
+}
+
+/** Typeset the formulas that wait, and are still in the page, up to a number of characters; later the others. */
+async function showSome() {
+  if (!katex) await (loading ??= load());
+  for (let left = SLICE; waiting.length && left > 0; ) {
+    const node = waiting.shift();
+    if (!katex || !node.isConnected) continue;
+    left -= node.textContent.length;
+    show(node);
+  }
+  if (waiting.length) setTimeout(showSome);
 }
 
 async function load() {
@@ -37,14 +47,11 @@ async function load() {
     katex = (await import(`${home}katex.js`)).default;
   } catch { // sources stay sources
   }
-  const nodes = waiting;
-  waiting = [];
-  if (katex) for (const node of nodes) if (node.isConnected) show(node);
 }
 
 function show(node) {
   const source = node.textContent;
-  const made = typeset.get(source) ?? make(source);
+  const made = typeset.has(source) ? typeset.get(source) : make(source);
   if (typeset.size === KEPT) typeset.delete(typeset.keys().next().value);
   typeset.set(source, made);
   if (made === null) return;
