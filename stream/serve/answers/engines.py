@@ -133,8 +133,6 @@ class Engines:
                 raise RequestError(str(error), code="unsupported_parameter", param=field) from error
         encoded = await self.encoded(plan, job.tenant if job.caches else None)
         prompt_ids, cached = encoded.ids, encoded.cached
-        if not prompt_ids:
-            raise RequestError("the prompt has no tokens", code="invalid_prompt")
         sampling = self.fit(job, plan, len(prompt_ids))
         if job.alignment and supports is not None and "logprobs" in supports:
             sampling = replace(sampling, logprobs=True)
@@ -253,10 +251,12 @@ class Engines:
             prompt_tokens: Number of ids of its prompt.
 
         Raises:
-            RequestError: `min_tokens` exceeds `max_tokens`, or an id is outside the vocabulary.
+            RequestError: The prompt is empty, `min_tokens` exceeds `max_tokens`, or an id is outside the vocabulary.
             ContextLengthError: Prompt and answer do not fit the context.
 
         """
+        if not prompt_tokens:
+            raise RequestError("the prompt has no tokens", code="invalid_prompt")
         limit, own = self._limits.max_output_tokens, job.most_tokens
         most = limit if own is None else min(limit, own)
         sampling = plan.fit(prompt_tokens, self.context_size(job.model), most=most)

@@ -105,8 +105,6 @@ class Renderer:
         plan = await self._engines.plan(job)
         encoded = await self._engines.encoded(plan, None)
         ids, prompt = encoded.ids, encoded.prompt
-        if not ids:
-            raise RequestError("the prompt has no token", code="invalid_prompt")
         sampling = self._engines.fit(job, plan, len(ids))
         parameters = sampling_fields(sampling) | fields.sampling()
         if sampling.stop:

@@ -167,6 +167,7 @@ async def test_the_end_of_the_prompt_can_be_chosen():
         ("chat/completions", {"messages": HI, "max_tokens": 10**6}, "max_tokens"),
         ("chat/completions", {"messages": HI, "n": 17}, "n"),
         ("completions", {"prompt": []}, "prompt"),
+        ("completions", {"prompt": ""}, None),
         ("completions", {"prompt": [10**6]}, "prompt"),
         ("completions", {"prompt": ["a"] * 17}, "prompt"),
         ("completions", {"prompt": ["a"] * 9, "n": 2}, "n"),
