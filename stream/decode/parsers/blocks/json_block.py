@@ -369,7 +369,7 @@ class JsonBlock(SteppedBlock):
             self._state = "done"
         else:
             self._state, self._reason = "broken", f"{text[place]!r} stands after a call"
-            self._give_up(self._reason, out)
+            self._give_back(self._reason, out)
         return place
 
     def _begin_again(self, mark: str) -> None:
@@ -446,7 +446,7 @@ class JsonBlock(SteppedBlock):
         The block ends, unless its markup shows that it continues: then the rest of it is answer, too.
         """
         inside = self._tagged and self._style.closes and (self._called or self._state in ("header", "object"))
-        self._give_up(self._malformed_reason(reason), out)
+        self._give_back(self._malformed_reason(reason), out)
         self._reason = reason
         self._state = "broken" if inside else "done"
         return place
@@ -463,14 +463,8 @@ class JsonBlock(SteppedBlock):
         held = str(self._undecided)
         self._value.feed(held, first_match(_BRACKET, held))
         self._state = "done" if self._value.done or self._value.error is not None else "text"
-        self._give_up(None, out)
+        self._give_back(None, out)
         return place
-
-    def _give_up(self, reason: str | None, out: list[Piece]) -> None:
-        """Emit the held text as answer, with the reason why it is a malformed call; None if it is ordinary text."""
-        if self._undecided.length:
-            held = self._undecided.take()
-            out.append(Piece(held, ANSWER, held, malformed=reason))
 
     def _break(self, reason: str, out: list[Piece]) -> None:
         """End a call whose name has been emitted: report why it is malformed, and emit the rest of it as written."""

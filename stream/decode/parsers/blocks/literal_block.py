@@ -436,8 +436,7 @@ class LiteralBlock(SteppedBlock):
 
         The block ends, unless its markup shows that it continues: then the rest of it is answer, too.
         """
-        if held := self._undecided.take():
-            out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
+        self._give_back(None if self._bare else reason, out)
         named = self._called or self._state not in ("opened", "name", "named", "first")
         goes_on = self._style.closes and not self._bare and named
         self._state, self._reason = "broken" if goes_on else "done", reason

@@ -158,8 +158,7 @@ class PythonObjectBlock(SteppedBlock):
 
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
         """Emit the held text as answer, because it is not a call; `reason` says why. End the block, return `place`."""
-        held = self._undecided.take()
-        out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
+        self._give_back(None if self._bare else reason, out)
         self._state, self._reason = "done", reason
         return place
 

@@ -156,6 +156,11 @@ class SteppedBlock(Saved):
         self._undecided.add(text[place:end])
         return end
 
+    def _give_back(self, reason: str | None, out: list[Piece]) -> None:
+        """Emit the held text as answer, with the reason why it is a malformed call; None if it is ordinary text."""
+        if held := self._undecided.take():
+            out.append(Piece(held, ANSWER, held, malformed=reason))
+
     def _wait(self, text: str, place: int) -> int:
         """Keep `text[place:]` unprocessed until more text has come, and return the length of `text`."""
         self._unprocessed = text[place:]

@@ -10,7 +10,6 @@ import re
 from typing import Any, ClassVar
 
 from tokenweir.stream.decode.parsers.base import (
-    ANSWER,
     MAX_HEADER,
     TOOL_CALL,
     Piece,
@@ -203,9 +202,9 @@ class TaggedCalls(SteppedBlock):
 
         The block ends unless another call may begin in it.
         """
-        held, opens = self._undecided.take(), self._style.opens
-        out.append(Piece(held, ANSWER, held, malformed=reason))
-        ends = self._state == "opened" or (self._state in _NAMING and self._style.call_opens in ("", *opens))
+        self._give_back(reason, out)
+        style = self._style
+        ends = self._state == "opened" or (self._state in _NAMING and style.call_opens in ("", *style.opens))
         self._state, self._reason = "done" if ends else "broken", reason
         return place
 
