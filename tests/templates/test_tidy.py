@@ -262,6 +262,15 @@ def test_llamas_own_role_of_a_tool_is_taken_where_the_template_compares_it():
         ChatTemplate("{{ messages[-1].content }}").render(messages)
 
 
+def test_the_message_that_is_continued_is_joined_and_stays_one():
+    template = ChatTemplate("{% for m in messages %}[{{ m.content }}{{ '!' if m.tool_calls }}{% endfor %}")
+    for content in ("Yes, I", ["Yes,", " I"], [{"type": "text", "text": "Yes, I"}]):
+        prompt = template.render([ASKED, said(content)], tidy=True, continue_final_message=True)
+        assert prompt.text == "[Weather?[Yes, I"
+    with pytest.raises(TemplateError, match="the last message has no 'content'"):
+        template.render([ASKED, said(None)], tidy=True, continue_final_message=True)
+
+
 # --- results ----------------------------------------------------------------------------------------------------------
 
 BOTH = said("", call({"city": "Bern"}, "callAAAAA"), call({"city": "Oslo"}, "callBBBBB"))

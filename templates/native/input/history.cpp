@@ -27,13 +27,13 @@ void HistoryTidier::tidy(List& messages, bool is_continued) {
     const std::string_view role = workspace_.flat(message.find(fields_.role)->text);
     if (role == "assistant") {
       const List* const calls = fields_.calls_of(message);
+      const bool may_lack = !is_continued || i + 1 < messages.size;  // what is continued stands in the content
       if (calls) mend_calls(*calls, i);
-      if (is_continued && i + 1 == messages.size) continue;
-      if (!message.find(fields_.content)) set_no_content(message, calls ? form_.of_calls : form_.of_answer);
+      if (may_lack && !message.find(fields_.content)) set_no_content(message, calls ? form_.of_calls : form_.of_answer);
       tidy_content(message, form_.assistant, i);
       const Value* const content = message.find(fields_.content);
-      if (calls && form_.replaces_empty && content && !truth(*content)) set_no_content(message, form_.of_calls);
-      if (calls && form_.orders_results) order_results(messages, i + 1);
+      if (may_lack && calls && form_.replaces_empty && content && !truth(*content))
+        set_no_content(message, form_.of_calls);
     } else if (is_result_role(role)) {
       if (!message.find(fields_.content)) set_no_content(message, NoContent::Empty);
       tidy_content(message, form_.tool, i);
@@ -41,6 +41,9 @@ void HistoryTidier::tidy(List& messages, bool is_continued) {
       tidy_content(message, is_one_of(role, {"system", "developer"}) ? form_.system : form_.user, i);
     }
   }
+  if (form_.orders_results)
+    for (uint32_t i = 0; i < messages.size; i++)
+      if (fields_.calls_of(*messages.items[i].dict)) order_results(messages, i + 1);
   if (!form_.call_ids.empty()) CallIdMapper(workspace_, fields_, form_.call_ids).map(messages);
   if (form_.parts_calls && !is_continued) part_calls(messages);
 }

@@ -36,7 +36,7 @@ class HistoryTidier {
  public:
   HistoryTidier(Workspace& workspace, Origins& origins, const HistoryForm& form);
 
-  // If the last message is continued, its content stays.
+  // If the last message is continued, it stays one message, with its content.
   void tidy(List& messages, bool is_continued);
   // Paths of the arguments that were changed and lost text.
   const std::vector<std::string>& mended() const { return mended_; }
