@@ -31,6 +31,21 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
+class Event(Protocol):
+    """A place in the order of a device's calls.
+
+    Attributes:
+        ptr: The device's own handle, as `Device.wait_for` takes it.
+
+    """
+
+    ptr: int
+
+    def synchronize(self) -> None:
+        """Wait until the device has run all calls before it."""
+        ...
+
+
 class Recording(Protocol[T_co]):
     """Recorded kernel launches, which can be replayed on new content of a host array."""
 
@@ -81,8 +96,16 @@ class Device(Protocol):
         """
         ...
 
+    def overwrite(self, array: Any, host: NDArray[Any]) -> None:
+        """Copy a host array over a device array of the same size; as for `to_device`."""
+        ...
+
     def to_host(self, array: Any) -> NDArray[Any]:
         """Copy a device array to the host, and wait for the copy."""
+        ...
+
+    def fetch(self, array: Any) -> Callable[[], NDArray[Any]]:
+        """Begin to copy a device array to the host; return a function that waits for the copy and returns it."""
         ...
 
     def copied(self, array: Any) -> Any:
@@ -102,6 +125,10 @@ class Device(Protocol):
 
     def borrowed(self, address: int, n: int, dtype: DTypeLike, owner: object) -> Any:
         """Wrap device memory that others allocated as an array of at least one element; the array keeps `owner` alive."""
+        ...
+
+    def record_event(self) -> Event:
+        """Return an event that comes after all calls of this thread so far."""
         ...
 
     def wait_for(self, event: int) -> None:
@@ -165,8 +192,8 @@ class Device(Protocol):
     def side_stream(self) -> AbstractContextManager[None]:
         """Return a context manager like that of `use`, whose calls run on a separate stream of the device.
 
-        So they run concurrently with the calls of other threads. Leaving the context waits for them. Only one thread at a
-        time may be inside.
+        So they run concurrently with the calls of other threads, which wait for them by events. Only one thread at a time
+        may be inside.
         """
         ...
 
@@ -237,19 +264,30 @@ class CupyDevice:
         memory = (self._cupy.zeros if zero else self._cupy.empty)(begins[-1], np.uint32)
         return [memory[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]
 
-    def to_host(self, array: Any) -> NDArray[Any]:
-        """Copy a device array to the host, and wait for the copy.
+    def overwrite(self, array: Any, host: NDArray[Any]) -> None:
+        array.set(host, stream=self._cupy.cuda.get_current_stream())
 
-        It goes to pinned memory, which CuPy pools and which saves the driver a second copy.
+    def to_host(self, array: Any) -> NDArray[Any]:
+        return self.fetch(array)()
+
+    def fetch(self, array: Any) -> Callable[[], NDArray[Any]]:
+        """Begin to copy a device array to the host; return a function that waits for the copy and returns it.
+
+        The copy goes to pinned memory, which CuPy pools and which saves the driver a second copy.
         """
         from cupyx import empty_pinned
 
-        host: NDArray[Any] = (
-            empty_pinned(array.shape, array.dtype) if array.size else np.empty(array.shape, array.dtype)
-        )
-        if array.size:
-            array.get(out=host)
-        return host
+        if not array.size:
+            return lambda: np.empty(array.shape, array.dtype)
+        host: NDArray[Any] = empty_pinned(array.shape, array.dtype)
+        array.get(out=host, blocking=False)
+        event = self.record_event()
+
+        def copy() -> NDArray[Any]:
+            event.synchronize()
+            return host
+
+        return copy
 
     def copied(self, array: Any) -> Any:
         copy = array.copy()  # which CuPy makes on the current device, wherever the array is
@@ -273,6 +311,11 @@ class CupyDevice:
         cuda = self._cupy.cuda
         memory = cuda.UnownedMemory(address, n * np.dtype(dtype).itemsize, owner, self._number)
         return self._cupy.ndarray((n,), dtype, cuda.MemoryPointer(memory, 0))
+
+    def record_event(self) -> Event:
+        event: Event = self._cupy.cuda.Event(disable_timing=True)
+        event.record(self._cupy.cuda.get_current_stream())  # type: ignore[attr-defined]
+        return event
 
     def wait_for(self, event: int) -> None:
         self._cupy.cuda.runtime.streamWaitEvent(self._cupy.cuda.get_current_stream().ptr, event)
@@ -321,7 +364,6 @@ class CupyDevice:
                 self._side_stream = self._cupy.cuda.Stream(non_blocking=True)
             with self._side_stream:
                 yield
-                self._side_stream.synchronize()
 
 
 def _cupy() -> Any:

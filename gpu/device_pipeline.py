@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,17 +13,23 @@ from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.arrow import DeviceDocuments
-from tokenweir.gpu.device import Device
-from tokenweir.gpu.encoded import SLACK, EncodedBatch
-from tokenweir.gpu.modes.batch import MAX_BYTES
+from tokenweir.gpu.device import Device, Event
+from tokenweir.gpu.encoded import SLACK
+from tokenweir.gpu.modes.batch import MAX_BYTES, Batch
 from tokenweir.gpu.replay import Replays
 from tokenweir.gpu.texts import BatchPart, BatchTexts
 
 MAX_BATCH_BYTES = 512 << 20
 """The most bytes of text that are on a device at once, unless an encoder is told otherwise."""
 
-STEP_BYTES = 32 << 20
+STEP_BYTES = 16 << 20
 """The bytes of text in a part: enough to fill a GPU, few enough that copying the next part overlaps with kernels."""
+
+SLOTS = 3
+"""The parts that are in work at the same time: in pinned memory, on the bus, and on the device."""
+
+KEPT_BYTES = 2 * STEP_BYTES
+"""The most bytes of device memory that is kept for the text of a slot."""
 
 SCRATCH = 32
 """An upper bound of the bytes of device memory that a mode takes for a byte of text, ids included."""
@@ -36,13 +45,15 @@ class Mode(Protocol):
 
     Attributes:
         tokenizer: The tokenizer whose ids these are; it encodes the documents that the kernels refuse.
+        reasons: The reasons of refusals, as `Batch.collect` takes them.
 
     """
 
     tokenizer: Tokenizer
+    reasons: Mapping[int, str]
 
-    def encode(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> EncodedBatch:
-        """Encode documents, at least one of which is not empty.
+    def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
+        """Launch the encoding of documents, at least one of which is not empty; return the batch, to be collected.
 
         Args:
             text: All documents one after the other and `SLACK` zero bytes; uint8 on the device.
@@ -52,6 +63,16 @@ class Mode(Protocol):
 
         """
         ...
+
+
+@dataclass
+class _Slot:
+    """The buffers of a part: pinned memory and device memory, with the events after which they may be written again."""
+
+    staging: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+    text: Any = None
+    copied: Event | None = None
+    read: Event | None = None
 
 
 class DevicePipeline:
@@ -74,7 +95,7 @@ class DevicePipeline:
         self.mode = mode
         self._replays = replays
         self._max_batch_bytes = max_batch_bytes
-        self._staging = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
+        self._slots = [_Slot() for _ in range(SLOTS)]
 
     def encode(self, texts: BatchTexts, share: range, parse_special: bool) -> list[BatchPart]:
         """Encode a share of the documents part by part; each part is copied while the device encodes the one before.
@@ -96,10 +117,14 @@ class DevicePipeline:
                 limit = min(limit, self.device.free_bytes() // SCRATCH)
             parts = list(texts.parts(share, min(STEP_BYTES, limit), limit))
             for_device = [part for part in parts if part.on_device]
-            if len(for_device) == 1:  # the usual case; a thread would cost more than it saves
-                self._encode_alone(texts, for_device[0], parse_special)
-            elif for_device:
-                self._encode_in_turn(texts, for_device, parse_special)
+            try:
+                if len(for_device) == 1:  # the usual case; a thread would cost more than it saves
+                    self._encode_alone(texts, for_device[0], parse_special)
+                elif for_device:
+                    self._encode_in_turn(texts, for_device, parse_special)
+            except BaseException:
+                self._settle()
+                raise
         return parts
 
     def encode_to_end(self, texts: BatchTexts, share: range, parse_special: bool) -> list[BatchPart]:
@@ -113,40 +138,80 @@ class DevicePipeline:
         if self._replays:
             part.encoded = self._replays.encode(texts, part, parse_special)
         if part.encoded is None:
-            self._encode_part(texts, part, self._upload(texts, part, 0), parse_special)
+            batch = self._begin(texts, part, self._upload(texts, part, self._slots[0]), parse_special)
+            part.encoded = batch.collect(self.mode.reasons)
 
     def _encode_in_turn(self, texts: BatchTexts, parts: list[BatchPart], parse_special: bool) -> None:
+        """Encode parts, up to `SLOTS` of them at a time in different stages.
+
+        While the device encodes one, a thread copies later ones into pinned memory, the bus carries them to the device, and
+        this thread collects the one before.
+        """
         with ThreadPoolExecutor(1, "tokenweir-upload") as ahead:
-            coming = ahead.submit(self._upload_on_side_stream, texts, parts[0], 0)
-            for turn, part in enumerate(parts, 1):
-                copied = coming.result()
-                if turn < len(parts):
-                    coming = ahead.submit(self._upload_on_side_stream, texts, parts[turn], turn % 2)
-                try:
-                    self._encode_part(texts, part, copied, parse_special)
-                finally:
-                    self.device.synchronize()  # memory of `copied` goes back to the other thread's stream
+            self._run(ahead, texts, parts, parse_special)
 
-    def _encode_part(self, texts: BatchTexts, part: BatchPart, copied: tuple[Any, Any], parse_special: bool) -> None:
-        part.encoded = self.mode.encode(*copied, parse_special=parse_special, guards=texts.guards_of(part))
+    def _run(self, ahead: ThreadPoolExecutor, texts: BatchTexts, parts: list[BatchPart], parse_special: bool) -> None:
+        slots = [self._slots[turn % SLOTS] for turn in range(len(parts))]
 
-    def _upload_on_side_stream(self, texts: BatchTexts, part: BatchPart, turn: int) -> tuple[Any, Any]:
+        def upload(turn: int) -> Future[tuple[Any, Any]]:
+            return ahead.submit(self._upload_on_side_stream, texts, parts[turn], slots[turn])
+
+        coming = deque(upload(turn) for turn in range(min(SLOTS - 1, len(parts))))
+        begun: Batch | None = None
+        for turn, (part, slot) in enumerate(zip(parts, slots, strict=True)):
+            copied = coming.popleft().result()
+            if slot.copied:
+                self.device.wait_for(slot.copied.ptr)
+            batch = self._begin(texts, part, copied, parse_special)
+            slot.read = self.device.record_event()
+            batch.send_report()
+            if turn + SLOTS - 1 < len(parts):
+                coming.append(upload(turn + SLOTS - 1))
+            if begun is not None:
+                parts[turn - 1].encoded = begun.collect(self.mode.reasons)
+            begun = batch
+        if begun is not None:
+            parts[-1].encoded = begun.collect(self.mode.reasons)
+
+    def _begin(self, texts: BatchTexts, part: BatchPart, copied: tuple[Any, Any], parse_special: bool) -> Batch:
+        return self.mode.begin(*copied, parse_special=parse_special, guards=texts.guards_of(part))
+
+    def _upload_on_side_stream(self, texts: BatchTexts, part: BatchPart, slot: _Slot) -> tuple[Any, Any]:
         with self.device.side_stream():
-            return self._upload(texts, part, turn)
+            copied = self._upload(texts, part, slot)
+            slot.copied = self.device.record_event()
+            return copied
 
-    def _upload(self, texts: BatchTexts, part: BatchPart, turn: int) -> tuple[Any, Any]:
+    def _upload(self, texts: BatchTexts, part: BatchPart, slot: _Slot) -> tuple[Any, Any]:
         """Copy a part's text and offsets to the device in one transfer; return both as arrays of the device.
 
-        `turn`, 0 or 1, chooses the staging buffer. Texts that lie on the device already are copied there instead.
+        Texts that lie on the device already are copied there instead.
         """
         if isinstance(texts.documents, DeviceDocuments):
             return texts.documents.part(part.first, part.last)
         room = -(-(part.size + SLACK) // _ALIGNMENT) * _ALIGNMENT
         total = room + (len(part) + 1) * 8
-        if self._staging[turn].size < total:
-            self._staging[turn] = self.device.pinned(-(-total // STAGING_STEP) * STAGING_STEP)
-        staging = self._staging[turn]
+        if slot.copied:
+            slot.copied.synchronize()
+        if slot.staging.size < total:
+            slot.staging = self.device.pinned(-(-total // STAGING_STEP) * STAGING_STEP)
+        staging = slot.staging
         texts.copy(part, staging, staging[room:total].view(np.int64))
         staging[part.size : part.size + SLACK] = 0
-        copied = self.device.to_device(staging[:total])
+        if total > KEPT_BYTES:
+            copied = self.device.to_device(staging[:total])
+        else:
+            if slot.text is None or slot.text.size < total:
+                slot.text = self.device.empty(-(-total // STAGING_STEP) * STAGING_STEP, np.uint8)
+            elif slot.read:
+                self.device.wait_for(slot.read.ptr)
+            copied = slot.text[:total]
+            self.device.overwrite(copied, staging[:total])
         return copied[: part.size + SLACK], copied[room:].view(np.int64)
+
+    def _settle(self) -> None:
+        """Wait for all work on the slots, after an error, so that the next call may write them."""
+        for slot in self._slots:
+            if slot.copied:
+                slot.copied.synchronize()
+        self.device.synchronize()

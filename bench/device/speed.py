@@ -195,20 +195,20 @@ def models(bench: Bench) -> Rows:
 def sweep(bench: Bench) -> Rows:
     """GB/s of 64 MB from bytes, cl100k, by the blocks that merge (`workers`) and the MiB of a step."""
     tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
-    before = device_pipeline.STEP_BYTES
+    before = device_pipeline.STEP_BYTES, device_pipeline.KEPT_BYTES
     try:
         for language in LANGUAGES:
             texts = bench.texts(language, *BATCHES["64 MB"])
             data = [text.encode() for text in texts]
             for workers in (128, 512, 2048):
                 made = GpuEncoder(tok, device=bench.device, workers=workers)
-                for step in (8, 32, 128):
-                    device_pipeline.STEP_BYTES = step << 20
+                for step in (8, 16, 32, 128):
+                    device_pipeline.STEP_BYTES, device_pipeline.KEPT_BYTES = step << 20, step << 21
                     check_ids(tok, made, texts)
                     seconds = {f"{step} MiB": bench.seconds(partial(made.encode_batch, data))}
                     yield f"{language}, {workers} workers", {**rates(texts, seconds)}
     finally:
-        device_pipeline.STEP_BYTES = before
+        device_pipeline.STEP_BYTES, device_pipeline.KEPT_BYTES = before
 
 
 def pieces(bench: Bench) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -67,6 +67,7 @@ class Batch:
         self.offsets, self.n_documents = offsets, np.uint32(n_documents)
         zeros = device.words([_N_COUNTERS + n_documents, *[self.n_words] * bit_maps], zero=True)
         self._report, self.taken, self.tokens, *self._bit_maps = zeros
+        self._coming: Callable[[], NDArray[Any]] | None = None
         self.counters, self.refusals = self._report[:_N_COUNTERS], self._report[_N_COUNTERS:]
         some = device.words([n, self.n_words, self.n_tiles, *scratch])
         self.ids, self._before, self._tiles, *self.scratch = some
@@ -139,6 +140,10 @@ class Batch:
         )
         return self
 
+    def send_report(self) -> None:
+        """Begin to copy to the host what `collect` needs, so that it need not wait for later batches."""
+        self._coming = self.device.fetch(self._report)
+
     def collect(self, reasons: Mapping[int, str], n_documents: int | None = None) -> EncodedBatch:
         """Compact the ids into one array, and copy the reasons of refused documents to the host.
 
@@ -148,8 +153,8 @@ class Batch:
 
         """
         n = int(self.n_documents) if n_documents is None else n_documents
-        report = self.device.to_host(self._report[: _N_COUNTERS + n])
-        counters, refusals = report[:_N_COUNTERS].tolist(), report[_N_COUNTERS:]
+        report = self._coming() if self._coming else self.device.to_host(self._report[: _N_COUNTERS + n])
+        counters, refusals = report[:_N_COUNTERS].tolist(), report[_N_COUNTERS : _N_COUNTERS + n]
         ids, offsets = self.device.empty(counters[_COUNTERS["kIds"]], np.int32), self.device.empty(n + 1, np.int64)
         self.launch(
             "collect_ids",

@@ -6,6 +6,7 @@ tokenizer, whose pattern is ignored, but those of `unsplit(tokenizer)`. kernels/
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ class BlockBpeMode:
         self.literal = literal
         self._device = device
         self._tables = ModelTables(self.tokenizer, device, "blockbpe", any_bytes=True)
-        self._reasons = {bit: reason.format(max_bytes=max_bytes) for bit, reason in REASONS.items()}
+        self.reasons: Mapping[int, str] = {bit: reason.format(max_bytes=max_bytes) for bit, reason in REASONS.items()}
 
     def encode(
         self, text: Any, offsets: Any, *, parse_special: bool = True, guards: NDArray[np.int64] | None = None
@@ -129,6 +130,10 @@ class BlockBpeMode:
             ValueError: The text is empty, too long or misaligned.
 
         """
+        return self.begin(text, offsets, parse_special=parse_special, guards=guards).collect(self.reasons)
+
+    def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
+        """Launch all stages of encoding up to counting the ids; the arguments are as for `encode`."""
         searches = self._tables.added if parse_special else []
         n = int(text.size) - SLACK
         batch = Batch(self._device, text, offsets, self.max_bytes, bit_maps=3 + len(searches[1:]), scratch=[n] * 4)
@@ -151,4 +156,4 @@ class BlockBpeMode:
             batch.refusals,
             batch.counters,
         )
-        return batch.count().collect(self._reasons)
+        return batch.count()

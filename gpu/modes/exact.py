@@ -8,6 +8,7 @@ tokens begin in the text. The host waits for nothing before the number of ids.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,9 +62,11 @@ class ExactMode(ABC):
         tokenizer: The tokenizer whose ids these are; it encodes the documents that the kernels refuse.
         max_bytes: The most bytes of what one thread or block encodes; a document that needs more is refused.
         walk_bytes: The same of what one thread walks to cut the text: `max_bytes`, but at least `WALK_BYTES`.
+        reasons: The reasons of refusals, as `Batch.collect` takes them.
 
     """
 
+    reasons: Mapping[int, str] = REASONS
     BOUNDS: ClassVar[tuple[int, int]] = (0, (1 << 30) - 1)
     """The least and the greatest `max_bytes`."""
 
@@ -103,7 +106,7 @@ class ExactMode(ABC):
             ValueError: The text is empty, too long or misaligned.
 
         """
-        return self.begin(text, offsets, parse_special=parse_special, guards=guards).collect(REASONS)
+        return self.begin(text, offsets, parse_special=parse_special, guards=guards).collect(self.reasons)
 
     @abstractmethod
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:

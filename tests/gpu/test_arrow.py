@@ -71,14 +71,14 @@ def test_the_array_is_kept_until_it_is_encoded(tok, device, lying, monkeypatch):
     array = string_array(TEXTS)
     gpu = GpuEncoder(tok, device=device)
     mode, released = gpu._pipelines[0].mode, []
-    encode = mode.encode
+    encode = mode.begin
 
     def watched(*args, **options):
         gc.collect()
         released.append(array.released)
         return encode(*args, **options)
 
-    monkeypatch.setattr(mode, "encode", watched)
+    monkeypatch.setattr(mode, "begin", watched)
     check(gpu, lying(array), [tok.encode(text) for text in TEXTS])
     assert (released, array.released) == ([0], 1)
 

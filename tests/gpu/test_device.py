@@ -117,17 +117,25 @@ def test_memory_of_the_host_that_is_pinned(device):
         assert device.free_bytes() > 1 << 20
 
 
-def test_what_another_thread_does_apart_is_done_at_the_end(device):
+def test_what_another_thread_does_apart_is_waited_for_by_its_event(device):
     found = []
 
     def work():
         with device.side_stream():
-            found.append(device.to_device(np.arange(1000)))
+            array = device.empty(1000, np.int64)
+            device.overwrite(array, np.arange(1000))
+            found.extend((array, device.record_event()))
 
     thread = Thread(target=work)
     thread.start()
     thread.join()
-    assert device.to_host(found[0]).tolist() == [*range(1000)]
+    array, event = found
+    with device.use():
+        device.wait_for(event.ptr)
+        copy = device.fetch(array)
+        event.synchronize()
+        assert copy().tolist() == device.to_host(array).tolist() == [*range(1000)]
+        assert device.fetch(device.empty(0, np.int32))().tolist() == []
 
 
 # -- without CUDA ------------------------------------------------------------------------------------------------------

@@ -34,13 +34,13 @@ def sizes_of(monkeypatch):
     def watch(gpu):
         found = []
         for pipeline in gpu._pipelines:
-            encode, sizes = pipeline.mode.encode, []
+            encode, sizes = pipeline.mode.begin, []
 
             def watched(text, offsets, encode=encode, sizes=sizes, device=pipeline.device, **options):
                 sizes.append(int(device.to_host(offsets)[-1]))
                 return encode(text, offsets, **options)
 
-            monkeypatch.setattr(pipeline.mode, "encode", watched)
+            monkeypatch.setattr(pipeline.mode, "begin", watched)
             found.append(sizes)
         return found
 
@@ -126,7 +126,7 @@ def test_a_device_that_fails_fails_the_call(tok, devices, monkeypatch):
             raise DeviceError("out of memory")
 
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline.mode, "encode", fail)
+            patch.setattr(pipeline.mode, "begin", fail)
             with pytest.raises(DeviceError, match="^out of memory$"):
                 gpu.encode_batch(TEXTS)
         check(gpu.encode_batch(TEXTS), wanted)

@@ -58,7 +58,7 @@ class StandInArray:
         check_not_capturing("H2D transfers")
         self.host[...] = values
 
-    def get(self, out: np.ndarray) -> np.ndarray:
+    def get(self, out: np.ndarray, blocking: bool = True) -> np.ndarray:
         if (out.dtype, out.shape) != (self.dtype, self.shape):
             raise TypeError(f"get wants a numpy array of {self.shape} {self.dtype}")
         check_not_capturing("D2H transfers")

@@ -54,6 +54,15 @@ class _Noted(np.ndarray):
         self.shim.do(lambda: super(_Noted, self).__setitem__(part, value))
 
 
+class ShimEvent:
+    """Event that is over."""
+
+    ptr = 0
+
+    def synchronize(self) -> None:
+        """Return at once."""
+
+
 class ShimRecording:
     """Recorded calls of a device on a copy of a host array, which `replay` repeats."""
 
@@ -145,10 +154,25 @@ class ShimDevice:
         """Return a uint32 array of each size, zeroed if `zero`; guards around each detect writes outside of it."""
         return [(self.zeros if zero else self.empty)(size, np.uint32) for size in sizes]
 
+    def overwrite(self, array: NDArray[Any], host: NDArray[Any]) -> None:
+        """Copy a host array over an array."""
+        self._check_not_recording("copy from the host")
+        array[:] = host
+
     def to_host(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return a copy of an array: host and device memory are the same here."""
         self._check_not_recording("copy to the host")
         return array.copy()
+
+    def fetch(self, array: NDArray[Any]) -> Callable[[], NDArray[Any]]:
+        """Return a function that returns a copy of an array, made now."""
+        copy = self.to_host(array)
+        return lambda: copy
+
+    def record_event(self) -> ShimEvent:
+        """Return an event that is over: each call of this device has ended when it returns."""
+        self._check_not_recording("record events")
+        return ShimEvent()
 
     def copied(self, array: NDArray[Any]) -> NDArray[Any]:
         """Copy an array of another shim to this device."""

@@ -53,6 +53,8 @@ class Event:
 
     uses: ClassVar[list[tuple[str, Event]]] = []
 
+    ptr = 0
+
     def __init__(self, **_: Any) -> None: ...
 
     def record(self, _stream: Any = None) -> None:
