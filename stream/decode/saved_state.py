@@ -15,7 +15,7 @@ from tokenweir.stream.decode.parsers.base import Count, Splitter, check_restored
 from tokenweir.stream.decode.router import Router
 from tokenweir.stream.events.deltas import Finish
 
-VERSION = 4
+VERSION = 5
 """Raised with every change to the shape of a state. 1 is that of tokenweir 0.2.0's first builds."""
 MAGIC = b"twd"  # before the version
 DIGEST = 16  # bytes of it

@@ -2,7 +2,8 @@
 
 Text goes through the parser of thinking, and the answer in it through the parser of calls. A block of calls goes to
 the latter alone, so that tags in arguments stay text. When thinking begins, text held as a possible block is emitted,
-because no match spans the markup of the other parser.
+because no match spans the markup of the other parser. A block that begins inside the thinking ends it with its first call.
+Without a call it was a mention: the thinking goes on, and its text is read again behind the opening text.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ import msgspec
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     MAX_AT_ONCE,
+    REASONING,
     TOOL_CALL,
     Piece,
     SkippableText,
     check_restored,
     in_parts,
+    plain,
 )
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
+
+_MENTION = 64
+"""Characters that a block inside the thinking is fed at a time: what follows a mention is read again."""
 
 
 class ThinkingAndTools:
@@ -36,7 +42,7 @@ class ThinkingAndTools:
 
     """
 
-    __slots__ = ("_both", "_calls", "_openers", "_reasoning", "_tools", "channel", "skippable")
+    __slots__ = ("_both", "_calls", "_interrupts", "_openers", "_reasoning", "_tools", "channel", "skippable")
 
     def __init__(self, reasoning: ReasoningParser, tools: ToolParser) -> None:
         self._reasoning = reasoning
@@ -45,6 +51,7 @@ class ThinkingAndTools:
         self._openers = () if reasoning.has_tags_like(tools.openers) else tools.openers
         self._both = _both(reasoning.answer_skippables, tools.answer_skippables, self._openers)
         self._calls: SkippableText | None  # that of the parser of calls
+        self._interrupts = False  # the block has begun inside the thinking, and no call has come
         self.channel: Channel
         self.skippable: SkippableText | None
         self._look()
@@ -60,6 +67,7 @@ class ThinkingAndTools:
         if tools.in_block:
             tools.take_tag(tag)
             self._reasoning.see(tag)
+            self._interrupts = False
             self._look()
         elif tag in self._openers:
             tools.take_tag(tag)
@@ -76,41 +84,86 @@ class ThinkingAndTools:
         while text:
             if self._tools.in_block:
                 given = len(out)
-                text = self._tools.feed_block(text, out)
+                part = text[:_MENTION] if self._interrupts else text
+                text = self._tools.feed_block(part, out) + text[len(part) :]
+                if self._interrupts:
+                    text = self._resume_thinking(text, out, given)
                 for piece in out[given:]:
                     see = self._reasoning.see_answer if piece.channel is ANSWER else self._reasoning.see
                     see(piece.source)
             else:  # up to the place where a block may begin
                 end = 1 if self._reasoning.waits else self._tools.opening_end(text)
-                self._answer(self._reasoning.feed(text[:end]), out)
+                thinks = self._reasoning.channel is REASONING
+                pieces = self._reasoning.feed(text[:end])
                 text = text[end:]
-                if self._tools.in_block:  # text scanned behind the opening text belongs to the block
+                interrupts = (
+                    thinks and self._reasoning.interrupted and self._reasoning.begins_with_ender(pieces[-1].text)
+                )
+                behind = ""  # text scanned behind the opening text, which belongs to the block
+                if interrupts:
+                    opener, behind = self._reasoning.split_ender(pieces.pop().text)
+                    pieces.append(plain(opener, ANSWER))
+                self._answer(pieces, out)
+                if self._tools.in_block:
                     self._reasoning.begin_block(self._tools.held)
-                    text = self._reasoning.release() + text
+                    text = behind + self._reasoning.release() + text
+                    self._interrupts = interrupts
+                elif behind:
+                    self._answer([plain(behind, ANSWER)], out)
         self._look()
         return out
 
     def finish(self) -> list[Piece]:
         out: list[Piece] = []
         self._answer(self._reasoning.finish(), out)
+        given = len(out)
         out += self._tools.finish()
+        if self._interrupts and (rest := self._resume_thinking("", out, given)):
+            self._answer(self._reasoning.feed(rest) + self._reasoning.finish(), out)
+            out += self._tools.finish()
         self._look()
         return out
 
     def copy(self) -> Self:
-        return type(self)(self._reasoning.copy(), self._tools.copy())
+        other = type(self)(self._reasoning.copy(), self._tools.copy())
+        other._interrupts = self._interrupts
+        return other
 
     def state(self) -> Any:
-        return [self._reasoning.state(), self._tools.state()]
+        return [self._reasoning.state(), self._tools.state(), self._interrupts]
 
     def restore(self, state: Any) -> None:
-        thinking, calls = msgspec.convert(state, tuple[Any, Any])
+        thinking, calls, self._interrupts = msgspec.convert(state, tuple[Any, Any, bool])
         self._reasoning.restore(thinking)
         self._tools.restore(calls)
         tools, thinking_apart = self._tools, self._reasoning.channel is ANSWER
         check_restored(thinking_apart or not (tools.in_block or tools.held), "thinking goes on within a call")
         check_restored(not (tools.in_block and self._reasoning.held), "what is held in a call may be a tag of thinking")
+        check_restored(not self._interrupts or (tools.in_block and self._reasoning.interrupted), "no block interrupts")
         self._look()
+
+    def _resume_thinking(self, text: str, out: list[Piece], given: int) -> str:
+        """Go on with the thinking if the block that has interrupted it proves to have no call; end it if a call has come.
+
+        Args:
+            text: The text behind what the block was fed.
+            out: The pieces so far; those of a block without calls are taken out again, except its opening text.
+            given: The index of the first piece of what the block was fed.
+
+        Returns:
+            The text to process next, with the block's text behind its opening text in a block without calls.
+
+        """
+        fresh = out[given:]
+        self._interrupts = not fresh and self._tools.in_block
+        if not any(piece.channel is ANSWER for piece in fresh) or any(piece.channel is TOOL_CALL for piece in fresh):
+            return text
+        text = "".join(piece.source for piece in fresh) + self._tools.held + text
+        self._tools.leave_block()
+        opener, text = self._reasoning.split_ender(text)
+        self._reasoning.resume(opener)
+        out[given:] = [plain(opener, REASONING)]
+        return text
 
     def _look(self) -> None:
         """Update `channel` and `skippable` for the next text, from the states of both parsers."""

@@ -48,6 +48,7 @@ class ReasoningParser(Saved):
     """
 
     __slots__ = (
+        "_all_enders",
         "_bare_line",
         "_bare_start",
         "_begins",
@@ -95,6 +96,7 @@ class ReasoningParser(Saved):
         style = style_of(style)
         self._rules, self._trimmed, self._switches, self._begins, self._skippables = compiled_rules(style)
         self._callers = style.enders
+        self._all_enders = style.enders + style.token_enders
         self._labels = dict.fromkeys(style.openers, style.label)
         self._label = ""  # optional text behind an opener, removed with it
         self._trim = ""  # characters to strip until another one comes
@@ -234,6 +236,26 @@ class ReasoningParser(Saved):
             return []
         self._record_emitted(held)
         return [plain(held, self.channel)]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the opening text of a call has ended the thinking, whose closer has not come."""
+        return self._unclosed
+
+    def begins_with_ender(self, text: str) -> bool:
+        """Return whether a text begins with the opening text of a call that ends the thinking."""
+        return text.startswith(self._all_enders)
+
+    def split_ender(self, text: str) -> tuple[str, str]:
+        """Divide a text that begins with the opening text of a call behind it."""
+        opener = next(tag for tag in self._all_enders if text.startswith(tag))
+        return opener, text[len(opener) :]
+
+    def resume(self, opener: str) -> None:
+        """Go on with the thinking behind the opening text of a call that has ended it, and that was a mention only."""
+        self.channel, self._unclosed = REASONING, False
+        self._fence = self._ticks = 0
+        self._record_emitted(opener)
 
     def begin_block(self, opener: str) -> None:
         """Record the opening text of a block of tool calls. Backticks in it do not open a fenced code block.

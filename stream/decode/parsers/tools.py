@@ -226,6 +226,12 @@ class ToolParser(Saved):
             self._end_block()
         return text
 
+    def leave_block(self) -> None:
+        """Leave the block, if one is open, which has had no call; the caller has all of its text."""
+        if self.in_block:
+            self._end_block()
+        self._behind = False
+
     def finish(self) -> list[Piece]:
         """End the answer: return pieces for the held text, which cannot become a complete call any more."""
         if self.in_block:

@@ -142,8 +142,8 @@ def test_contradictions_are_seen_when_a_state_is_loaded(tok, forge):
 
 def test_a_code_block_is_open_in_the_answer_only(tok):
     def in_code(said):
-        (_, *fields, _, ticks), tools = said.splitter
-        return replace(said, splitter=[["reasoning", *fields, 3, ticks], tools])
+        (_, *fields, _, ticks), *rest = said.splitter
+        return replace(said, splitter=[["reasoning", *fields, 3, ticks], *rest])
 
     options = {"reasoning": "think", "tool_style": "hermes"}
     with pytest.raises(StateError, match="code block"):

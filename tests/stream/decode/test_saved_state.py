@@ -116,7 +116,7 @@ def test_every_damaged_byte_is_noticed(tok):
             ChatDecoder.from_state(tok, damaged, **SHORT)
         with pytest.raises(StateError):
             ChatDecoder.from_state(tok, state[:place], **SHORT)
-    with pytest.raises(StateError, match="of version 1, which another release of tokenweir wrote; this is version 4"):
+    with pytest.raises(StateError, match="of version 1, which another release of tokenweir wrote; this is version 5"):
         ChatDecoder.from_state(tok, MAGIC + b"\1" + state[4:], **SHORT)
     with pytest.raises(StateError, match="no state of a decoder"):
         ChatDecoder.from_state(tok, "text", **SHORT)

@@ -49,6 +49,47 @@ def test_a_call_in_the_thinking_ends_it_wherever_it_stands():
     assert split(mention, inside=True)["thinking"] == mention
 
 
+MENTIONS = [
+    "\n<tool_call> tags are needed.\nmore",
+    "The form is <tool_call>{...}</tool_call>, as said.",
+    'The form is\n<tool_call>\n{"foo": 1}\n</tool_call>\nas said.',
+    "<tool_call></tool_call> or `<tool_call>`\n",
+    "a <tool_call>[1]</tool_call> <tool_call>{<tool_call>{<x>",
+    '<tool_call>{"arguments": {"a": "<tool_call>"}, "id": ' + "1" * 99 + "}</tool_call>",
+]
+
+
+@pytest.mark.parametrize("mention", MENTIONS)
+def test_markup_that_opens_nothing_leaves_the_thinking_as_it_is(mention):
+    for behind, answer, calls in (("</think>Hi", "Hi", 0), (f"</think>{CALL}", "", 1), (CALL, "", 1), ("", "", 0)):
+        got = split(mention + behind, inside=True)
+        assert (got["thinking"], got["answer"], len(got["calls"]), got["why"]) == (mention, answer, calls, [])
+
+
+def test_a_call_of_no_function_of_the_request_is_a_mention():
+    def splitter():
+        return ThinkingAndTools(ReasoningParser("think", inside=True), ToolParser("hermes", [{"name": "g"}]))
+
+    text = f"Not {CALL} but</think>Hi"
+    got = told(run(splitter(), list(text)))
+    assert (got["thinking"], got["answer"], got["calls"]) == (f"Not {CALL} but", "Hi", [])
+    assert run(splitter(), [text]) == run(splitter(), list(text))
+
+
+@given(
+    st.lists(
+        st.sampled_from([*MENTIONS, CALL, CALL[:-20], "<tool_call>", "\n", "{", '"a', "<", "</think>", "<think>", "x"]),
+        max_size=7,
+    ),
+    st.lists(st.integers(0, 500), max_size=5),
+)
+def test_mentions_are_split_the_same_however_they_are_cut(parts, places):
+    text = "".join(parts)
+    whole = run(both(inside=True), [text])
+    assert run(both(inside=True), cut(text, places)) == whole
+    check_passing(lambda: both(inside=True), cut(text, places), "</think>")
+
+
 def test_tags_in_arguments_stay():
     text = '<tool_call>{"name": "f", "arguments": {"a": "<think>x</think>"}}</tool_call><think>b</think>c'
     got = split(text, ANYWHERE, "hermes")

@@ -43,10 +43,27 @@ def test_what_is_looked_at_again_with_each_text_is_short(style, begins, goes_on)
 
 @pytest.mark.parametrize("thinking", [None, "think"])
 @pytest.mark.parametrize(
-    "unit", [">", "<tool_call>x", 'So. <tool_call>{"name": "f", "arguments": {"a": "é>"}}</tool_call>']
+    "unit", [">", "<tool_call>x", "<tool_call>{", 'So. <tool_call>{"name": "f", "arguments": {"a": "é>"}}</tool_call>']
 )
 def test_a_long_text_is_split_as_in_parts(thinking, unit):
     styles = Styles(thinking and STYLES[thinking], TOOL_STYLES["hermes"])
     text = unit * (3 * MAX_AT_ONCE // len(unit))
     whole = run(make_splitter(styles), [text])
     assert run(make_splitter(styles), cut(text, range(0, len(text), 1000))) == whole
+
+
+@pytest.mark.parametrize(
+    "unit", ["<tool_call>{", "\n<tool_call>\n{\n", '<tool_call>["<tool_call>[1', "<tool_call>f\n<"]
+)
+@pytest.mark.parametrize("style", ["hermes", "glm", "qwen3-coder"])
+def test_mentions_in_the_thinking_are_read_a_few_times_only(unit, style, monkeypatch):
+    read = []
+    feed = ToolParser.feed_block
+    monkeypatch.setattr(
+        ToolParser, "feed_block", lambda self, text, out: read.append(len(text)) or feed(self, text, out)
+    )
+    text = unit * (3 * MAX_AT_ONCE // len(unit))
+    splitter = make_splitter(Styles(STYLES["think"], TOOL_STYLES[style]), inside=True)
+    splitter.feed(text)
+    splitter.finish()
+    assert sum(read) < 10 * len(text)
