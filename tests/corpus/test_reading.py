@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 
+import numpy as np
 import pytest
 from corpus_files import READ, WRITE, command, write_lines
 
@@ -141,3 +142,69 @@ def test_no_more_than_so_much_is_read_at_a_time(texts, tmp_path, name, monkeypat
         sizes.append((len(found), sum(len(text if isinstance(text, bytes) else text.encode()) for text in found)))
     assert sum(n for n, _ in sizes) == len(texts)
     assert max(size for _, size in sizes) < 2 * 2000 + longest
+
+
+TEXT = "a weir holds a river back " * 400
+
+
+def repeated(path, kind, rows):
+    """Write a small file of one long text, `rows` times; `kind` says how it is small."""
+    if kind == "plain":
+        pq.write_table(pa.table({"text": [TEXT] * rows}), path)
+    elif kind == "a dot in its name":
+        pq.write_table(pa.table({"te.xt": [TEXT] * rows}), path)
+    elif kind == "front-coded":
+        encoding = {"text": "DELTA_BYTE_ARRAY"}
+        pq.write_table(pa.table({"text": [TEXT] * rows}), path, use_dictionary=False, column_encoding=encoding)
+    elif kind == "nested":
+        pq.write_table(pa.table({"text": [[{"role": "user", "content": TEXT}]] * rows}), path)
+    else:
+        if kind == "views":
+            views = np.tile(np.array([len(TEXT), int.from_bytes(TEXT[:4].encode(), "little"), 0, 0], np.int32), rows)
+            array = pa.Array.from_buffers(
+                pa.string_view(), rows, [None, pa.py_buffer(views.tobytes()), pa.py_buffer(TEXT.encode())]
+            )
+        else:
+            codes = pa.array([0] * rows, pa.int8())
+            array = pa.DictionaryArray.from_arrays(codes, pa.array([TEXT], pa.large_string()))
+        if kind == "in a list":
+            array = pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), array)
+        batch = pa.record_batch({"text": array})
+        with pa.ipc.new_file(path, batch.schema) as file:
+            file.write_batch(batch)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("a.parquet", kind) for kind in ("plain", "a dot in its name", "front-coded", "nested")),
+        *(("a.arrow", kind) for kind in ("dictionary", "in a list", "views")),
+    ],
+)
+def test_batches_are_bounded_by_decoded_values(tmp_path, monkeypatch, name, kind):
+    """A file of a few kilobytes may have any number of long texts."""
+    bound = 40 * len(TEXT)
+    monkeypatch.setattr(reading, "BATCH_BYTES", bound)
+    monkeypatch.setattr(reading, "MAX_EXPANDED_ROWS", 40)
+    path = tmp_path / name
+    repeated(path, kind, 1000)
+    (part,) = plan([path], 1 << 30)
+    column = "te.xt" if "dot" in kind else "text"
+    found = []
+    for values, numbers in reading.read_columns(part, [column]):
+        assert len(numbers) <= 40
+        found += values[column].to_pylist()
+        assert [*numbers] == [*range(len(found) - len(numbers), len(found))]
+    one = {"nested": [{"role": "user", "content": TEXT}], "in a list": [TEXT]}.get(kind, TEXT)
+    assert found == [one] * 1000
+
+
+def test_run_end_encoded_texts_are_refused(tok, tmp_path):
+    array = pa.RunEndEncodedArray.from_arrays(pa.array([1 << 20], pa.int32()), pa.array([TEXT]))
+    batch = pa.record_batch({"text": array})
+    with pa.ipc.new_file(tmp_path / "a.arrow", batch.schema) as file:
+        file.write_batch(batch)
+    with pytest.raises(
+        CorpusError, match=r"a.arrow: column 'text' is run-end encoded: write it without that encoding$"
+    ):
+        run([tmp_path / "a.arrow"], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
+from tokenweir.corpus.decoded_sizes import MAX_ROWS, slices
 from tokenweir.corpus.inputs import InputPart, record_batches
 from tokenweir.encode.errors import CorpusError
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 8 << 20
 """Approximate bytes that are read, encoded and written at a time."""
+
+MAX_EXPANDED_ROWS = 64
+"""The most rows to read at a time from a Parquet file whose encoding tells nothing of their size."""
 
 
 def read_columns(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
@@ -53,28 +57,44 @@ def _parquet(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[
 
     file = parquet.ParquetFile(part.input.path)
     wanted = _present(file.schema_arrow.names, columns, part)
-    groups = range(part.start, part.stop)
-    rows = sum(file.metadata.row_group(i).num_rows for i in groups)
-    size = sum(file.metadata.row_group(i).total_byte_size for i in groups)
-    batch_rows = max(1, min(1 << 16, rows * BATCH_BYTES // max(1, size)))
+    groups = [file.metadata.row_group(i) for i in range(part.start, part.stop)]
+    rows = sum(group.num_rows for group in groups)
+    size = sum(group.total_byte_size for group in groups)
+    most_rows = max(1, min(MAX_ROWS, rows * BATCH_BYTES // max(1, size)))
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    chunks = [chunk for chunk in chunks if any(f"{chunk.path_in_schema}.".startswith(f"{name}.") for name in wanted)]
+    expanded = {chunk.path_in_schema for chunk in chunks if "DELTA_BYTE_ARRAY" in chunk.encodings}
+    if expanded:  # values of any length, in a few bytes
+        most_rows = min(most_rows, MAX_EXPANDED_ROWS)
+    texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
+    file = parquet.ParquetFile(part.input.path, read_dictionary=sorted(texts - expanded))  # repeated texts decoded once
     first = 0
-    for batch in file.iter_batches(batch_rows, row_groups=list(groups), columns=wanted, use_threads=False):
-        yield {name: _strings(batch.column(name)) for name in wanted}, range(first, first + batch.num_rows)
-        first += batch.num_rows
+    numbers = list(range(part.start, part.stop))
+    for whole in file.iter_batches(most_rows, row_groups=numbers, columns=wanted, use_threads=False):
+        for batch in slices(whole, BATCH_BYTES):
+            yield {name: _strings(batch.column(name)) for name in wanted}, range(first, first + batch.num_rows)
+            first += batch.num_rows
 
 
 def _arrow(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     with record_batches(part.input.path) as (schema, batches):
         wanted = _present(schema.names, columns, part)
+        _refuse_run_ends(schema, wanted, part)
         first = 0
         for whole in islice(batches, part.start, part.stop):
-            batch = whole.select(wanted)
-            _check(batch)
-            step = max(1, batch.num_rows * BATCH_BYTES // max(1, batch.nbytes))
-            for at in range(0, batch.num_rows, step):
-                some = batch.slice(at, step)
-                yield {name: _strings(some.column(name)) for name in wanted}, range(first, first + some.num_rows)
-                first += some.num_rows
+            selected = whole.select(wanted)
+            _check(selected)
+            for batch in slices(selected, BATCH_BYTES):
+                yield {name: _strings(batch.column(name)) for name in wanted}, range(first, first + batch.num_rows)
+                first += batch.num_rows
+
+
+def _refuse_run_ends(schema: pyarrow.Schema, wanted: Iterable[str], part: InputPart) -> None:
+    import pyarrow
+
+    for name in wanted:
+        if pyarrow.types.is_run_end_encoded(schema.field(name).type):
+            raise CorpusError(f"{part.input.path}: column {name!r} is run-end encoded: write it without that encoding")
 
 
 def _check(batch: pyarrow.RecordBatch) -> None:

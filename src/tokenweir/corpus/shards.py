@@ -54,8 +54,11 @@ class ShardWriter(ABC):
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        for name in self._files:
-            self._temporary(name).unlink(missing_ok=True)
+        try:
+            self._abandon()  # an open file cannot be removed under Windows
+        finally:
+            for name in self._files:
+                self._temporary(name).unlink(missing_ok=True)
 
     def write(self, batch: DocumentBatch) -> None:
         """Append the documents of a batch to the shard."""
@@ -70,7 +73,7 @@ class ShardWriter(ABC):
         sizes = {}
         for name in self._files:
             temporary = self._temporary(name)
-            with open(temporary, "rb") as file:
+            with open(temporary, "r+b") as file:  # Windows flushes files that may be written only
                 os.fsync(file.fileno())
                 sizes[name] = os.fstat(file.fileno()).st_size
         for name in self._files:
@@ -93,6 +96,10 @@ class ShardWriter(ABC):
 
     @abstractmethod
     def _end(self) -> None: ...
+
+    @abstractmethod
+    def _abandon(self) -> None:
+        """Close the files that are still open, whatever is in them."""
 
 
 class ParquetShard(ShardWriter):
@@ -119,6 +126,9 @@ class ParquetShard(ShardWriter):
     def _end(self) -> None:
         self._writer.close()
 
+    def _abandon(self) -> None:
+        self._writer.close()
+
 
 _FORMAT: Any = np.lib.format  # untyped in numpy
 
@@ -138,6 +148,9 @@ class _Npy:
     def close(self) -> None:
         self._file.seek(0)
         self._header()
+        self._file.close()
+
+    def abandon(self) -> None:
         self._file.close()
 
     def _header(self) -> None:
@@ -166,9 +179,12 @@ class NpyShard(ShardWriter):
             self._mask.write(mask)
 
     def _end(self) -> None:
-        for file in (self._ids, self._offsets, self._mask):
-            if file is not None:
-                file.close()
+        for file in filter(None, (self._ids, self._offsets, self._mask)):
+            file.close()
+
+    def _abandon(self) -> None:
+        for file in filter(None, (self._ids, self._offsets, self._mask)):
+            file.abandon()
 
 
 _MEGATRON_CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # type codes of an index
@@ -185,6 +201,9 @@ class _Indexed:
     def write(self, values: NDArray[Any], offsets: NDArray[np.int64]) -> None:
         self._data.write(values.astype(self._dtype, copy=False).data)
         self._sizes.append(np.diff(offsets).astype(np.int32))
+
+    def abandon(self) -> None:
+        self._data.close()
 
     def close(self) -> None:
         self._data.close()
@@ -219,9 +238,12 @@ class MegatronShard(ShardWriter):
             self._mask.write(mask, ids.offsets)
 
     def _end(self) -> None:
-        self._ids.close()
-        if self._mask is not None:
-            self._mask.close()
+        for files in filter(None, (self._ids, self._mask)):
+            files.close()
+
+    def _abandon(self) -> None:
+        for files in filter(None, (self._ids, self._mask)):
+            files.abandon()
 
 
 WRITERS: dict[Format, type[ShardWriter]] = {"parquet": ParquetShard, "npy": NpyShard, "megatron": MegatronShard}
