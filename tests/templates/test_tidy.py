@@ -129,6 +129,31 @@ def test_the_members_that_are_complete_are_kept_and_a_loss_is_told(arguments, sa
     assert prompt.rendering.mended == ((path,) if is_lost else ())
 
 
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.dictionaries(st.text(max_size=3), VALUES, max_size=4), st.booleans(), st.integers(0, 200), st.text(max_size=4)
+)
+def test_no_value_is_made_up(members, ascii, cut, behind):
+    """Of a text that is cut anywhere, the first members are kept, and no other values."""
+    dump = ChatTemplate(
+        "{{ messages[0].tool_calls[0].function.arguments | tojson }}"
+        "{% for k, v in messages[0].tool_calls[0].function.arguments.items() %}{% endfor %}"
+    )
+    text = json.dumps(members, ensure_ascii=ascii)
+    for arguments in (text[:cut], text + behind):
+        prompt = dump.render([said("", call(arguments))], tidy=True)
+        saved = json.loads(prompt.text)
+        assert list(saved.items()) == list(members.items())[: len(saved)]
+    assert saved == members
+    assert bool(prompt.mended_calls) == bool(behind.strip(" \t\r\n"))
+
+
 @pytest.mark.parametrize("arguments", ['{"city": "Be', "Bern", "[1]", '{"a": 1} x'])
 def test_text_stays_as_it_is_where_the_template_writes_text(arguments):
     assert ChatTemplate(TEXT).render([said("", call(arguments))], tidy=True).text == "a" + arguments
