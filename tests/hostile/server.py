@@ -22,6 +22,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from request_shapes import TAGGED
 from serving.servers import StepEngine
 from turns import WatchedLoop
 
@@ -30,8 +31,6 @@ from tokenweir.stream.chat.plan import own_template
 from tokenweir.stream.serve.entry.memory import prepare_memory
 
 TICK = 0.005
-TAGGED = "{% if false %}<tool_call>f<arg_key>a</arg_key><arg_value>b</arg_value></tool_call>{% endif %}"
-"""End of the template that shows calls whose arguments are typed by the function's schema."""
 CALL = f"<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>{'b ' * 100}</arg_value>\n</tool_call>"
 
 

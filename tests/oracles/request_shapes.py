@@ -66,6 +66,30 @@ def _chain(size: int) -> dict[str, Any]:
     }
 
 
+TAGGED = "{% if false %}<tool_call>f<arg_key>a</arg_key><arg_value>b</arg_value></tool_call>{% endif %}"
+"""End of a template that shows calls whose arguments are typed by the function's schema."""
+
+
+def _derender(size: int) -> Request:
+    """Return an answer in ids to parse: a call of many arguments, all of whose types are behind one large schema."""
+    import tokenweir  # steps may have to be counted from its first import on
+
+    names = [f"a{number}" for number in range(size // 16)]
+    arguments = "".join(f"<arg_key>{name}</arg_key>\n<arg_value>b c</arg_value>\n" for name in names)
+    call = f"<tool_call>f\n{arguments}</tool_call>"
+    parameters = {
+        "type": "object",
+        "properties": {name: {"$ref": "#/$defs/all"} for name in names},
+        "$defs": {"all": {"anyOf": [{}] * (5 * size)}},
+    }
+    choice = {"index": 0, "token_ids": tokenweir.Tokenizer.default().encode(call), "finish_reason": "stop"}
+    return f"{CHAT}/derender", MODEL | {
+        "generate_response": {"request_id": "r", "choices": [choice]},
+        "prompt_token_ids": [5],
+        "chat_request": {"messages": _user("?"), "tools": [_tool(parameters)]},
+    }
+
+
 JOINS: dict[str, Callable[[int], Request]] = {
     "messages: user turns": lambda n: _messages(*_turns("user", n)),
     "messages: assistant turns": lambda n: _messages(*_user("?"), *_turns("assistant", n)),
@@ -183,6 +207,7 @@ MANY: dict[str, Callable[[int], Request]] = {
         {"role": "assistant", "content": [USED | {"id": f"a{each}"} for each in range(n // 2)]},
         *_user([{"type": "tool_result", "tool_use_id": f"a{each}", "content": "b"} for each in range(n // 2)]),
     ),
+    "derender": _derender,
     "detokenize": lambda n: ("/detokenize", MODEL | {"tokens": [99] * (10 * n)}),
     "tokenize: a text": lambda n: ("/tokenize", MODEL | {"prompt": "a b" * n}),
 }

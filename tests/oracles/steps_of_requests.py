@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from counted_steps import Steps, count_steps
-from request_shapes import MANY, RESPONSES, SHAPES
+from request_shapes import MANY, RESPONSES, SHAPES, TAGGED
 
 SIZE = 100
 """Of the shapes. Bodies of both sizes are long ones, whose values are counted besides."""
@@ -75,6 +75,7 @@ def over_socket(app: Any) -> Send:
 async def measured(steps: Steps) -> dict[str, list[int]]:
     """Return the status, and the steps at each size, of each shape."""
     import tokenweir
+    from tokenweir.stream.chat.plan import own_template
 
     tokenizer = tokenweir.Tokenizer.default()
     ids = tokenizer.encode("ok<|im_end|>")
@@ -84,7 +85,11 @@ async def measured(steps: Steps) -> dict[str, list[int]]:
             yield ids
 
     limits = tokenweir.Limits(max_items=1 << 14)
-    app = tokenweir.asgi_app(engine={"quick": Quick()}, tokenizer=tokenizer, prompt_cache=False, limits=limits)
+    own = own_template(tokenizer)
+    template = tokenweir.ChatTemplate(own.source + TAGGED, special_tokens=own.special_tokens)
+    app = tokenweir.asgi_app(
+        engine={"quick": Quick()}, tokenizer=tokenizer, template=template, prompt_cache=False, limits=limits
+    )
     ways = {"HTTP": over_http(app), "websocket": over_socket(app)}
     told = {}
     for name, shape in SHAPES.items():

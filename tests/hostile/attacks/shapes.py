@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Callable
 from typing import Any
 
-from request_shapes import CHAT, HEADS, JOINS, MANY, Request
+from request_shapes import HEADS, JOINS, MANY, Request
 from target import MEGABYTE, WRONG, Target, hold, post
 
 BUSY = (0, 408, 429, 503)
 """Statuses of a server that has had enough of an attacker."""
 LARGEST = 1900
 """Size of the shapes that are a little shorter than a message may be."""
-CALL = "<tool_call>f\n" + "<arg_key>a</arg_key>\n<arg_value>b c d</arg_value>\n" * 10 + "</tool_call>"
 
 
 async def joins(target: Target) -> None:
@@ -33,26 +30,9 @@ async def many(target: Target) -> None:
 
 
 async def derendered(target: Target) -> None:
-    """Have answers with calls parsed whose parameters have schemas of many alternatives and of long chains."""
-    status = 0
-    while status != 200:
-        status, body = await target.post("/tokenize", {"prompt": CALL, "add_special_tokens": False})
-        await asyncio.sleep(0.1)
-    choice = {"index": 0, "token_ids": json.loads(body)["tokens"], "finish_reason": "stop"}
-    requests = [
-        post(
-            f"{CHAT}/derender",
-            {
-                "model": "quick",
-                "generate_response": {"request_id": "r", "choices": [choice]},
-                "prompt_token_ids": [5],
-                "chat_request": {"messages": [{"role": "user", "content": "?"}], "tools": MANY[name](size)[1]["tools"]},
-            },
-        )
-        for name in ("chat: alternatives of a tool", "chat: a chain of references")
-        for size in (800, 6000)
-    ]
-    await _cycle(target, requests, 200)
+    """Have answers parsed with calls whose parameters have schemas of many alternatives."""
+    made: list[Any] = [MANY["derender"](size) for size in (900, 4000, 10_000)]
+    await _cycle(target, [post(path, body) for path, body in made], 200)
 
 
 async def live(target: Target) -> None:
