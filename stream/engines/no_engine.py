@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from tokenweir.encode.errors import EngineError
-from tokenweir.encode.options import check_integers
+from tokenweir.encode.options import check_flags, check_integers
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 
@@ -14,6 +14,7 @@ class NoEngine:
     """Placeholder for servers that only render prompts and decode ids; it refuses to generate.
 
     Attributes:
+        thinks_first: Whether the engine that gets the rendered prompts applies a schema or a grammar behind the thinking only.
         context_size: Most ids of prompt and answer together; longer prompts are refused when they are rendered.
 
     """
@@ -21,14 +22,15 @@ class NoEngine:
     media: frozenset[MediaKind] = frozenset({"image", "audio", "video"})
     supports = frozenset(DEFAULTS)
 
-    def __init__(self, context_size: int | None = None) -> None:
+    def __init__(self, context_size: int | None = None, *, thinks_first: bool = False) -> None:
         """Make the placeholder.
 
         Args:
             context_size: Most ids of prompt and answer together; None if unknown.
+            thinks_first: See the attribute.
 
         Raises:
-            TypeError: The size is not an int.
+            TypeError: An argument is of the wrong type.
             ValueError: The size is below 1.
 
         """
@@ -36,7 +38,9 @@ class NoEngine:
             check_integers(context_size=context_size)
             if context_size < 1:
                 raise ValueError(f"context_size={context_size} is below 1")
+        check_flags(thinks_first=thinks_first)
         self.context_size = context_size
+        self.thinks_first = thinks_first
 
     async def generate(
         self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None

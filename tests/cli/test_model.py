@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from engine_doubles import running
 
 from tokenweir import encode
 from tokenweir.cli import main
+from tokenweir.cli.model import load_model
 from tokenweir.encode.tokenizer import Tokenizer
 
 ANSWER = "It is 👩‍🚀, done."
@@ -60,6 +62,19 @@ def test_an_engine_behind_a_url_brings_its_tokenizer_and_template(served, kind):
     prompt = tok.decode(served.prompts[-1], skip_special_tokens=False)
     assert prompt.startswith("<|im_start|>hi<|im_end|>" if kind == "llama-server" else "<|im_start|>user\nhi<|im_end|>")
     assert served.headers[-1]["authorization"] == "Bearer secret"
+
+
+@pytest.mark.parametrize("spec", ["vllm", "sglang", "none"])
+def test_a_server_may_apply_schemas_behind_the_thinking(served, spec):
+    spec = spec if spec == "none" else f"{spec}:{served.url}"
+    assert load_model(spec, None, None, thinks_first=True).engine.thinks_first
+    assert not load_model(spec, None, None).engine.thinks_first
+
+
+@pytest.mark.parametrize("spec", [None, "local", "ngram", "llama-server:http://127.0.0.1:9"])
+def test_other_engines_apply_schemas_from_the_first_id(spec):
+    with pytest.raises(click.UsageError, match="^--thinks-first is for vllm, sglang and none; "):
+        load_model(spec, None, None, thinks_first=True)
 
 
 def test_the_options_come_before_what_the_server_tells(served, tmp_path):

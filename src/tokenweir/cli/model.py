@@ -36,6 +36,13 @@ engine_key_option = click.option(
     help="The API key of the engine's server. Better given in the environment, since other users see a command line.",
 )
 
+thinks_first_option = click.option(
+    "--thinks-first",
+    is_flag=True,
+    help="The engine's server has a reasoning parser: it applies a schema or a grammar behind the thinking only. For vllm, "
+    "sglang and none.",
+)
+
 TEXT_ONLY = (
     "openai:URL speaks text: no ids go in, so the guard's promise would end there, and none come out. Give vllm:URL, "
     "sglang:URL or llama-server:URL, which the same servers mostly offer"
@@ -63,7 +70,12 @@ class Model:
 
 
 def load_model(
-    spec: str | None, tokenizer: Path | None, template: Path | None, *, engine_key: str | None = None
+    spec: str | None,
+    tokenizer: Path | None,
+    template: Path | None,
+    *,
+    engine_key: str | None = None,
+    thinks_first: bool = False,
 ) -> Model:
     """Make the engine that an `--engine` option names, with the tokenizer and the template of its model.
 
@@ -72,15 +84,21 @@ def load_model(
         tokenizer: A file or folder; None means what the engine brings, or the embedded vocabulary.
         template: A file or folder; None means the template that comes with the tokenizer, or that the server reports.
         engine_key: The API key of the engine's server.
+        thinks_first: Whether that server applies a schema or a grammar behind the thinking only.
 
     Raises:
-        click.UsageError: The engine is unknown, its ids are not the tokenizer's, or a model comes without a tokenizer.
+        click.UsageError: The engine is unknown, cannot think first, its ids are not the tokenizer's, or a model comes without a
+            tokenizer.
         EngineError: The engine cannot be made.
 
     """
     from tokenweir.stream.engines.local_model import missing
 
     kind, _, argument = (spec or "").partition(":")
+    if thinks_first and kind not in ("vllm", "sglang", "none"):
+        raise click.UsageError(
+            "--thinks-first is for vllm, sglang and none; other engines apply schemas from the first id"
+        )
     if spec == "local" or (spec is None and tokenizer is None and not missing()):
         return _local(tokenizer, template)
     engine: Engine
@@ -95,12 +113,12 @@ def load_model(
             )
         engine, about = _toy(kind, argument), TOY if kind == "ngram" else f"Answers come from {spec}."
     elif kind in SERVERS and argument:
-        return _connect_to_server(kind, argument, tokenizer, template, engine_key)
+        return _connect_to_server(kind, argument, tokenizer, template, engine_key, thinks_first)
     elif kind in FOLDERS and argument:
         engine, about = FOLDERS[kind](argument), f"Answers come from {spec}."
         tokenizer = tokenizer or _tokenizer_in(Path(argument))
     elif kind == "none":
-        engine, about = _none(argument), "Nothing answers: this server renders and derenders."
+        engine, about = _none(argument, thinks_first), "Nothing answers: this server renders and derenders."
     elif kind == "openai":
         raise click.UsageError(TEXT_ONLY)
     else:
@@ -137,12 +155,12 @@ def _toy(kind: str, argument: str) -> Engine:
         raise click.UsageError(str(error)) from error
 
 
-def _none(argument: str) -> Engine:
+def _none(argument: str, thinks_first: bool) -> Engine:
     from tokenweir.stream.engines.no_engine import NoEngine
 
     if argument and not (argument.isascii() and argument.isdigit() and int(argument)):
         raise click.UsageError(f"none:{argument}: give the length of the model's context, such as none:32768")
-    return NoEngine(int(argument) if argument else None)
+    return NoEngine(int(argument) if argument else None, thinks_first=thinks_first)
 
 
 def _ctranslate2(folder: str) -> Engine:
@@ -175,7 +193,9 @@ SERVERS = ("vllm", "sglang", "llama-server")
 """The engines that are behind a URL."""
 
 
-def _connect_to_server(kind: str, url: str, tokenizer: Path | None, template: Path | None, key: str | None) -> Model:
+def _connect_to_server(
+    kind: str, url: str, tokenizer: Path | None, template: Path | None, key: str | None, thinks_first: bool
+) -> Model:
     """Connect to an engine's server, and return the engine with the tokenizer and the template of the server's model.
 
     Args:
@@ -184,6 +204,7 @@ def _connect_to_server(kind: str, url: str, tokenizer: Path | None, template: Pa
         tokenizer: A file or folder; None for the path that the server reports.
         template: A file or folder; None for the template that the server reports, or the tokenizer's.
         key: The server's API key.
+        thinks_first: Whether the server applies a schema or a grammar behind the thinking only.
 
     """
     import anyio
@@ -200,7 +221,8 @@ def _connect_to_server(kind: str, url: str, tokenizer: Path | None, template: Pa
         engine = LlamaServerEngine(url, tok, api_key=key)
         engine.context_size = reported.context_size
     else:
-        engine = VllmEngine(url, api_key=key) if kind == "vllm" else SglangEngine(url, api_key=key)
+        made = VllmEngine if kind == "vllm" else SglangEngine
+        engine = made(url, api_key=key, thinks_first=thinks_first)
         reported = anyio.run(engine.served)
         tok = load_tokenizer(tokenizer or _require_local_path(url, reported.path))
     if template is None and reported.template is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
-from tokenweir.cli.model import engine_key_option, engine_option, load_model
+from tokenweir.cli.model import engine_key_option, engine_option, load_model, thinks_first_option
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     device_choice,
@@ -91,6 +91,7 @@ def _server_options() -> tuple[click.Option, ...]:
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free one.")
 @engine_option
 @engine_key_option
+@thinks_first_option
 @tokenizer_option
 @template_option
 @click.option("--model", metavar="NAME", default="default", show_default=True, help="What clients call it.")
@@ -123,6 +124,7 @@ def serve(
     port: int,
     engine: str | None,
     engine_key: str | None,
+    thinks_first: bool,
     tokenizer: Path | None,
     template: Path | None,
     model: str,
@@ -177,7 +179,7 @@ def serve(
         sys.exit(run_workers(context.meta[ARGUMENTS], host=host, port=port, count=workers))
     if access_log:
         _log_accesses()
-    served = load_model(engine, tokenizer, template, engine_key=engine_key)
+    served = load_model(engine, tokenizer, template, engine_key=engine_key, thinks_first=thinks_first)
     engines: dict[str, Engine] = {model: served.engine}
     if isinstance(served.engine, NgramEngine):
         engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at
