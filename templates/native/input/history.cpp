@@ -48,7 +48,7 @@ void HistoryTidier::tidy(List& messages, bool is_continued) {
   if (form_.parts_calls && !is_continued) part_calls(messages);
 }
 
-// The text of a part that is one; null: it is none.
+// The text of a part of text; null for other parts.
 Text* HistoryTidier::text_of(const Value& part) const {
   if (part.is_text()) return part.text;
   const Value* const type = part.dict->find(fields_.type);
