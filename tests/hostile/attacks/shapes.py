@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 from request_shapes import HEADS, JOINS, MANY, Request
 from target import MEGABYTE, WRONG, Target, hold, post
@@ -31,32 +31,37 @@ async def many(target: Target) -> None:
 
 async def derendered(target: Target) -> None:
     """Have answers parsed with calls whose parameters have schemas of many alternatives."""
-    made: list[Any] = [MANY["derender"](size) for size in (900, 4000, 10_000)]
-    await _cycle(target, [post(path, body) for path, body in made], 200)
+    await _cycle(target, [partial(MANY["derender"], size) for size in (900, 4000, 10_000)], 200)
 
 
 async def live(target: Target) -> None:
     """Ask for calls, token by token, of functions with such schemas."""
-    requests = []
-    for name in ("chat: alternatives of a tool", "chat: a chain of references"):
+    asked = {"model": "calling", "max_tokens": 1000, "stream": True}
+
+    def request(name: str) -> Request:
         path, body = MANY[name](6000)
-        requests.append(post(path, body | {"model": "calling", "max_tokens": 1000, "stream": True}))
-    await _cycle(target, requests, 200)
+        return path, body | asked
+
+    names = ("chat: alternatives of a tool", "chat: a chain of references")
+    await _cycle(target, [partial(request, name) for name in names], 200)
 
 
 async def _shapes(target: Target, shapes: dict[str, Callable[[int], Request]], expected: int) -> None:
-    made: list[Any] = [shape(LARGEST) for shape in shapes.values()]
-    await _cycle(target, [post(path, body) for path, body in made], expected)
+    await _cycle(target, [partial(shape, LARGEST) for shape in shapes.values()], expected)
 
 
-async def _cycle(target: Target, requests: list[bytes], expected: int) -> None:
+async def _cycle(target: Target, requests: list[Callable[[], Request]], expected: int) -> None:
     """Send the requests in turn, two at a time; each must be answered by the expected status, or not at all."""
-    assert all(len(request) < MEGABYTE for request in requests)
     turn = iter(range(1 << 62))
+    made: dict[int, bytes] = {}
 
     async def one() -> None:
         place = next(turn) % len(requests)
-        status, body = await target.ask(requests[place])
+        if place not in made:
+            made[place] = post(*requests[place]())
+            assert len(made[place]) < MEGABYTE
+        target.counts["sent"] += 1
+        status, body = await target.ask(made[place])
         if status not in (expected, *BUSY):
             target.counts[f"{WRONG}: request {place} got {status}: {body[:100]!r}"] += 1
 

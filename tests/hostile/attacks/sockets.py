@@ -12,7 +12,7 @@ from target import Target, head, hold, post
 SILENT = 1100
 UNREAD = 1100
 TRICKLED = 200
-PIPELINED = 640
+PIPELINES, PIPELINED = 240, 640
 ASKED = {"model": "endless", "messages": [{"role": "user", "content": "Go on."}], "stream": True}
 
 
@@ -89,7 +89,7 @@ async def pipelines(target: Target) -> None:
             target.counts["requests"] += PIPELINED
             await asyncio.sleep(20)
 
-    await hold(UNREAD, one, 0.004)
+    await hold(PIPELINES, one, 0.02)
 
 
 async def pings(target: Target) -> None:
