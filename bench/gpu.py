@@ -1,6 +1,6 @@
 """Speed of the GPU encoder beside gigatoken, fastokens, tiktoken, tokenizers, toktier and our own CPU encoder.
 
-    python bench/gpu.py [SECTION...] [--out FILE] [--smoke]
+    python bench/gpu.py [SECTION...] [--out FILE] [--variant NAME] [--smoke]
     python bench/gpu.py --write FILE...
 
 Sections: see `SECTIONS`; what matters most comes first. Each row is put into FILE (gpu.json) as soon as it is measured, so
@@ -30,7 +30,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from device import checks, paper, speed
+from device import checks, host, paper, speed, variants
 from device.clock import Bench, Row, Rows
 from device.long import long
 from shared.report import RESULTS, ROOT, heading, machine, table, write_between
@@ -47,26 +47,28 @@ class Section(NamedTuple):
 
 SECTIONS = {
     "correct": Section(checks.correct, ".1f"),
+    "tests": Section(checks.tests),
     "device": Section(speed.device, ".2f"),
     "kernels": Section(speed.kernels, ".1f"),
-    "ends": Section(speed.ends),
-    "long": Section(long, ".2f"),
     "peers-cl100k": Section(speed.peers_cl100k),
-    "peers-gpt2": Section(speed.peers_gpt2),
-    "tests": Section(checks.tests),
-    "sanitize": Section(checks.sanitize),
+    "variants": Section(variants.variants, ".1f"),
+    "profile": Section(variants.profile),
     "replay": Section(speed.replay, ".1f"),
-    "decode": Section(speed.decode),
+    "ends": Section(speed.ends),
     "sweep": Section(speed.sweep),
+    "long": Section(long, ".2f"),
     "pieces": Section(speed.pieces, ".2f"),
+    "threads": Section(host.threads),
+    "sanitize": Section(checks.sanitize),
+    "decode": Section(speed.decode),
     "models": Section(speed.models),
+    "peers-gpt2": Section(speed.peers_gpt2),
     "power": Section(speed.power, ".1f"),
     "figure2": Section(paper.figure2),
-    "figure3": Section(paper.figure3),
     "table1": Section(paper.table1, ".4f"),
     "claims": Section(paper.claims, ".2f"),
+    "figure3": Section(paper.figure3),
 }
-
 
 PEERS = ("gigatoken", "fastokens", "tiktoken", "tokenizers", "toktier")
 CUT_OFF = ("it was cut off",)
@@ -153,7 +155,9 @@ def main() -> None:
     parser.add_argument("--write", nargs="+", type=Path, metavar="FILE", help="write the page from these results")
     parser.add_argument("--smoke", action="store_true", help="run everything once without a GPU; measures nothing")
     parser.add_argument("--list", action="store_true", help="name the sections")
+    parser.add_argument("--variant", choices=variants.VARIANTS, help="measure the kernels with a change")
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=Path("gpu.json"), help="the file for the results (gpu.json)")
     parser.add_argument("--page", type=Path, default=RESULTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -163,10 +167,17 @@ def main() -> None:
         return print(*SECTIONS, sep="\n")
     if options.write:
         return write(options.write, options.page)
-    bench = Bench(smoke=options.smoke)
+    if options.variant:
+        others = [*options.sections, "--out", str(options.out), *(["--smoke"] if options.smoke else [])]
+        run = variants.run_variant(options.variant, others)
+        print(run.stdout, run.stderr, sep="", end="")
+        sys.exit(run.returncode)
+    bench = Bench(smoke=options.smoke, folder=options.out.parent)
     with bench.device.use():
         if options.once:
             return checks.once(bench)
+        if options.profiled:
+            return checks.profiled(bench)
         for name in options.sections or SECTIONS:
             print(f"## {name}\n\n{shown(name, measured(name, bench, options.out))}\n", flush=True)
 

@@ -8,11 +8,14 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from multiprocessing import get_context
 from random import Random
 from types import MappingProxyType
 
 from device.clock import Bench, Row, Rows, check_ids, same_ids
-from device.peers import BERT, GPT2, LLAMA2, SENTENCEPIECE_JA, T5
+from device.peers import BERT, CL100K, GPT2, LLAMA2, SENTENCEPIECE_JA, T5
 from shared.report import DATA, ROOT
 from shared.texts import TEXTS
 
@@ -40,30 +43,38 @@ AT_ONCE = 20_000
 
 
 def correct(bench: Bench) -> Rows:
-    """A million documents, half of them adversarial and half passages of real texts: how many have other ids than on the CPU."""
-    for name in VOCABULARIES:
+    """A million documents, half of them adversarial and half passages of real texts: how many have other ids than on the CPU.
+    Each vocabulary has a process of its own.
+    """
+    count = 40 if bench.smoke else DOCUMENTS // len(VOCABULARIES)
+    workers = 1 if bench.smoke else min(len(VOCABULARIES), len(os.sched_getaffinity(0)))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        rows = [(name, pool.submit(_compared, name, count, bench.smoke)) for name in VOCABULARIES]
+        for name, row in rows:
+            yield name, row.result()
+
+
+def _compared(name: str, count: int, smoke: bool) -> Row:
+    bench = Bench(smoke=smoke)
+    with bench.device.use():
         tok = Tokenizer.from_file(DATA / "tokenizers" / name)
         encoder = GpuEncoder(tok, device=bench.device)
-        count = 40 if bench.smoke else DOCUMENTS // len(VOCABULARIES)
         differ = 0
         for texts in _documents(tok, name, count):
-            got, wanted = encoder.encode_batch(texts).to_host(), tok.encode_batch(texts)
+            got, wanted = encoder.encode_batch(texts).to_host(), tok.encode_batch(texts, threads=1)
             wrong = (
                 [] if same_ids(got, wanted) else [i for i in range(len(texts)) if got[i].tolist() != wanted[i].tolist()]
             )
             if wrong and not differ:
                 print(f"{name}: {texts[wrong[0]]!r} has other ids", file=sys.stderr)
             differ += len(wrong)
-        reasons: Counter[str] = encoder.stats.on_cpu
-        yield (
-            name,
-            {
-                "documents": f"{encoder.stats.documents:,}",
-                "MB": encoder.stats.bytes / 1e6,
-                "other ids": str(differ),
-                "left to the CPU": "; ".join(f"{n:,}: {reason}" for reason, n in reasons.items()) or "none",
-            },
-        )
+    reasons: Counter[str] = encoder.stats.on_cpu
+    return {
+        "documents": f"{encoder.stats.documents:,}",
+        "MB": encoder.stats.bytes / 1e6,
+        "other ids": str(differ),
+        "left to the CPU": "; ".join(f"{n:,}: {reason}" for reason, n in reasons.items()) or "none",
+    }
 
 
 def _documents(tok: Tokenizer, seed: str, count: int) -> Iterator[list[str]]:
@@ -86,6 +97,8 @@ def tests(bench: Bench) -> Rows:
     path, device = ("tests/gpu/test_ragged.py", "cupy") if bench.smoke else ("tests/gpu", "cuda")
     environment = {} if bench.smoke else {"REQUIRE_GPU": "1"}
     pytest = [sys.executable, "-P", "-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider", "-k", device]
+    if find_spec("xdist"):
+        pytest += ["-n", "0" if bench.smoke else str(min(8, len(os.sched_getaffinity(0))))]
     yield path, _run([*pytest, path], environment)
 
 
@@ -110,6 +123,15 @@ def _run(program: list[str], environment: Mapping[str, str] = MappingProxyType({
     if run.returncode:
         print(*lines, sep="\n", file=sys.stderr)
     return {"status": str(run.returncode), "its last line": lines[-1].strip("= ").replace("|", "/")}
+
+
+def profiled(bench: Bench) -> None:
+    """A batch of 16 MB of each language by exact mode, for a profiler."""
+    tok = Tokenizer.from_file(DATA / "tokenizers" / CL100K)
+    encoder = GpuEncoder(tok, device=bench.device)
+    for language in ("English", "Chinese", "code"):
+        encoder.encode_batch(bench.texts(language, 256, 65536))
+        bench.device.synchronize()
 
 
 def once(bench: Bench) -> None:

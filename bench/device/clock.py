@@ -37,16 +37,17 @@ class Bench:
         smoke: On the stand-in for CuPy, once, and a few bytes a text.
         repeats: How often a time is taken.
         threads: What the peers run on, the most first.
+        folder: Where a section may leave files beside the results.
 
     """
 
-    def __init__(self, *, smoke: bool) -> None:
+    def __init__(self, *, smoke: bool, folder: Path = Path()) -> None:
         if smoke:
             sys.path.append(str(ROOT / "tests" / "gpu" / "devices"))
             import cupy_stand_in
 
             cupy_stand_in.install(setattr, (*kernel_sources(), SPIN))
-        self.smoke = smoke
+        self.smoke, self.folder = smoke, folder
         self.repeats = 1 if smoke else 20
         self.threads = (1,) if smoke else tuple(sorted({1, min(16, len(os.sched_getaffinity(0)))}, reverse=True))
         self.device = CupyDevice()

@@ -39,6 +39,9 @@ READ = {
 }
 """For each vocabulary the libraries that read it, ours on the CPU among them, and from which file."""
 
+LIMIT = 0.3
+"""Seconds of the runs whose median is a time."""
+
 LARGE = 16 << 20
 """Bytes of a batch that is for several threads."""
 
@@ -52,10 +55,10 @@ class Batch(NamedTuple):
 
 
 def median_seconds(run: Callable[[], object], most: int) -> float:
-    """Median wall time of a run after one that warms up: of as many as take a second, at most `most`, at least one."""
+    """Median wall time of a run after one that warms up: of as many as take `LIMIT`, at most `most`, at least one."""
     run()
     times: list[float] = []
-    while not times or (sum(times) < 1 and len(times) < most):
+    while not times or (sum(times) < LIMIT and len(times) < most):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)

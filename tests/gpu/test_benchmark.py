@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -97,11 +98,11 @@ def clocked(each):
         now[0] += each if runs else 5.0
         runs.append(each)
     return peers.median_seconds(run, 20), len(runs)
-print(clocked(0.01), clocked(0.4), clocked(3.0))
+print(clocked(0.01), clocked(0.125), clocked(3.0))
 """
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     found = [tuple(map(float, pair.strip("() \n").split(","))) for pair in run.stdout.split(") (")]
-    assert [(pytest.approx(seconds), runs) for seconds, runs in found] == [(0.01, 21), (0.4, 4), (3.0, 2)], run.stderr
+    assert [(pytest.approx(seconds), runs) for seconds, runs in found] == [(0.01, 21), (0.125, 4), (3.0, 2)], run.stderr
 
 
 def test_results_name_the_commit_and_the_peers(tmp_path, nvrtc):
@@ -175,21 +176,59 @@ def test_a_run_names_what_failed_and_what_is_left(tmp_path):
         1,
         ["is first", "is last", "failed: fails", "left: scripts/gpu_day run killed"],
     )
-    assert (tmp_path / "out" / "gpu.log").read_text() == "is first\nis last\n"
+    with tarfile.open(tmp_path / "out" / "gpu_day.tar") as archive:
+        assert archive.extractfile("./gpu.log").read() == b"is first\nis last\n"
     assert run("first").returncode == 0
     found = run("first", "last", LIMIT="0")
     assert (found.returncode, found.stdout.splitlines()[-1]) == (1, "left: scripts/gpu_day run first last")
 
     assert run().returncode == 1, "the benchmark does not even name its sections"
 
+    python.write_text(
+        '#!/bin/sh\n[ "$1" = bench/gpu.py ] || exit 0\n'
+        'case $2 in --list) printf "correct\\ntests\\nfirst\\n" ;; tests) exit 1 ;; *) echo "is $2 into ${4##*/}" ;; esac\n'
+    )
+    found = run()
+    assert (found.returncode, found.stdout.splitlines()[-3:]) == (
+        1,
+        ["is correct into correct.json", "is first into gpu.json", "failed: tests"],
+    )
+
     timeout = tmp_path / "timeout"
     timeout.write_text('#!/bin/sh\necho "$5 has $2 seconds"\n')
     timeout.chmod(0o755)
     found = run("first", "last", PATH=f"{tmp_path}:{os.environ['PATH']}")
-    assert found.stdout.splitlines()[-2:] == ["first has 285 seconds", "last has 285 seconds"]
+    assert found.stdout.splitlines()[-2:] == ["first has 160 seconds", "last has 160 seconds"]
 
 
 def test_an_unknown_section_is_named():
     run = bench("--smoke", "warp")
     assert run.returncode == 2
-    assert "no section warp; there are correct, device," in run.stderr
+    assert "no section warp; there are correct, tests," in run.stderr
+
+
+def test_a_variant_is_a_package_with_one_change():
+    """Every one can be made of the kernels as they are."""
+    program = """
+import sys; sys.path.insert(0, "bench")
+from pathlib import Path
+from device.variants import VARIANTS, package
+for name, change in VARIANTS.items():
+    with package(change) as folder:
+        same = [path for path in Path("gpu/kernels").rglob("*.cu*")
+                if (folder / "tokenweir" / path).read_text() != path.read_text()]
+        assert [str(path) for path in same] == ([f"gpu/kernels/{change.file}"] if change else []), name
+        assert (folder / "tokenweir" / "encode" / "tokenizer.py").read_text()
+print("made")
+"""
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.stdout == "made\n", run.stderr
+
+
+def test_sections_of_processes_of_their_own(tmp_path, data, nvrtc):
+    data("tokenizers/openai/cl100k_base.tiktoken")
+    out = tmp_path / "gpu.json"
+    run = bench("--smoke", "threads", "profile", "--variant", "no cuts", "--out", out)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(out.read_text())
+    assert "copy, the default" in found["threads"]["numbers"] and found["profile"]["finished"]
