@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
@@ -55,3 +56,11 @@ def read_own(path: Path) -> bytes:
     """Return the content of a file that `store` may have written; raise `OSError` as `open_own` does."""
     with open_own(path) as file:
         return file.read()
+
+
+def make_room(folder: Path, pattern: str, most: int) -> None:
+    """Remove the oldest files of a glob pattern from a folder, so that with one more there are at most `most`."""
+    with suppress(OSError):  # another process removed them
+        newest_first = sorted(folder.glob(pattern), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+        for file in newest_first[most - 1 :]:
+            file.unlink(missing_ok=True)

@@ -27,7 +27,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tokenweir.encode import _core
-from tokenweir.encode.cache import cache_folder, open_own, store
+from tokenweir.encode.cache import cache_folder, make_room, open_own, store
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats import find_in_folder, gguf
 from tokenweir.encode.formats.folder import beside
@@ -192,7 +192,7 @@ class Entry:
             padded = np.zeros(_padded(len(encoded)), np.uint8)
             padded[: len(encoded)] = np.frombuffer(encoded, np.uint8)
             preamble = _PREAMBLE.pack(_MAGIC, len(encoded), _core.checksum(padded), _core.checksum(tables))
-            _make_room(self._path.parent)
+            make_room(self._path.parent, "*.tables", MAX_KEPT)
             store(self._path, preamble, padded.data, tables.data)
 
     def origin(self) -> Origin | None:
@@ -316,11 +316,3 @@ def code_digest(folder: str) -> str:
         digest.update(f"\n{os.path.relpath(path, folder)} {len(data)}\n".encode())
         digest.update(data)
     return digest.hexdigest()
-
-
-def _make_room(folder: Path) -> None:
-    """Remove the oldest cache files from a folder, so that with one more there are at most `MAX_KEPT`."""
-    with suppress(OSError):  # another process removed them
-        newest_first = sorted(folder.glob("*.tables"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
-        for file in newest_first[MAX_KEPT - 1 :]:
-            file.unlink(missing_ok=True)

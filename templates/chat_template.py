@@ -20,7 +20,7 @@ from tokenweir.templates._native import ControlTokens, MessageForm, Template
 from tokenweir.templates.capabilities import TemplateCapabilities
 from tokenweir.templates.continuation import TAG, cut_at_tag
 from tokenweir.templates.files import read_template_files
-from tokenweir.templates.guard import TokenizerGuard, search_for
+from tokenweir.templates.guard import guard_of, search_for
 from tokenweir.templates.messages import ROLES, Messages
 from tokenweir.templates.probes import ArgumentForm
 from tokenweir.templates.prompt import Prompt
@@ -400,11 +400,7 @@ class ChatTemplate:
 
         `exempt` are the control tokens that count also in an assistant's content.
         """
-        return (
-            search_for(self.control_tokens, exempt)
-            if tokenizer is None
-            else TokenizerGuard.of(tokenizer).search(exempt)
-        )
+        return search_for(self.control_tokens, exempt) if tokenizer is None else guard_of(tokenizer).search(exempt)
 
 
 _RENDER_DEFAULTS: dict[str, Any] = ChatTemplate.render.__kwdefaults__ or {}

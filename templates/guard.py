@@ -14,9 +14,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from weakref import WeakKeyDictionary
 
 from tokenweir.encode.components.added_tokens import is_control, is_plain
+from tokenweir.encode.per_tokenizer import per_tokenizer
 from tokenweir.encode.spec import NFC, AddedToken, NormalizerSequence, Prepend, Replace
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates._native import ControlTokens, Rendering
@@ -49,14 +49,6 @@ class TokenizerGuard:
         ids = ((tokenizer.token_to_id(token), token) for token in self._tokens)
         self._texts = {token_id: token for token_id, token in ids if token_id is not None}
         self._sees_other_text = _sees_other_text(tokenizer)
-
-    @classmethod
-    def of(cls, tokenizer: Tokenizer) -> TokenizerGuard:
-        """Return the guard of a tokenizer, which is made once for each."""
-        guard = _guards.get(tokenizer)
-        if guard is None:
-            guard = _guards[tokenizer] = cls(tokenizer)
-        return guard
 
     def search(self, exempt: tuple[str, ...]) -> ControlTokens:
         """Return the matcher for the tokenizer's control tokens; `exempt` is as for `search_for`."""
@@ -102,7 +94,8 @@ class TokenizerGuard:
         return tuple(i for start, end, _ in unvouched for i in range(start, end))
 
 
-_guards: WeakKeyDictionary[Tokenizer, TokenizerGuard] = WeakKeyDictionary()
+guard_of = per_tokenizer(TokenizerGuard)
+"""Return the guard of a tokenizer, which is made once for each."""
 
 
 def _first_unvouched(stretches: Sequence[tuple[int, int, bool]], start: int, end: int, exempt: bool) -> int | None:

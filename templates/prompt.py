@@ -12,7 +12,7 @@ from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates import masks
 from tokenweir.templates._native import Rendering, Utf8
-from tokenweir.templates.guard import TokenizerGuard, search_for
+from tokenweir.templates.guard import guard_of, search_for
 
 
 class Segment(NamedTuple):
@@ -154,7 +154,7 @@ class Prompt:
         check_tokenizer(tokenizer)
         if self._guarded is not None or self._rendering is None:
             return self._guarded or ()
-        return TokenizerGuard.of(tokenizer).guarded(self._rendering, tokenizer, self._exempt)
+        return guard_of(tokenizer).guarded(self._rendering, tokenizer, self._exempt)
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from tokenweir.encode.cache import cache_folder, read_own, store
+from tokenweir.encode.cache import cache_folder, make_room, read_own, store
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern.automaton import FORMAT_VERSION, Automaton
 from tokenweir.encode.pattern.code_points import N_CODE_POINTS
@@ -23,6 +23,9 @@ from tokenweir.encode.unicode import categories
 
 COMPILER_VERSION = 3
 """A part of every cache key. Raise it with any change that may alter the tables of a pattern."""
+
+MAX_KEPT = 128
+"""The most cache files; the oldest are removed first. A tokenizer has one pattern, or a few."""
 
 MAX_CLASSES = 255
 
@@ -55,6 +58,7 @@ def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
         pass
     automaton = build(pattern, dialect)
     with suppress(OSError):
+        make_room(path.parent, "*.automaton", MAX_KEPT)
         store(path, automaton.to_bytes())
     return automaton
 

@@ -15,11 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import ContextLengthError, TemplateError
+from tokenweir.encode.per_tokenizer import per_tokenizer
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.media import NO_MEDIA_LIMITS, MediaLimits, check_media, read_media
 from tokenweir.stream.chat.thinking_end import ids_to_answer
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
-from tokenweir.stream.decode.parsers.tokenizer_cache import cached_per_tokenizer
 from tokenweir.stream.events.media import Media
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
@@ -35,7 +35,7 @@ SHORT_PROMPT = 4000
 MESSAGE_CHARACTERS = 100
 """Characters that a message counts as besides its own: a step of the template's loop takes as long as their encoding."""
 
-own_template = cached_per_tokenizer(ChatTemplate.from_tokenizer)
+own_template = per_tokenizer(ChatTemplate.from_tokenizer)
 """Return the template that came with a tokenizer."""
 
 _NO_THINKING = {"enable_thinking": False, "thinking": False}

@@ -13,11 +13,11 @@ from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.options import check_flags, check_integers, check_options
+from tokenweir.encode.per_tokenizer import per_tokenizer
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.parsers.detection import Markup
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of
-from tokenweir.stream.decode.parsers.tokenizer_cache import cached_per_tokenizer
 from tokenweir.stream.decode.stops import stop_list
 from tokenweir.stream.events.deltas import Channel, FinishReason
 from tokenweir.templates.styles.grammars import ToolStyle
@@ -297,7 +297,7 @@ def calls_style(style: str | ToolStyle | None) -> ToolStyle | Literal["auto"] | 
     return None if style is None else "auto" if style == "auto" else tool_style_of(style)
 
 
-@cached_per_tokenizer
+@per_tokenizer
 def _digest(tokenizer: Tokenizer) -> int:
     return core_of(tokenizer).tokens.digest()
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenweir.encode.per_tokenizer import per_tokenizer
 from tokenweir.encode.tokenizer import Tokenizer
 
 
@@ -16,13 +15,13 @@ def prepare(tokenizer: Tokenizer) -> None:
     control_ids(tokenizer)
 
 
-@lru_cache(maxsize=16)
+@per_tokenizer
 def id_lengths(tokenizer: Tokenizer) -> NDArray[np.int32]:
     """Return int32[vocab_size]: the number of bytes that each id decodes to."""
     return np.array([len(tokenizer.token_bytes(token_id)) for token_id in range(tokenizer.vocab_size)], np.int32)
 
 
-@lru_cache(maxsize=16)
+@per_tokenizer
 def control_ids(tokenizer: Tokenizer) -> NDArray[np.bool_]:
     """Return bool[vocab_size]: whether each id is a control token, which user text must never be encoded to."""
     controls = np.zeros(tokenizer.vocab_size, np.bool_)

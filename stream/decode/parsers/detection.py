@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from tokenweir.encode import _core
+from tokenweir.encode.per_tokenizer import per_tokenizer
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.base import ANSWER, REASONING, Splitter
 from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
@@ -21,7 +22,6 @@ from tokenweir.stream.decode.parsers.messages import MessageParser
 from tokenweir.stream.decode.parsers.muse import Muse
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
-from tokenweir.stream.decode.parsers.tokenizer_cache import cached_per_tokenizer
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.templates.styles.grammars import ToolStyle
 from tokenweir.templates.styles.reasoning import (
@@ -255,13 +255,13 @@ def shown_texts(tok: Tokenizer, styles: Styles) -> dict[int, str]:
     return shown_tokens(tok, styles.thinking) | shown_tokens(tok, styles.calls)
 
 
-@cached_per_tokenizer
+@per_tokenizer
 def vocabulary_style(tok: Tokenizer) -> ReasoningStyle | None:
     """Return the first style of thinking whose tags are all tokens of the vocabulary; None if no style's are."""
     return _first_owned(tok, _candidates(tok))
 
 
-@cached_per_tokenizer
+@per_tokenizer
 def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
     """Return the first style of tool calls whose control tokens are all in the vocabulary; None if no style's are."""
     for style in (as_spelled(tok, style) for style in TOOL_STYLES.values()):
@@ -270,7 +270,7 @@ def vocabulary_tools(tok: Tokenizer) -> ToolStyle | None:
     return None
 
 
-@cached_per_tokenizer
+@per_tokenizer
 def shown_tokens(tok: Tokenizer, style: ReasoningStyle | ToolStyle | None) -> dict[int, str]:
     """Return the special tokens that occur in a style's markup: a mapping of token id to text, empty for None."""
     marks = MARKS if style is not None and style.name == HARMONY else () if style is None else style.marks
@@ -286,7 +286,7 @@ def _has_all(tok: Tokenizer, tokens: Iterable[str]) -> bool:
     return all(tok.token_to_id(token) is not None for token in tokens)
 
 
-@cached_per_tokenizer
+@per_tokenizer
 def _candidates(tok: Tokenizer) -> tuple[ReasoningStyle, ...]:
     """Return all styles of thinking, with the tags as the vocabulary spells them."""
     return tuple(as_spelled(tok, style) for style in STYLES.values())
@@ -308,7 +308,7 @@ def as_spelled(tok: Tokenizer, style: S) -> S:
     return style
 
 
-@cached_per_tokenizer
+@per_tokenizer
 def _are_never_quoted(tok: Tokenizer, openers: tuple[str, ...]) -> bool:
     """Return whether all openers are control tokens that prose does not mention."""
     return all(opener in tok.special_tokens and opener != "<think>" for opener in openers)
@@ -320,13 +320,13 @@ def _with_word(value: Any, word: str) -> Any:
     return value.replace(_WORD, word) if isinstance(value, str) else value
 
 
-@cached_per_tokenizer
+@per_tokenizer
 def _tag_word(tok: Tokenizer) -> str | None:
     """Return the end of Hunyuan's tags in the vocabulary (`:WORD` of `<think:WORD>`); None if it has no such tags."""
     return next((found[1] for text in tok.control_texts if (found := _WORDED.fullmatch(text))), None)
 
 
-@cached_per_tokenizer
+@per_tokenizer
 def _turn_ends(tok: Tokenizer, style: ReasoningStyle | None) -> tuple[_core.IdSet, int]:
     """Return the ids of the control tokens that end a turn of a prompt, and the length of the longest opening tag.
 

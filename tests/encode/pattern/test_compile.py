@@ -239,3 +239,17 @@ def test_at_most_255_classes():
     assert build(letters(254), "oniguruma").n_classes == 255
     with pytest.raises(UnsupportedTokenizerError, match="it distinguishes 256 classes of characters, more than 255"):
         build(letters(255), "oniguruma")
+
+
+def test_no_more_than_so_many_patterns_are_kept(cache, builds, monkeypatch):
+    monkeypatch.setattr(compiler, "MAX_KEPT", 5)
+    for number in range(8):
+        compile_pattern(f"a{{1,{number + 1}}}|b", "oniguruma")
+        newest = max(cache.glob("*.automaton"), key=lambda path: path.stat().st_mtime_ns)
+        os.utime(newest, (number, number))
+        assert len([*cache.glob("*.automaton")]) == min(number + 1, 5)
+    assert len(builds) == 8
+    compile_pattern("a{1,8}|b", "oniguruma")
+    assert len(builds) == 8
+    compile_pattern("a{1,1}|b", "oniguruma")
+    assert len(builds) == 9

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 from vllm.entrypoints.generate.base.protocol import ExtractedToolCallInformation, FunctionCall, ToolCall
 from vllm.parser import DelegatingParser, ParserManager
@@ -20,6 +19,7 @@ from vllm.reasoning import ReasoningParser, ReasoningParserManager
 from vllm.tool_parsers import ToolParser, ToolParserManager
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.per_tokenizer import weakly_cached
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.integrations.backend import Backend
 from tokenweir.integrations.vllm.messages import (
@@ -56,7 +56,10 @@ STRUCTURAL_TAGS = {
 }
 """Styles of calls for which vLLM has a grammar, with its name there. Styles of several formats have none here."""
 
-_backends: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+@weakly_cached
+def _backend_of(tokenizer: Any) -> Any:
+    return Backend.of(getattr(tokenizer, "_tokenizer", None))
 
 
 def tokenizer_of(tokenizer: Any) -> Tokenizer:
@@ -64,9 +67,7 @@ def tokenizer_of(tokenizer: Any) -> Tokenizer:
 
     Raise `UnsupportedTokenizerError` unless it is a fast tokenizer of transformers that is reproduced exactly.
     """
-    if tokenizer not in _backends:
-        _backends[tokenizer] = Backend.of(getattr(tokenizer, "_tokenizer", None))
-    found = getattr(_backends[tokenizer], "tokenizer", None)
+    found = getattr(_backend_of(tokenizer), "tokenizer", None)
     if not isinstance(found, Tokenizer):
         raise UnsupportedTokenizerError(f"{type(tokenizer).__name__} has no tokenizer that tokenweir reproduces")
     return found
