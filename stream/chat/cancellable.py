@@ -19,6 +19,7 @@ from tokenweir.stream.chat.broadcast import YIELD_INTERVAL
 from tokenweir.stream.chat.stages import Owned, Stage, read_through
 from tokenweir.stream.decode.transforms import StageRunner
 from tokenweir.stream.events.deltas import Delta
+from tokenweir.stream.events.prompt_scores import EchoedPrompt
 
 
 class Cancellable(AsyncIterator[Any]):
@@ -191,6 +192,7 @@ class Deltas(Stage[Delta]):
         runner: The argument.
         prompt_ids: The argument.
         conversation: The digest of the prompt's conversation, for `PromptCache.forget`; None without a cache.
+        echo: The prompt as the answer repeats it; None if it does not.
 
     """
 
@@ -205,6 +207,7 @@ class Deltas(Stage[Delta]):
         self.runner = runner
         self.prompt_ids = prompt_ids
         self.conversation: int | None = None
+        self.echo: EchoedPrompt | None = None
         super().__init__(read_through(self.source, runner), self.source)
         self._cancellable = engines
 

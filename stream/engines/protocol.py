@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Sequence
-from typing import Protocol, get_args
+from typing import Protocol, get_args, runtime_checkable
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
+from tokenweir.stream.events.prompt_scores import PromptScores
 from tokenweir.stream.events.sampling import ENFORCED_BY_DECODER, NO_EFFECT, Sampling
 from tokenweir.stream.events.step import EngineStep
 
@@ -100,6 +101,8 @@ class Engine(Protocol):
     has to end behind the thinking: `chat()` and the server see to that. `thinking_budget` names the key of `Sampling.extra` by
     which the engine bounds the thinking itself; without it, `chat()` and the server end the thinking by a second generation.
 
+    An engine that gives the probabilities of a prompt's ids has a method `score`. It is a `ScoringEngine` then.
+
     An engine that takes images, sound or video has their kinds in an attribute `media`. It is a `MediaEngine` then.
     """
 
@@ -107,6 +110,18 @@ class Engine(Protocol):
         self, prompt_ids: Sequence[int], sampling: Sampling
     ) -> AsyncGenerator[Sequence[int] | EngineStep, None]:
         """Generate from `prompt_ids`; yield new ids, one or several at a time."""
+        ...
+
+
+@runtime_checkable
+class ScoringEngine(Protocol):
+    """Engine that gives the probabilities of a prompt's ids."""
+
+    async def score(self, prompt_ids: Sequence[int], sampling: Sampling) -> PromptScores:
+        """Return the logprob of each id of a prompt, and as many of the likeliest ids in its place as `top_logprobs` asks for.
+
+        Of the sampling, only `top_logprobs` and `extra` are read.
+        """
         ...
 
 

@@ -22,6 +22,7 @@ from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ServerError, cut_text, request_fields
 from tokenweir.stream.engines.served_model import ModelCardEngine
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
+from tokenweir.stream.events.prompt_scores import PromptScores
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep, likeliest
 
@@ -211,6 +212,35 @@ class VllmEngine(ModelCardEngine):
                     yield step
         if len(ends) < sampling.n:
             raise EngineError(f"vLLM's stream ended before {sampling.n - len(ends)} of {sampling.n} answers did")
+
+    async def score(self, prompt_ids: Sequence[int], sampling: Sampling) -> PromptScores:
+        """Return the logprob of each id of a prompt, and the likeliest ids in its place; see `ScoringEngine`.
+
+        The server's `/v1/completions` repeats the prompt with its logprobs, and one id behind it that is not used.
+
+        Raises:
+            EngineError: The server cannot be reached, refuses or fails, or does not repeat the prompt.
+
+        """
+        fields, most = sampling_fields(sampling), sampling.top_logprobs
+        body = {name: fields[name] for name in REQUEST_EXTRA & set(fields)} | {
+            "prompt": list(prompt_ids),
+            "echo": True,
+            "stream": False,
+            "logprobs": most,
+            "max_tokens": 1,
+            "temperature": 0,
+            "return_tokens_as_token_ids": True,
+        }
+        async with aclosing(self._server.events("/v1/completions", body, _Chunk)) as events:
+            chunk = await anext(events, None)
+        given = None if chunk is None or not chunk.choices else chunk.choices[0].logprobs
+        scores = None if given is None else given.token_logprobs
+        tops = _tops(given, most) if most and given is not None else ()
+        count = len(prompt_ids)
+        if scores is None or len(scores) < count or None in scores[1:count] or (most and len(tops) < count):
+            raise EngineError("vLLM gives no logprobs of the prompt")
+        return PromptScores(scores[:count], tops[:count])
 
     async def _steps(
         self, path: str, body: dict[str, Any], ends: set[int], answers: int, most: int

@@ -33,7 +33,7 @@ _NAMES: dict[str, str] = (
     | dict.fromkeys(("list", "arr", "sequence"), "array")
     | {"bool": "boolean", "dict": "object", "map": "object"}
 )
-"""JSON schema types by the names that other languages use, as in vLLM 0.33."""
+"""JSON schema types by the names that other languages use, as in vLLM 0.33. Gemini's schemas write names in capitals."""
 
 _ANYTHING: Final = True
 """The schema that allows every value."""
@@ -112,7 +112,7 @@ class _Lookup:
             return nothing if not isinstance(schema, Mapping) else self._known[id(schema)]
         names, values = _declared_names(schema), _listed_values(schema)
         self._document.take((len(names) + len(values)) // 16)
-        types = frozenset(_NAMES.get(name, name) for name in names if isinstance(name, str))
+        types = frozenset(_NAMES.get(name.lower(), name.lower()) for name in names if isinstance(name, str))
         self._listed |= {value for value in values if isinstance(value, str)}
         listed = frozenset(map(type_of, values))
         found = [(types & listed or types if types and listed else types | listed, True)]

@@ -19,8 +19,10 @@ from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan, placed
 from tokenweir.stream.chat.thinking_budget import enforce_budget
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
-from tokenweir.stream.engines.protocol import Engine, refuse_unsupported
+from tokenweir.stream.engines.protocol import Engine, ScoringEngine, refuse_unsupported
+from tokenweir.stream.events.deltas import Alignment, TokenLogprob
 from tokenweir.stream.events.media import MediaPrompt
+from tokenweir.stream.events.prompt_scores import EchoedPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.prompts.token_tables import prepare
@@ -137,6 +139,7 @@ class Engines:
         if job.alignment and supports is not None and "logprobs" in supports:
             sampling = replace(sampling, logprobs=True)
         sampling = salted(sampling, engine, job.tenant, self._secret)
+        echo = await self._echo(job, prompt_ids) if job.echo else None
         meter.start(len(prompt_ids))
         options = plan.decoder_options | {"alignment": job.alignment}
         media = await self.prompt_media(plan, encoded) if job.generate else None
@@ -158,7 +161,38 @@ class Engines:
                 keep=keep,
             ) as deltas:
                 deltas.conversation = conversation
+                deltas.echo = echo
                 yield deltas
+
+    async def _echo(self, job: Job, prompt_ids: Sequence[int]) -> EchoedPrompt:
+        """Return the prompt as the answer repeats it, with its logprobs if the job asks for them.
+
+        Raise `RequestError` if the engine gives no logprobs of a prompt.
+        """
+        text = (
+            job.prompt
+            if isinstance(job.prompt, str)
+            else await self.work(partial(self._text, job, prompt_ids), len(prompt_ids))
+        )
+        if job.scores is None:
+            return EchoedPrompt(text)
+        engine = self._engines[job.model]
+        if not isinstance(engine, ScoringEngine):
+            raise RequestError(
+                "echo is true and logprobs are asked for, and this model's engine gives no logprobs of a prompt",
+                code="unsupported_parameter",
+                param="echo",
+            )
+        sampling = salted(Sampling(top_logprobs=job.scores), engine, job.tenant, self._secret)
+        scores = await engine.score(prompt_ids, sampling)
+        token_bytes = self.tokenizer.token_bytes
+        tops = [
+            [TokenLogprob(each, logprob, token_bytes(each)) for each, logprob in row] for row in scores.top_logprobs
+        ]
+        return EchoedPrompt(text, Alignment([*scores.logprobs], [token_bytes(each) for each in prompt_ids], 0, 0, tops))
+
+    def _text(self, job: Job, prompt_ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(prompt_ids, skip_special_tokens=job.output.get("skip_special_tokens", True))
 
     @contextmanager
     def _held(self, media: MediaPrompt | None) -> Iterator[None]:

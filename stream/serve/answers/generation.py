@@ -19,6 +19,7 @@ from tokenweir.stream.chat.cancellable import Deltas
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.chat.stages import close_source
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, Usage
+from tokenweir.stream.events.prompt_scores import EchoedPrompt
 from tokenweir.stream.serve.answers.frame_buffer import FrameBuffer
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.limits import Limits
@@ -113,6 +114,11 @@ class Generation(Generic[T]):
     def watched(self) -> bool:
         """Whether the answer has a reader."""
         return self._broadcast.watched
+
+    @property
+    def echo(self) -> EchoedPrompt | None:
+        """The prompt as the answer repeats it; None if it does not, or until the prompt is accepted."""
+        return None if self._deltas is None else self._deltas.echo
 
     @property
     def prompt_ids(self) -> Sequence[int]:

@@ -27,6 +27,9 @@ class Job(AnswerRequest, frozen=True, kw_only=True):
         generate: False makes the prompt only and skips the engine.
         caches: Whether its prompt and the ids of its answer may be cached, and its prompt be encoded from cached ones.
         tenant: The client whose cached prompts may be reused.
+        echo: Whether the answer begins with the prompt.
+        scores: How many of the likeliest ids stand beside each id of the prompt, with their logprobs; None asks for no
+            logprobs of the prompt.
 
     """
 
@@ -37,6 +40,8 @@ class Job(AnswerRequest, frozen=True, kw_only=True):
     generate: bool = True
     caches: bool = True
     tenant: str = ""
+    echo: bool = False
+    scores: int | None = None
 
 
 def chat_job(asked: ChatRequest, model: str) -> Job:
@@ -64,6 +69,8 @@ def completion_job(asked: CompletionRequest, model: str, prompt: str | list[int]
         alignment=asked.logprobs is not None,
         output=asked.decoding(),
         names={"top_logprobs": "logprobs"},
+        echo=asked.echo,
+        scores=asked.logprobs if asked.echo else None,
     )
 
 

@@ -104,7 +104,7 @@ class Api:
             raise
         last = answer.usage_chunk if asked.stream_options.include_usage else None
         answer_format = _CompletionFormat(answer, generations, asked.n)
-        copies = asked.n if asked.return_token_ids else 0
+        copies = asked.n if asked.return_token_ids or asked.echo else 0
         return await self.answer(
             request, model, generations, answer_format, stream=asked.stream, copies=copies, last=last
         )
@@ -306,10 +306,10 @@ class _CompletionFormat:
         self._choices = choices
 
     def chunks(self, deltas: Iterable[Delta], place: int) -> list[bytes]:
-        return self._answer.chunks(deltas, *self._asked(place))
+        return self._answer.chunks(deltas, *self._asked(place), self._generations[place].echo)
 
     def add(self, deltas: Iterable[Delta], place: int) -> None:
-        self._answer.add(deltas, *self._asked(place))
+        self._answer.add(deltas, *self._asked(place), self._generations[place].echo)
 
     def _asked(self, place: int) -> tuple[Sequence[int], int]:
         """Return the ids of the prompt with index `place`, and the index of its first answer among all answers."""

@@ -67,6 +67,12 @@ class Renderer:
         """Render a body of `POST /v1/completions` to requests in ids, one for each prompt; raises as `chat`."""
         fields, rest = split(body, CompletionEngineFields)
         asked = parse_completion(rest, max_items=self._max_items)
+        if asked.echo:
+            raise RequestError(
+                "echo is true; a rendered request is for an engine that does not repeat its prompt",
+                code="unsupported_parameter",
+                param="echo",
+            )
         self._service.check_max_tokens(asked.max_tokens, "max_tokens")
         model, prompts = self._service.model(asked.model), asked.prompts()
         self._service.check_choices(asked.n, len(prompts))

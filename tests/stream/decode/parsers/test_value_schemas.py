@@ -80,6 +80,8 @@ def test_what_declares_nothing_gives_no_types(declared):
         ({"if": {"type": "string"}, "then": NUMBER}, {"integer"}),
         ({"then": NUMBER}, set()),
         ({"not": TEXT}, set()),
+        ({"type": "INTEGER"}, {"integer"}),
+        ({"type": ["STRING", "Null"]}, {"string", "null"}),
     ],
 )
 def test_what_holds_together_is_intersected_and_alternatives_are_united(declared, expected):
