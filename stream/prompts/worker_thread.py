@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from anyio import to_thread
 
 from tokenweir.encode.platform import lower_thread_priority, usable_cores
 
 T = TypeVar("T")
+
+STARTED: ContextVar[list[Future[Any]] | None] = ContextVar("started", default=None)
+"""Receives the work that the current task gives to threads: a thread works on although its caller was cancelled."""
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
@@ -41,7 +44,10 @@ async def _outcome_in_thread(work: Callable[[], T]) -> tuple[list[T], Exception 
     if (loop := _asyncio_loop()) is None:
         return await to_thread.run_sync(_outcome, work)
     outcomes: list[tuple[list[T], Exception | None]] = []  # futures of an executor and of asyncio refer to one another
-    await loop.run_in_executor(_threads(os.getpid()), copy_context().run, lambda: outcomes.append(_outcome(work)))
+    running = _threads(os.getpid()).submit(copy_context().run, lambda: outcomes.append(_outcome(work)))
+    if (started := STARTED.get()) is not None:
+        started.append(running)
+    await asyncio.wrap_future(running, loop=loop)
     return outcomes.pop()
 
 

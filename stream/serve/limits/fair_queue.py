@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from threading import Lock
+from typing import Any
 
+from tokenweir.stream.prompts.worker_thread import STARTED
 from tokenweir.stream.serve.wire.errors import RequestError
 
 CLIENT: ContextVar[str] = ContextVar("client", default="")
@@ -67,7 +70,7 @@ class FairQueue:
 
     @asynccontextmanager
     async def place(self, cost: int) -> AsyncIterator[None]:
-        """Wait for a place, and hold it as long as the context lasts.
+        """Wait for a place, and hold it as long as the context lasts, and the work by `run_in_thread` inside it.
 
         Args:
             cost: Estimated duration of the work; the unit is about the time for a byte of text.
@@ -84,11 +87,16 @@ class FairQueue:
         self._begin_next()
         if not waiter.future.done():
             await self._wait(waiter)
+        started: list[Future[Any]] = []
+        collecting = STARTED.set(started)
+        held = ExitStack()
+        held.callback(self._end, waiter)
+        held.enter_context(_short_switches())
         try:
-            with _short_switches():
-                yield
+            yield
         finally:
-            self._end(waiter)
+            STARTED.reset(collecting)
+            _when_done(started, held.close)
 
     async def _wait(self, waiter: _Waiter) -> None:
         try:
@@ -150,6 +158,20 @@ class FairQueue:
 
 def _overloaded(message: str) -> RequestError:
     return RequestError(message, code="server_overloaded", status=503, retry_after=1)
+
+
+def _when_done(works: Sequence[Future[Any]], call: Callable[[], None]) -> None:
+    """Call a function once the last one of these works has ended, in the event loop; at once if it has."""
+    if not works or works[-1].done():
+        call()
+        return
+    loop = asyncio.get_running_loop()
+
+    def end(_: Future[Any]) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(call)
+
+    works[-1].add_done_callback(end)
 
 
 _switching = Lock()

@@ -324,11 +324,11 @@ async def test_all_work_on_a_long_prompt_with_media_waits_for_its_turn(monkeypat
         return call
 
     monkeypatch.setattr(FairQueue, "place", place)
-    monkeypatch.setattr(engines, "place_media", noted("place_media", engines.place_media))
+    monkeypatch.setattr(engines, "placed_media", noted("placed_media", engines.placed_media))
     monkeypatch.setattr(Prompt, "media_ids", noted("media_ids", Prompt.media_ids))
     body = {"messages": [user(text("word " * 2000), image())]}
     async with served({"sighted": Sighted(*ANSWER), "none": NoEngine(40960)}) as server:
         for path, model in (("/v1/chat/completions", "sighted"), ("/v1/chat/completions/render", "none")):
             reply = await posted(server, path, body | {"model": model})
             assert reply.status_code == 200, reply.text
-    assert works == [("place_media", True), ("place_media", True), ("media_ids", True)]
+    assert works == [("placed_media", True), ("placed_media", True), ("media_ids", True)]

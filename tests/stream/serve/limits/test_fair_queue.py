@@ -4,9 +4,11 @@ import asyncio
 import contextvars
 import random
 import sys
+import threading
 
 import pytest
 
+from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.limits import fair_queue
 from tokenweir.stream.serve.limits.fair_queue import CLIENT, LARGE, FairQueue
 from tokenweir.stream.serve.wire.errors import RequestError
@@ -194,3 +196,34 @@ async def test_work_cancelled_in_the_same_turn_costs_no_other_its_place():
     await crowd.end_all()
     assert sorted(crowd.begun) == ["first", "last", "light", "second"]
     assert crowd.refused == []
+
+
+async def test_a_place_is_held_until_its_thread_has_ended():
+    """A thread cannot be interrupted: a client that leaves must not make room for another one beside it."""
+    queue = FairQueue(1, max_waiting=9, max_waiting_cost=1 << 40, timeout=60)
+    begun, end, usual = threading.Event(), threading.Event(), sys.getswitchinterval()
+    second_begun = asyncio.Event()
+
+    def work():
+        begun.set()
+        end.wait()
+
+    async def first():
+        async with queue.place(10):
+            await run_in_thread(work)
+
+    async def second():
+        async with queue.place(10):
+            second_begun.set()
+
+    leaving, waiting = asyncio.ensure_future(first()), asyncio.ensure_future(second())
+    await asyncio.to_thread(begun.wait)
+    leaving.cancel()
+    await asyncio.wait({leaving})
+    assert leaving.cancelled()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not second_begun.is_set() and sys.getswitchinterval() < usual
+    end.set()
+    await waiting
+    assert second_begun.is_set() and sys.getswitchinterval() == usual
