@@ -1,7 +1,7 @@
 // The two look-up tables of byte-pair encoding: token bytes -> id, and pair of ids -> priority of its merge.
 //
-// Both use open addressing with linear probing, and are only read after they are built. Their hashes have a random seed
-// for each table, so that no file can choose tokens or merges that collide.
+// Both use open addressing with linear probing, and are only read after they are built. Their hashes have a random seed,
+// which tables keep that outlive the process, so that no file can choose tokens or merges that collide.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +18,13 @@
 
 namespace tokenweir {
 
-inline uint64_t random_seed() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
+// The seed of all tables that this process builds. So it builds equal tables of equal files.
+inline uint64_t process_seed() {
+  static const uint64_t seed = [] {
+    std::random_device device;
+    return uint64_t{device()} << 32 | device();
+  }();
+  return seed;
 }
 
 // Multiplies by a constant and joins both halves of the product. So each bit of `x` changes all bits, in a way that
@@ -107,7 +111,7 @@ class TokenTable {
   TokenTable() = default;
   explicit TokenTable(const TokenList& tokens)
       : tokens_(tokens),
-        seed_(random_seed()),
+        seed_(process_seed()),
         shift_(64 - slot_bits(tokens.size())),
         slots_(size_t{1} << (64 - shift_), Slot()),
         filter_(slot_bits(tokens.size()) + 2) {}
@@ -209,7 +213,7 @@ class PairTable {
 
   PairTable() = default;
   explicit PairTable(size_t capacity)
-      : multiplier_(random_seed() | 1),
+      : multiplier_(process_seed() | 1),
         shift_(64 - bits_of(capacity + capacity / 2)),
         slots_(size_t{1} << (64 - shift_), kEmpty),
         filter_(slot_bits(capacity) + 2) {}
