@@ -196,7 +196,7 @@ class CompletionAnswer:
 
 
 def _append(rows: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Append lists of tokens, logprobs and the like to those of the tokens before, and return these."""
+    """Append the lists of a `logprobs` object to those of the tokens before; return the extended object."""
     for key, values in more.items():
         rows[key] += values
     return rows
