@@ -20,6 +20,7 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+    import resource
     import termios
 
 HAS_WORKERS = sys.platform != "win32"
@@ -91,6 +92,17 @@ def limit_unsent(connection: socket.socket, size: int) -> None:
     """Let at most `size` bytes wait unsent in the kernel's buffer of a socket; Linux and macOS can, elsewhere a no-op."""
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, size)
+
+
+def raise_file_limit(wanted: int) -> None:
+    """Raise this process's soft limit on file descriptors to `wanted`, within the hard limit; Windows has no such limit."""
+    if sys.platform == "win32":
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def call_after_fork(call: Callable[[], object]) -> None:

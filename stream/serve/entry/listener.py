@@ -11,6 +11,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
+from tokenweir.encode.platform import raise_file_limit
+
 logger = logging.getLogger("tokenweir.serve")
 
 LOG_INTERVAL = 10.0
@@ -75,13 +77,4 @@ class Listener(socket.socket):
 
 def raise_descriptor_limit(connections: int) -> None:
     """Raise this process's soft limit on file descriptors to what so many connections need, within the hard limit."""
-    try:
-        import resource
-    except ModuleNotFoundError:  # Windows, which has no such limit
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * connections + SPARE_DESCRIPTORS  # a request may have a connection to an engine's server
-    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    raise_file_limit(2 * connections + SPARE_DESCRIPTORS)  # a request may have a connection to an engine's server
