@@ -30,7 +30,7 @@ from tokenweir.stream.serve.wire.conversation import ChatMessage
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.marks import CacheMarks
 from tokenweir.stream.serve.wire.prompt_end import Continued, prompt_end_kwargs
-from tokenweir.stream.serve.wire.requests import StopString, effort_kwargs
+from tokenweir.stream.serve.wire.requests import StopString, ThinkingBudget, effort_kwargs
 from tokenweir.templates.messages import Messages
 
 _ID = re.compile("[0-9]{1,10}")
@@ -216,7 +216,7 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
     chat_template_kwargs: dict[str, Any] = {}
     add_generation_prompt: bool | None = None
     continue_final_message: Continued = False
-    thinking_token_budget: Annotated[int, Meta(ge=0)] | None = None
+    thinking_token_budget: ThinkingBudget | None = None
 
     def decoding(self) -> OutputOptions:
         """Return the decoder's options: those of `SamplingFields`, and the budget of thinking."""

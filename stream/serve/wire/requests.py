@@ -40,6 +40,8 @@ from tokenweir.stream.serve.wire.response_tools import CLIENT_TOOLS, Choice, Cli
 
 StopString = Annotated[str, Meta(min_length=1, max_length=1000)]
 """A stop string; looking for it takes some 300 bytes of memory a character."""
+ThinkingBudget = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
+"""Most tokens of thinking; 0 asks for none."""
 
 
 class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
@@ -204,7 +206,7 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
     top_k: Annotated[int, Meta(ge=1)] | None = None
     seed: int | None = None
     return_token_ids: bool | None = None
-    thinking_token_budget: Annotated[int, Meta(ge=0)] | None = None
+    thinking_token_budget: ThinkingBudget | None = None
 
     @property
     def logprobs(self) -> bool:

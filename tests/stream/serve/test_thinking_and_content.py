@@ -250,6 +250,23 @@ async def test_a_budget_ends_the_thinking(interface):
     assert len(engine.prompts) == 2
 
 
+@pytest.mark.parametrize("tokens", [-1, 1 << 40, "6"])
+async def test_an_invalid_budget_is_refused_by_name(tokens):
+    async with asking(Thinker()) as asked:
+        for path, body, name in (
+            ("/v1/chat/completions", {"messages": HI, "thinking_token_budget": tokens}, "thinking_token_budget"),
+            ("/v1/responses", {"input": "hi", "thinking_token_budget": tokens}, "thinking_token_budget"),
+            (
+                "/v1/messages",
+                {"messages": HI, "max_tokens": 9, "thinking": {"type": "enabled", "budget_tokens": tokens}},
+                "budget_tokens",
+            ),
+        ):
+            reply = await asked.client.post(path, json={"model": "default"} | body)
+            assert reply.status_code == 400
+            assert name in reply.text
+
+
 async def test_a_budget_of_zero_asks_for_no_thinking():
     engine = Thinker()
     async with asking(engine) as asked:

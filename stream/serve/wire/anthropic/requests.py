@@ -17,7 +17,7 @@ from tokenweir.stream.serve.wire.anthropic.history import MessageHistory, read_h
 from tokenweir.stream.serve.wire.checking import check_length, convert, count_items, offered_fields, refuse_template
 from tokenweir.stream.serve.wire.errors import RequestError
 from tokenweir.stream.serve.wire.prompt_end import prompt_end_kwargs
-from tokenweir.stream.serve.wire.requests import StopString, effort_kwargs
+from tokenweir.stream.serve.wire.requests import StopString, ThinkingBudget, effort_kwargs
 
 VERSIONS = ("2023-06-01", "2026-10-21")
 """Values of the header `anthropic-version`. The later version takes no sampling parameters; here they stay extensions."""
@@ -57,7 +57,7 @@ class Thinking(Struct, frozen=True):
     """The field `thinking` of a request; `budget_tokens` bounds the thinking of the answer."""
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
-    budget_tokens: Annotated[int, Meta(ge=1)] | None = None
+    budget_tokens: ThinkingBudget | None = None
     display: Literal["summarized", "omitted"] | None = None
 
 
