@@ -32,15 +32,19 @@ struct Window {
   const uint8_t* classes;  // [kSlots]
   uint32_t tile;           // the place of the window's byte kBefore
 
+  __device__ uint8_t near(int32_t at) const { return classes[slot(static_cast<uint32_t>(at))]; }  // within the window
+
+  template <bool kNear>
   __device__ uint8_t class_at(int32_t at) const {
-    return static_cast<uint32_t>(at) < static_cast<uint32_t>(kWindow) ? classes[slot(at)]
-                                                                      : text.class_at(int64_t{tile} + at - kBefore);
+    if (kNear || static_cast<uint32_t>(at) < static_cast<uint32_t>(kWindow)) return near(at);
+    return text.class_at(int64_t{tile} + at - kBefore);
   }
 
-  // The first byte of the previous character; or a place before it that is of none.
+  // The first byte of the character before `at`, which is kBefore or more; or a place before it that is of none.
+  template <bool kNear>
   __device__ int32_t before(int32_t at) const {
     do at--;
-    while (class_at(at) == kInside);
+    while (class_at<kNear>(at) == kInside);
     return at;
   }
 
@@ -51,14 +55,64 @@ struct Window {
   }
 };
 
+struct Transitions {
+  const uint16_t* entries;     // with the next state as the index of its row
+  const uint32_t* boundaries;  // as in `CutTables`
+  uint32_t at_end;             // the last column
+
+  __device__ bool is_boundary(uint32_t before, uint8_t c) const { return boundaries[before] >> (c & kClass) & 1; }
+};
+
+// A match: where it begins, whether a section begins there, and whether the match before it is a gap, or unknown.
+struct Match {
+  int32_t begin;
+  uint32_t is_first, after_gap;
+};
+
+// Walks from `match` to the first sure boundary from `end` on, or to an added token, whose place `at` becomes. Calls
+// `begin_piece(place)` for each piece. Returns false if the walk leaves the window (kNear), or is longer than
+// `max_bytes`, which is more than a window; then `match` is the match that it has not finished.
+template <bool kNear, class BeginPiece>
+__device__ bool walk_span(const Window& window, const Transitions& table, int32_t end, int32_t max_bytes,
+                          const BeginPiece& begin_piece, Match& match, int32_t& at) {
+  at = match.begin;
+  int32_t match_end = at;
+  uint32_t row = 0, gap = 0;
+  for (;;) {
+    if (kNear && at >= kWindow) return false;
+    const uint32_t c = window.class_at<kNear>(at), kind = c & kClass;
+    const bool ends = kind == kNoClass || (c & kBegins && at != match.begin);
+    const uint32_t entry = table.entries[row + (ends ? table.at_end : kind)];
+    if (entry & kMatchEnds) match_end = at, gap = entry & kGap;
+    row = entry & kStateMask;
+    if (row != kDead) {
+      at += static_cast<int32_t>(c >> kLengthShift & 3u) + 1;
+      if (!kNear && at - match.begin > max_bytes + 8) return false;  // 8 more, since a walk looks ahead
+      continue;
+    }
+    if (!kNear && match_end - end > max_bytes) return false;
+    if (match.is_first || !(match.after_gap && gap)) begin_piece(match.begin);
+    at = match_end;
+    row = 0;
+    const uint32_t next = window.class_at<kNear>(at);
+    match = {at, next & kBegins, gap};
+    if ((next & kClass) == kNoClass) return true;  // an added token, or the end
+    if (at < end) continue;
+    if (match.is_first || table.is_boundary(window.class_at<kNear>(window.before<kNear>(at)) & kClass, next)) {
+      if (!gap) begin_piece(at);
+      return true;
+    }
+  }
+}
+
 // The cuts at the eight bytes from `at` on, as bits: places between two characters of a section that no token joins.
 __device__ inline uint32_t cuts_in_eight(const Window& window, const ByteCutTable& joins, int32_t at) {
   const int32_t first = at, end = at + 8;
-  while (at < end && window.class_at(at) == kInside) at++;
-  const int32_t last = window.before(at);
-  uint32_t found = 0, before = (window.class_at(last) & kClass) == kNoClass ? kNone : window.character(last);
+  while (at < end && window.near(at) == kInside) at++;
+  const int32_t last = window.before<true>(at);
+  uint32_t found = 0, before = (window.near(last) & kClass) == kNoClass ? kNone : window.character(last);
   while (at < end) {
-    const uint8_t c = window.class_at(at);
+    const uint8_t c = window.near(at);
     const bool has_class = (c & kClass) != kNoClass;
     const uint32_t character = has_class ? window.character(at) : kNone;
     if (!(c & kBegins) && joins.may_cut(before, character)) found |= 1u << (at - first);
@@ -159,48 +213,23 @@ extern "C" __global__ void __launch_bounds__(256, 5)
     else
       set_bit(pieces, tile + i);
   };
+  const Transitions table{transitions, boundaries, width - 1};
   int32_t at = kBefore + static_cast<int32_t>(thread * kSpan);
-  const int32_t end = at + static_cast<int32_t>(kSpan);
-  uint32_t before = window.class_at(window.before(at)) & kClass;
+  const int32_t end = at + static_cast<int32_t>(kSpan), most = static_cast<int32_t>(max_bytes);
+  uint32_t before = window.near(window.before<true>(at)) & kClass;
   while (at < end) {
-    const uint8_t c = window.class_at(at);
-    if ((c & kClass) == kNoClass || !(c & kBegins || boundaries[before] >> (c & kClass) & 1)) {
+    const uint8_t c = window.near(at);
+    if ((c & kClass) == kNoClass || !(c & kBegins || table.is_boundary(before, c))) {
       if (c != kInside) before = c & kClass;
       at++;
       continue;
     }
-    // The walk: each match begins at `start`, and ends at the last place where the automaton says so.
-    int32_t start = at, match_end = at;
-    uint32_t row = 0;
-    bool is_sure = c & kBegins, after_gap = true, gap = false;
-    for (;;) {
-      const uint32_t c = window.class_at(at), kind = c & kClass;
-      const bool ends = kind == kNoClass || (c & kBegins && at != start);
-      const uint32_t entry = transitions[row + (ends ? width - 1 : kind)];
-      if (entry & kMatchEnds) match_end = at, gap = entry & kGap;
-      row = entry & kStateMask;
-      if (row != kDead) {
-        at += static_cast<int32_t>(c >> kLengthShift & 3u) + 1;
-        if (at - start <= static_cast<int32_t>(max_bytes) + 8) continue;  // 8 more, since a walk looks ahead
-        match_end = start;
-      }
-      if (match_end <= start || match_end - end > static_cast<int32_t>(max_bytes)) {
-        documents.refuse(tile + static_cast<uint32_t>(start - kBefore), kTooLong);
-        begin_piece(start);  // the previous document's piece ends here
-        at = end;
-        break;
-      }
-      if (is_sure || !(after_gap && gap)) begin_piece(start);
-      at = start = match_end;
-      row = 0;
-      after_gap = gap;
-      const uint32_t next = window.class_at(at);
-      is_sure = next & kBegins;
-      if ((next & kClass) == kNoClass) break;  // an added token, or the end
-      if (at >= end && (is_sure || boundaries[window.class_at(window.before(at)) & kClass] >> (next & kClass) & 1)) {
-        if (!gap) begin_piece(at);
-        break;
-      }
+    Match match{at, c & uint32_t{kBegins}, true};
+    if (!walk_span<true>(window, table, end, most, begin_piece, match, at) &&
+        !walk_span<false>(window, table, end, most, begin_piece, match, at)) {
+      documents.refuse(tile + static_cast<uint32_t>(match.begin - kBefore), kTooLong);
+      begin_piece(match.begin);  // the previous document's piece ends here
+      at = end;
     }
     before = kNoClass;
   }

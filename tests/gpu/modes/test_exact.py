@@ -37,7 +37,7 @@ FAMILIES = {
 def test_families(mode_of, data, family):
     name = FAMILIES[family]
     tok = Tokenizer.default() if name is None else Tokenizer.from_file(data(f"tokenizers/{name}"))
-    batch, device = mode_of(tok)
+    batch, device = mode_of(tok, max_bytes=1 << 16)
     special = [token.content for token in tok.added_tokens]
     groups = strings(-(-DOCUMENTS // len(FAMILIES)), seed=family, special_tokens=special).values()
     documents = [text for texts in groups for text in texts] + [""]
