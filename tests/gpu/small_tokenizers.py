@@ -46,6 +46,7 @@ def small(merges=(), pre_tokenizer=WORDS, *, ignore_merges=False, **components):
         merges=[(spell(left), spell(right)) for left, right in merges],
         ignore_merges=ignore_merges,
     )
+    components.setdefault("decoder", ByteLevel())
     return Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, **components))
 
 
