@@ -21,11 +21,11 @@ ROOMS = {
     "encode": [
         ["platform"],
         ["_core", "cache", "errors", "options", "spec", "unicode", "visible_text"],
-        ["pattern", "values", "vocabulary"],
+        ["files", "pattern", "values", "vocabulary"],
         ["components"],
         ["build", "reference"],
         ["decode", "encoding", "formats"],
-        ["table_cache"],
+        ["per_tokenizer", "table_cache"],
         ["tokenizer"],
     ],
     "stream": [["events"], ["decode"], ["engines"], ["prompts"], ["chat"], ["serve"]],

@@ -120,7 +120,7 @@ def test_what_never_happens_where_every_byte_is_a_token(both, options):
 
 def test_rows_of_padding(small):
     spec = small().spec
-    padded = Tokenizer.from_spec(TokenizerSpec(model=spec.model, pre_tokenizer=spec.pre_tokenizer, vocab_size=300))
+    padded = Tokenizer.from_spec(replace(spec, vocab_size=300))
     assert (small().vocab_size, padded.vocab_size) == (275, 300)
     assert padded.decode([97, 299, 98]) == "ab"
     assert padded.id_to_token(299) is None

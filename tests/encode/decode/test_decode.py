@@ -41,7 +41,7 @@ def tok(spell):
     added = (AddedToken("<|end|>", special=True), AddedToken("<think>"))
     pre_tokenizer = ByteLevel(add_prefix_space=False)
     return Tokenizer.from_spec(
-        TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, added_tokens=added, vocab_size=272)
+        TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, decoder=ByteLevel(), added_tokens=added, vocab_size=272)
     )
 
 

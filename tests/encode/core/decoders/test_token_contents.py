@@ -21,7 +21,11 @@ def tok(spell):
     model = BPE(vocab={spell(token): i for i, token in enumerate(tokens)}, merges=[])
     added = (AddedToken("<|end|>", special=True), AddedToken("<|a token of many bytes|>", special=True))
     spec = TokenizerSpec(
-        model=model, pre_tokenizer=ByteLevel(add_prefix_space=False), added_tokens=added, vocab_size=SIZE
+        model=model,
+        pre_tokenizer=ByteLevel(add_prefix_space=False),
+        decoder=ByteLevel(),
+        added_tokens=added,
+        vocab_size=SIZE,
     )
     return Tokenizer.from_spec(spec)
 

@@ -60,7 +60,9 @@ def merging_tokenizer(spell, merges, *, ignore_merges=False, added=(), pre_token
         merges=[(spell(left), spell(right)) for left, right in merges],
         ignore_merges=ignore_merges,
     )
-    return Tokenizer.from_spec(TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, added_tokens=added))
+    return Tokenizer.from_spec(
+        TokenizerSpec(model=model, pre_tokenizer=pre_tokenizer, decoder=ByteLevel(), added_tokens=added)
+    )
 
 
 def tokens_of(tok, text, **options):

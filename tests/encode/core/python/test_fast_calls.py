@@ -116,7 +116,8 @@ def test_one_text_may_be_a_subclass_of_str(tok):
 
 def test_a_method_as_any_other(tok):
     assert Tokenizer.encode(tok, "Hi") == functools.partial(tok.encode, parse_special=False)("Hi") == tok.encode("Hi")
-    assert list(inspect.signature(tok.encode).parameters) == ["text", "guarded", "options"]
+    parameters = ["text", "guarded", "max_tokens", "truncation_side", "options"]
+    assert list(inspect.signature(tok.encode).parameters) == parameters
     assert inspect.ismethod(tok.encode) and inspect.ismethoddescriptor(Tokenizer.encode)
     assert Tokenizer.encode_array.__qualname__ == "Tokenizer.encode_array"
     assert inspect.getdoc(Tokenizer.encode).startswith("Encode one text")
