@@ -144,7 +144,8 @@ class ToolParser(Saved):
             raise ValueError(
                 f"tool style {style.name!r}: nothing reads the grammar {style.grammar!r}; known are {known}"
             )
-        self._functions = functions = tool_schemas_of(schemas)
+        functions = tool_schemas_of(schemas)
+        self._functions = frozenset(functions)  # their names; empty if they are unknown
         reads = BLOCKS[style.grammar]
         self._block: Block = EitherBlock(reads, style, functions) if style.or_json else reads(style, functions)
         self._begins = first_of((*style.opens, *style.bare))
