@@ -32,9 +32,9 @@ class ModeOptions(TypedDict, total=False):
     """The options of a mode.
 
     Attributes:
-        max_bytes: A document is left to the CPU if it has a longer piece ("exact"; of BPE, a longer part of a piece,
-            between two places that no merge crosses), or is longer ("blockbpe"). By default 1 KiB for BPE, 16 KiB for
-            other models, and 64 KiB in mode "blockbpe".
+        max_bytes: In mode "exact", a longer piece goes to the CPU: alone if it is of byte-level BPE, of which the parts
+            between two places that no merge crosses count, or else with its document. In mode "blockbpe", a longer
+            document does. By default 1 KiB for BPE, 16 KiB for other models, and 64 KiB in mode "blockbpe".
         workers: Only "exact" with BPE: the number of blocks that share the pieces queued for merging; 512 by default.
         block: Only "blockbpe": the number of threads in a block, a multiple of 32 up to 1024; 256 by default.
         literal: Only "blockbpe": whether a pass does one merge, as in the paper's Algorithm 1; a baseline.

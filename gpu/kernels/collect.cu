@@ -76,3 +76,13 @@ extern "C" __global__ void __launch_bounds__(256)
   if (place < n) at = tiles[word / kThreads] + before[word] + __popc(tokens[word] & ((1u << place % 32) - 1));
   out_offsets[document] = at;
 }
+
+// Puts ids that the host has found at the places of their tokens. One thread per id.
+extern "C" __global__ void put_ids(const uint32_t* places, const uint32_t* found, uint32_t n, uint32_t* ids,
+                                   uint32_t* tokens) {
+  using namespace tokenweir;
+  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  ids[places[i]] = found[i];
+  set_bit(tokens, places[i]);
+}

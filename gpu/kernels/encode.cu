@@ -12,6 +12,7 @@ namespace tokenweir::encode {
 constexpr uint32_t kThreads = 256, kTile = kThreads * 32;
 constexpr uint16_t kTaken = 0x8000, kCut = 0x4000;  // flags on a place: an added token begins there; no piece does
 constexpr uint32_t kPlace = kTile - 1;
+constexpr uint32_t kLeftBytes = 1 << 15;  // the most bytes of a part that is left to the host
 
 // The eight bytes from `at` on, with zeros past `n`. They are read as two aligned words, which may include neighbouring
 // bytes of the text or of the slack after it.
@@ -28,16 +29,16 @@ __device__ inline uint32_t begins_in(const uint32_t* pieces, const uint32_t* cut
   return cuts ? pieces[word] | cuts[word] : pieces[word];
 }
 
-// The end of the piece or part that begins at `place`, or any place more than `max_bytes` bytes away.
+// The end of the piece or part that begins at `place`, or any place more than `farthest` bytes away.
 __device__ inline uint32_t part_end(const uint32_t* pieces, const uint32_t* cuts, uint32_t place, uint32_t n,
-                                    uint32_t max_bytes) {
+                                    uint32_t farthest) {
   uint32_t word = (place + 1) / 32;
   const uint32_t last = (n - 1) / 32;
   if (word > last) return n;
   uint32_t bits = begins_in(pieces, cuts, word) & 0xFFFFFFFF << (place + 1) % 32;
   while (bits == 0) {
     if (word++ == last) return n;
-    if (word * 32 - place > max_bytes) return word * 32;
+    if (word * 32 - place > farthest) return word * 32;
     bits = begins_in(pieces, cuts, word);
   }
   return word * 32 + static_cast<uint32_t>(__ffs(static_cast<int>(bits)) - 1);
@@ -46,13 +47,14 @@ __device__ inline uint32_t part_end(const uint32_t* pieces, const uint32_t* cuts
 }  // namespace tokenweir::encode
 
 // Encodes one tile in each block. pieces, cuts: bit maps of the beginnings of pieces and of the cuts; `cuts` may be
-// null. Documents with a part of more than `max_bytes` bytes are refused; a part that is no token is queued.
+// null. A part that is no token is queued; one of more than `max_bytes` bytes in `left`, for the host. If `left` is null, or
+// the part longer than any that a document has which is not refused, its document is refused.
 extern "C" __global__ void __launch_bounds__(256, 6)
     encode_pieces(const tokenweir::DeviceBpe* tables, const uint8_t* text, uint32_t n, const int64_t* offsets,
                   uint32_t n_documents, const uint32_t* pieces, const uint32_t* cuts, const uint32_t* taken,
                   uint32_t max_bytes, uint32_t* ids, uint32_t* tokens, uint32_t* short_places, uint32_t capacity,
-                  uint32_t* other_places, tokenweir::Piece* medium, tokenweir::Piece* long_pieces, uint32_t* refusals,
-                  uint32_t* counters) {
+                  uint32_t* other_places, tokenweir::Piece* medium, tokenweir::Piece* long_pieces,
+                  tokenweir::Piece* left, uint32_t* refusals, uint32_t* counters) {
   using namespace tokenweir;
   using namespace tokenweir::encode;
   __shared__ uint16_t starts[kTile];
@@ -63,6 +65,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   const uint32_t n_words = (n + 31) / 32;
   const DeviceBpe bpe = *tables;
   const Documents documents{offsets, n_documents, refusals, counters};
+  const uint32_t farthest = left ? max(max_bytes, kLeftBytes) : max_bytes;
 
   const uint32_t of_pieces = word < n_words ? pieces[word] : 0, skipped = word < n_words ? taken[word] : 0;
   const uint32_t begins = word < n_words ? begins_in(pieces, cuts, word) : 0;
@@ -76,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     starts[next++] = static_cast<uint16_t>((thread * 32 + bit) | flags);
   }
   if (next == place.total && begins) {
-    const uint32_t end = part_end(pieces, cuts, tile + (starts[next - 1] & kPlace), n, max_bytes);
+    const uint32_t end = part_end(pieces, cuts, tile + (starts[next - 1] & kPlace), n, farthest);
     last_end = end;
     last_is_cut = end < n && !has_bit(pieces, end);
   }
@@ -100,7 +103,10 @@ extern "C" __global__ void __launch_bounds__(256, 6)
       continue;
     }
     if (size > max_bytes) {
-      documents.refuse(begin, kTooLong);
+      if (size <= farthest)
+        left[atomicAdd(&counters[kLeftPieces], 1u)] = {begin, size};
+      else
+        documents.refuse(begin, kTooLong);
       continue;
     }
     const bool is_part = starts[i] & kCut || (i + 1 < count ? starts[i + 1] & kCut : last_is_cut);

@@ -154,6 +154,9 @@ class Batch:
         """
         n = int(self.n_documents) if n_documents is None else n_documents
         report = self._coming() if self._coming else self.device.to_host(self._report[: _N_COUNTERS + n])
+        if report[_COUNTERS["kLeftPieces"]]:
+            self.encode_left(int(report[_COUNTERS["kLeftPieces"]]), report[_N_COUNTERS:])
+            report = self.device.to_host(self._report[: _N_COUNTERS + n])
         counters, refusals = report[:_N_COUNTERS].tolist(), report[_N_COUNTERS : _N_COUNTERS + n]
         ids, offsets = self.device.empty(counters[_COUNTERS["kIds"]], np.int32), self.device.empty(n + 1, np.int64)
         self.launch(
@@ -178,6 +181,16 @@ class Batch:
             next(reason for bit, reason in reasons.items() if bits & bit) for bits in refusals[refused].tolist()
         )
         return EncodedBatch(ids, offsets, refused, tuple(found_reasons))
+
+    def encode_left(self, n: int, refusals: NDArray[Any]) -> None:
+        """Have the host encode the parts that the kernels left to it, and count the ids again.
+
+        Args:
+            n: The number of parts.
+            refusals: `refusals`, on the host.
+
+        """
+        raise NotImplementedError
 
     def bit_map(self) -> Any:
         """Return an unused bit map of the text's bytes, all zeros."""

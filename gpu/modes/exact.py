@@ -8,7 +8,7 @@ tokens begin in the text. The host waits for nothing before the number of ids.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.device import NULL, Device
 from tokenweir.gpu.encoded import SLACK, EncodedBatch
-from tokenweir.gpu.modes.batch import Batch
+from tokenweir.gpu.modes.batch import THREADS, Batch
 from tokenweir.gpu.modes.tables import ExactTables
 from tokenweir.gpu.shared import constants
 
@@ -31,8 +31,14 @@ MERGED_BYTES = 1 << 10
 a longer part costs the whole batch more on the device than its document does on the CPU.
 """
 
+MERGED_LEAST = 64
+"""The least `max_bytes` of modes that merge."""
+
 MAX_PIECE_BYTES = 1 << 24
 """The greatest `max_bytes` of modes that merge, since every merging block has 16 bytes of scratch for a byte."""
+
+LEFT_BYTES = 1 << 16
+"""The most bytes of a batch's longer parts, which the CPU encodes alone; with more, it encodes their documents."""
 
 LONG_WORKERS = 64
 """The most blocks that merge long pieces at the same time, if these may exceed a block's shared memory."""
@@ -122,7 +128,7 @@ class MergingMode(ExactMode):
     `max_bytes` is the most bytes of a piece, or of a part between two places that no merge crosses.
     """
 
-    BOUNDS = 64, MAX_PIECE_BYTES
+    BOUNDS = MERGED_LEAST, MAX_PIECE_BYTES
 
     def __init__(
         self, tokenizer: Tokenizer, device: Device, *, max_bytes: int = MERGED_BYTES, workers: int = 512
@@ -159,6 +165,8 @@ class ByteLevelMode(MergingMode):
         for stage in tables.cuts[:-1]:
             batch.cut(stage)
         batch.cut(tables.cuts[-1], tables.joins)
+        if tables.lengths.max(initial=0) <= self.max_bytes:  # so that no part could be a token, only a whole piece
+            batch.leave(tables.encode_part)
         batch.encode(tables.bpe, self.max_bytes)
         batch.merge(tables.bpe, self.max_bytes, self._workers, self._long_workers, self._far)
         return batch.count()
@@ -169,17 +177,47 @@ class PieceBatch(Batch):
 
     def __init__(self, device: Device, text: Any, offsets: Any, max_bytes: int, bit_maps: int) -> None:
         n = int(text.size) - SLACK
-        longer = _CONSTANTS["kShortBytes"], _CONSTANTS["kMediumBytes"]
+        longer = _CONSTANTS["kShortBytes"], _CONSTANTS["kMediumBytes"], MERGED_LEAST
         scratch = [
             n // 2 + 1,
             n // (_CONSTANTS["kSmallBytes"] + 1) + 1,
             *(2 * (n // (size + 1) + 1) for size in longer),
         ]
         super().__init__(device, text, offsets, max_bytes, bit_maps=bit_maps, scratch=scratch)
-        places, others, *self._longer = self.scratch
+        places, others, *self._longer, self._room_for_left = self.scratch
         self._short = places, np.uint32(places.size), others
+        self._left: Any = NULL
+        self._encode_part: Callable[[str], NDArray[np.uint32]] | None = None
         self.begins = self.mark()  # of documents, and then of pieces
         self.cuts: Any = NULL
+
+    def leave(self, encode_part: Callable[[str], NDArray[np.uint32]]) -> None:
+        """Leave parts that are too long for the device to the host, instead of their documents.
+
+        `encode_part` returns the ids of a part, then the byte of it at which each of their tokens begins; shape (2, n).
+        """
+        self._encode_part = encode_part
+        self._left = self._room_for_left
+
+    def encode_left(self, n: int, refusals: NDArray[Any]) -> None:
+        begins, sizes = self.device.to_host(self._left[: 2 * n]).reshape(n, 2).T.astype(np.int64)
+        documents = np.searchsorted(self.device.to_host(self.offsets), begins, "right") - 1
+        own = refusals[documents] == 0
+        if sizes[own].sum() > LEFT_BYTES:
+            self.refusals[np.unique(documents[own])] = _CONSTANTS["kTooLong"]
+            self.counters[_CONSTANTS["kRefusals"]] = 1
+        else:
+            for begin, size in zip(begins[own].tolist(), sizes[own].tolist(), strict=True):
+                self._put(begin, self.device.to_host(self.text[begin : begin + size]).tobytes().decode())
+        self.counters[_CONSTANTS["kBlocksDone"]] = 0
+        self.count()
+
+    def _put(self, begin: int, part: str) -> None:
+        """Encode a part of the text that begins at a byte, and put its ids where they belong."""
+        assert self._encode_part is not None
+        ids, places = self._encode_part(part)
+        there = (self.device.to_device(array) for array in (places + np.uint32(begin), ids))
+        self.launch("put_ids", -(-len(ids) // THREADS), *there, np.uint32(len(ids)), self.ids, self.tokens)
 
     def cut(self, stage: Any, joins: Any = NULL) -> None:
         """Cut the pieces found so far (at first, whole documents) by one stage of the pre-tokenizer.
@@ -234,6 +272,7 @@ class PieceBatch(Batch):
             self.tokens,
             *self._short,
             *self._longer,
+            self._left,
             self.refusals,
             self.counters,
         )

@@ -68,6 +68,7 @@ class ModelTables(SearchTables):
 
     Attributes:
         bpe: The struct `DeviceBpe` of the model, on the device.
+        lengths: By id, the length of the token in bytes.
 
     """
 
@@ -96,6 +97,7 @@ class ModelTables(SearchTables):
             tables = _core.DeviceTables(model, [(token_id, content) for content, token_id, _ in searched])
         except UnsupportedTokenizerError as error:
             raise UnsupportedTokenizerError(f"{self._mode}: {error}") from None
+        self.lengths = tables.lengths
         missing = np.flatnonzero(tables.byte_ids == _NO_ID)
         if missing.size and any_bytes:
             raise UnsupportedTokenizerError(f"{self._mode}: a vocabulary without a token for byte {missing[0]}")
@@ -149,10 +151,17 @@ class ExactTables(ModelTables):
                 "exact mode: a pre-tokenizer that does more, or less, than to cut by patterns: "
                 f"{tokenizer.spec.pre_tokenizer!r:.200}"
             )
-        self.joins = self._byte_cut_table(core_of(tokenizer).model)
+        self._model = core_of(tokenizer).model
+        self.joins = self._byte_cut_table(self._model)
         self._nfc_pairs = _core.nfc_pairs()
         ranks = _core.nfc_ranks() if nfc else np.zeros(0x110000, np.uint8)
         self.cuts = [self._cut(automaton, ranks, first=i == 0) for i, automaton in enumerate(stages.automata)]
+
+    def encode_part(self, part: str) -> NDArray[np.uint32]:
+        """Encode a part by the CPU; return its ids, and the byte at which each of their tokens begins; shape (2, n)."""
+        ids = np.array(self._model.encode(part, guarded=True)[0], np.uint32)
+        ends = np.cumsum(self.lengths[ids], dtype=np.uint32)
+        return np.stack((ids, ends - self.lengths[ids]))
 
     def _byte_cut_table(self, model: _core.Model) -> Any:
         if not isinstance(model, _core.Bpe) or (found := _core.byte_cut_table(model)) is None:

@@ -391,7 +391,7 @@ def test_exact_with_documents_of_every_kind(tok, device):
         for text in (text.encode() if isinstance(text, str) else text for text in texts)
     ]
     check(gpu.encode_batch(texts), wanted)
-    assert gpu.stats.on_cpu == {"it is not UTF-8": 1, "oversized piece": 2}
+    assert gpu.stats.on_cpu == {"it is not UTF-8": 1, "oversized piece": 1}
 
 
 @pytest.mark.parametrize("name", ["llama-3.1/tokenizer.json", "qwen3/tokenizer.json", "openai/cl100k_base.tiktoken"])

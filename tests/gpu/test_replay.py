@@ -149,9 +149,11 @@ def test_added_tokens_of_several_searches(device):
 
 
 def test_oversized_pieces_are_left_out(device):
+    """And encoded by the CPU, as often as the recording is replayed."""
     watched = Watched(Tokenizer.default(), device, max_bytes=64)
-    watched.check(["x" * 65, "y", "z" * 64])
-    assert watched.replaying.stats.on_cpu == watched.plain.stats.on_cpu == {"oversized piece": 1}
+    for _ in range(2):
+        watched.check(["x" * 65, "y", "z" * 64])
+    assert not watched.replaying.stats.on_cpu and not watched.plain.stats.on_cpu
 
 
 def test_only_exact_mode_replays(device):

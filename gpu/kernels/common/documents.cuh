@@ -27,6 +27,7 @@ enum Counter : uint32_t {
   kShortPieces,
   kMediumPieces,
   kLongPieces,
+  kLeftPieces,
   kBlocksDone,
   kIds,
   kCounters

@@ -267,7 +267,8 @@ class Recorder:
 def test_a_batch_takes_few_launches_and_one_wait(device):
     recorder = Recorder(device)
     batch = ByteLevelMode(Tokenizer.default(), recorder)
-    text, offsets = device.to_device(np.zeros(9000 + SLACK, np.uint8)), device.to_device(np.array([0, 3, 9000]))
+    text = np.frombuffer(b"a " * 4500 + bytes(SLACK), np.uint8)
+    text, offsets = device.to_device(text), device.to_device(np.array([0, 3, 9000]))
     recorder.calls.clear()
     batch.encode(text, offsets)
     assert recorder.calls == [

@@ -30,7 +30,7 @@ from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.blockbpe import BlockBpeMode
-from tokenweir.gpu.modes.exact import MERGED_BYTES, WALK_BYTES, ByteLevelMode
+from tokenweir.gpu.modes.exact import LEFT_BYTES, MERGED_BYTES, WALK_BYTES, ByteLevelMode
 
 VALID = ["", "a", "\0", "é 日本", "👨‍👩‍👧‍👦", "I'm <|im_start|> here\n\n", "=" * 100]
 
@@ -156,8 +156,8 @@ def test_form_c_counts_from_an_added_token_on(mode_of):
     assert check(mode_of(small(normalizer=NFC())), ["\u05bc\u05b4"]) == {0: "Unicode's form C may change it"}
 
 
-def test_an_oversized_part_is_refused_and_harms_no_other_document(mode_of):
-    """Chinese of any length has short parts; a walk has a limit of its own."""
+def test_an_oversized_walk_is_refused_and_harms_no_other_document(mode_of):
+    """Longer parts are left to the CPU alone, and Chinese of any length has short ones."""
     batch = mode_of(Tokenizer.default(), max_bytes=400)
     documents = [
         "a",
@@ -170,22 +170,47 @@ def test_an_oversized_part_is_refused_and_harms_no_other_document(mode_of):
         "=" * (WALK_BYTES + 9),
         "z",
     ]
-    assert check(batch, documents) == dict.fromkeys((1, 3, 7), "oversized piece")
+    assert check(batch, documents) == {7: "oversized piece"}
     assert check(mode_of(Tokenizer.default()), ["日" * (WALK_BYTES // 3 + 9), "a"]) == {0: "oversized piece"}
     assert (batch[0].max_bytes, batch[0].walk_bytes) == (400, WALK_BYTES)
 
 
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 def test_a_hostile_document_costs_others_few_passes(mode_of):
     """A pass of a block has three barriers. What would take more passes than a part has bytes goes to the CPU."""
-    letters = "abcdefghijklmnopqrstuvwxyz"
     pick = Random(1)
-    hostile = ["".join(pick.choices(letters, k=size)) for size in (MERGED_BYTES, MERGED_BYTES + 1, 60_000)]
+    hostile = ["".join(pick.choices(LETTERS, k=size)) for size in (MERGED_BYTES, MERGED_BYTES + 1, 60_000)]
     mode, device = mode_of(Tokenizer.default())
     before = device.barriers("merge_pieces") if device.name == "shim" else 0
     refused = check((mode, device), ["the quick fox", *hostile, "a" * MERGED_BYTES, "naïve 生活"])
-    assert refused == dict.fromkeys((2, 3), "oversized piece")
+    assert refused == {3: "oversized piece"}
     if device.name == "shim":
         assert 0 < device.barriers("merge_pieces") - before < 3 * 2 * MERGED_BYTES
+
+
+def test_the_cpu_encodes_long_parts_alone(mode_of):
+    """At the end of tiles and of the text, beside refused documents, and with a character of several bytes."""
+    pick = Random(2)
+    long = ["".join(pick.choices(LETTERS, k=size)) for size in (1025, 8192, 1500)] + [" " * 3000, "=" * 2000]
+    documents = [f"the {one} weir {one}" for one in long] + [b"\xff" + long[1].encode(), *long, "a", "", "ü" + long[0]]
+    for seed in range(2):
+        found, refused = run(mode_of(Tokenizer.default(), seed), documents)
+        assert refused == {5: "it is not UTF-8"}
+        for i, document in enumerate(documents):
+            assert i in refused or found[i] == Tokenizer.default().encode(document), i
+    too_much = ["".join(pick.choices(LETTERS, k=9000)) for _ in range(LEFT_BYTES // 9000 + 1)]
+    documents = ["a", *too_much, "b", " " * 900]
+    refused = check(mode_of(Tokenizer.default()), documents)
+    assert refused == dict.fromkeys(range(1, len(too_much) + 1), "oversized piece")
+
+
+def test_a_long_token_leaves_documents(mode_of, data):
+    """GPT-2 has tokens of 128 bytes, which may be whole pieces only."""
+    tok = Tokenizer.from_file(data("tokenizers/gpt2/tokenizer.json"))
+    for max_bytes, refused in ((127, {0: "oversized piece"}), (128, {})):
+        assert check(mode_of(tok, max_bytes=max_bytes), ["x" * 300, "a"]) == refused
 
 
 def test_options_out_of_range(mode_of):
