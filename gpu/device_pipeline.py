@@ -25,8 +25,10 @@ MAX_BATCH_BYTES = 512 << 20
 STEP_BYTES = 16 << 20
 """The bytes of text in a part: enough to fill a GPU, few enough that copying the next part overlaps with kernels."""
 
-SLOTS = 3
-"""The parts that are in work at the same time: in pinned memory, on the bus, and on the device."""
+SLOTS = 4
+"""The parts that are in work at the same time: in pinned memory, on the bus, on the device, and being collected. A part's
+slot is its own until its ids are collected, which reads its offsets and perhaps its text.
+"""
 
 KEPT_BYTES = 2 * STEP_BYTES
 """The most bytes of device memory that is kept for the text of a slot."""
@@ -156,22 +158,25 @@ class DevicePipeline:
         def upload(turn: int) -> Future[tuple[Any, Any]]:
             return ahead.submit(self._upload_on_side_stream, texts, parts[turn], slots[turn])
 
-        coming = deque(upload(turn) for turn in range(min(SLOTS - 1, len(parts))))
+        def collect(turn: int, batch: Batch) -> None:
+            parts[turn].encoded = batch.collect(self.mode.reasons)
+            slots[turn].read = self.device.record_event()
+            if turn + SLOTS < len(parts):
+                coming.append(upload(turn + SLOTS))
+
+        coming = deque(upload(turn) for turn in range(min(SLOTS, len(parts))))
         begun: Batch | None = None
         for turn, (part, slot) in enumerate(zip(parts, slots, strict=True)):
             copied = coming.popleft().result()
             if slot.copied:
                 self.device.wait_for(slot.copied.ptr)
             batch = self._begin(texts, part, copied, parse_special)
-            slot.read = self.device.record_event()
             batch.send_report()
-            if turn + SLOTS - 1 < len(parts):
-                coming.append(upload(turn + SLOTS - 1))
             if begun is not None:
-                parts[turn - 1].encoded = begun.collect(self.mode.reasons)
+                collect(turn - 1, begun)
             begun = batch
         if begun is not None:
-            parts[-1].encoded = begun.collect(self.mode.reasons)
+            collect(len(parts) - 1, begun)
 
     def _begin(self, texts: BatchTexts, part: BatchPart, copied: tuple[Any, Any], parse_special: bool) -> Batch:
         return self.mode.begin(*copied, parse_special=parse_special, guards=texts.guards_of(part))

@@ -52,8 +52,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   const auto small = [&](uint32_t k) { return short_places[capacity - 1 - k]; };
   const auto other = [&](uint32_t k) { return other_places[k]; };
   merge_class<kTinyBytes>(bpe, text, counters[kTinyPieces], tiny, shared, ids, tokens);
-  __syncthreads();
-  merge_class<kSmallBytes>(bpe, text, counters[kSmallPieces], small, shared, ids, tokens);
+  merge_class<kSmallBytes>(bpe, text, counters[kSmallPieces], small, shared, ids, tokens);  // in the same columns
   __syncthreads();
   merge_class<kShortBytes>(bpe, text, counters[kShortPieces], other, shared, ids, tokens);
 }

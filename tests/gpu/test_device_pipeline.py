@@ -13,6 +13,7 @@ from tokenweir import Tokenizer
 from tokenweir.encode.errors import DeviceError
 from tokenweir.gpu import GpuEncoder, device_pipeline
 from tokenweir.gpu.kernels import kernel_sources
+from tokenweir.gpu.modes.batch import Batch
 
 TEXTS = [f"{word} {i} 生活" * (1 + i % 4) for i, word in enumerate(["the", "quick", "brown", "fox"] * 6)]
 
@@ -23,7 +24,7 @@ class Deferring(ShimDevice):
     def __init__(self):
         super().__init__(kernel_sources())
         self._thread = threading.local()
-        self.copies, self.done = [], 0
+        self.copies, self.done, self.in_use = [], 0, set()
 
     @contextmanager
     def side_stream(self):
@@ -35,6 +36,7 @@ class Deferring(ShimDevice):
                 self._thread.aside = False
 
     def overwrite(self, array, host):
+        assert id(array.base) not in self.in_use, "what a batch reads until it is collected"
         if getattr(self._thread, "aside", False):
             self.copies.append((array, host))
         else:
@@ -59,8 +61,24 @@ class DeferredEvent:
 
 
 @pytest.fixture
-def gpu():
-    return GpuEncoder(Tokenizer.default(), device=Deferring(), max_batch_bytes=40, workers=2)
+def gpu(monkeypatch):
+    device = Deferring()
+    gpu = GpuEncoder(Tokenizer.default(), device=device, max_batch_bytes=40, workers=2)
+    mode = gpu._pipelines[0].mode
+    begin, collect = mode.begin, Batch.collect
+
+    def using(text, offsets, **options):
+        device.in_use.add(id(text.base))
+        return begin(text, offsets, **options)
+
+    def collected(batch, *args):
+        found = collect(batch, *args)
+        device.in_use.discard(id(batch.text.base))
+        return found
+
+    monkeypatch.setattr(mode, "begin", using)
+    monkeypatch.setattr(Batch, "collect", collected)
+    return gpu
 
 
 def check(gpu, texts):
@@ -97,6 +115,7 @@ def test_an_error_leaves_the_slots_usable(gpu, monkeypatch):
     with pytest.raises(DeviceError, match="^out of memory$"):
         gpu.encode_batch(TEXTS)
     assert gpu.device.done == len(gpu.device.copies), "nothing is under way"
+    gpu.device.in_use.clear()
     check(gpu, TEXTS[::-1])
 
 
