@@ -140,8 +140,10 @@ class DevicePipeline:
         if self._replays:
             part.encoded = self._replays.encode(texts, part, parse_special)
         if part.encoded is None:
-            batch = self._begin(texts, part, self._upload(texts, part, self._slots[0]), parse_special)
+            slot = self._slots[0]
+            batch = self._begin(texts, part, self._upload(texts, part, slot), parse_special)
             part.encoded = batch.collect(self.mode.reasons)
+            slot.read = self.device.record_event()  # the next call may come from a thread with another stream
 
     def _encode_in_turn(self, texts: BatchTexts, parts: list[BatchPart], parse_special: bool) -> None:
         """Encode parts, up to `SLOTS` of them at a time in different stages.

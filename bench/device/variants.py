@@ -41,7 +41,7 @@ VARIANTS: dict[str, Change | None] = {
     "tiny is 4 bytes": Change("common/pieces.cuh", "kTinyBytes = 8", "kTinyBytes = 4"),
     "short is 16 bytes": Change("common/pieces.cuh", "kShortBytes = 32", "kShortBytes = 17"),
 }
-"""Which answers what: whether cuts pay, what the registers of a kernel cost, and where the lengths of short pieces divide."""
+"""Changes that answer whether cuts pay, what the registers of a kernel cost, and where the lengths of short pieces divide."""
 
 MAIN = "cut_pieces|encode_pieces|merge_short_pieces|merge_pieces|collect_ids"
 """The kernels that are profiled."""

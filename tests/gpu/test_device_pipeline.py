@@ -91,7 +91,9 @@ def test_parts_in_turn(gpu):
     device = gpu.device
     assert device.done == len(device.copies) > 3 * device_pipeline.SLOTS
     assert len({id(array.base) for array, _ in device.copies}) == device_pipeline.SLOTS, "buffers are kept"
+    before = gpu._pipelines[0]._slots[0].read
     check(gpu, TEXTS[:1])
+    assert gpu._pipelines[0]._slots[0].read is not before
 
 
 def test_a_part_too_large_to_be_kept(gpu, monkeypatch):
