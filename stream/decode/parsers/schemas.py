@@ -34,15 +34,10 @@ class ToolSchemas(Mapping[str, Mapping[str, Any]]):
 
     def arguments(self, function: str) -> ValueSchema:
         """Return the schema of a function's arguments; one without types for an unknown function."""
-        if function not in self._schemas:
-            return _UNTYPED
         if function not in self._arguments:
-            schema = self._schemas[function]
+            schema = self._schemas.get(function, {})
             self._arguments[function] = ValueSchema(SchemaDocument(schema), schema)
         return self._arguments[function]
-
-
-_UNTYPED = ValueSchema(SchemaDocument({}), {})
 
 
 def tool_schemas_of(tools: Tools | Mapping[str, Mapping[str, Any]] | None) -> ToolSchemas:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 
@@ -11,6 +12,7 @@ from splitting import split_calls
 from tokenweir.stream.decode.parsers.blocks.coercion import json_of
 from tokenweir.stream.decode.parsers.schema_document import MAX_STEPS, MAX_STEPS_IN_ALL
 from tokenweir.stream.decode.parsers.schemas import tool_schemas_of
+from tokenweir.stream.decode.parsers.value_schemas import ValueSchema
 
 NUMBER, TEXT, FLAG = {"type": "integer"}, {"type": "string"}, {"type": "boolean"}
 
@@ -334,3 +336,15 @@ def test_types_that_were_looked_up_are_no_part_of_a_pickle():
     assert len(pickle.dumps(schemas)) == size
     assert copied == schemas
     assert copied.arguments("f").member("a").types == {"integer"}
+
+
+@pytest.mark.parametrize("style", CALLS)
+@pytest.mark.parametrize("tools", [{}, {"g": {}}], ids=["no tools", "another tool"])
+def test_arguments_of_unknown_functions_are_kept_by_no_later_answer(style, tools):
+    def kept():
+        gc.collect()
+        return sum(type(each) is ValueSchema for each in gc.get_objects())
+
+    before = kept()
+    split_calls(style, CALLS[style] % (ARGUMENTS[style] % "seen_once"), tools)
+    assert kept() == before
