@@ -298,8 +298,8 @@ class Harmony(MessageParser):
             self._held = ""
         else:
             self._recipient = recipient.removeprefix("functions.")
-            if self._tools and self._recipient not in self._tools:
-                self._break(f"{self._recipient!r:.80} is no function of the request", out)
+            if refusal := self._tools.refusal(self._recipient):
+                self._break(refusal, out)
             elif _XML(self._header):
                 self._tagged.begin_call(self._recipient, self._held, self._call)
                 self._state, self._held = "tagged", ""

@@ -32,6 +32,10 @@ class ToolSchemas(Mapping[str, Mapping[str, Any]]):
     def __reduce__(self) -> tuple[Callable[..., ToolSchemas], tuple[Mapping[str, Mapping[str, Any]]]]:
         return ToolSchemas, (self._schemas,)
 
+    def refusal(self, function: str) -> str:
+        """Return why a call of a function is text: the request has tools, but not this one; otherwise an empty text."""
+        return f"{function!r:.80} is no function of the request" if self and function not in self._schemas else ""
+
     def arguments(self, function: str) -> ValueSchema:
         """Return the schema of a function's arguments; one without types for an unknown function."""
         if function not in self._arguments:

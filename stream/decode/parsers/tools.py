@@ -145,7 +145,7 @@ class ToolParser(Saved):
                 f"tool style {style.name!r}: nothing reads the grammar {style.grammar!r}; known are {known}"
             )
         functions = tool_schemas_of(schemas)
-        self._functions = frozenset(functions)  # their names; empty if they are unknown
+        self._functions = functions  # empty if they are unknown
         reads = BLOCKS[style.grammar]
         self._block: Block = EitherBlock(reads, style, functions) if style.or_json else reads(style, functions)
         self._begins = first_of((*style.opens, *style.bare))
@@ -289,9 +289,8 @@ class ToolParser(Saved):
         out: list[Piece] = []
         for piece in pieces:
             if piece.name:
-                declared = piece.name in self._functions
-                self._refusal = "" if declared else f"{piece.name!r:.80} is no function of the request"
-                self._refused += not declared
+                self._refusal = self._functions.refusal(piece.name)
+                self._refused += bool(self._refusal)
             if self._refusal and piece.channel is not ANSWER:
                 if piece.source:
                     out.append(Piece(piece.source, ANSWER, piece.source, malformed=self._refusal))

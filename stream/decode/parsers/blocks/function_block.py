@@ -101,8 +101,8 @@ class FunctionBlock(SteppedBlock):
         self._state = "done"
         try:
             calls = [_call(found) for found in _several(self._read(str(self._undecided), self._schemas))]
-            if undeclared := [name for name, _ in calls if self._schemas and name not in self._schemas]:
-                raise ValueError(f"{undeclared[0]!r:.80} is no function of the request")
+            if refusal := next(filter(None, (self._schemas.refusal(name) for name, _ in calls)), ""):
+                raise ValueError(refusal)
         except ValueError as error:
             self._refuse(str(error)[:MAX_HEADER], mark, out)
             return end + len(mark)

@@ -455,7 +455,7 @@ class JsonBlock(SteppedBlock):
         """Return whether an object without markup around it is known not to be a call, though it may be incomplete."""
         if call.foreign or call.error is not None or (call.done and not call.begun):
             return True
-        return bool(call.name and self._schemas) and call.name not in self._schemas
+        return bool(call.name and self._schemas.refusal(call.name))
 
     def _pass_over(self, place: int, out: list[Piece]) -> int:
         """Emit as answer the JSON value that the held text begins, calls in it included. Return `place`."""

@@ -195,8 +195,8 @@ class LiteralBlock(SteppedBlock):
             return self._release(f"{self._name!r:.80} is no name of a function", place, out)
         end = self._hold_back(text, place, place + 1)
         self._name = self._name.removesuffix(suffix)
-        if self._bare and self._schemas and self._name not in self._schemas:
-            return self._release(f"{self._name!r:.80} is no function of the request", end, out)
+        if self._bare and (refusal := self._schemas.refusal(self._name)):
+            return self._release(refusal, end, out)
         self._state = "first"
         return end
 
