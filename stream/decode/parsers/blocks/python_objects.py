@@ -118,8 +118,9 @@ class PythonObjectBlock(SteppedBlock):
         written = json_of_container(str(self._undecided)[self._head :], _OBJECT)
         call = json.loads(written) if written else {}
         name, arguments = call.get("name"), call.get("arguments", {})
-        known = not (self._bare and self._schemas) or name in self._schemas
-        if not (isinstance(name, str) and name and isinstance(arguments, dict) and known):
+        if not (isinstance(name, str) and name and isinstance(arguments, dict)) or (
+            self._bare and self._schemas.refusal(name)
+        ):
             return self._release("an object names no function with arguments", place, out)
         out.append(self._named(name, self._undecided.take()))
         out.append(Piece("", TOOL_CALL, json.dumps(arguments, ensure_ascii=False), call=self.call))

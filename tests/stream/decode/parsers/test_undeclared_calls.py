@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from drawn_answers import HEADERS
 from splitting import check_passing, run, split_calls, told
@@ -57,6 +59,17 @@ def test_a_call_of_another_function_is_text(style):
     got = split_calls(style, text, TOOLS)
     assert (got["calls"], got["answer"]) == ([], text)
     assert got["why"] in ([], ["'f' is no function of the request"])
+
+
+@pytest.mark.parametrize("name", [["g"], {}, 1, None, True], ids=str)
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_a_call_whose_name_is_no_text_is_no_call(style, name):
+    quote = "'" if style.grammar == "python objects" else '"'
+    for written in (block(style, "NAME"), call(style, "NAME")):
+        text = written.replace(f"{quote}NAME{quote}", str(name) if quote == "'" else json.dumps(name))
+        if "NAME" not in text:
+            got = split_calls(style, text, TOOLS)
+            assert (got["calls"], got["answer"]) == ([], text)
 
 
 @pytest.mark.parametrize("style", [style for style in STYLES if style.closes], ids=lambda style: style.name)
