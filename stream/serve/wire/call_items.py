@@ -1,8 +1,8 @@
 """Items of calls and their results in a request's input, as those of functions for a chat template.
 
-Calls may be of functions, of custom tools, and of other providers' own tools. Those of a tool that the client ran are written
-as calls of a function. So is a call that a provider ran, if the item has its result. Items without a result, such as a web search, and those that only their provider understands, are left
-out of the prompt.
+Calls may be of functions, of custom tools, and of other providers' own tools. Those of a tool that the client ran are
+written as calls of a function. So is a call that a provider ran, if the item has its result. Items without a result, such
+as a web search, and those that only their provider understands, are left out of the prompt.
 """
 
 from __future__ import annotations
@@ -286,11 +286,10 @@ def add_item(conversation: Conversation, item: CallItem, where: str) -> None:
         case ApplyPatchCall():
             conversation.call(item.call_id, "apply_patch", _json(item.operation))
         case ComputerCall():
-            conversation.call(
-                item.call_id, "computer", _json({"actions": [item.action] if item.actions is None else item.actions})
-            )
+            actions = [item.action] if item.actions is None else item.actions
+            conversation.call(item.call_id, "computer", {"actions": actions})
         case Program():
-            conversation.call(item.call_id, "program", _json({"code": item.code}))
+            conversation.call(item.call_id, "program", {"code": item.code})
         case LocalShellCallOutput():
             conversation.answer(item.call_id or item.id, item.output)
         case ShellCallOutput():
@@ -306,10 +305,10 @@ def add_item(conversation: Conversation, item: CallItem, where: str) -> None:
             conversation.call(item.id, joined_name(item.name, item.server_label), item.arguments)
             conversation.answer(item.id, f"Error: {_json(item.error)}" if item.output is None else item.output)
         case CodeInterpreterCall():
-            conversation.call(item.id, "code_interpreter", _json({"code": item.code or ""}))
+            conversation.call(item.id, "code_interpreter", {"code": item.code or ""})
             conversation.answer(item.id, "".join(output.logs for output in item.outputs or ()))
         case FileSearchCall():
-            conversation.call(item.id, "file_search", _json({"queries": item.queries}))
+            conversation.call(item.id, "file_search", {"queries": item.queries})
             found = (text_part(f"{result.filename}:\n{result.text}\n") for result in item.results or ())
             conversation.answer(item.id, content_of(found))
         case _:

@@ -113,8 +113,8 @@ class ToolCall(Struct, frozen=True):
             raise ValueError(f"Object missing required field `{self.type}`")
 
     @property
-    def called(self) -> tuple[str, str]:
-        """The name of the function and its arguments as JSON text; a custom tool is a function with one argument."""
+    def called(self) -> tuple[str, object]:
+        """The name of the function and its arguments, for `Conversation.call`; a custom tool has one argument."""
         if self.type == "custom" and self.custom is not None:
             return self.custom.name, custom_arguments(self.custom.input)
         assert self.function is not None

@@ -7,6 +7,7 @@ import json
 from tokenweir.stream.serve.wire.response_tools import CUSTOM_INPUT
 
 _OPENING = ("{", f'"{CUSTOM_INPUT}"', ":", '"')
+_HEX = frozenset("0123456789abcdefABCDEF")
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -88,8 +89,8 @@ def _escape(text: str) -> tuple[int, str]:
     """Decode the escape at the beginning of a text.
 
     Returns:
-        Its length and the character; length 0 if the text ends within it. What is no escape stays as it is, and half of
-        a surrogate pair becomes U+FFFD.
+        Its length and the character; length 0 if the text ends within it. An invalid escape stays as it is, and half of a
+        surrogate pair becomes U+FFFD.
 
     """
     kind = text[1:2]
@@ -115,6 +116,3 @@ def _unit(escape: str) -> int | None:
     if not escape.startswith("\\u") or len(digits) != 4 or any(digit not in _HEX for digit in digits):
         return None
     return int(digits, 16)
-
-
-_HEX = frozenset("0123456789abcdefABCDEF")
