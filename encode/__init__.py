@@ -11,5 +11,6 @@ The way from a file to ids:
 
 The parts of its methods are in `encoding/` and `decode/`, which also decodes incrementally; what they take and give is checked and
 described in `values/`, `options.py` and `errors.py`. `files.py` reads the files that users name, and `table_cache.py` keeps loaded
-tokenizers in the folder of `cache.py`.
+tokenizers in the folder of `cache.py`; `per_tokenizer.py` caches facts about a tokenizer in memory. `reference.py` is byte-level
+BPE in plain Python, to be read first.
 """

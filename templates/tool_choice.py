@@ -1,9 +1,8 @@
 """`tool_choice`: enforced by an engine that honours a JSON schema, shown by a template that reads it, or refused.
 
-A choice that neither honours is refused, because the answer would look as if the model had been asked. A schema
-guarantees the
-choice: the answer is then a list of calls as JSON (`CALL_LIST`), whatever markup the model has for calls. A template can
-only tell the model. "none" works with every template: the tools are not shown.
+A choice that neither honours is refused, because the answer would look as if the model had been asked. A schema guarantees
+the choice: the answer is then a list of calls as JSON (`CALL_LIST`), whatever markup the model has for calls. A template
+can only tell the model. "none" works with every template: the tools are not shown.
 """
 
 from __future__ import annotations

@@ -45,9 +45,7 @@ def normalizer_core(normalizer: Normalizer | None) -> _core.Normalizer:
     """
     steps: list[_core.NormalizerStep] = []
     automata: list[Automaton] = []
-    unaligned = (
-        False  # after a Replace of TEXT_BEGINS: most later steps of the library fail, and Strip misplaces offsets
-    )
+    unaligned = False  # behind a Replace of TEXT_BEGINS most steps of the library fail, and Strip misplaces offsets
     part: SingleNormalizer
     for part in parts(normalizer):
         if unaligned and not isinstance(part, Replace | Prepend):

@@ -207,7 +207,7 @@ class Ragged:
         mask = (column >= 0) & (column < taken)
         left_out = column >= (
             before if truncation_side == "left" else taken - after
-        )  # ids that are cut lie before these
+        )  # the ids behind those that are cut
         places = self.offsets[:-1, None] + column + np.where(left_out, sizes[:, None] - taken, 0)
         rows = np.full((len(self), width), pad_id, np.int32)
         rows[mask] = self.ids[places[mask]]

@@ -139,7 +139,7 @@ class AnswerPlan(Struct, frozen=True, kw_only=True):
     def answer_opening(self, tokenizer: Tokenizer, prompt_ids: Sequence[int]) -> list[int]:
         """Return the ids to append to the rendered prompt, so that the content of the answer begins behind it.
 
-        None unless `closes_thinking`, and if the template has closed the thinking itself.
+        Empty unless `closes_thinking`, or if the template has closed the thinking itself.
 
         Raises:
             TemplateError: The prompt opens thinking that no known markup ends.

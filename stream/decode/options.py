@@ -51,7 +51,8 @@ class OutputOptions(TypedDict, total=False):
             None. Harmony, Inkling and Muse have calls of their own, which are always found.
         markup: What tags are: "text", the default, however its tokens are cut, or only the "ids" that the vocabulary has for
             them. With "ids", text that a model quotes opens no thinking and no call. A style whose tags are no tokens is
-            refused, and calls without an opening tag stay text. The last private-use characters, from U+10FFC0 on, may become U+10FFFF.
+            refused, and calls without an opening tag stay text. The last private-use characters, from U+10FFC0 on, may
+            become U+10FFFF.
         include_stop: Keep the stop string, or the text of a stop token, in the text.
         skip_special_tokens: Control tokens give no text, which is the default; tags are found in either case.
         byte_fallback: The rule for byte-fallback tokens; see `Tokenizer.decode`.

@@ -83,7 +83,7 @@ class StopStrings(_core.StopStrings):
 def control_tokens_in(tokenizer: Tokenizer, stops: Sequence[str], apart: Collection[int]) -> dict[int, str]:
     """Return the control tokens whose text a stop string contains: a mapping of token id to text.
 
-    They count with their text in the search for stop strings, though they give none in the answer.
+    Their text counts in the search for stop strings, though the answer does not have it.
 
     Args:
         tokenizer: The tokenizer.

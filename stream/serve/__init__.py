@@ -1,6 +1,7 @@
 """The server: chats over HTTP and websockets.
 
-Rooms import only the rooms above their own line.
+`options.py` declares the options, for `serve()`, the command line and the documentation. Rooms import only the rooms above
+their own line.
 
     wire/         the protocols, without I/O: Responses, Chat Completions, Completions; in anthropic/ Messages
     limits/       bounds on what clients cost: `Limits`, admission of connections and answers, turns of parsing

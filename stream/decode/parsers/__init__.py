@@ -4,6 +4,9 @@ A splitter (`base.Splitter`) takes text by `feed`, in whatever parts it comes, a
 text belongs to which channel, and what goes out for it. `ReasoningParser` finds thinking, `ToolParser` finds calls in
 the answer, `ThinkingAndTools` is the two together, and `Harmony`, `Inkling` and `Muse` read formats that are both.
 `ToolParser` finds the opening text of a block of calls, and a class of `blocks/` reads the block.
+`detection.py` chooses the styles by the prompt and the vocabulary and makes the splitter; `markup_ids.py` exchanges tags that
+count only as ids. `schemas.py` has the request's functions, `value_schemas.py` the types of their arguments, and
+`schema_document.py` the references between schemas.
 
 Another style, if it differs in its markup only, is a row of a table: `templates/styles/reasoning.py` for thinking,
 `templates/styles/tools.py` for calls. `blocks/__init__.py` says how to add calls that are written in another way.

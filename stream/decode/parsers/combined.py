@@ -3,7 +3,7 @@
 Text goes through the parser of thinking, and the answer in it through the parser of calls. A block of calls goes to
 the latter alone, so that tags in arguments stay text. When thinking begins, text held as a possible block is emitted,
 because no match spans the markup of the other parser. A block that begins inside the thinking ends it with its first call.
-Without a call it was a mention: the thinking goes on, and its text is read again behind the opening text.
+A block without a call is a mention: the thinking goes on, and the text behind the opening text is read again.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@
 
 A message on `analysis` is thinking, one on `final`, on `commentary` or on no channel is answer. One with a recipient
 (`to=functions.NAME`, after the role or after the channel) is a tool call, unless it is on `final` or to the assistant itself.
-A header to the assistant that another one replaces is removed. The name of a call is emitted with the first character of its
-arguments. These must be a JSON object; others, such as code, are emitted as they are
-written, with the reason. If the request has tools, a message to another recipient is answer, because models quote headers.
-Any other header, and the rest of its message, is emitted as answer with the reason, because its intent is unknown. A header may
-begin at `<|channel|>` alone, also inside a message, because models omit the marks before it.
+A header to the assistant that another one replaces is removed. The name of a call is emitted with the first character of
+its arguments. These must be a JSON object; others, such as code, are emitted as they are written, with the reason. If the
+request has tools, a message to another recipient is answer, because models quote headers. Any other header, and the rest of
+its message, is emitted as answer with the reason, because its intent is unknown. A header may begin at `<|channel|>` alone,
+also inside a message, because models omit the marks before it.
 
 Beam's models write arguments as tags, in messages of the type `xml`:
 
@@ -84,8 +84,8 @@ class Harmony(MessageParser):
     """Splitter of text in OpenAI's harmony format into thinking, answer and tool calls.
 
     The states: "header"; "spaced", before a body where a space is markup; "body", with its channel; "call" before its
-    arguments, "arguments", and "called" after them; "tagged", a call with arguments in tags; "after", between two messages; "rest", text of a malformed call,
-    and "broken", text that is emitted as answer with a reason, both up to the next markup.
+    arguments, "arguments", and "called" after them; "tagged", a call with arguments in tags; "after", between two messages;
+    "rest", text of a malformed call, and "broken", text that is emitted as answer with a reason, both up to the next markup.
     """
 
     __slots__ = (

@@ -68,8 +68,9 @@ BLOCKS: dict[str, Callable[[ToolStyle, ToolSchemas], Block]] = {
 def register_grammar(name: str, read: CallReader) -> None:
     """Register a grammar of tool calls, which styles of this process then name as their `grammar`.
 
-    A block is held back up to the text that closes it, at most `MAX_BLOCK` characters. Then its calls are emitted. A block that is
-    longer, is cut short, has no call, or has a call of a function that the request does not have is emitted as answer, with the reason.
+    A block is held back up to the text that closes it, at most `MAX_BLOCK` characters. Then its calls are emitted. A block
+    that is longer, is cut short, has no call, or calls a function that the request does not have is emitted as answer, with
+    the reason.
 
     Args:
         name: The value of `ToolStyle.grammar`.

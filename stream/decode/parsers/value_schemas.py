@@ -95,9 +95,8 @@ class _Lookup:
     def __init__(self, document: SchemaDocument) -> None:
         self._document = document
         document.begin_lookup()
-        self._known: dict[
-            int, Any
-        ] = {}  # the result for each visited schema, by its identity; for an open one, nothing
+        # The result for each visited schema, by its identity. While a schema is being visited, it is `unknown` of `_visit`.
+        self._known: dict[int, Any] = {}
         self._listed: set[str] = set()
 
     def all_types(self, schema: Any) -> Types:
@@ -196,10 +195,8 @@ def _own_members(schema: Mapping[str, Any], name: str, document: SchemaDocument)
 
 def _own_elements(schema: Mapping[str, Any], index: int, document: SchemaDocument) -> Iterator[Any]:
     """Yield the schemas that a schema object gives to the element `index`."""
-    items = schema.get("items")
-    listed = (
-        items if isinstance(items, list | tuple) else schema.get("prefixItems")
-    )  # a list: JSON Schema up to 2019-09
+    items = schema.get("items")  # a list up to JSON Schema 2019-09
+    listed = items if isinstance(items, list | tuple) else schema.get("prefixItems")
     listed = listed if isinstance(listed, list | tuple) else ()
     if index < len(listed):
         yield document.inside(schema, listed[index] if index < MAX_LISTED else _ANYTHING)

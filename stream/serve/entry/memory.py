@@ -15,8 +15,8 @@ COLLECT_AFTER = (3_000, 2, 36_000)
 takes to follow the objects since the last one of its generation. So the young generations are small, and whole collections
 are rare: about one an hour."""
 COLLECT_EVERY = 0.05
-"""Seconds between two collections of young objects under load. The first threshold counts allocations less deallocations, so that under
-load tens of thousands of young objects wait for one collection of 20 to 60 ms."""
+"""Seconds between two collections of young objects under load. The first threshold counts allocations less deallocations,
+so that tens of thousands of young objects would wait for one collection, which takes long."""
 COLLECT_IDLE = 2.0
 """The longest interval, on an idle loop: it doubles after each collection that had few objects to look at."""
 FEW_YOUNG = 200

@@ -54,8 +54,7 @@ def resolve_options(
     Raises:
         TemplateError: No template is given and none came with the tokenizer.
         TypeError: A required option is missing, or an option has the wrong type.
-        ValueError: There is no engine, an API key is empty or not ASCII, a choice has an unknown value, the model's tags are no ids
-            though `markup` is `ids`, `salt_secret` is
+        ValueError: There is no engine, an API key is empty or not ASCII, a choice has an unknown value, `salt_secret` is
             short, or `history` needs the prompt cache, which is off.
 
     """

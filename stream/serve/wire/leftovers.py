@@ -11,8 +11,8 @@ FOREIGN_FIELDS = frozenset(
 )
 """Fields of a message that are left out of the prompt.
 
-They repeat the text of other fields, are signed for or encrypted by their provider, or describe the message. `CacheMarks` has those
-of caches.
+They repeat the text of other fields, are signed or encrypted by their provider, or describe the message. `CacheMarks` has
+those of caches.
 """
 
 THINKING_PARTS = frozenset({"thinking", "redacted_thinking"})

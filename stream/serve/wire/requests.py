@@ -41,7 +41,7 @@ from tokenweir.stream.serve.wire.response_tools import CLIENT_TOOLS, Choice, Cli
 StopString = Annotated[str, Meta(min_length=1, max_length=1000)]
 """A stop string; looking for it takes some 300 bytes of memory a character."""
 ThinkingBudget = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
-"""Most tokens of thinking; 0 asks for none."""
+"""The most tokens of thinking; 0 asks for an answer without thinking."""
 
 
 class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):

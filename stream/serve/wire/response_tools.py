@@ -48,7 +48,7 @@ class FunctionTool(_ToolFields, frozen=True, forbid_unknown_fields=True, tag_fie
 
 
 class InputFormat(Struct, frozen=True, omit_defaults=True):
-    """The format of a custom tool's input: any text, or text of a grammar, which the model is shown and not held to."""
+    """The format of a custom tool's input: any text, or text of a grammar. The model is shown the grammar; nothing enforces it."""
 
     type: Literal["text", "grammar"]
     syntax: Literal["lark", "regex"] | None = None

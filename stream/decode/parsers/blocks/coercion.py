@@ -2,8 +2,9 @@
 
 The types that a schema allows for a value are tried in this order: null, integer, number, boolean, object or array,
 string (as vLLM 0.33 does). Text that an enum lists takes precedence and stays that text (as in SGLang's
-test_glm47_schema_types.py). `None`, which templates write for null, is null unless a string is allowed. A value of no allowed type stays a string, so no call is ever dropped. A parameter
-without a declared type is JSON if its text is JSON, and a string otherwise.
+test_glm47_schema_types.py). `None`, which templates write for null, is null unless a string is allowed. A value of no
+allowed type stays a string, so no call is ever dropped. A parameter without a declared type is JSON if its text is JSON,
+and a string otherwise.
 """
 
 from __future__ import annotations
