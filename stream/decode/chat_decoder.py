@@ -105,7 +105,8 @@ class ChatDecoder:
         self._tags = tags = styles.tags
         shown = shown_texts(tokenizer, styles) if settings.skip_special_tokens else {}
         shown |= tags.shown
-        self._hidden = control_tokens_in(tokenizer, settings.stop, shown) if settings.skip_special_tokens else {}
+        hides = settings.skip_special_tokens and settings.stop
+        self._hidden = control_tokens_in(tokenizer, settings.stop, shown) if hides else {}
         self._detok = _core.Detokenizer(
             core_of(tokenizer).tokens,
             prompt_ids,
@@ -365,7 +366,7 @@ class ChatDecoder:
             text, taken, place, given = self._core_feed(ids, place)
 
     def _take(self, ids: list[int], place: int) -> None:
-        """Decode `ids[place]`, which the core has left: an end token, a tag, a control token that a stop contains, or not an int."""
+        """Decode `ids[place]`, which the core has left: an end, a tag, a control token that a stop contains, or not an int."""
         try:
             token_id = to_id(ids[place])
         except TypeError:
