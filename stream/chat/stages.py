@@ -125,7 +125,9 @@ def split_reasoning(
 
     Args:
         chunks: The source, of chunks.
-        reasoning: The style or its name. With "harmony" and "muse", tool calls are found as well.
+        reasoning: The style or its name. With "harmony" and "muse", tool calls are found as well. A stage knows no
+            vocabulary: openers that are control tokens count within a line only for a style with `opens_at="anywhere"`,
+            which `ChatDecoder` chooses itself.
         inside: Whether the prompt has already opened the thinking.
         tool_style: Also find tool calls of this style, so that tags inside their arguments stay text.
         tools: The tools of the request; see `DecoderOptions`.

@@ -22,10 +22,12 @@ from tokenweir.stream.chat.stages import (
     until_eos,
 )
 from tokenweir.stream.decode.chunk import Chunk
+from tokenweir.stream.decode.parsers.detection import as_spelled
 from tokenweir.stream.decode.stops import StopStrings
 from tokenweir.stream.events.deltas import Channel, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.events.merge import merge
 from tokenweir.stream.events.step import EngineStep
+from tokenweir.templates.styles.reasoning import style_of
 
 ANSWER, REASONING, TOOL_CALL = Channel
 WORDS = [
@@ -102,13 +104,14 @@ def test_composed_stages_give_what_the_fused_one_gives(mistral_tok, words, cuts,
     tok = mistral_tok
     scope = "answer" if strip else scope  # thinking that is stripped before the stops cannot trigger one
     ids = [token_id for word in words for token_id in (tok.encode(word) if len(word) > 3 else list(word.encode()))]
+    spelled = as_spelled(tok, style_of("mistral"))  # as the decoder finds it
     prompt = tok.encode("<skip>[THINK]" if inside else "<skip>")
     places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
     chunks = [ids[a:b] for a, b in pairwise(places)]
 
     async def composed():
         text = detokenize(until_eos(Source(chunks), tok.eos_ids), tok, prompt_ids=prompt, reasoning="mistral")
-        split = (strip_reasoning if strip else split_reasoning)(text, "mistral", inside=inside)
+        split = (strip_reasoning if strip else split_reasoning)(text, spelled, inside=inside)
         return as_deltas(await collect(stop_at(split, stops, stop_scope=scope)))
 
     async def fused():
@@ -151,6 +154,7 @@ def test_composed_stages_find_the_calls_that_the_fused_one_finds(make_tok, words
     if not together:
         words = [word for word in words if "THINK" not in word]  # which would break calls
     tok = make_tok(*(AddedToken(text, special=True) for text in ("[THINK]", "[/THINK]", "[TOOL_CALLS]")))
+    spelled = as_spelled(tok, style_of("mistral"))
     ids = [token_id for word in words for token_id in tok.encode(word)]
     places = sorted({0, len(ids), *(cut % (len(ids) + 1) for cut in cuts)})
     chunks = [ids[a:b] for a, b in pairwise(places)]
@@ -159,9 +163,9 @@ def test_composed_stages_find_the_calls_that_the_fused_one_finds(make_tok, words
         ended = until_eos(Source(chunks), tok.eos_ids)
         text = detokenize(ended, tok, prompt_ids=[tok.token_to_id("<skip>")], reasoning="mistral", tool_style="mistral")
         if together:
-            split = split_reasoning(text, "mistral", tool_style="mistral")
+            split = split_reasoning(text, spelled, tool_style="mistral")
         else:
-            split = split_tool_calls(split_reasoning(text, "mistral"), "mistral")
+            split = split_tool_calls(split_reasoning(text, spelled), "mistral")
         return as_deltas(await collect(stop_at(split, stops)))
 
     async def fused():
