@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -89,14 +90,13 @@ class FairQueue:
             await self._wait(waiter)
         started: list[Future[Any]] = []
         collecting = STARTED.set(started)
-        held = ExitStack()
-        held.callback(self._end, waiter)
-        held.enter_context(_short_switches())
+        switches = ExitStack()
+        switches.enter_context(_short_switches())
         try:
             yield
         finally:
             STARTED.reset(collecting)
-            _when_done(started, held.close)
+            _when_done(started, switches.close, partial(self._end, waiter))
 
     async def _wait(self, waiter: _Waiter) -> None:
         try:
@@ -160,16 +160,21 @@ def _overloaded(message: str) -> RequestError:
     return RequestError(message, code="server_overloaded", status=503, retry_after=1)
 
 
-def _when_done(works: Sequence[Future[Any]], call: Callable[[], None]) -> None:
-    """Call a function once the last one of these works has ended, in the event loop; at once if it has."""
+def _when_done(works: Sequence[Future[Any]], anywhere: Callable[[], None], in_loop: Callable[[], None]) -> None:
+    """Call two functions once the last one of these works has ended, at once if it has.
+
+    `anywhere` may be called in the thread of the work, also when the event loop is closed by then; `in_loop` may not.
+    """
     if not works or works[-1].done():
-        call()
+        anywhere()
+        in_loop()
         return
     loop = asyncio.get_running_loop()
 
     def end(_: Future[Any]) -> None:
+        anywhere()
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(call)
+            loop.call_soon_threadsafe(in_loop)
 
     works[-1].add_done_callback(end)
 

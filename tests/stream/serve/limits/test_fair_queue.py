@@ -227,3 +227,34 @@ async def test_a_place_is_held_until_its_thread_has_ended():
     end.set()
     await waiting
     assert second_begun.is_set() and sys.getswitchinterval() == usual
+
+
+def test_threads_that_outlive_the_event_loop_leave_no_trace():
+    begun, end, usual = threading.Event(), threading.Event(), sys.getswitchinterval()
+    ended = []
+
+    def work():
+        begun.set()
+        end.wait()
+
+    async def leave():
+        queue, started = FairQueue(1, max_waiting=9, max_waiting_cost=9, timeout=60), []
+
+        async def first():
+            async with queue.place(1):
+                started.append(fair_queue.STARTED.get())
+                await run_in_thread(work)
+
+        leaving = asyncio.ensure_future(first())
+        await asyncio.to_thread(begun.wait)
+        leaving.cancel()
+        await asyncio.wait({leaving})
+        ended.extend(started[0])
+
+    asyncio.run(leave())
+    assert sys.getswitchinterval() < usual
+    callbacks = threading.Event()
+    ended[0].add_done_callback(lambda _: callbacks.set())  # behind that of the queue
+    end.set()
+    callbacks.wait()
+    assert sys.getswitchinterval() == usual
