@@ -93,7 +93,8 @@ class BudgetedEngine:
                 async for item in source:
                     ids = engine_ids(item)
                     count = len(ids) if ends == MOST_ENDS else _taken(watch, ids)
-                    spent = ends < MOST_ENDS and _is_over(watch)
+                    has_ended = count == len(ids) and isinstance(item, EngineStep) and item.finish_reason is not None
+                    spent = ends < MOST_ENDS and _is_over(watch) and not has_ended
                     given += ids[:count]
                     yield _first(item, ids, count if spent else len(ids), ends > 0)
                     if spent:

@@ -100,6 +100,19 @@ async def test_thinking_within_its_budget_is_left_alone(tok, inside):
     assert (deltas[-1].reason is FinishReason.TOOL_CALLS) is any(isinstance(d, ToolCallDelta) for d in deltas)
 
 
+@pytest.mark.parametrize("reason", [FinishReason.LENGTH, FinishReason.ERROR, FinishReason.STOP])
+async def test_an_answer_that_the_engine_ends_at_the_budget_has_ended(tok, reason):
+    class Ending(Thinker):
+        async def generate(self, prompt_ids, sampling):
+            async with aclosing(super().generate(prompt_ids, sampling)) as steps:
+                async for step in steps:
+                    yield EngineStep(step.ids, finish_reason=reason)
+
+    engine = Ending(tok, "abc", step=3)
+    deltas = await answer(engine, tok, **OPEN, thinking_budget=3)
+    assert (len(engine.calls), texts(deltas), deltas[-1].reason) == (1, [("T", "abc")], reason)
+
+
 async def test_limits_and_seeds_count_what_was_given(tok):
     engine = Thinker(tok, "a" * 50)
     sampling = Sampling(max_tokens=20, min_tokens=8, seed=5, stop=("o",), logprobs=True, top_logprobs=1)
