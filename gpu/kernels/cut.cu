@@ -71,7 +71,7 @@ struct Match {
 
 // Walks from `match` to the first sure boundary from `end` on, or to an added token, whose place `at` becomes. Calls
 // `begin_piece(place)` for each piece. Returns false if the walk leaves the window (kNear), or is longer than
-// `max_bytes`, which is more than a window; then `match` is the match that it has not finished.
+// `max_bytes`, which is more than a window, or gets nowhere; then `match` is the match that it has not finished.
 template <bool kNear, class BeginPiece>
 __device__ bool walk_span(const Window& window, const Transitions& table, int32_t end, int32_t max_bytes,
                           const BeginPiece& begin_piece, Match& match, int32_t& at) {
@@ -90,7 +90,7 @@ __device__ bool walk_span(const Window& window, const Transitions& table, int32_
       if (!kNear && at - match.begin > max_bytes + 8) return false;  // 8 more, since a walk looks ahead
       continue;
     }
-    if (!kNear && match_end - end > max_bytes) return false;
+    if (match_end <= match.begin || (!kNear && match_end - end > max_bytes)) return false;
     if (match.is_first || !(match.after_gap && gap)) begin_piece(match.begin);
     at = match_end;
     row = 0;
