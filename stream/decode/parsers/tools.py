@@ -104,6 +104,7 @@ class ToolParser(Saved):
         "_begins",
         "_behind",
         "_block",
+        "_bounded",
         "_call",
         "_ends",
         "_functions",
@@ -145,8 +146,8 @@ class ToolParser(Saved):
             raise ValueError(
                 f"tool style {style.name!r}: nothing reads the grammar {style.grammar!r}; known are {known}"
             )
-        functions = tool_schemas_of(schemas)
-        self._functions = functions  # empty if they are unknown
+        functions = self._functions = tool_schemas_of(schemas)
+        self._bounded = bool(functions)  # whether the functions are known, to which calls are bounded
         reads = BLOCKS[style.grammar]
         self._block: Block = EitherBlock(reads, style, functions) if style.or_json else reads(style, functions)
         self._begins = first_of((*style.opens, *style.bare))
@@ -222,7 +223,7 @@ class ToolParser(Saved):
         """
         given = len(out)
         text = self._block.feed(text, out)
-        if self._functions:
+        if self._bounded:
             out[given:] = self._refuse_undeclared(out[given:])
         if self._block.done:
             self._end_block()
@@ -262,7 +263,7 @@ class ToolParser(Saved):
         may_open = not self.in_block and any(mark.startswith(unprocessed) for mark in marks)
         check_restored(not self._unprocessed or may_open, "text is held that opens no block")
         check_restored(self.in_block or not self._refused, "a call of a block is refused that has ended")
-        check_restored(bool(self._functions or not self._refused), "a call is refused where no function is declared")
+        check_restored(self._bounded or not self._refused, "a call is refused where no function is declared")
         check_restored(bool(self._refused or not self._refusal), "a call is refused that has not come")
         if self.in_block:
             self._block.begin("", self._call)
@@ -285,7 +286,7 @@ class ToolParser(Saved):
 
     def _refuse_undeclared(self, pieces: list[Piece]) -> list[Piece]:
         """Return the pieces of the block, those of a call that the request has no function for as text of the answer."""
-        if not self._functions or not (self._refused or any(piece.name for piece in pieces)):
+        if not self._bounded or not (self._refused or any(piece.name for piece in pieces)):
             return pieces
         out: list[Piece] = []
         for piece in pieces:
