@@ -37,10 +37,10 @@ class Probe:
         self._special_tokens = special_tokens
         self._clock = clock
 
-    def calling(self, call_id: str = ID, **fields: Any) -> Message:
+    def calling(self, **fields: Any) -> Message:
         """Return an assistant's message with a tool call and these fields."""
         arguments = '{"a": "b"}' if self._template.argument_form == "text" else {"a": "b"}
-        call = {"id": call_id, "type": "function", "function": {"name": NAME, "arguments": arguments}}
+        call = {"id": ID, "type": "function", "function": {"name": NAME, "arguments": arguments}}
         return {"role": "assistant", **fields, "tool_calls": [call]}
 
     def call(self, *, tools: list[dict[str, Any]] | None = None, **fields: Any) -> str:
