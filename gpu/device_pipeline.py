@@ -76,6 +76,12 @@ class _Slot:
     copied: Event | None = None
     read: Event | None = None
 
+    def give_back(self) -> None:
+        """Drop the device memory, once all that reads it has ended: the pool may give it to another stream at once."""
+        if self.read:
+            self.read.synchronize()
+        self.text = None
+
 
 class DevicePipeline:
     """The encoding pipeline of one device: a mode's tables on it, and the staging buffers by which text reaches it.
@@ -127,6 +133,9 @@ class DevicePipeline:
             except BaseException:
                 self._settle()
                 raise
+            for slot in self._slots:
+                if slot.text is not None and slot.text.size > KEPT_BYTES:
+                    slot.give_back()
         return parts
 
     def encode_to_end(self, texts: BatchTexts, share: range, parse_special: bool) -> list[BatchPart]:
@@ -206,9 +215,11 @@ class DevicePipeline:
         texts.copy(part, staging, staging[room:total].view(np.int64))
         staging[part.size : part.size + SLACK] = 0
         if total > KEPT_BYTES:
-            copied = self.device.to_device(staging[:total])
+            slot.give_back()
+            copied = slot.text = self.device.to_device(staging[:total])
         else:
             if slot.text is None or slot.text.size < total:
+                slot.give_back()
                 slot.text = self.device.empty(-(-total // STAGING_STEP) * STAGING_STEP, np.uint8)
             elif slot.read:
                 self.device.wait_for(slot.read.ptr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from contextlib import contextmanager
 
 import numpy as np
@@ -101,6 +102,27 @@ def test_a_part_too_large_to_be_kept(gpu, monkeypatch):
     check(gpu, TEXTS)
     assert not gpu.device.copies
     assert all(slot.text is None for slot in gpu._pipelines[0]._slots)
+
+
+@pytest.mark.parametrize("kept", [0, device_pipeline.KEPT_BYTES])
+def test_memory_goes_back_only_after_the_last_kernel_that_reads_it(gpu, monkeypatch, kept):
+    """The memory pool gives it to the next part of another slot, whose stream knows nothing of that kernel."""
+    monkeypatch.setattr(device_pipeline, "KEPT_BYTES", kept)
+    monkeypatch.setattr(device_pipeline, "STAGING_STEP", 8)
+    pipeline, over, returned = gpu._pipelines[0], set(), []
+    upload, synchronize = pipeline._upload, DeferredEvent.synchronize
+
+    def watched(texts, part, slot):
+        copied = upload(texts, part, slot)
+        weakref.finalize(copied[0].base, lambda: returned.append(slot.read in over))
+        return copied
+
+    monkeypatch.setattr(pipeline, "_upload", watched)
+    monkeypatch.setattr(DeferredEvent, "synchronize", lambda event: (over.add(event), synchronize(event)))
+    for texts in (["x" * 39] * 9, ["fox"] * 130):  # the offsets of short texts take more room
+        check(gpu, texts)
+        gpu.device.copies[:] = [None] * gpu.device.done
+    assert len(returned) >= device_pipeline.SLOTS and all(returned)
 
 
 def test_an_error_leaves_the_slots_usable(gpu, monkeypatch):
