@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tokenweir.stream.serve.wire.contents import content_of, image_part, text_part
 from tokenweir.stream.serve.wire.conversation import Conversation, FunctionName
-from tokenweir.stream.serve.wire.input_parts import OutputPart, input_content
+from tokenweir.stream.serve.wire.input_parts import InputPart, input_content
 from tokenweir.stream.serve.wire.marks import CacheMarks
 from tokenweir.stream.serve.wire.response_tools import ClientTool, ServerTool, custom_arguments, joined_name
 
@@ -49,7 +49,7 @@ class FunctionCallOutput(
     """Result of a function. The fields behind `output` are accepted and have no effect."""
 
     call_id: str
-    output: str | list[OutputPart]
+    output: str | list[InputPart] | None = None
     id: str | None = None
     status: str | None = None
     name: str | None = None
@@ -68,7 +68,7 @@ class CustomToolCall(_Call, frozen=True, tag="custom_tool_call"):
 class CustomToolCallOutput(_Call, frozen=True, tag="custom_tool_call_output"):
     """Result of a custom tool."""
 
-    output: str | list[OutputPart]
+    output: str | list[InputPart] | None = None
 
 
 class LocalShellCall(_Call, frozen=True, tag="local_shell_call"):

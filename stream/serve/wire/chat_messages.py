@@ -39,6 +39,7 @@ class ContentPart(CacheMarks, frozen=True, forbid_unknown_fields=True):
     type: Literal[
         "text",
         "input_text",
+        "output_text",
         "refusal",
         "image_url",
         "input_audio",
@@ -70,7 +71,7 @@ class ContentPart(CacheMarks, frozen=True, forbid_unknown_fields=True):
             RequestError: The field that `type` names is missing, or the file is not of a supported type.
 
         """
-        if self.type in ("text", "input_text", "refusal"):
+        if self.type in ("text", "input_text", "output_text", "refusal"):
             return text_part(self.refusal if self.type == "refusal" else self.text)
         given = getattr(self, self.type)
         if given is None:
@@ -135,6 +136,7 @@ class Message(CacheMarks, frozen=True, forbid_unknown_fields=True):
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    thinking: str | None = None
     refusal: str | None = None
     annotations: list[Any] = field(default_factory=list)
     audio: None = None
@@ -175,7 +177,8 @@ def chat_messages(messages: Sequence[Any]) -> list[ChatMessage]:
             continue
         if message.role == "assistant":
             content = content or message.refusal or ""
-            conversation.think(message.reasoning_content or message.reasoning or foreign_thinking(messages[place]))
+            thinking = message.reasoning_content or message.reasoning or message.thinking
+            conversation.think(thinking or foreign_thinking(messages[place]))
         if content or message.role != "assistant" or not message.tool_calls:
             conversation.say(message.role, content)
         for call in message.tool_calls:

@@ -27,7 +27,7 @@ class _SummaryText(CacheMarks, frozen=True, tag_field="type", tag="summary_text"
 
 class _Message(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="message"):
     role: Literal["user", "assistant", "system", "developer"]
-    content: str | list[InputPart]
+    content: str | list[InputPart] | None = None
     id: str | None = None
     status: str | None = None
     phase: str | None = None

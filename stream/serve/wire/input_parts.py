@@ -67,26 +67,23 @@ class InputAudioPart(CacheMarks, frozen=True, forbid_unknown_fields=True, tag_fi
     input_audio: InputAudio
 
 
-OutputPart = InputText | InputImage | InputFilePart | InputAudioPart
-"""A part of the result of a call."""
-
 InputPart = InputText | OutputText | Refusal | InputImage | InputFilePart | InputAudioPart
-"""A part of a message."""
+"""A part of a message, or of the result of a call."""
 
 
-def input_content(content: str | Sequence[InputPart], where: str) -> Content:
+def input_content(content: str | Sequence[InputPart] | None, where: str) -> Content:
     """Return a content for a chat template.
 
     Args:
-        content: A text, or parts.
+        content: A text, or parts; None is an empty text.
         where: Path of the content in the request, for errors.
 
     Raises:
         RequestError: An image or a file is not supported.
 
     """
-    if isinstance(content, str):
-        return content
+    if content is None or isinstance(content, str):
+        return content or ""
     return content_of(_part(part, f"{where}[{place}]") for place, part in enumerate(content))
 
 

@@ -49,6 +49,7 @@ HISTORIES = {
     "another order": [ASKED, called('{"city": "Bern"}', '{"city": "Oslo"}'), result("OSLO", "B"), result("BERN")],
     "parts": [ASKED, called("{}"), result(PARTS)],
     "no parts": [ASKED, called("{}"), result([])],
+    "no result": [ASKED, called("{}"), result(None)],
     "orphan result": [ASKED, result("15C", "B"), ASKED],
     "unanswered call": [ASKED, called("{}", content="I look."), ASKED],
 }

@@ -263,19 +263,19 @@ class Message(CacheMarks, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         role: The author.
-        content: A text, or content blocks.
+        content: A text, or content blocks; None is no block.
         clear_at: `next_user_message` hides this message from the model once a user message follows it.
 
     """
 
     role: Literal["user", "assistant", "system"]
-    content: str | list[Block]
+    content: str | list[Block] | None = None
     clear_at: Literal["next_user_message", "never"] | None = None
 
     @property
     def blocks(self) -> Sequence[Block]:
         """The content as blocks; a text is one text block."""
-        return [TextBlock(self.content)] if isinstance(self.content, str) else self.content
+        return [TextBlock(self.content)] if isinstance(self.content, str) else self.content or ()
 
 
 _MESSAGE_BLOCKS = {

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from tokenweir.stream.serve.wire.anthropic.blocks import (
+    Block,
     McpToolResultBlock,
     McpToolUseBlock,
     Message,
@@ -101,8 +102,8 @@ def _system_text(system: str | Sequence[TextBlock] | None, left_out: list[str], 
 def _add(conversation: Conversation, message: Message, where: str, left_out: list[str]) -> None:
     """Add a message's blocks to a conversation.
 
-    Neighbouring texts and images become one message. Paths of blocks that the model is not shown are appended to
-    `left_out`. `where` is the path of the message in the request.
+    Results of the client's tools come first. Neighbouring texts and images become one message. Paths of blocks that the
+    model is not shown are appended to `left_out`. `where` is the path of the message in the request.
     """
     parts: list[dict[str, Any]] = []
 
@@ -117,7 +118,9 @@ def _add(conversation: Conversation, message: Message, where: str, left_out: lis
         if isinstance(block, ServerResult)
     }
     written: set[str] = set()  # calls of a provider, with their results
-    for place, block in enumerate(message.blocks):
+    # Results stand beside their calls, as Anthropic's server demands: some templates leave out others.
+    by_result = sorted(enumerate(message.blocks), key=lambda placed: not _is_client_result(placed[1]))
+    for place, block in by_result:
         if isinstance(block, ShownBlock):
             parts += block_parts(block, f"{where}.content[{place}]")
             continue
@@ -137,11 +140,15 @@ def _add(conversation: Conversation, message: Message, where: str, left_out: lis
                 conversation.think(block.thinking)
             case ToolUseBlock():
                 conversation.call(block.id, block.name, block.input)
-            case ToolResultBlock() if not isinstance(block, McpToolResultBlock):
+            case ToolResultBlock() if _is_client_result(block):
                 conversation.answer(block.tool_use_id, block.shown(f"{where}.content[{place}]"))
             case _:
                 left_out.append(f"{where}.content[{place}]")
     say()
+
+
+def _is_client_result(block: Block) -> bool:
+    return isinstance(block, ToolResultBlock) and not isinstance(block, McpToolResultBlock)
 
 
 def _turns(messages: Sequence[ChatMessage], later_system: bool) -> list[ChatMessage]:

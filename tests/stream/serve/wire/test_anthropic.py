@@ -149,6 +149,26 @@ def test_only_a_leading_block_with_only_the_billing_header_is_left_out(system, s
     assert history(user("hi"), system=system, keep_billing_header=True).left_out == []
 
 
+@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("content", [{}, {"content": None}])
+def test_a_message_without_content_is_one_without_blocks(role, content):
+    after = user("hi")
+    assert history({"role": role, **content}, after) == history({"role": role, "content": []}, after)
+
+
+def test_results_come_before_the_other_blocks_of_their_message():
+    """Templates want results next to their calls, as Anthropic's own server does, and some leave out others."""
+    first, second = CALL, CALL | {"id": "c2"}
+    late = result("2") | {"tool_use_id": "c2"}
+    given = user(text("wait"), result("1"), text("more"), late)
+    ordered = user(result("1"), late, text("wait"), text("more"))
+    asked = [user("hi"), assistant(first, second)]
+    assert history(*asked, given) == history(*asked, ordered)
+    with pytest.raises(RequestError) as refused:
+        history(*asked, user(text("wait"), result([{"type": "image", "source": {"type": "file"}}])))
+    assert refused.value.param == "messages[2].content[1].content[0]"
+
+
 def test_a_result_without_its_call_stays():
     assert history(user(result("sun"), text("a"))).messages == [
         {"role": "tool", "content": "sun", "tool_call_id": "c1"},

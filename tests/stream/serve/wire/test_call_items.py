@@ -207,3 +207,18 @@ async def test_the_answer_tells_what_was_left_out():
     assert rendered["left_out"] == ["input[1]", "input[2].encrypted_content"]
     assert not hasattr(plain, "left_out")
     assert engine.prompts[0] == engine.prompts[1]
+
+
+@pytest.mark.parametrize("kind", ["function_call_output", "custom_tool_call_output"])
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        ({}, ""),
+        ({"output": None}, ""),
+        ({"output": [{"type": "output_text", "text": "a", "annotations": []}]}, "a"),
+        ({"output": [{"type": "refusal", "refusal": "No."}]}, "No."),
+    ],
+)
+def test_a_result_may_be_missing_or_of_the_parts_of_messages(kind, output, shown):
+    result = {"type": kind, "call_id": "c", **output}
+    assert parse_create({"model": "m", "input": [result]}).messages()[-1]["content"] == shown

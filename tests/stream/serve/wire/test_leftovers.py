@@ -26,6 +26,7 @@ YES = {"type": "text", "text": "Yes."}
         {"content": "Yes.", "thinking_blocks": [ANTHROPICS, "?"]},
         {"content": "Yes.", "reasoning_details": [{"type": "reasoning.text", "text": "else"}], "reasoning": "Hm."},
         {"content": [YES, ANTHROPICS], "reasoning_content": "Hm."},
+        {"content": [{"type": "output_text", "text": "Yes."}], "thinking": "Hm."},
         {"content": "Yes.", "reasoning_details": "?", "reasoning_content": "Hm."},
     ],
 )

@@ -168,6 +168,16 @@ def test_reasoning_without_content_says_nothing():
     assert (empty.left_out, secret.left_out) == ([], ["input[0].encrypted_content"])
 
 
+@pytest.mark.parametrize("role", ["user", "assistant", "system", "developer"])
+@pytest.mark.parametrize("content", [{}, {"content": None}])
+def test_a_message_may_have_no_content(role, content):
+    said = {"role": "user", "content": "hi"}
+    assert (
+        create(input=[{"role": role, **content}, said]).messages()
+        == create(input=[{"role": role, "content": ""}, said]).messages()
+    )
+
+
 def test_a_refusal_can_be_sent_back():
     refusal = {"type": "refusal", "refusal": "I had rather not."}
     [_, message] = create(
@@ -271,7 +281,12 @@ def test_the_output_of_an_unknown_call_stays_but_is_refused_behind_a_stored_resp
             "input[0].role",
             '"tool" is not one of assistant, developer, system, user',
         ),
-        ({"input": [{"role": "user"}]}, "invalid_value", "input[0]", "missing required field `content`"),
+        (
+            {"input": [{"type": "message", "content": "hi"}]},
+            "invalid_value",
+            "input[0]",
+            "missing required field `role`",
+        ),
         (
             {"input": [{"role": "user", "content": [{"type": "input_video"}]}]},
             "invalid_value",
