@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tokenweir.stream.serve.wire.contents import content_of, image_part, text_part
+from tokenweir.stream.serve.wire.contents import content_of, image_part
 from tokenweir.stream.serve.wire.conversation import Conversation, FunctionName
 from tokenweir.stream.serve.wire.input_parts import InputPart, input_content
 from tokenweir.stream.serve.wire.marks import CacheMarks
@@ -169,8 +169,8 @@ class CodeInterpreterCall(Struct, frozen=True, tag_field="type", tag="code_inter
 class FileResult(Struct, frozen=True):
     """Part of a file that a search has found."""
 
-    filename: str = ""
-    text: str = ""
+    filename: str | None = None
+    text: str | None = None
 
 
 class FileSearchCall(Struct, frozen=True, tag_field="type", tag="file_search_call"):
@@ -286,7 +286,7 @@ def add_item(conversation: Conversation, item: CallItem, where: str) -> None:
         case ApplyPatchCall():
             conversation.call(item.call_id, "apply_patch", _json(item.operation))
         case ComputerCall():
-            actions = [item.action] if item.actions is None else item.actions
+            actions = item.actions or [action for action in (item.action,) if action is not None]
             conversation.call(item.call_id, "computer", {"actions": actions})
         case Program():
             conversation.call(item.call_id, "program", {"code": item.code})
@@ -309,8 +309,8 @@ def add_item(conversation: Conversation, item: CallItem, where: str) -> None:
             conversation.answer(item.id, "".join(output.logs for output in item.outputs or ()))
         case FileSearchCall():
             conversation.call(item.id, "file_search", {"queries": item.queries})
-            found = (text_part(f"{result.filename}:\n{result.text}\n") for result in item.results or ())
-            conversation.answer(item.id, content_of(found))
+            found = (f"{result.filename or ''}:\n{result.text or ''}\n" for result in item.results or ())
+            conversation.answer(item.id, "".join(found))
         case _:
             pass
 

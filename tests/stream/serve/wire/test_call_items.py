@@ -4,7 +4,7 @@ import json
 import typing
 
 import pytest
-from openai.types.responses import ResponseInputItemParam
+from openai.types.responses import ResponseFileSearchToolCall, ResponseInputItemParam
 from pydantic import TypeAdapter
 from serving import Script, client_of, serving
 
@@ -222,3 +222,12 @@ async def test_the_answer_tells_what_was_left_out():
 def test_a_result_may_be_missing_or_of_the_parts_of_messages(kind, output, shown):
     result = {"type": kind, "call_id": "c", **output}
     assert parse_create({"model": "m", "input": [result]}).messages()[-1]["content"] == shown
+
+
+def test_fields_that_are_null_in_a_response_may_come_back():
+    found = {"file_id": "f1", "filename": None, "text": None, "score": None, "attributes": None}
+    item = json.loads(ResponseFileSearchToolCall.model_validate(SEARCH | {"results": [found]}).model_dump_json())
+    assert written([item]) == ("file_search", {"queries": ["a"]}, ":\n\n")
+    nothing = {"type": "computer_call", "call_id": "c1", "action": None, "actions": None}
+    screen = {"type": "computer_call_output", "call_id": "c1", "output": {"image_url": IMAGE}}
+    assert written([nothing, screen])[:2] == ("computer", {"actions": []})
