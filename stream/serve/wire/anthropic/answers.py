@@ -305,12 +305,14 @@ class _WholeMessage:
         self._complete.add(len(self._blocks) - 1)
 
     def content(self) -> list[dict[str, Any]]:
-        """Return the content blocks, without tool calls that are incomplete or whose arguments are not a JSON object."""
+        """Return the content blocks, without tool calls that are incomplete or whose arguments are neither a JSON object nor null."""
         content = []
         for place, (block, pieces) in enumerate(self._blocks):
             text, kind = "".join(pieces), block["type"]
             if kind != "tool_use":
                 content.append(block | {kind: text})  # a text block has its text in `text`, thinking in `thinking`
-            elif place in self._complete and isinstance(given := msgspec.json.decode(text or "{}"), dict):
-                content.append(block | {"input": given})
+            elif place in self._complete:
+                given = msgspec.json.decode(text or "{}")
+                if given is None or isinstance(given, dict):
+                    content.append(block | {"input": given or {}})
         return content

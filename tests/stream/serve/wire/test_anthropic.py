@@ -361,6 +361,14 @@ def test_a_call_whose_arguments_are_no_object_is_left_out():
     assert (message["content"], message["stop_reason"]) == ([], "end_turn")
 
 
+def test_a_call_whose_arguments_are_null_has_none():
+    """Small models write so for a function without parameters."""
+    call = [ToolCallDelta("look", "null"), ToolCallDelta("", "", complete=True), finish(FinishReason.TOOL_CALLS)]
+    message = message_of(call)
+    assert [block["input"] for block in message["content"]] == [{}]
+    assert message["stop_reason"] == "tool_use"
+
+
 def test_edits_of_the_context_are_answered_by_none():
     assert message_of([finish(FinishReason.STOP)], edits=True)["context_management"] == {"applied_edits": []}
     assert "context_management" not in message_of([finish(FinishReason.STOP)])
