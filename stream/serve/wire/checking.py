@@ -257,7 +257,8 @@ def convert_validation_error(error: msgspec.ValidationError, event: dict[str, An
             break
         value = value[int(index)] if index else value.get(key)
         kinds = [inner for outer in kinds for field in _inside(outer, key) for inner in _alternatives(field)]
-    choices = [str(choice) for kind in kinds if isinstance(kind, inspect.LiteralType) for choice in kind.values]
+    literals = (kind.values for kind in kinds if isinstance(kind, inspect.LiteralType))
+    choices = list(dict.fromkeys(str(choice) for values in literals for choice in values))
     if choices and isinstance(value, str):
         more = f" or {len(choices) - MOST_CHOICES} others" if len(choices) > MOST_CHOICES else ""
         known = ", ".join(choices[:MOST_CHOICES]) + more

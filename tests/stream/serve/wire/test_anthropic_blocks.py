@@ -212,3 +212,10 @@ async def test_the_client_sends_a_history_of_another_server():
     assert message.left_out == ["messages[2].content[0]", "messages[2].content[1]"]
     assert f"<|im_start|>tool\n{json.dumps(CODE)}<|im_end|>" in engine.prompts[0]
     assert FOUND_TEXT in engine.prompts[0]
+
+
+def test_an_error_lists_each_type_of_a_block_once():
+    source = {"type": "content", "content": [{"type": "document"}]}
+    content = [{"type": "document", "source": source}]
+    with pytest.raises(RequestError, match='"document" is not one of text, image$'):
+        parse_message({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": content}]})
