@@ -257,6 +257,10 @@ class HistoryForm:
         parts_calls: bool,
         orders_results: bool,
         takes_orphans: bool,
+        joins_thinking: bool,
+        joins_system: bool,
+        takes_later_system: bool,
+        takes_developer: bool,
         call_ids: str,
     ) -> None:
         """Build the form.
@@ -270,6 +274,11 @@ class HistoryForm:
             parts_calls: Whether calls beside a content get a message of their own.
             orders_results: Whether results are put in the order of their calls.
             takes_orphans: Whether the template writes results without their calls, which are refused otherwise.
+            joins_thinking: Whether a content beside thinking and calls becomes part of the thinking.
+            joins_system: Whether the system's messages at the beginning are joined to one.
+            takes_later_system: Whether the template writes a later system's message at its place; otherwise its text
+                becomes part of the user's turn beside it.
+            takes_developer: Whether the template writes the role "developer"; otherwise it becomes "system".
             call_ids: The form of the ids of calls: text with `{name}` and `{number}`, or `{letters}` for nine letters and
                 digits; empty for any id.
 

@@ -19,13 +19,14 @@ _LETTERS = "{letters}"
 _TOOL = {"type": "function", "function": TOOL["function"] | {"name": "other_name"}}  # not that of the calls
 
 
-def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str) -> HistoryForm:
+def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str, *, takes_later_system: bool) -> HistoryForm:
     """Find the form of histories that a template takes.
 
     Args:
         probe: Renders with the template.
         arguments: The form of the arguments of calls.
         call_ids: The form of ids that tell functions, as `TemplateCapabilities.call_ids`.
+        takes_later_system: As `TemplateCapabilities.takes_later_system`.
 
     """
     calls = _Renders(probe, {form: probe.calling(**fields) for form, fields in _FIELDS.items()}, _result("?"))
@@ -42,6 +43,10 @@ def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str) -> Histor
         parts_calls=spoken.writes("absent") and not spoken.writes("empty"),
         orders_results=result.count(ID) <= _written(probe, _ASKED, calling).count(ID),
         takes_orphans=LATER not in result or _writes_orphans(probe),
+        joins_thinking=_refuses_all_three(probe, calling),
+        joins_system=_writes_one_system(probe),
+        takes_later_system=takes_later_system and _takes_system_between(probe),
+        takes_developer=LATER in _written(probe, turn("developer", LATER), _ASKED),
         call_ids=call_ids or (_LETTERS if result and _refuses_foreign_ids(probe, calling) else ""),
     )
 
@@ -115,6 +120,25 @@ def _writes_orphans(probe: Probe) -> bool:
     """Return whether the template writes results without their calls, at the beginning of a history and later."""
     later = _written(probe, _ASKED, turn("assistant", SAID[0]), _ASKED, _result(LATER))
     return LATER in _written(probe, _result(LATER), _ASKED) and LATER in later
+
+
+def _refuses_all_three(probe: Probe, calling: Message) -> bool:
+    """Return whether the template takes thinking beside calls, but not beside calls and a content."""
+    thinking = calling | {"reasoning_content": SAID[3], "thinking": SAID[3]}
+    alone = _written(probe, _ASKED, thinking, _result("?"))
+    return bool(alone) and not _written(probe, _ASKED, thinking | {"content": SAID[0]}, _result("?"))
+
+
+def _writes_one_system(probe: Probe) -> bool:
+    """Return whether the template writes a system's message at the beginning, but not two of them."""
+    both = _written(probe, turn("system", SAID[0]), turn("system", LATER), _ASKED)
+    return LATER in _written(probe, turn("system", LATER), _ASKED) and not (SAID[0] in both and LATER in both)
+
+
+def _takes_system_between(probe: Probe) -> bool:
+    """Return whether the template writes a system's message between an answer and the next turn of the user."""
+    before = (turn("system", SAID[0]), _ASKED, turn("assistant", SAID[1]))
+    return LATER in _written(probe, *before, turn("system", LATER), _ASKED)
 
 
 def _refuses_foreign_ids(probe: Probe, calling: Message) -> bool:

@@ -4,46 +4,12 @@ import json
 from functools import cache
 
 import pytest
+from histories import ASKED, TOOL, call, result, said, templates, tidied
 from hypothesis import given
 from hypothesis import strategies as st
-from template_files import template_files
 
 from tokenweir import ChatTemplate, TemplateError, Tokenizer
 from tokenweir.templates.messages import Messages
-
-ROLES = {"bos_token": "<s>", "eos_token": "</s>"}
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "d",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "c"}}},
-    },
-}
-ASKED = {"role": "user", "content": "Weather?"}
-
-
-@cache
-def templates():
-    sources = template_files("fidelity-4/templates")
-    return {name: ChatTemplate(source, special_tokens=ROLES) for name, source in sources.items()}
-
-
-def call(arguments, call_id="callAAAAA", name="get_weather"):
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def said(content="", *calls, **fields):
-    message = {"role": "assistant", "content": content, **fields} | ({"tool_calls": list(calls)} if calls else {})
-    return {key: value for key, value in message.items() if value is not ...}
-
-
-def result(content="RES", call_id="callAAAAA"):
-    return {"role": "tool", "tool_call_id": call_id, "name": "get_weather", "content": content}
-
-
-def tidied(template, *messages, **options):
-    return template.render(list(messages), tools=[TOOL], tidy=True, **options)
 
 
 @cache

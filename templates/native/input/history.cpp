@@ -27,10 +27,12 @@ void HistoryTidier::tidy(List& messages, bool is_continued) {
     const std::string_view role = workspace_.flat(message.find(fields_.role)->text);
     if (role == "assistant") {
       const List* const calls = fields_.calls_of(message);
+      if (!calls && message.find(fields_.tool_calls)) message.drop(workspace_, fields_.tool_calls);  // an empty list
       const bool may_lack = !is_continued || i + 1 < messages.size;  // what is continued stands in the content
       if (calls) mend_calls(*calls, i);
       if (may_lack && !message.find(fields_.content)) set_no_content(message, calls ? form_.of_calls : form_.of_answer);
       tidy_content(message, form_.assistant, i);
+      if (calls && may_lack && form_.joins_thinking) join_thinking(message);
       const Value* const content = message.find(fields_.content);
       if (may_lack && calls && form_.replaces_empty && content && !truth(*content))
         set_no_content(message, form_.of_calls);
@@ -39,13 +41,16 @@ void HistoryTidier::tidy(List& messages, bool is_continued) {
       tidy_content(message, form_.tool, i);
     } else {
       tidy_content(message, is_one_of(role, {"system", "developer"}) ? form_.system : form_.user, i);
+      if (role == "developer" && !form_.takes_developer)
+        set_field(workspace_, message, fields_.role, Value::of_text(workspace_.engine("system")));
     }
   }
   if (form_.orders_results)
     for (uint32_t i = 0; i < messages.size; i++)
       if (fields_.calls_of(*messages.items[i].dict)) order_results(messages, i + 1);
+  if (form_.joins_system || !form_.takes_later_system) join_system(messages);
   if (!form_.call_ids.empty()) CallIdMapper(workspace_, fields_, form_.call_ids).map(messages);
-  if (form_.parts_calls && !is_continued) part_calls(messages);
+  if (form_.parts_calls) part_calls(messages, is_continued ? messages.size - 1 : messages.size);
 }
 
 // The text of a part of text; null for other parts.
@@ -171,13 +176,103 @@ void HistoryTidier::order_results(List& messages, uint32_t first) const {
   for (uint32_t i = first; i < end; i++) messages.items[i] = results[i - first].second;
 }
 
+// Adds a content beside calls to the thinking, with an empty line between them.
+void HistoryTidier::join_thinking(Dict& message) {
+  const Value* const content = message.find(fields_.content);
+  if (!content || !content->is_text() || !content->text->size) return;
+  bool joined = false;
+  for (Symbol* const name : fields_.reasoning) {
+    Value* const thinking = message.find(name);
+    if (!thinking || !thinking->is_text() || !thinking->text->size) continue;
+    Rope rope(workspace_);
+    rope.add(thinking->text);
+    rope.add("\n\n");
+    rope.add(content->text);
+    *thinking = Value::of_text(rope.finish());
+    joined = true;
+  }
+  if (joined) set_no_content(message, form_.of_calls);
+}
+
+// Joins the system's messages at the beginning to one, and the texts of later ones to the user's turns beside them, as far as the
+// template does not write them at their places.
+void HistoryTidier::join_system(List& messages) {
+  List* const kept = List::make(workspace_, std::max(messages.size, 1u));
+  std::vector<Value> waiting;  // contents of later ones behind an answer or a result
+  const auto add_turn = [&] {
+    Dict* const turn = Dict::make(workspace_, 2);
+    set_field(workspace_, *turn, fields_.role, Value::of_text(workspace_.engine("user")));
+    set_field(workspace_, *turn, fields_.content, waiting[0]);
+    for (size_t w = 1; w < waiting.size(); w++) add_paragraph(*turn, waiting[w], false);
+    waiting.clear();
+    kept->add(workspace_, Value::of_dict(turn));
+  };
+  bool has_begun = false;
+  for (uint32_t i = 0; i < messages.size; i++) {
+    Dict& message = *messages.items[i].dict;
+    const std::string_view role = workspace_.flat(message.find(fields_.role)->text);
+    const bool is_system = is_one_of(role, {"system", "developer"});
+    const Value* const content = message.find(fields_.content);
+    Dict* const last = kept->size ? kept->items[kept->size - 1].dict : nullptr;
+    if (is_system && last && (has_begun ? !form_.takes_later_system : form_.joins_system)) {
+      if (!content || !truth(*content)) continue;
+      const bool follows_user = workspace_.flat(last->find(fields_.role)->text) == "user";
+      if (!has_begun || follows_user)
+        add_paragraph(*last, *content, false);
+      else
+        waiting.push_back(*content);
+      continue;
+    }
+    has_begun |= !is_system;
+    if (!waiting.empty() && role == "user") {
+      for (size_t w = waiting.size(); w--;) add_paragraph(message, waiting[w], true);
+      waiting.clear();
+    } else if (!waiting.empty() && role == "assistant") {
+      add_turn();
+    }
+    kept->add(workspace_, messages.items[i]);
+  }
+  if (!waiting.empty()) add_turn();
+  messages = *kept;
+}
+
+// Adds a content to that of a message, as its first or its last paragraph.
+void HistoryTidier::add_paragraph(Dict& message, const Value& content, bool first) {
+  Value* const own = message.find(fields_.content);
+  if (!own || !truth(*own)) return set_field(workspace_, message, fields_.content, content);
+  const Value &before = first ? content : *own, &behind = first ? *own : content;
+  if (before.is_text() && behind.is_text()) {
+    Rope rope(workspace_);
+    rope.add(before.text);
+    rope.add("\n\n");
+    rope.add(behind.text);
+    *own = Value::of_text(rope.finish());
+    return;
+  }
+  List* const parts = List::make(workspace_, 4);
+  const auto add = [&](const Value& value) {
+    if (!value.is_text()) {
+      for (uint32_t i = 0; i < value.list->size; i++) parts->add(workspace_, value.list->items[i]);
+      return;
+    }
+    Dict* const part = Dict::make(workspace_, 2);
+    set_field(workspace_, *part, fields_.type, Value::of_text(workspace_.engine("text")));
+    set_field(workspace_, *part, fields_.text, value);
+    parts->add(workspace_, Value::of_dict(part));
+  };
+  add(before);
+  add(Value::of_text(workspace_.engine("\n\n")));
+  add(behind);
+  *own = Value::of_list(parts);
+}
+
 // Gives calls beside a content a message of their own, which follows it and has no other fields.
-void HistoryTidier::part_calls(List& messages) {
+void HistoryTidier::part_calls(List& messages, uint32_t end) {
   List* const parted = List::make(workspace_, std::max(messages.size, 1u));
   for (uint32_t i = 0; i < messages.size; i++) {
     Value message = messages.items[i];
     const Value* const content = message.dict->find(fields_.content);
-    if (!fields_.calls_of(*message.dict) || !content || !truth(*content)) {
+    if (i >= end || !fields_.calls_of(*message.dict) || !content || !truth(*content)) {
       parted->add(workspace_, message);
       continue;
     }

@@ -28,6 +28,10 @@ struct HistoryForm {
   bool parts_calls;               // calls beside a content get a message of their own
   bool orders_results;            // results are put in the order of their calls
   bool takes_orphans;             // results without their calls are written
+  bool joins_thinking;            // a content beside thinking and calls becomes part of the thinking
+  bool joins_system;              // of the system's messages at the beginning one is written only
+  bool takes_later_system;        // a system's message is written at its place among the others
+  bool takes_developer;           // the role "developer" is written; otherwise it is the system
   std::string call_ids;           // as for `CallIdMapper`; empty: any
 };
 
@@ -49,7 +53,10 @@ class HistoryTidier {
   void mend_calls(const List& calls, uint32_t index);
   void check_results(const List& messages);
   void order_results(List& messages, uint32_t first) const;
-  void part_calls(List& messages);
+  void join_thinking(Dict& message);
+  void join_system(List& messages);
+  void add_paragraph(Dict& message, const Value& content, bool first);
+  void part_calls(List& messages, uint32_t end);
 
   Workspace& workspace_;
   Origins& origins_;

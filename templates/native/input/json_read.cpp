@@ -134,7 +134,13 @@ Value read_object_text(Workspace& workspace, Origins& origins, std::string_view 
   InputSource source{workspace, origins, text, kNobody, 0};
   try {
     const Value read = Reader(workspace, source, text, JsonDialect::Python).read(origin);
-    if (replaced) *replaced = source.replace_lone();
+    if (replaced) {
+      *replaced = source.replace_lone();
+      if (source.too_deep) {
+        origins.cut(before);
+        return Value();
+      }
+    }
     source.check();
     origins.at(origin).is_text = replaced && *replaced;
     return read;
@@ -147,11 +153,15 @@ Value read_object_text(Workspace& workspace, Origins& origins, std::string_view 
 Value save_object_text(Workspace& workspace, Origins& origins, std::string_view text, uint32_t origin) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos || text[first] != '{') return Value();
+  const uint32_t before = origins.size();
   InputSource source{workspace, origins, text, kNobody, 0};
   bool whole;
   const Value read = Reader(workspace, source, text, JsonDialect::Loose).read_members(origin, whole);
   const bool replaced = source.replace_lone();
-  source.check();
+  if (source.too_deep) {
+    origins.cut(before);
+    return Value();
+  }
   origins.at(origin).is_text = replaced || !whole;
   return read;
 }
