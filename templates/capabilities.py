@@ -45,7 +45,7 @@ class TemplateCapabilities:
     @cached_property
     def history(self) -> HistoryForm:
         """The form of histories that the template takes."""
-        return history_form(self._probe, self.argument_form, self.call_ids, takes_later_system=self.takes_later_system)
+        return history_form(self._probe, self.argument_form, self.call_ids)
 
     @cached_property
     def takes_later_system(self) -> bool:

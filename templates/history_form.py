@@ -19,14 +19,13 @@ _LETTERS = "{letters}"
 _TOOL = {"type": "function", "function": TOOL["function"] | {"name": "other_name"}}  # not that of the calls
 
 
-def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str, *, takes_later_system: bool) -> HistoryForm:
+def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str) -> HistoryForm:
     """Find the form of histories that a template takes.
 
     Args:
         probe: Renders with the template.
         arguments: The form of the arguments of calls.
         call_ids: The form of ids that tell functions, as `TemplateCapabilities.call_ids`.
-        takes_later_system: As `TemplateCapabilities.takes_later_system`.
 
     """
     calls = _Renders(probe, {form: probe.calling(**fields) for form, fields in _FIELDS.items()}, _result("?"))
@@ -34,9 +33,10 @@ def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str, *, takes_
     calling = probe.calling(**_FIELDS[of_calls])
     spoken = _Renders(probe, {"absent": calling, "empty": probe.calling(content=SAID[0])}, _result("?"))
     result = _written(probe, _ASKED, calling, _result(LATER))
+    contents = _content_forms(probe, calling)
     return HistoryForm(
         arguments=arguments,
-        contents=_content_forms(probe, calling),
+        contents=contents,
         of_calls=of_calls,
         of_answer=_Renders(probe, {form: _THOUGHT | fields for form, fields in _FIELDS.items()}, _ASKED).no_content(),
         replaces_empty=calls.writes(of_calls) and (of_calls == "none" or not calls.writes("empty")),
@@ -44,9 +44,7 @@ def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str, *, takes_
         orders_results=result.count(ID) <= _written(probe, _ASKED, calling).count(ID),
         takes_orphans=LATER not in result or _writes_orphans(probe),
         joins_thinking=_refuses_all_three(probe, calling),
-        joins_system=_writes_one_system(probe),
-        takes_later_system=takes_later_system and _takes_system_between(probe),
-        takes_developer=LATER in _written(probe, turn("developer", LATER), _ASKED),
+        **_system_forms(probe, contents),
         call_ids=call_ids or (_LETTERS if result and _refuses_foreign_ids(probe, calling) else ""),
     )
 
@@ -129,16 +127,26 @@ def _refuses_all_three(probe: Probe, calling: Message) -> bool:
     return bool(alone) and not _written(probe, _ASKED, thinking | {"content": SAID[0]}, _result("?"))
 
 
-def _writes_one_system(probe: Probe) -> bool:
-    """Return whether the template writes a system's message at the beginning, but not two of them."""
-    both = _written(probe, turn("system", SAID[0]), turn("system", LATER), _ASKED)
-    return LATER in _written(probe, turn("system", LATER), _ASKED) and not (SAID[0] in both and LATER in both)
+def _system_forms(probe: Probe, contents: dict[str, tuple[bool, bool]]) -> dict[str, bool]:
+    """Find out how the template takes messages of the system and of developers, as arguments of `HistoryForm`."""
 
+    def told(role: str, text: str) -> Message:
+        takes_text, _ = contents["assistant" if role == "assistant" else "system"]
+        return turn(role, text if takes_text else [{"type": "text", "text": text}])
 
-def _takes_system_between(probe: Probe) -> bool:
-    """Return whether the template writes a system's message between an answer and the next turn of the user."""
-    before = (turn("system", SAID[0]), _ASKED, turn("assistant", SAID[1]))
-    return LATER in _written(probe, *before, turn("system", LATER), _ASKED)
+    def follows(*behind: Message) -> bool:
+        before = (told("system", SAID[0]), _ASKED, told("assistant", SAID[1]))
+        written = _written(probe, *before, told("system", LATER), *behind)
+        places = [written.find(text) for text in (SAID[0], SAID[1], LATER)]
+        return -1 not in places and places == sorted(places) and written.count(LATER) == 1
+
+    both = _written(probe, told("system", SAID[0]), told("system", LATER), _ASKED)
+    writes_both = SAID[0] in both and LATER in both
+    return {
+        "joins_system": LATER in _written(probe, told("system", LATER), _ASKED) and not writes_both,
+        "takes_later_system": follows() and follows(_ASKED),
+        "takes_developer": LATER in _written(probe, told("developer", LATER), _ASKED),
+    }
 
 
 def _refuses_foreign_ids(probe: Probe, calling: Message) -> bool:

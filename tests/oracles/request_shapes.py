@@ -114,7 +114,8 @@ JOINS: dict[str, Callable[[int], Request]] = {
     ),
     "responses: thinking": lambda n: _responses(
         *_user("?"),
-        *[{"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": PIECE}]}] * n,
+        *[{"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": PIECE}]}]
+        * (n // 2),
         *_user("?"),
     ),
     "responses: a summary": lambda n: _responses(

@@ -58,6 +58,17 @@ def test_texts_of_later_system_messages_join_the_turns_beside_them(messages, wri
     assert ChatTemplate(ONE_SYSTEM).render(messages, tidy=True).text == written
 
 
+def test_system_messages_join_in_parts_where_the_template_takes_parts():
+    refuses = "{% if m.role == 'system' and not loop.first %}{{ raise_exception('System first') }}{% endif %}"
+    write = "{% for part in m.content %}({{ part.text or part.type }}){% endfor %}"
+    template = ChatTemplate("{% for m in messages %}" + refuses + write + ";{% endfor %}")
+    media = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "?"}]}
+    said_in_parts = {"role": "assistant", "content": [{"type": "text", "text": "Ok."}]}
+    written = template.render([SYSTEM, LATER, ASKED, said_in_parts, LATER, media], tidy=True).text
+    blank = "(\n\n)"
+    assert written == f"(FIRST){blank}(LATER);(Weather?);(Ok.);(LATER){blank}(image)(?);"
+
+
 def test_system_messages_stay_where_the_template_writes_them():
     messages = [SYSTEM, LATER, ASKED, said("Ok."), LATER, ASKED]
     template = ChatTemplate(TURNS)

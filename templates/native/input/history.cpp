@@ -198,15 +198,7 @@ void HistoryTidier::join_thinking(Dict& message) {
 // template does not write them at their places.
 void HistoryTidier::join_system(List& messages) {
   List* const kept = List::make(workspace_, std::max(messages.size, 1u));
-  std::vector<Value> waiting;  // contents of later ones behind an answer or a result
-  const auto add_turn = [&] {
-    Dict* const turn = Dict::make(workspace_, 2);
-    set_field(workspace_, *turn, fields_.role, Value::of_text(workspace_.engine("user")));
-    set_field(workspace_, *turn, fields_.content, waiting[0]);
-    for (size_t w = 1; w < waiting.size(); w++) add_paragraph(*turn, waiting[w], false);
-    waiting.clear();
-    kept->add(workspace_, Value::of_dict(turn));
-  };
+  Dict* waiting = nullptr;  // a turn of the user with the contents of later ones, behind an answer or a result
   bool has_begun = false;
   for (uint32_t i = 0; i < messages.size; i++) {
     Dict& message = *messages.items[i].dict;
@@ -217,53 +209,59 @@ void HistoryTidier::join_system(List& messages) {
     if (is_system && last && (has_begun ? !form_.takes_later_system : form_.joins_system)) {
       if (!content || !truth(*content)) continue;
       const bool follows_user = workspace_.flat(last->find(fields_.role)->text) == "user";
-      if (!has_begun || follows_user)
-        add_paragraph(*last, *content, false);
-      else
-        waiting.push_back(*content);
+      if (has_begun && !follows_user && !waiting) {
+        waiting = Dict::make(workspace_, 2);
+        set_field(workspace_, *waiting, fields_.role, Value::of_text(workspace_.engine("user")));
+      }
+      add_paragraph(has_begun && !follows_user ? *waiting : *last, *content);
       continue;
     }
     has_begun |= !is_system;
-    if (!waiting.empty() && role == "user") {
-      for (size_t w = waiting.size(); w--;) add_paragraph(message, waiting[w], true);
-      waiting.clear();
-    } else if (!waiting.empty() && role == "assistant") {
-      add_turn();
+    if (waiting && role == "user") {
+      if (content) add_paragraph(*waiting, *content);
+      set_field(workspace_, message, fields_.content, *waiting->find(fields_.content));
+      waiting = nullptr;
+    } else if (waiting && role == "assistant") {
+      kept->add(workspace_, Value::of_dict(waiting));
+      waiting = nullptr;
     }
     kept->add(workspace_, messages.items[i]);
   }
-  if (!waiting.empty()) add_turn();
+  if (waiting) kept->add(workspace_, Value::of_dict(waiting));
   messages = *kept;
 }
 
-// Adds a content to that of a message, as its first or its last paragraph.
-void HistoryTidier::add_paragraph(Dict& message, const Value& content, bool first) {
+// Adds a content to that of a message, as its last paragraph.
+void HistoryTidier::add_paragraph(Dict& message, const Value& content) {
   Value* const own = message.find(fields_.content);
+  if (!truth(content)) return;
   if (!own || !truth(*own)) return set_field(workspace_, message, fields_.content, content);
-  const Value &before = first ? content : *own, &behind = first ? *own : content;
-  if (before.is_text() && behind.is_text()) {
+  if (own->is_text() && content.is_text()) {
     Rope rope(workspace_);
-    rope.add(before.text);
+    rope.add(own->text);
     rope.add("\n\n");
-    rope.add(behind.text);
+    rope.add(content.text);
     *own = Value::of_text(rope.finish());
     return;
   }
-  List* const parts = List::make(workspace_, 4);
-  const auto add = [&](const Value& value) {
-    if (!value.is_text()) {
-      for (uint32_t i = 0; i < value.list->size; i++) parts->add(workspace_, value.list->items[i]);
-      return;
-    }
+  const auto part_of = [&](const Value& text) {
     Dict* const part = Dict::make(workspace_, 2);
     set_field(workspace_, *part, fields_.type, Value::of_text(workspace_.engine("text")));
-    set_field(workspace_, *part, fields_.text, value);
-    parts->add(workspace_, Value::of_dict(part));
+    set_field(workspace_, *part, fields_.text, text);
+    return Value::of_dict(part);
   };
-  add(before);
-  add(Value::of_text(workspace_.engine("\n\n")));
-  add(behind);
-  *own = Value::of_list(parts);
+  if (own->is_text()) {
+    List* const parts = List::make(workspace_, 4);
+    parts->add(workspace_, part_of(*own));
+    *own = Value::of_list(parts);
+  }
+  List& parts = *own->list;
+  parts.add(workspace_, part_of(Value::of_text(workspace_.engine("\n\n"))));
+  if (content.is_text()) {
+    parts.add(workspace_, part_of(content));
+    return;
+  }
+  for (uint32_t i = 0; i < content.list->size; i++) parts.add(workspace_, content.list->items[i]);
 }
 
 // Gives calls beside a content a message of their own, which follows it and has no other fields.

@@ -55,7 +55,7 @@ class HistoryTidier {
   void order_results(List& messages, uint32_t first) const;
   void join_thinking(Dict& message);
   void join_system(List& messages);
-  void add_paragraph(Dict& message, const Value& content, bool first);
+  void add_paragraph(Dict& message, const Value& content);
   void part_calls(List& messages, uint32_t end);
 
   Workspace& workspace_;
