@@ -10,6 +10,7 @@ import pytest
 from drawn_answers import SlowPath, cut, run, text_of
 from hypothesis import given
 from hypothesis import strategies as st
+from splitting import without_blank_blocks
 
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.stream.chat.stages import detokenize
@@ -110,7 +111,7 @@ def test_the_deltas_are_the_whole_decode_split_and_cut(think_tok, data, stop, in
 
     parser, stops = ReasoningParser("think"), StopStrings(stop, include=include)
     answer = thinking = ""
-    pieces = parser.feed(think_tok.decode(ids)) + parser.finish()
+    pieces = without_blank_blocks(parser.feed(think_tok.decode(ids)) + parser.finish())
     for place, piece in enumerate(pieces):
         if piece.channel is Channel.ANSWER and stops.matched is None:
             answer += stops.step(piece.text).text
