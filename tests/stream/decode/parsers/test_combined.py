@@ -90,6 +90,11 @@ def test_mentions_are_split_the_same_however_they_are_cut(parts, places):
     check_passing(lambda: both(inside=True), cut(text, places), "</think>")
 
 
+def test_a_mention_that_comes_with_the_tag_of_the_thinking_stays_thinking():
+    got = split('<|channel><function name="<function name="{"a"}</function>', "gemma4", "minicpm5")
+    assert (got["thinking"], got["answer"]) == ('<function name="<function name="{"a"}</function>', "")
+
+
 def test_tags_in_arguments_stay():
     text = '<tool_call>{"name": "f", "arguments": {"a": "<think>x</think>"}}</tool_call><think>b</think>c'
     got = split(text, ANYWHERE, "hermes")
