@@ -96,7 +96,8 @@ class ThinkingAndTools:
                 thinks = self._reasoning.channel is REASONING
                 pieces = self._reasoning.feed(text[:end])
                 text = text[end:]
-                thinks = thinks or any(piece.channel is not ANSWER for piece in pieces)  # the tag may come with the call
+                # The tag that opens the thinking may come with the opening text.
+                thinks = thinks or any(piece.channel is not ANSWER for piece in pieces)
                 interrupts = (
                     thinks and self._reasoning.interrupted and self._reasoning.begins_with_ender(pieces[-1].text)
                 )
