@@ -1,6 +1,7 @@
 // Messages as JSON: any bytes are read or refused; what is read is shaped for the server or not, then for a template, and
 // rendered. The first byte chooses how.
 #include "input/chat_messages.h"
+#include "input/history.h"
 #include "input/message_forms.h"
 #include "input/messages.h"
 #include "template.h"
@@ -31,7 +32,7 @@ struct Written {
 
 // Renders messages as `render_chat` does.
 Written write(const Messages& messages, const std::shared_ptr<const Template>& source, const MessageForm& form,
-              const CallMending& mending, const Continuation* continued) {
+              const HistoryForm* history, const Continuation* continued) {
   Written out;
   try {
     Rendering rendering(source);
@@ -40,10 +41,10 @@ Written write(const Messages& messages, const std::shared_ptr<const Template>& s
     std::map<uint32_t, std::string> texts;
     note_texts(Value::of_list(list), texts);
     MessageShaper shaper(workspace, rendering.origins(), form);
-    shaper.shape(*list);
+    shaper.shape(*list, history);
     for (uint32_t i = 0; i < list->size; i++)
       promised(form.roles.contains(std::string(shaper.role(list->items[i])->text)), "a role is one of those allowed");
-    shaper.mend(*list, mending);
+    if (history) HistoryTidier(workspace, rendering.origins(), *history).tidy(*list, continued);
     if (continued) workspace.flat(shaper.mark_end(*list, *continued));
     note_texts(Value::of_list(list), texts);
     rendering.set_input("messages", Value::of_list(list));
@@ -86,12 +87,29 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       {{"system", "developer", "user", "assistant", "tool"}, false, ArgumentForm::Either, {}},
   };
   const MessageForm& form = kForms[(choice >> 1) % 3];
-  const CallMending mending{choice & 0x20 ? "functions.{name}:{number}" : "", (choice & 0x40) != 0};
+  const bool joins = choice & 0x40;
+  const HistoryForm tidied{.arguments = form.arguments,
+                           .system = {},
+                           .user = {true, form.takes_parts},
+                           .assistant = {},
+                           .tool = {},
+                           .of_calls = NoContent::None,
+                           .of_answer = NoContent::Empty,
+                           .replaces_empty = joins,
+                           .parts_calls = joins,
+                           .orders_results = joins,
+                           .takes_orphans = !joins,
+                           .joins_thinking = joins,
+                           .joins_system = joins,
+                           .takes_later_system = !joins,
+                           .takes_developer = !joins,
+                           .call_ids = joins ? "functions.{name}:{number}" : "{letters}"};
+  const HistoryForm* const history = choice & 0x20 ? &tidied : nullptr;
   const Continuation continued{choice & 0x10 ? "content" : "reasoning_content", "END", kSource};
   const Continuation* const end = choice & 0x80 ? &continued : nullptr;
-  const Written first = write(*messages, source, form, mending, end),
-                second = write(*again, source, form, mending, end);
-  const Written shared = write(*messages, source, form, mending, end);  // a render leaves the messages as they are
+  const Written first = write(*messages, source, form, history, end),
+                second = write(*again, source, form, history, end);
+  const Written shared = write(*messages, source, form, history, end);  // a render leaves the messages as they are
   for (const Written& other : {second, shared})
     promised(first.text == other.text && first.error == other.error, "messages render the same each time");
   return 0;
