@@ -36,11 +36,11 @@ nitpick_ignore_regex = [
     ("py:class", r"(.*\.)?T"),  # type variables
     (
         "py:class",
-        r"(.*\.)?(StageRunner|Cancellable|Responses|Ledger|Kept|Patch)",
+        r"(.*\.)?(StageRunner|Cancellable|Responses|Ledger|Kept|Patch|PromptScores|ToolSchemas)",
     ),  # objects that only the package makes
     (
         "py:class",
-        r"tokenweir\.templates\._native\.(Messages|Rendering|Utf8)|History|numpy\.uint8",
+        r"tokenweir\.templates\._native\.(Messages|Rendering|Utf8)|History|Side|numpy\.uint8",
     ),  # compiled, or names of literals
     ("py:class", r"(llguidance|outlines_core|xgrammar)\..*"),  # libraries without an inventory
 ]
