@@ -1,4 +1,4 @@
-"""Where thinking ends and content begins, by all three interfaces: schemas, white space next to markup, logprobs, stops."""
+"""The end of thinking and the beginning of content, by all three interfaces: schemas, white space next to markup, logprobs, stops."""
 
 import json
 from contextlib import asynccontextmanager
