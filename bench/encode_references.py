@@ -28,13 +28,11 @@ import numpy as np
 import tokenizers
 from rich.console import Console
 from rich.progress import track
-from shared.report import DATA, ROOT, heading, machine, publish, table
+from shared.report import DATA, heading, machine, publish, table
 from shared.texts import LONG, LONG_SIZES, TEXTS, megabytes
 
 from tokenweir.encode.tokenizer import Tokenizer
-
-sys.path.append(str(ROOT / "tests" / "oracles"))
-from references import HuggingFace, OpenAI, SentencePiece, Tekken
+from tokenweir.verify.references import HuggingFace, OpenAI, SentencePiece, Tekken
 
 TOKENIZERS = {
     "cl100k_base": "openai/cl100k_base.tiktoken",

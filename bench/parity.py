@@ -23,9 +23,10 @@ from multiprocessing import get_context
 from shared.report import DATA, ROOT, machine, table, write_between
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.verify.comparison import Row
 
 sys.path.append(str(ROOT / "tests" / "oracles"))
-from comparison import TOKENIZERS, Row, check
+from real_parity import TOKENIZERS, check
 
 
 def details(results: dict[str, list[Row]]) -> str:

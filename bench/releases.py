@@ -82,8 +82,9 @@ def asked_of(python: str, path: Path) -> dict[str, Any]:
 def texts_for(name: str, every: int, fuzz: int) -> list[str]:
     """The texts of bench/parity.py for one file."""
     sys.path.append(str(ROOT / "tests" / "oracles"))
-    from comparison import texts_by_kind
-    from references import load_reference
+    from real_parity import texts_by_kind
+
+    from tokenweir.verify.references import load_reference
 
     reference = load_reference(DATA / "tokenizers" / name)
     return [text for _, texts in texts_by_kind(DATA, name, reference, fuzz, every) for text in texts]

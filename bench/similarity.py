@@ -37,9 +37,7 @@ from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.encoder import MODES, GpuEncoder
 from tokenweir.gpu.kernels import kernel_sources
 from tokenweir.gpu.modes.blockbpe import unsplit
-
-sys.path.append(str(ROOT / "tests" / "oracles"))
-from references import HuggingFace
+from tokenweir.verify.references import HuggingFace
 
 BOS = (
     "HuggingFace's BOS: its ids begin with the beginning-of-text token that the library adds unless told not to, ours do"

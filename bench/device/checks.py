@@ -21,9 +21,7 @@ from shared.texts import TEXTS
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuDecoder, GpuEncoder
-
-sys.path.append(str(ROOT / "tests" / "oracles"))
-from adversarial import strings
+from tokenweir.verify.adversarial import strings
 
 VOCABULARIES = (
     GPT2,

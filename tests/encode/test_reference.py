@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import chain
 
 import pytest
-from adversarial import strings
 from full_run import share
 from real_tokenizers import real_tokenizer
 
 from tokenweir import Tokenizer
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.reference import ReferenceEncoder
+from tokenweir.verify.adversarial import strings
 
 
 def check(tok, count, seed):

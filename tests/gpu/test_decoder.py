@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 import pytest
-from adversarial import strings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tokenizers import BYTES, SPELLS, small
@@ -31,6 +30,7 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.encoded import Ragged
 from tokenweir.gpu import DeviceRagged, GpuDecoder, GpuEncoder
+from tokenweir.verify.adversarial import strings
 
 FAMILIES = {
     "default": None,

@@ -16,7 +16,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from adversarial import strings
 from arrow_arrays import string_array
 from msgspec.structs import replace
 
@@ -25,6 +24,7 @@ from tokenweir.encode.errors import DeviceError, TextError, UnsupportedTokenizer
 from tokenweir.encode.spec import BertProcessing, TokenizerSpec, WordPiece
 from tokenweir.gpu import EncoderStats, GpuEncoder, device_pipeline, encoder
 from tokenweir.gpu.encoded import SLACK, EncodedBatch
+from tokenweir.verify.adversarial import strings
 
 WORDS = ["the", " quick", " fox", "生活", " don't", "<|im_start|>", "\n\n", " 1234", "🙂", "é", ""]
 

@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from adversarial import strings
 from arrow_arrays import string_array
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +21,7 @@ from tokenweir.gpu import GpuEncoder, replay
 from tokenweir.gpu.encoder import CPU_BYTES
 from tokenweir.gpu.kernels import kernel_sources
 from tokenweir.gpu.replay import BUCKETS
+from tokenweir.verify.adversarial import strings
 
 SMALL, LARGE = BUCKETS[0], BUCKETS[3]
 BATCHES = [

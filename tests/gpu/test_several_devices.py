@@ -7,13 +7,13 @@ import threading
 import cupy_stand_in
 import numpy as np
 import pytest
-from adversarial import strings
 from arrow_arrays import ArrowOnDevice, string_array
 from shim_device import ARROW_TYPE
 
 from tokenweir import Prompt, Tokenizer
 from tokenweir.encode.errors import DeviceError
 from tokenweir.gpu import GpuEncoder, texts
+from tokenweir.verify.adversarial import strings
 
 
 @pytest.fixture(scope="module")

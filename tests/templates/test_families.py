@@ -6,9 +6,9 @@ import re
 
 import pytest
 from real_tokenizers import real_tokenizer
-from references import huggingface
 
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.verify.references import huggingface
 
 LLAMA_2 = (
     "{% set system = messages[0].content if messages[0].role == 'system' else none %}"

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from real_tokenizers import real_tokenizer
-from references import huggingface
 
 import tokenweir
 import tokenweir.encode
@@ -21,6 +20,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.guard import control_texts
 from tokenweir.templates.prompt import Prompt, Segment
+from tokenweir.verify.references import huggingface
 
 # A tokenizer's folder and the template of its model; None: the one that lies in the folder.
 PAIRS = {

@@ -16,7 +16,6 @@ import tokenizers
 from full_run import share
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from references import huggingface
 from tokenizers import decoders as theirs
 
 from tokenweir.encode import _core
@@ -26,6 +25,7 @@ from tokenweir.encode.components.decoders import decoding
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import BPE, Decoder, Pattern, RankBPE, SentencePiece, SentencePieceDecoder
+from tokenweir.verify.references import huggingface
 
 MODES = ("eager", "huggingface")
 NO_MODEL = BPE(vocab={}, merges=[])

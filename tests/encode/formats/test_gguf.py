@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import random
 
-import adversarial
 import pytest
 import sentencepiece
-from references import huggingface
 
 from tokenweir.encode import formats
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -31,6 +29,8 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
+from tokenweir.verify import adversarial
+from tokenweir.verify.references import huggingface
 
 SEPARATOR = "\n__ggml_vocab_test__\n"
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]

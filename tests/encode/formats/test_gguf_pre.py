@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import adversarial
 import msgspec
 import pytest
 import tiktoken
@@ -18,6 +17,7 @@ from tokenweir.encode.formats.known_rank_files import KIMI_PATTERN, O200K_PATTER
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.spec import NFC, PreTokenizerSequence, RankBPE, Split
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.verify import adversarial
 
 # The names of llama.cpp's src/llama-vocab.cpp (2026-11); `default` and `whitespace` stand for no original.
 NAMES = [

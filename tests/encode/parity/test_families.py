@@ -10,10 +10,7 @@ import json
 from functools import cache
 from typing import Any
 
-import adversarial
-import comparison
 import pytest
-import references
 import tokenizers
 from full_run import share
 from sentencepiece_files import charsmap_of, train
@@ -22,6 +19,7 @@ from tokenizers import models, trainers
 from tokenweir.encode.formats.gguf.pre import PRE
 from tokenweir.encode.spec import Split
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.verify import adversarial, comparison, references
 
 TEXT = (
     "The quick brown fox jumps over the lazy dog, doesn't it? 1234 times! \n\n    def f(x): return x ** 2 # ok\n"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import adversarial
 import pytest
 import transformers
 from full_run import share
 
 import tokenweir
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.verify import adversarial
 
 FOLDERS = [
     "bert-base-uncased",

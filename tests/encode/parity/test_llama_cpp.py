@@ -6,7 +6,6 @@ import json
 import pickle
 import unicodedata
 
-import adversarial
 import httpx
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from full_run import share
 
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.verify import adversarial
 
 WORDS = ["é", "éa", "e\u0301", "a\u0308", "naïve", " é", "日本", "\u0301\u0301", "가", "Å"]
 MARKED = [

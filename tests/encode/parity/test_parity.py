@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 from importlib.resources import files
 
-import adversarial
-import comparison
 import pytest
-import references
+import real_parity
 import tokenizers
 from full_run import FULL, share
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers, processors
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.verify import adversarial, comparison, references
 
 EMBEDDED = files("tokenweir.encode") / "data" / "tokenizer.json"
 LLAMA_3 = (
@@ -46,10 +45,10 @@ def check(rows, minimum):
     assert sum(row.strings for row in rows) >= minimum
 
 
-@pytest.mark.parametrize("name", comparison.TOKENIZERS)
+@pytest.mark.parametrize("name", real_parity.TOKENIZERS)
 def test_real_tokenizers(data, name):
     data(f"tokenizers/{name}")
-    check(comparison.check(data(""), name, fuzz=share(600), every=400 if FULL else 1600), minimum=900 if FULL else 200)
+    check(real_parity.check(data(""), name, fuzz=share(600), every=400 if FULL else 1600), minimum=900 if FULL else 200)
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base", "gpt2"])

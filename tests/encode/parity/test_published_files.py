@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import adversarial
-import comparison
 import pytest
 import tiktoken.load
 from full_run import share
 
 from tokenweir import Tokenizer
+from tokenweir.verify import adversarial, comparison, references
 
 FILES = [
     "abi/tokenizer.json",
@@ -35,7 +34,7 @@ def test_published_files(data, name, tmp_path):
     path = data(f"fidelity-4/tokenizers/{name}")
     alone = tmp_path / path.name  # the files beside it are another subject
     alone.symlink_to(path)
-    reference = comparison.load_reference(alone)
+    reference = references.load_reference(alone)
     texts = adversarial.strings(share(300), seed=name, special_tokens=reference.special_tokens)
     ids = comparison.random_ids(name, reference, share(200))
     rows = comparison.compare(Tokenizer.from_file(alone), reference, texts.items(), ids)

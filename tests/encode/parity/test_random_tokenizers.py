@@ -7,10 +7,7 @@ import json
 from collections import Counter
 from random import Random
 
-import adversarial
-import comparison
 import pytest
-import references
 import tokenizers
 from full_run import share
 from sentencepiece_files import charsmap
@@ -18,6 +15,7 @@ from tokenizers import models, trainers
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.verify import adversarial, comparison, references
 
 TEXT = (
     "The quick brown fox jumps over the lazy dog, doesn't it? 1234 times! \n\n    def f(x): return x ** 2 # ok\n"
@@ -185,7 +183,7 @@ class Draw:
     def added_token(self, vocab):
         content = self.one(list(vocab)) if self.maybe(0.3) else self.one(CONTENTS)
         flags = ("special", "normalized", "lstrip", "rstrip", "single_word")
-        # A control token that alone stands for its byte stays; when it does, tests/oracles/references.py cannot tell.
+        # A control token that alone stands for its byte stays; when it does, tokenweir.verify.references cannot tell.
         while len(content) == 1 and content in vocab:
             content = self.one(CONTENTS)
         return {"id": self.rng.randrange(1000), "content": content} | {flag: self.maybe(0.35) for flag in flags}

@@ -5,12 +5,12 @@ The README states it; here it holds for every adversarial string.
 
 from __future__ import annotations
 
-import adversarial
 import pytest
 from full_run import share
 from tokenizers import normalizers
 
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.verify import adversarial
 
 
 def unchanged(text):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from adversarial import strings
 from exact_batches import check, run
 from full_run import share
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.modes.exact import PieceBatch
 from tokenweir.gpu.shared import constants
+from tokenweir.verify.adversarial import strings
 
 LINES = PreTokenizerSequence((Split(pattern=Pattern(Regex=r"[^\n]+|\n"), behavior="Isolated"), SPELLS))
 """A line is a piece."""

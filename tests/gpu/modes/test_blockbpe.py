@@ -10,7 +10,6 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from adversarial import strings
 from blockbpe_reference import BlockBpeReference
 from full_run import share
 from small_tokenizers import WORDS, random_merges, small
@@ -29,6 +28,7 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.blockbpe import BlockBpeMode, unsplit
+from tokenweir.verify.adversarial import strings
 
 
 def run(batch, device, texts, **options):

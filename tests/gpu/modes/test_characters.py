@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 import pytest
-from adversarial import strings
 from exact_batches import check, run
 from full_run import share
 from small_tokenizers import BYTES, of_pieces
@@ -29,6 +28,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder, device_pipeline
 from tokenweir.gpu.modes import batch
 from tokenweir.gpu.modes.characters import CharacterMode
+from tokenweir.verify.adversarial import strings
 
 SIGN = "it has a U+2581"
 ODD = "it has an added token that takes white space along or wants no word beside it"

@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from adversarial import strings
 from exact_batches import check, run
 from full_run import FULL, share
 from small_tokenizers import random_merges, small, splits
@@ -17,6 +16,7 @@ from tokenweir.encode.spec.values import Pattern
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.exact import WALK_BYTES, ByteLevelMode
+from tokenweir.verify.adversarial import strings
 
 DOCUMENTS = 100_000 if FULL else 1000  # adversarial ones, which all vocabularies share
 FAMILIES = {

@@ -8,7 +8,6 @@ import re
 
 import numpy as np
 import pytest
-from adversarial import strings
 from exact_batches import check, run
 from full_run import share
 from small_tokenizers import BYTES, of_pieces
@@ -32,6 +31,7 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
 from tokenweir.gpu.modes.unigram import UnigramMode
+from tokenweir.verify.adversarial import strings
 
 SIGN = "it has a U+2581"
 ODD = "it has a character that normalizing makes several of, or may move"

@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import pytest
-from adversarial import strings
 from exact_batches import check, run
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
@@ -22,6 +21,7 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
 from tokenweir.gpu.modes.wordpiece import WordPieceMode, characters
+from tokenweir.verify.adversarial import strings
 
 ODD = "it has a character that normalizing makes several of, or may move"
 CASED = BertNormalizer(lowercase=False)

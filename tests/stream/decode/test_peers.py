@@ -6,10 +6,10 @@ import random
 
 import pytest
 from real_tokenizers import real_tokenizer
-from references import huggingface
 from tokenizers.decoders import DecodeStream as Theirs
 
 from tokenweir.encode.decode import DecodeStream
+from tokenweir.verify.references import huggingface
 
 FILES = (
     *("bert-base-uncased", "deepseek-litellm", "gemma", "gpt2", "llama-2", "llama-3.1", "mistral-7b-v0.3"),

@@ -1,7 +1,7 @@
-"""The reference libraries behind one face, built from local files and nothing from the network.
+"""The reference libraries behind one interface, built from local files and nothing from the network.
 
-What `tokenizers` makes of a tokenizer.json, `tiktoken` of a rank file, `sentencepiece` of a model and `mistral-common`
-of a tekken file is the truth that parity is measured against. Each class has:
+`tokenizers` reads a tokenizer.json, `tiktoken` a rank file, `sentencepiece` a model, and `mistral-common` a tekken file. Each
+library is imported when its class is used. Each class has:
 
 - `library`, its name and version;
 - `ids`, every id that names a token, and `special_tokens`, the text of every added token;
@@ -20,17 +20,15 @@ import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-import mistral_common
-import sentencepiece
-import tiktoken
-import tokenizers
-from mistral_common.tokens.tokenizers.tekken import SpecialTokenPolicy, Tekkenizer
-
 from tokenweir.encode.components.added_tokens import is_plain
+
+if TYPE_CHECKING:
+    import tokenizers
 
 Ids = Sequence[Sequence[int]]
 
@@ -38,6 +36,8 @@ Ids = Sequence[Sequence[int]]
 @cache
 def huggingface(path: Path) -> tokenizers.Tokenizer:
     """Load a tokenizer.json by HuggingFace's library. Cached, because loading takes up to a second."""
+    import tokenizers
+
     return tokenizers.Tokenizer.from_file(str(path))
 
 
@@ -47,10 +47,12 @@ class HuggingFace:
     Its offsets are the start and end of each token, in characters.
     """
 
-    library = f"tokenizers {tokenizers.__version__}"
     byte_fallback = "huggingface"
 
     def __init__(self, path: Path, tokenizer: tokenizers.Tokenizer | None = None) -> None:
+        import tokenizers
+
+        self.library = f"tokenizers {tokenizers.__version__}"
         self.tokenizer = tokenizer or tokenizers.Tokenizer.from_file(str(path))
         self.tokenizer.no_padding()  # which ours never applies
         self.tokenizer.no_truncation()
@@ -98,9 +100,15 @@ def _plain(
         kept: Tokens to keep although their ids are in `control`.
 
     """
+    import tokenizers
+
     vocab = file["model"]["vocab"]
     if isinstance(vocab, list) or {token for token, i in vocab.items() if i in control} - kept:
-        changed = {"added_tokens": [], "post_processor": None, "model": _without(control, file["model"], kept)}
+        changed: dict[str, Any] = {
+            "added_tokens": [],
+            "post_processor": None,
+            "model": _without(control, file["model"], kept),
+        }
         return tokenizers.Tokenizer.from_str(json.dumps(file | changed | {"padding": None, "truncation": None}))
     plain = tokenizers.Tokenizer(tok.model)  # the same model, which takes seconds to read once more
     for part in ("normalizer", "pre_tokenizer", "decoder"):
@@ -148,10 +156,12 @@ class OpenAI:
 
     """
 
-    library = f"tiktoken {tiktoken.__version__}"
     byte_fallback = "eager"
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
+        import tiktoken
+
+        self.library = f"tiktoken {tiktoken.__version__}"
         self.definition = definition
         self.encoding = tiktoken.Encoding(**definition)
         self.special_ids = frozenset(definition["special_tokens"].values())
@@ -190,10 +200,12 @@ class SentencePiece:
     It matches no control token in text, and has the offsets of each piece.
     """
 
-    library = f"sentencepiece {sentencepiece.__version__}"
     byte_fallback = "eager"
 
     def __init__(self, path: Path) -> None:
+        import sentencepiece
+
+        self.library = f"sentencepiece {sentencepiece.__version__}"
         self.model = sentencepiece.SentencePieceProcessor(model_file=str(path))
         self.ids = list(range(len(self.model)))
         self.added_ids = {i for i in self.ids if self.model.is_control(i)}
@@ -238,10 +250,12 @@ class SentencePiece:
 class Tekken:
     """Reference by the library `mistral-common` and a tekken.json; it matches no special token in text and has no offsets."""
 
-    library = f"mistral-common {mistral_common.__version__}"
     byte_fallback = "eager"
 
     def __init__(self, path: Path) -> None:
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+        self.library = f"mistral-common {version('mistral-common')}"
         self.tokenizer = Tekkenizer.from_file(path)
         self.ids = list(range(self.tokenizer.n_words))
         self.special_tokens = [self.tokenizer.id_to_piece(i) for i in range(self.tokenizer.num_special_tokens)]
@@ -264,6 +278,8 @@ class Tekken:
 
         None where a special token may cut a character, because the library decodes the text before and behind it separately.
         """
+        from mistral_common.tokens.tokenizers.base import SpecialTokenPolicy
+
         policy = SpecialTokenPolicy.IGNORE if skip_special_tokens else SpecialTokenPolicy.KEEP
         texts = (self.tokenizer.decode(list(ids), policy) for ids in batch)
         n_special = self.tokenizer.num_special_tokens

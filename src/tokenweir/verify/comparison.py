@@ -4,57 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from pathlib import Path
+from functools import partial
+from itertools import takewhile
 from random import Random
 from typing import Any
 
-import adversarial
-from common_prefix import common_length
-from references import Ids, Original, Reference, load_reference
-
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.tokenizer import Tokenizer
-
-TOKENIZERS = (
-    "llama-3.1/tokenizer.json",
-    "gguf/ggml-vocab-llama-bpe.gguf",
-    "qwen3/tokenizer.json",
-    "gguf/ggml-vocab-qwen2.gguf",
-    "deepseek-litellm/tokenizer.json",
-    "gpt2/tokenizer.json",
-    "gguf/ggml-vocab-gpt-2.gguf",
-    "gpt2/tokenizer.gigatoken.json",
-    "openai/cl100k_base.tiktoken",
-    "openai/o200k_base.tiktoken",
-    "openai/gpt2.tiktoken",
-    "llama-2/tokenizer.json",
-    "phi-3-mini/tokenizer.json",
-    "mistral-7b-v0.3/tokenizer.json",
-    "gemma/tokenizer.json",
-    "t5-small/tokenizer.json",
-    "bert-base-uncased/tokenizer.json",
-    "gguf/ggml-vocab-bert-bge.gguf",
-    "llama-2/tokenizer.model",
-    "gguf/ggml-vocab-phi-3.gguf",
-    "gguf/ggml-vocab-llama-spm.gguf",
-    "mistral-common/tokenizer.model.v1",
-    "mistral-7b-v0.3/tokenizer.model",
-    "sp-test-unigram-en/tokenizer.model",
-    "sp-test-unigram-ja/tokenizer.model",
-    "mistral-common/tekken_240911.json",
-)
-ORIGINALS = {
-    "gguf/ggml-vocab-gpt-2.gguf": "gpt2/tokenizer.json",
-    "gguf/ggml-vocab-llama-bpe.gguf": "llama-3.1/tokenizer.json",
-    "gguf/ggml-vocab-qwen2.gguf": "qwen3/tokenizer.json",
-    "gguf/ggml-vocab-llama-spm.gguf": "llama-2/tokenizer.model",
-    "gguf/ggml-vocab-phi-3.gguf": "llama-2/tokenizer.model",
-    "gguf/ggml-vocab-bert-bge.gguf": "bert-base-uncased/tokenizer.json",
-}
-"""Source files of GGUF files; each stands before them above."""
-
-_reference = lru_cache(maxsize=1)(load_reference)
+from tokenweir.verify.references import Ids, Reference
 
 
 @dataclass
@@ -79,7 +36,7 @@ class Difference:
         lists = isinstance(self.ours, (str, list)) and isinstance(self.theirs, (str, list))
         if not lists:
             return f"{self.what} of {self.given!r}: ours {self.ours!r}, theirs {self.theirs!r}"
-        same = common_length([list(self.ours), list(self.theirs)])
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self.ours, self.theirs, strict=False)))
         part = slice(max(0, same - 3), same + 20)
         return (
             f"{self.what} of {self.given[:300]!r} (length {len(self.given)}), from position {part.start}:\n"
@@ -171,28 +128,6 @@ def shrunk(tok: Tokenizer, reference: Reference, difference: Difference) -> Diff
     return difference
 
 
-def texts_by_kind(
-    data: Path, seed: str, reference: Reference, fuzz: int, every: int
-) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each kind of text and its texts.
-
-    Of the corpora, only one in `every` lines is used and, if `every` is above 1, the beginnings instead of whole files.
-    """
-    corpora = [path.read_bytes().decode() for path in sorted((data / "corpora").rglob("*.*"))]
-    yield "corpus lines", [line for text in corpora for line in text.splitlines(keepends=True)][::every]
-    if every == 1:
-        yield "corpora whole", corpora
-    else:
-        yield "beginnings of corpora", [text[:2000] for text in corpora]
-    vectors = (data / "vectors" / "ggml-vocab-gpt-2.gguf.inp").read_bytes().decode()  # the others hold the same texts
-    yield "vectors", vectors.split("\n__ggml_vocab_test__\n")[:-1]
-    yield "code points by 64", adversarial.every_code_point(every)
-    sample = Random(seed).sample(reference.ids, min(5000, len(reference.ids)))
-    vocabulary = list(filter(None, reference.decode([[i] for i in sample], skip_special_tokens=True)))
-    kinds = adversarial.strings(fuzz, seed=seed, special_tokens=reference.special_tokens, vocabulary=vocabulary)
-    yield from kinds.items()
-
-
 def random_ids(seed: str, reference: Reference, count: int) -> list[list[int]]:
     """Return random lists of ids, in which characters are cut anywhere and special tokens stand between their bytes."""
     rng = Random(f"{seed}/ids")
@@ -218,20 +153,3 @@ def compare(
     for row in rows:
         row.differences[:1] = [shrunk(tok, reference, d) if len(d.given) < 3000 else d for d in row.differences[:1]]
     return rows
-
-
-def check(data: Path, name: str, *, fuzz: int, every: int = 1, seed: str = "") -> list[Row]:
-    """Compare one of `TOKENIZERS` with its reference; return the rows of `compare`.
-
-    The texts are one in `every` lines of the corpora and `fuzz` adversarial strings; a fifth as many lists of random
-    ids are decoded.
-    """
-    tok = Tokenizer.from_file(data / "tokenizers" / name)
-    if name in ORIGINALS:
-        original = _reference(data / "tokenizers" / ORIGINALS[name])
-        reference: Reference = Original(original, {token.content: token.id for token in tok.added_tokens})
-    else:
-        reference = _reference(data / "tokenizers" / name)
-    seed += name
-    kinds = texts_by_kind(data, seed, reference, fuzz, every)
-    return compare(tok, reference, kinds, random_ids(seed, reference, fuzz // 5))

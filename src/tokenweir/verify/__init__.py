@@ -1,0 +1,1 @@
+"""Comparison with the reference libraries, for `tokenweir verify`."""
