@@ -71,7 +71,7 @@ def test_from_tokenizers(data):
 
 
 def test_from_tiktoken(data):
-    from references import OpenAI
+    from tokenweir.verify.references import OpenAI
 
     path = data("tokenizers/openai/cl100k_base.tiktoken")
     mine = ours(path)

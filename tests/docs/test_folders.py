@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -65,10 +64,10 @@ def shortened(text: str, differs: Callable[[str], bool]) -> str:
 
 def row(name: str, folder: Path) -> str:
     """One line of the table."""
-    import adversarial
     import transformers
 
     from tokenweir import Tokenizer
+    from tokenweir.verify import adversarial
 
     config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
     theirs, ours = transformers.AutoTokenizer.from_pretrained(folder), Tokenizer.from_file(folder)
@@ -112,5 +111,4 @@ def test_the_page_has_the_table(data):
 
 
 if __name__ == "__main__":
-    sys.path.append(str(ROOT / "tests" / "oracles"))
     PAGE.write_text(written(PAGE.read_text("utf-8"), table(ROOT.parent / "shared" / "data")), "utf-8")

@@ -118,7 +118,7 @@ def test_ids_are_mistral_commons(tmp_path, source):
 
 
 def test_the_real_file(data):
-    import adversarial
+    from tokenweir.verify import adversarial
 
     path = data("tokenizers/mistral-common/tekken_240911.json")
     ours = Tokenizer.from_file(path)
