@@ -2,8 +2,8 @@
 
 A row of a table is a style:
 
-    reasoning.py    the styles of thinking
-    tools.py        those of tool calls, made of what grammars.py has; tagged.py is the part with tagged parameters
+    reasoning.toml  the styles of thinking, with the fields of reasoning.py
+    tools.toml      those of tool calls, with the fields of the classes in grammars.py; tools.py makes them
     names.py        a style by its name, or by that of a family of models
     shown.py        which styles a template shows
     response_template.py    which styles a checkpoint's `response_template` describes

@@ -1,14 +1,14 @@
-"""Classes of styles of tool calls, one for each kind of grammar; `tools.py` is the table of styles."""
+"""Classes of styles of tool calls, one for each kind of grammar; `tools.toml` is the table of styles."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 
-class ToolStyle(Struct, frozen=True, kw_only=True):
+class ToolStyle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The markup of tool calls.
 
     White space may stand between all parts. `stream/decode/parsers/tools.py` describes the treatment of malformed
@@ -213,94 +213,3 @@ class LiteralStyle(ToolStyle, frozen=True, kw_only=True):
     def marks(self) -> tuple[str, ...]:
         """All texts of the markup."""
         return (*super().marks, *self.leads, *self.prefixes, *self.quotes)
-
-
-def json_in_tags(name: str, opener: str, closer: str, **fields: Any) -> ToolStyle:
-    """Return a style of JSON calls between two tags that are control tokens.
-
-    Args:
-        name: The style's name.
-        opener: The tag before a block of calls.
-        closer: The tag after it.
-        **fields: Other fields of `ToolStyle`.
-
-    """
-    return ToolStyle(name=name, opens=(opener,), closes=closer, tokens=(opener, closer), **fields)
-
-
-def functions_and_parameters(
-    name: str, openers: tuple[str, ...], closer: str, function: str, parameter: str, **fields: Any
-) -> ParameterStyle:
-    """Return a style of calls `<FUNCTION=NAME><PARAMETER=KEY>VALUE</PARAMETER></FUNCTION>`.
-
-    Args:
-        name: The style's name.
-        openers: The texts that begin a block of calls.
-        closer: The text that ends a block.
-        function: The word in place of FUNCTION.
-        parameter: The word in place of PARAMETER.
-        **fields: Other fields of `ParameterStyle`.
-
-    """
-    return ParameterStyle(
-        name=name,
-        opens=openers,
-        closes=closer,
-        call_opens=f"<{function}=",
-        call_closes=f"</{function}>",
-        name_ends=(">",),
-        key_opens=f"<{parameter}=",
-        key_closes=((">", "schema"),),
-        value_closes=f"</{parameter}>",
-        value_stops=(f"\n<{parameter}=", f"\n</{function}>"),
-        **fields,
-    )
-
-
-def invokes(name: str, openers: tuple[str, ...], closer: str, space: str, **fields: Any) -> ParameterStyle:
-    """Return a style of calls `<invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>`.
-
-    Args:
-        name: The style's name.
-        openers: The texts that begin a block of calls.
-        closer: The text that ends a block.
-        space: A prefix of the names of all tags, such as the namespace `atem:`; may be empty.
-        **fields: Other fields of `ParameterStyle`.
-
-    """
-    keys: tuple[tuple[str, ValueKind], ...] = (('">', "schema"),)
-    return ParameterStyle(
-        name=name,
-        opens=openers,
-        closes=closer,
-        call_opens=f'<{space}invoke name="',
-        call_closes=f"</{space}invoke>",
-        name_ends=('">', '"/>'),
-        key_opens=f'<{space}parameter name="',
-        key_closes=fields.pop("key_closes", keys),
-        value_closes=f"</{space}parameter>",
-        **fields,
-    )
-
-
-def keys_and_values(name: str, opener: str, closer: str, suffix: str = "", **fields: Any) -> ParameterStyle:
-    """Return a style whose arguments are `<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>`.
-
-    Args:
-        name: The style's name.
-        opener: The text that begins a block of calls.
-        closer: The text that ends a block.
-        suffix: Text appended to `arg_key` and `arg_value` in the tags.
-        **fields: Other fields of `ParameterStyle`.
-
-    """
-    return ParameterStyle(
-        name=name,
-        opens=(opener,),
-        closes=closer,
-        key_opens=f"<arg_key{suffix}>",
-        key_closes=((f"</arg_key{suffix}>", "schema"),),
-        value_opens=f"<arg_value{suffix}>",
-        value_closes=f"</arg_value{suffix}>",
-        **fields,
-    )

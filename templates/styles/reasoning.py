@@ -1,4 +1,4 @@
-"""Styles of thinking: a table of tags and policies, as data.
+"""Styles of thinking: the table `reasoning.toml` of tags and policies.
 
 A style is a pair of tags with a policy for each case in which tags do not pair. The tags are those of the models' own
 chat templates and of vLLM 0.33, SGLang 0.5.23, mlx-lm 0.32.2, llama.cpp and Ollama. `shown.py` searches
@@ -8,14 +8,13 @@ templates for them, and `stream/decode/parsers/reasoning.py` finds them in what 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from tokenweir.templates.styles.grammars import ToolStyle
-from tokenweir.templates.styles.names import REASONING_FAMILIES, named_style
-from tokenweir.templates.styles.tools import TOOL_STYLES
+from tokenweir.templates.styles.names import named_style, read_table
 
 OpensAt = Literal["line", "start", "anywhere"]
 UnmatchedCloser = Literal["keep", "drop_first", "drop"]
@@ -23,7 +22,7 @@ RepeatedOpener = Literal["drop_first", "keep", "drop"]
 AfterCloser = Literal["keep", "strip_newlines", "strip"]
 
 
-class ReasoningStyle(Struct, frozen=True, kw_only=True):
+class ReasoningStyle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A style of thinking: the tags around it in a model's answer, and the policies for tags that do not pair.
 
     A tag that counts is removed from the text. Thinking without a closing tag, because the answer was cut short, is still
@@ -141,183 +140,9 @@ MESSAGES = (HARMONY, INKLING, MUSE)
 """Styles that are more than pairs of tags: thinking, calls and answer are messages, which one splitter reads."""
 
 
-def _pair(name: str, opener: str, closer: str, *tokens: str, **policies: Any) -> ReasoningStyle:
-    return ReasoningStyle(
-        name=name, openers=(opener,), closers=(closer,), tokens=tokens or (opener, closer), **policies
-    )
+_ROWS, REASONING_FAMILIES = read_table("reasoning.toml")
 
-
-STYLES: dict[str, ReasoningStyle] = {
-    style.name: style
-    for style in (
-        # `stream/decode/parsers/harmony.py` parses it. These are what templates, prompts and vocabularies show.
-        _pair(
-            HARMONY,
-            "<|channel|>analysis<|message|>",
-            "<|end|><|start|>assistant<|channel|>final<|message|>",
-            "<|start|>",
-            "<|channel|>",
-            "<|message|>",
-        ),
-        # Likewise, by `stream/decode/parsers/inkling.py`.
-        _pair(
-            INKLING,
-            "<|content_thinking|>",
-            "<|end_message|>",
-            *("<|message_model|>", "<|content_text|>", "<|content_thinking|>"),
-            wrappers=(
-                *("<|message_model|>", "<|content_text|>", "<|content_model_end_sampling|>"),
-                *("<|content_invoke_tool_text|>", "<|content_tool_error|>"),
-            ),
-        ),
-        # Likewise, by `stream/decode/parsers/muse.py`.
-        _pair(
-            MUSE,
-            " to=self<|message|>",
-            "<|eom|><|start|>assistant to=user<|message|>",
-            *("<|start|>", "<|message|>", "<|eom|>", "<|eot|>"),
-            wrappers=("<|eot|>",),
-            shows=("<|start|>assistant to=self<|message|>",),
-        ),
-        ReasoningStyle(
-            name="gemma4",
-            openers=("<|channel>",),
-            closers=("<channel|>",),
-            tokens=("<|channel>", "<channel|>"),
-            opens_at="anywhere",
-            unmatched_closer="drop",
-            repeated_opener="drop",
-            after_opener="strip_newlines",
-            label="thought",
-            token_enders=TOOL_STYLES["gemma4"].opens,
-        ),
-        _pair("seed-oss", "<seed:think>", "</seed:think>", token_enders=TOOL_STYLES["seed-oss"].opens),
-        ReasoningStyle(
-            name="cohere",
-            openers=("<|START_THINKING|>",),
-            closers=("<|END_THINKING|>", "<|START_RESPONSE|>", "<|START_TEXT|>"),
-            tokens=("<|START_THINKING|>", "<|END_THINKING|>"),
-            unmatched_closer="drop",
-            wrappers=("<|END_RESPONSE|>", "<|END_TEXT|>"),
-            token_enders=TOOL_STYLES["cohere"].opens,
-        ),
-        _pair("mistral", "[THINK]", "[/THINK]", token_enders=TOOL_STYLES["mistral"].opens),
-        _pair("kimi-vl", "◁think▷", "◁/think▷"),
-        ReasoningStyle(
-            name="kimi-k3",
-            openers=("<|open|>think<|sep|>",),
-            closers=("<|close|>think<|sep|>", "<|open|>response<|sep|>"),
-            tokens=("<|open|>", "<|close|>", "<|sep|>"),
-            unmatched_closer="drop",
-            wrappers=("<|close|>response<|sep|>", "<|close|>message<|sep|>"),
-            token_enders=TOOL_STYLES["kimi-k3"].opens,
-            framed=True,
-            shows=("<|open|>think<|sep|>",),
-        ),
-        _pair(
-            "minimax-m3",
-            "<mm:think>",
-            "</mm:think>",
-            unmatched_closer="drop_first",
-            token_enders=TOOL_STYLES["minimax-m3"].opens,
-        ),
-        _pair("longcat", "<longcat_think>", "</longcat_think>", enders=TOOL_STYLES["longcat"].opens),
-        _pair(
-            "apertus",
-            "<|inner_prefix|>",
-            "<|inner_suffix|>",
-            opens_at="anywhere",
-            unmatched_closer="drop",
-            token_enders=TOOL_STYLES["apertus"].opens,
-        ),
-        _pair("solar-open2", "<|think:start|>", "<|think:end|>", token_enders=TOOL_STYLES["solar-open2"].opens),
-        ReasoningStyle(
-            name="solar-open",
-            openers=("<|think|>",),
-            closers=("<|end|>", "<|tool_calls|>"),
-            tokens=("<|think|>", "<|content|>", "<|tool_calls|>"),
-            unmatched_closer="drop",
-            wrappers=("<|begin|>assistant", "<|content|>"),
-            framed=True,
-            shows=("assistant<|think|>", "assistant<|content|>"),
-        ),
-        ReasoningStyle(
-            name="apriel",
-            openers=("Here are my reasoning steps:\n",),
-            closers=("[BEGIN FINAL RESPONSE]",),
-            opens_at="start",
-            after_closer="strip_newlines",
-            shows=("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
-        ),
-        ReasoningStyle(
-            name="k2-v3",
-            openers=("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
-            closers=("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"),
-            tokens=("<ifm|think>", "</ifm|think>"),
-            token_enders=TOOL_STYLES["k2-v3"].opens[:1],
-        ),
-        _pair(
-            "plamo3",
-            "<|plamo:begin_think:plamo|>",
-            "<|plamo:end_think:plamo|>",
-            "<|plamo:begin_",
-            "<|plamo:end_",
-            ":plamo|>",
-            opens_at="anywhere",
-            unmatched_closer="drop",
-            repeated_opener="drop",
-            token_enders=TOOL_STYLES["plamo3"].opens,
-        ),
-        _pair(
-            "hunyuan",
-            "<think:opensource>",
-            "</think:opensource>",
-            token_enders=TOOL_STYLES["hunyuan-v3"].opens,
-            shows=(":opensource", "<think{}>"),
-        ),
-        _pair("minicpm4", "<|thought_start|>", "<|thought_end|>", token_enders=TOOL_STYLES["minicpm4"].opens),
-        _pair("pangu", "[unused16]", "[unused17]", token_enders=TOOL_STYLES["pangu"].opens),
-        ReasoningStyle(
-            name="granite-3.2",
-            openers=("Here is my thought process:", "Here's my thought process:"),
-            closers=("Here is my response:", "Here's my response:"),
-            opens_at="start",
-        ),
-        # Styles that share their tags with "think": the wrappers tell them apart.
-        _pair(
-            "think-response",
-            "<think>",
-            "</think>",
-            "<think>",
-            "</think>",
-            "<response>",
-            "</response>",
-            envelope=("<response>", "</response>"),
-            after_closer="strip_newlines",
-            unlike=("<minimax:",),
-        ),
-        ReasoningStyle(
-            name="hunyuan-a13b",
-            openers=("<think>",),
-            closers=("</think>",),
-            envelope=("<answer>\n", "\n</answer>"),
-            after_closer="strip_newlines",
-            enders=("<tool_calls>",),
-        ),
-        _pair(
-            "think",
-            "<think>",
-            "</think>",
-            enders=(
-                *("<tool_call>", "<minimax:tool_call>", "<iquest_tool_call>", "<iquestcoder_tool_call>"),
-                *("<tool_calls>", "<TOOLCALL>", "<dots_function_call>", "<function_calls>", "<use_mcp_tool>"),
-                *("<｜DSML｜function_calls>", "<｜DSML｜tool_calls>", "<｜DSML｜ calls>", "<｜GCML｜tool_calls>"),
-            ),
-            token_enders=tuple(text for name in ("kimi-k2", "deepseek", "step3") for text in TOOL_STYLES[name].opens),
-        ),
-        _pair("thought", "<thought>", "</thought>"),
-    )
-}
+STYLES: dict[str, ReasoningStyle] = {name: convert(row, ReasoningStyle) for name, row in _ROWS.items()}
 """Every style by its name. The particular come first: where several are shown, the first is taken."""
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tokenweir.templates.styles.names import REASONING_FAMILIES, TOOL_FAMILIES
-from tokenweir.templates.styles.reasoning import MESSAGES, STYLES
-from tokenweir.templates.styles.tools import TOOL_STYLES
+from tokenweir.templates.styles.reasoning import MESSAGES, REASONING_FAMILIES, STYLES
+from tokenweir.templates.styles.tools import TOOL_FAMILIES, TOOL_STYLES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "styles.md"

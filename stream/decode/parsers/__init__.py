@@ -8,8 +8,8 @@ the answer, `ThinkingAndTools` is the two together, and `Harmony`, `Inkling` and
 count only as ids. `schemas.py` has the request's functions, `value_schemas.py` the types of their arguments, and
 `schema_document.py` the references between schemas.
 
-Another style, if it differs in its markup only, is a row of a table: `templates/styles/reasoning.py` for thinking,
-`templates/styles/tools.py` for calls. `blocks/__init__.py` says how to add calls that are written in another way.
+Another style, if it differs in its markup only, is a row of a table: `templates/styles/reasoning.toml` for thinking,
+`templates/styles/tools.toml` for calls. `blocks/__init__.py` says how to add calls that are written in another way.
 
 `tests/stream/splitting.py` has what every splitter is tested with: `run` (any cutting, nothing lost), `check_passing`
 (what passes, copies, saved states) and `told` (what a reader makes of the pieces). `tests/stream/decode/test_invariants.py`

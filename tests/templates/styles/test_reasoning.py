@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tokenweir.templates.styles.names import REASONING_FAMILIES
-from tokenweir.templates.styles.reasoning import STYLES, style_of
+from tokenweir.templates.styles.reasoning import REASONING_FAMILIES, STYLES, style_of
 
 
 def test_names_and_families_find_their_style():

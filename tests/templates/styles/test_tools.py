@@ -5,8 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from tokenweir.templates.styles.names import TOOL_FAMILIES
-from tokenweir.templates.styles.tools import TOOL_STYLES, tool_style_of
+from tokenweir.templates.styles.tools import TOOL_FAMILIES, TOOL_STYLES, tool_style_of
 
 
 def test_names_and_families_find_their_style():
