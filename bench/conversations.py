@@ -47,7 +47,7 @@ from tokenweir.stream.prompts.cached_prompt import CachedPrompt
 from tokenweir.stream.prompts.conversation import Conversation
 from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.prompts.prompt_index import KeptPrompt
-from tokenweir.stream.serve.wire.chat import parse_chat_json
+from tokenweir.stream.serve.wire.openai.chat import parse_chat_json
 from tokenweir.templates.chat_template import ChatTemplate
 
 PAIRS = (

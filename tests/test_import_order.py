@@ -41,6 +41,7 @@ ROOMS = {
         ["workers"],
         ["entry"],
     ],
+    "stream/serve/wire": [["shared"], ["anthropic", "openai", "responses"], ["vllm"]],
 }
 """The rooms of a folder, in layers: a room imports rooms of the layers before its own."""
 

@@ -73,11 +73,11 @@ CLIENTS = {
     "stream.decode.parsers.reasoning._CALL_FOLLOWS": "match",
     "stream.decode.parsers.reasoning._TICKS": "finditer",
     "stream.serve.wire.anthropic.history.BILLING_HEADER": "fullmatch",
-    "stream.serve.wire.chat._ID": "fullmatch",
-    "stream.serve.wire.checking._HALF_PAIR": "search",
-    "stream.serve.wire.checking._has_half_pair": "search",
-    "stream.serve.wire.checking.convert_validation_error": "finditer",
-    "stream.serve.wire.contents._HEADER": "match",
+    "stream.serve.wire.openai.chat._ID": "fullmatch",
+    "stream.serve.wire.shared.checking._HALF_PAIR": "search",
+    "stream.serve.wire.shared.checking._has_half_pair": "search",
+    "stream.serve.wire.shared.checking.convert_validation_error": "finditer",
+    "stream.serve.wire.shared.contents._HEADER": "match",
     "templates.prompt.segments": "search",
 }
 """Patterns whose text a client or a model wrote, by the method that they are used by."""

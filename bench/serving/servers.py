@@ -99,7 +99,7 @@ NOBODY: dict[str, Any] = {"output_index": 0, "item_id": "msg_0123456789abcdef012
 
 def text_events(engine: StepEngine, decode: Callable[[list[int]], str]) -> Callable[..., AsyncGenerator[bytes, None]]:
     """Return a handler that streams as the peers do: one event for each chunk of ids, encoded as tokenweir does."""
-    from tokenweir.stream.serve.wire.events import OutputTextDelta, encode
+    from tokenweir.stream.serve.wire.responses.events import OutputTextDelta, encode
 
     async def events(most: int | None = None) -> AsyncGenerator[bytes, None]:
         number = 4

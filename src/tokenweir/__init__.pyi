@@ -89,7 +89,7 @@ from tokenweir.stream.serve.entry.server import serve as serve
 from tokenweir.stream.serve.limits.limits import Limits as Limits
 from tokenweir.stream.serve.options import ServerOptions as ServerOptions
 from tokenweir.stream.serve.sockets.session import Session as Session
-from tokenweir.stream.serve.wire.transport import Transport as Transport
+from tokenweir.stream.serve.wire.shared.transport import Transport as Transport
 from tokenweir.stream.serve.workers.peers import Place as Place
 from tokenweir.templates.chat_template import ChatTemplate as ChatTemplate
 from tokenweir.templates.prompt import Prompt as Prompt

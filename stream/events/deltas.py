@@ -183,4 +183,5 @@ class Finish(Struct, frozen=True, gc=False, tag="finish"):
     alignment: Alignment | None = None
 
 
-Delta = TextDelta | ReasoningDelta | ToolCallDelta | Finish
+ContentDelta = TextDelta | ReasoningDelta | ToolCallDelta
+Delta = ContentDelta | Finish

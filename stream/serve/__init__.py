@@ -3,7 +3,7 @@
 `options.py` declares the options, for `serve()`, the command line and the documentation. Rooms import only the rooms above
 their own line.
 
-    wire/         the protocols, without I/O: Responses, Chat Completions, Completions; in anthropic/ Messages
+    wire/         the protocols, without I/O, a room for each
     limits/       bounds on what clients cost: `Limits`, admission of connections and answers, turns of parsing
     monitoring/   metrics, spans, access log, and failures as clients are told of them
     page/         the chat page

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from websockets.sync.client import connect
 
 from tokenweir.cli import main
-from tokenweir.stream.serve.wire.items import worker_of
+from tokenweir.stream.serve.wire.shared.ids import worker_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="the workers' ids are read from /proc")
 IDS = [71] * 60

@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tokenweir.stream.prompts.ledger import Entry, Ledger
-from tokenweir.stream.serve.wire.conversation import ChatMessage
-from tokenweir.stream.serve.wire.response_object import Item, MessageItem, OutputText, text_of
+from tokenweir.stream.serve.wire.responses.response_object import Item, MessageItem, OutputText, text_of
+from tokenweir.stream.serve.wire.shared.message_builder import ChatMessage
 
 EMPTY = b"[]"
 ITEM_SIZE = 500

@@ -36,7 +36,7 @@ from tokenweir.stream.serve.monitoring.metrics import Meter
 from tokenweir.stream.serve.options import ServerOptions
 from tokenweir.stream.serve.wire.anthropic.history import MessageHistory
 from tokenweir.stream.serve.wire.anthropic.requests import MessageFields
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.templates.chat_template import ChatTemplate
 
 T = TypeVar("T")

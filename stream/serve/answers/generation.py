@@ -25,7 +25,7 @@ from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.monitoring.failures import explain, server_failed
 from tokenweir.stream.serve.monitoring.metrics import Meter
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 logger = logging.getLogger("tokenweir.serve")
 

@@ -8,11 +8,11 @@ from tokenweir.stream.chat.plan import AnswerRequest
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.anthropic.history import MessageHistory
 from tokenweir.stream.serve.wire.anthropic.requests import MessageCreate, MessageFields
-from tokenweir.stream.serve.wire.chat import ChatRequest, thinking_budget
-from tokenweir.stream.serve.wire.compaction import MOST_TOKENS, question
-from tokenweir.stream.serve.wire.completions import CompletionRequest
-from tokenweir.stream.serve.wire.conversation import ChatMessage
-from tokenweir.stream.serve.wire.requests import InputFields, ResponseCompact, ResponseCreate
+from tokenweir.stream.serve.wire.openai.chat import ChatRequest, thinking_budget
+from tokenweir.stream.serve.wire.openai.completions import CompletionRequest
+from tokenweir.stream.serve.wire.responses.compaction import MOST_TOKENS, question
+from tokenweir.stream.serve.wire.responses.requests import InputFields, ResponseCompact, ResponseCreate
+from tokenweir.stream.serve.wire.shared.message_builder import ChatMessage
 
 
 class Job(AnswerRequest, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from tokenweir.stream.serve.wire.contents import text_size
-from tokenweir.stream.serve.wire.conversation import ChatMessage
+from tokenweir.stream.serve.wire.shared.contents import text_size
+from tokenweir.stream.serve.wire.shared.message_builder import ChatMessage
 from tokenweir.templates.messages import Messages
 
 MESSAGE_COST = 256

@@ -15,14 +15,15 @@ from tokenweir.stream.events.merge import merge
 from tokenweir.stream.serve.answers.conversations import EMPTY, decoded, encoded
 from tokenweir.stream.serve.answers.job import response_job
 from tokenweir.stream.serve.answers.service import Service
-from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation
-from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.events import ResponseEvent
-from tokenweir.stream.serve.wire.items import new_response_id
-from tokenweir.stream.serve.wire.kept_events import event_size, merge_events
-from tokenweir.stream.serve.wire.requests import InputFields, ResponseCreate
-from tokenweir.stream.serve.wire.response_object import Item, text_of
-from tokenweir.stream.serve.wire.responses import ResponseStream
+from tokenweir.stream.serve.wire.responses.events import ResponseEvent
+from tokenweir.stream.serve.wire.responses.input_items import repeat_item
+from tokenweir.stream.serve.wire.responses.kept_events import event_size, merge_events
+from tokenweir.stream.serve.wire.responses.requests import InputFields, ResponseCreate
+from tokenweir.stream.serve.wire.responses.response_object import Item, text_of
+from tokenweir.stream.serve.wire.responses.response_stream import ResponseStream
+from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.ids import new_id
+from tokenweir.stream.serve.wire.shared.message_builder import ChatMessage, MessageBuilder
 
 logger = logging.getLogger("tokenweir.serve")
 
@@ -68,7 +69,7 @@ class ResponseTask:
             model=model,
             max_output_tokens=request.max_output_tokens or limits.max_output_tokens,
             reasoning_events=service.reasoning_events,
-            response_id=new_response_id(service.worker),
+            response_id=new_id("resp", service.worker),
             prompt_ids=lambda: generation.prompt_ids,
         )
         self.model = model
@@ -102,9 +103,9 @@ class ResponseTask:
 
     def _answer(self) -> list[ChatMessage]:
         """Return the output items of the answer as messages for a chat template."""
-        conversation = Conversation()
+        conversation = MessageBuilder()
         for item in self.stream.output:
-            conversation.repeat(item)
+            repeat_item(conversation, item)
         return conversation.end()
 
     def _events(self, deltas: list[Delta]) -> list[ResponseEvent]:

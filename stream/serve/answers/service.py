@@ -26,9 +26,9 @@ from tokenweir.stream.serve.limits.rates import Rates
 from tokenweir.stream.serve.limits.turns import Turns
 from tokenweir.stream.serve.monitoring.metrics import Counts, Metrics
 from tokenweir.stream.serve.monitoring.tracing import INSTALLED, AnswerSpan
-from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.response_object import Item
-from tokenweir.stream.serve.wire.transport import Transport
+from tokenweir.stream.serve.wire.responses.response_object import Item
+from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.transport import Transport
 
 T = TypeVar("T")
 

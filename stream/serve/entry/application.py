@@ -51,7 +51,7 @@ from tokenweir.stream.serve.options import ServerOptions
 from tokenweir.stream.serve.sockets.session import Session
 from tokenweir.stream.serve.sockets.websocket import SocketTransport
 from tokenweir.stream.serve.tokens.routes import TokenRoutes
-from tokenweir.stream.serve.wire.errors import RequestError, error_body
+from tokenweir.stream.serve.wire.shared.errors import RequestError, error_body
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
 

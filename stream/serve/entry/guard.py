@@ -12,7 +12,7 @@ from tokenweir.stream.serve.entry.auth import Gate, key_offered
 from tokenweir.stream.serve.limits.connections import CONNECTION, Connection
 from tokenweir.stream.serve.limits.fair_queue import CLIENT
 from tokenweir.stream.serve.monitoring.tracing import request_context
-from tokenweir.stream.serve.wire.errors import RequestError, error_body
+from tokenweir.stream.serve.wire.shared.errors import RequestError, error_body
 
 OPEN_PATHS = frozenset({"/", "/health", "/ready"})
 """Paths without a key: the page, which asks for one, and the health checks."""

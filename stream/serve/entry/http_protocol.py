@@ -28,7 +28,7 @@ from tokenweir.stream.serve.limits.connections import Connection, Connections
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.turns import REQUEST, Turns
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
-from tokenweir.stream.serve.wire.errors import RequestError, error_body
+from tokenweir.stream.serve.wire.shared.errors import RequestError, error_body
 
 UNSENT_BYTES = 1 << 14
 """Bytes of the kernel's send buffer. Its default of megabytes would hide a stalled reader for long."""

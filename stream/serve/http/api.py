@@ -31,14 +31,14 @@ from tokenweir.stream.serve.http.exchange import (
     while_connected,
 )
 from tokenweir.stream.serve.http.replies import check_copies, reply, reply_with
-from tokenweir.stream.serve.wire.chat import parse_chat_json
-from tokenweir.stream.serve.wire.chat_answers import ChatAnswer, sse
-from tokenweir.stream.serve.wire.compaction import compacted
-from tokenweir.stream.serve.wire.completions import CompletionAnswer, parse_completion
-from tokenweir.stream.serve.wire.errors import ErrorBody, RequestError, error_detail
-from tokenweir.stream.serve.wire.events import LAST_EVENTS, ResponseEvent, encode
-from tokenweir.stream.serve.wire.items import new_id
-from tokenweir.stream.serve.wire.requests import parse_compact, parse_create
+from tokenweir.stream.serve.wire.openai.chat import parse_chat_json
+from tokenweir.stream.serve.wire.openai.chat_answers import ChatAnswer, sse
+from tokenweir.stream.serve.wire.openai.completions import CompletionAnswer, parse_completion
+from tokenweir.stream.serve.wire.responses.compaction import compacted
+from tokenweir.stream.serve.wire.responses.events import LAST_EVENTS, ResponseEvent, encode
+from tokenweir.stream.serve.wire.responses.requests import parse_compact, parse_create
+from tokenweir.stream.serve.wire.shared.errors import ErrorBody, RequestError, error_detail
+from tokenweir.stream.serve.wire.shared.ids import new_id
 
 T = TypeVar("T")
 

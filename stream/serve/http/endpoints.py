@@ -23,10 +23,10 @@ from tokenweir.stream.serve.http.exchange import read_object
 from tokenweir.stream.serve.http.replies import JSON, check_described, check_text, encoded, reply
 from tokenweir.stream.serve.monitoring.metrics import CONTENT_TYPE
 from tokenweir.stream.serve.page import PAGE, PAGE_POLICY
-from tokenweir.stream.serve.wire.chat_messages import chat_messages
-from tokenweir.stream.serve.wire.checking import convert, count_items
-from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.prompt_end import Continued, prompt_end_kwargs
+from tokenweir.stream.serve.wire.openai.chat_messages import chat_messages
+from tokenweir.stream.serve.wire.shared.checking import convert, count_items
+from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.prompt_end import Continued, prompt_end_kwargs
 
 
 class Tokenize(Struct, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.limits.admission import too_many
 from tokenweir.stream.serve.limits.connections import CONNECTION, Connection, Disconnected
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.checking import parse_object
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.checking import parse_object
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 T = TypeVar("T")
 

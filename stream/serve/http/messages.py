@@ -22,7 +22,7 @@ from tokenweir.stream.serve.http.replies import reply
 from tokenweir.stream.serve.monitoring.failures import explain
 from tokenweir.stream.serve.wire.anthropic.answers import PING, MessageAnswer, error_event
 from tokenweir.stream.serve.wire.anthropic.requests import check_version, parse_count, parse_message
-from tokenweir.stream.serve.wire.errors import MESSAGES_PATH
+from tokenweir.stream.serve.wire.shared.errors import MESSAGES_PATH
 
 SECRET_BYTES = 32
 

@@ -14,7 +14,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.engines import MANY
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 JSON = "application/json"
 ID_BYTES = 7

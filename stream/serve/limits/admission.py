@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 
 class Admission:

@@ -22,7 +22,7 @@ from threading import Lock
 from typing import Any
 
 from tokenweir.stream.prompts.worker_thread import STARTED
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 CLIENT: ContextVar[str] = ContextVar("client", default="")
 """The client of the current task: its key, or else its address."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 MINUTE = 60.0
 MOST_CLIENTS = 1 << 16

@@ -6,7 +6,7 @@ import logging
 
 from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError, TextError
 from tokenweir.encode.visible_text import visible
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 logger = logging.getLogger("tokenweir.serve")
 

@@ -15,7 +15,7 @@ from time import monotonic
 
 from tokenweir.encode.errors import DeliveryError
 from tokenweir.stream.chat.broadcast import Subscription
-from tokenweir.stream.serve.wire.events import LAST_EVENTS, ResponseEvent, encode
+from tokenweir.stream.serve.wire.responses.events import LAST_EVENTS, ResponseEvent, encode
 
 logger = logging.getLogger("tokenweir.serve")
 

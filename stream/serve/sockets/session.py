@@ -21,16 +21,16 @@ from tokenweir.stream.serve.answers.response_task import Responses, ResponseTask
 from tokenweir.stream.serve.limits.connections import Disconnected
 from tokenweir.stream.serve.limits.fair_queue import CLIENT
 from tokenweir.stream.serve.sockets.outbox import Outbox, Sender
-from tokenweir.stream.serve.wire.errors import RequestError, error_detail
-from tokenweir.stream.serve.wire.events import LAST_EVENTS, ErrorEvent, Heartbeat, ResponseEvent, encode
-from tokenweir.stream.serve.wire.requests import (
+from tokenweir.stream.serve.wire.responses.events import LAST_EVENTS, ErrorEvent, Heartbeat, ResponseEvent, encode
+from tokenweir.stream.serve.wire.responses.requests import (
     ResponseCancel,
     ResponseCreate,
     ResponseResume,
     parse_event,
     previous_response_id_of,
 )
-from tokenweir.stream.serve.wire.transport import Transport
+from tokenweir.stream.serve.wire.shared.errors import RequestError, error_detail
+from tokenweir.stream.serve.wire.shared.transport import Transport
 
 NORMAL = 1000
 GOING_AWAY = (1001, "the server is shutting down")

@@ -18,12 +18,9 @@ from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.job import Job, chat_job, completion_job
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.replies import check_described, check_text, encoded
-from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, split
-from tokenweir.stream.serve.tokens.generate import Choice, Count, Generated, TokenId, check_mode
-from tokenweir.stream.serve.tokens.logprobs import flat_rows, rows_of
 from tokenweir.stream.serve.tokens.render import Renderer
-from tokenweir.stream.serve.wire.chat import parse_chat
-from tokenweir.stream.serve.wire.chat_answers import (
+from tokenweir.stream.serve.wire.openai.chat import parse_chat
+from tokenweir.stream.serve.wire.openai.chat_answers import (
     FINISH_REASONS,
     ChatUsage,
     CompletionTokensDetails,
@@ -32,10 +29,14 @@ from tokenweir.stream.serve.wire.chat_answers import (
     chat_completion,
     chat_delta,
 )
-from tokenweir.stream.serve.wire.checking import convert
-from tokenweir.stream.serve.wire.completions import parse_completion
-from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.items import new_id
+from tokenweir.stream.serve.wire.openai.completions import parse_completion
+from tokenweir.stream.serve.wire.shared.checking import convert
+from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.ids import new_id
+from tokenweir.stream.serve.wire.vllm.derender import DerenderChat, DerenderCompletion
+from tokenweir.stream.serve.wire.vllm.generate import Choice, Generated, check_mode
+from tokenweir.stream.serve.wire.vllm.logprobs import flat_rows, rows_of
+from tokenweir.stream.serve.wire.vllm.render import ChatEngineFields, CompletionEngineFields, split
 
 CHARACTERS_AN_ID = 16
 """Characters of a state that cost as much as an id."""
@@ -45,34 +46,6 @@ NORMAL_ENDS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 UNREAD = [{"role": "user", "content": ""}]
 """Placeholder for the messages of a request, where only the options matter."""
-
-
-class DerenderChat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/chat/completions/derender`.
-
-    `generate_response` is an engine's answer in ids, and `chat_request` the request that it answers.
-    """
-
-    generate_response: Generated
-    stream: bool = False
-    model: str | None = None
-    prompt_tokens: Count | None = None
-    prompt_token_ids: list[TokenId] | None = None
-    chat_request: dict[str, Any] | None = None
-
-
-class DerenderCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/completions/derender`: an engine's answers in ids, one for each prompt.
-
-    The lists `prompt_tokens` and `prompt_token_ids` have one item for each prompt as well.
-    """
-
-    generate_responses: list[Generated]
-    stream: bool = False
-    model: str | None = None
-    prompt_tokens: list[Count] | None = None
-    prompt_token_ids: list[list[TokenId] | None] | None = None
-    completion_request: dict[str, Any] | None = None
 
 
 class DecodeRequest(Struct, frozen=True):

@@ -15,14 +15,20 @@ from tokenweir.stream.engines.vllm import sampling_fields
 from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.job import Job, chat_job, completion_job, message_job, response_job
 from tokenweir.stream.serve.answers.service import Service
-from tokenweir.stream.serve.tokens.engine import ChatEngineFields, CompletionEngineFields, EngineFields, split
-from tokenweir.stream.serve.tokens.generate import Features, GenerateRequest, Placeholder, PromptOrigin, PromptOrigins
 from tokenweir.stream.serve.wire.anthropic.requests import MessageCreate, parse_message
-from tokenweir.stream.serve.wire.chat import SamplingFields, parse_chat
-from tokenweir.stream.serve.wire.completions import parse_completion
-from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.items import new_id
-from tokenweir.stream.serve.wire.requests import parse_create
+from tokenweir.stream.serve.wire.openai.chat import SamplingFields, parse_chat
+from tokenweir.stream.serve.wire.openai.completions import parse_completion
+from tokenweir.stream.serve.wire.responses.requests import parse_create
+from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.ids import new_id
+from tokenweir.stream.serve.wire.vllm.generate import (
+    Features,
+    GenerateRequest,
+    Placeholder,
+    PromptOrigin,
+    PromptOrigins,
+)
+from tokenweir.stream.serve.wire.vllm.render import ChatEngineFields, CompletionEngineFields, EngineFields, split
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
 

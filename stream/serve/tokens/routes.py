@@ -18,12 +18,12 @@ from tokenweir.stream.serve.http.exchange import read_json
 from tokenweir.stream.serve.http.replies import JSON, reply_with
 from tokenweir.stream.serve.monitoring.failures import explain
 from tokenweir.stream.serve.tokens.derender import Derenderer
-from tokenweir.stream.serve.tokens.generate import GenerateRequest
 from tokenweir.stream.serve.tokens.render import Renderer
 from tokenweir.stream.serve.tokens.stream import StreamDerenderer
-from tokenweir.stream.serve.wire.chat import read_chat_json
-from tokenweir.stream.serve.wire.checking import parse_object
-from tokenweir.stream.serve.wire.errors import MESSAGES_PATH, RequestError
+from tokenweir.stream.serve.wire.openai.chat import read_chat_json
+from tokenweir.stream.serve.wire.shared.checking import parse_object
+from tokenweir.stream.serve.wire.shared.errors import MESSAGES_PATH, RequestError
+from tokenweir.stream.serve.wire.vllm.generate import GenerateRequest
 
 Work = Callable[[dict[str, Any]], Awaitable[bytes]]
 Read = Callable[[bytes], tuple[Any, ...]]

@@ -12,10 +12,10 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenweir.encode.errors import StateError, TokenweirError
@@ -31,65 +31,20 @@ from tokenweir.stream.serve.tokens.derender import (
     reason_of,
     text_of,
 )
-from tokenweir.stream.serve.tokens.generate import Choice, Count, EngineUsage, Generated, TokenId, check_mode
-from tokenweir.stream.serve.tokens.logprobs import SampledRow, flat_rows, rows_of
-from tokenweir.stream.serve.wire.checking import convert
-from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.items import new_id
+from tokenweir.stream.serve.wire.shared.checking import convert
+from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.ids import new_id
+from tokenweir.stream.serve.wire.vllm.derender import (
+    AnyChunkRequest,
+    ChatChunkRequest,
+    ChunkRequest,
+    StateToken,
+    StreamState,
+)
+from tokenweir.stream.serve.wire.vllm.generate import Choice, EngineUsage, check_mode
+from tokenweir.stream.serve.wire.vllm.logprobs import SampledRow, flat_rows, rows_of
 
 CHUNK = "generate_chunk"
-
-
-class StateToken(Struct, frozen=True, forbid_unknown_fields=True):
-    """The state of a stream as clients carry it from one call to the next; opaque to them."""
-
-    state: str
-
-
-class StreamState(Struct, frozen=True, array_like=True):
-    """The state of a stream of chunks, inside a `StateToken`.
-
-    Attributes:
-        decoder: The decoder's saved state; empty only before the first chunk, and never in a client's `StateToken`.
-        id: The completion's id.
-        created: Time of the first chunk, in seconds since 1970.
-        chars: Number of characters of the answer's text in all chunks so far.
-        prompt_tokens: Number of the prompt's ids.
-
-    """
-
-    decoder: Annotated[bytes, Meta(min_length=1)]
-    id: str
-    created: int
-    chars: Count
-    prompt_tokens: Count
-
-
-class AnyChunkRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Common fields of the bodies of chunked derender requests.
-
-    `stream_state` is that of the last call's result, None with the first chunk. The prompt's ids are used with the
-    first chunk only.
-    """
-
-    stream: bool
-    generate_chunk: Generated
-    stream_state: StateToken | None = None
-    model: str | None = None
-    prompt_tokens: Count | None = None
-    prompt_token_ids: list[TokenId] | None = None
-
-
-class ChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/completions/derender` with `stream`: one chunk of an answer in ids."""
-
-    completion_request: dict[str, Any] | None = None
-
-
-class ChatChunkRequest(AnyChunkRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/chat/completions/derender` with `stream`: one chunk of an answer in ids."""
-
-    chat_request: dict[str, Any] | None = None
 
 
 class Step(Struct, frozen=True):

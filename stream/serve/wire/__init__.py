@@ -1,9 +1,8 @@
-"""Wire formats, sans-I/O, to and from our own events: a group of files for each protocol.
+"""Wire formats, sans-I/O, to and from our own events: a room for each protocol, and what they share.
 
-Responses: requests.py comes in, with input_items.py, their calls (call_items.py) and their contents (input_parts.py);
-conversation.py makes them messages for a template, and response_tools.py makes functions of all tools. responses.py and
-items.py make events.py and response_object.py, which go out; custom_input.py reads the input of a custom tool for them.
-kept_events.py merges events that wait; compaction.py packs conversations. Chat Completions: chat.py, chat_messages.py and
-leftovers.py in, chat_answers.py out. Completions: completions.py. Messages: anthropic/. All of them use checking.py,
-contents.py and errors.py; marks.py has fields without effect, and prompt_end.py the fields that continue a message.
+shared/      errors, checks of bodies, contents and messages, logprobs, ids
+openai/      Chat Completions and Completions
+responses/   Responses
+anthropic/   Messages
+vllm/        render and derender, and the requests in ids of the engine between them
 """

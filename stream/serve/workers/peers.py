@@ -26,8 +26,8 @@ from msgspec import Struct
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.monitoring.metrics import Counts
 from tokenweir.stream.serve.sockets.session import Session
-from tokenweir.stream.serve.wire.items import ITEMS, worker_of
-from tokenweir.stream.serve.wire.response_object import Item
+from tokenweir.stream.serve.wire.responses.response_object import Item
+from tokenweir.stream.serve.wire.shared.ids import ITEMS, worker_of
 
 logger = logging.getLogger("tokenweir.serve")
 

@@ -20,8 +20,8 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta
-from tokenweir.stream.serve.wire.requests import ResponseCreate
-from tokenweir.stream.serve.wire.responses import ResponseStream
+from tokenweir.stream.serve.wire.responses.requests import ResponseCreate
+from tokenweir.stream.serve.wire.responses.response_stream import ResponseStream
 
 ROOT = Path(__file__).resolve().parents[3]
 PIECES = (

@@ -26,7 +26,7 @@ from serving import TOK, serving
 
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.compaction import PackedMessage, pack
+from tokenweir.stream.serve.wire.responses.compaction import PackedMessage, pack
 from tokenweir.templates.chat_template import ChatTemplate
 
 TABLE = Path(__file__).with_suffix("").with_name("client_fields.toml")

@@ -16,8 +16,8 @@ from tokenweir.stream.serve.entry.http_protocol import MOST_HEAD, MOST_QUEUED
 from tokenweir.stream.serve.entry.socket_protocol import MOST_FRAMES
 from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.chat import MOST_BIASES
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.openai.chat import MOST_BIASES
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 POST = b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 

@@ -10,7 +10,7 @@ from serving import TOK, Script, eventually, fetch, say, serving, socket_to, unt
 
 from tokenweir.stream.prompts.ledger import ENTRY_BYTES
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.compaction import PackedMessage, pack
+from tokenweir.stream.serve.wire.responses.compaction import PackedMessage, pack
 
 pytestmark = pytest.mark.asyncio
 

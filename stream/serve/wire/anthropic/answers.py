@@ -17,8 +17,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tokenweir.stream.events.call_ids import new_call_id
 from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta, Usage
-from tokenweir.stream.serve.wire.errors import RequestError, messages_error
-from tokenweir.stream.serve.wire.items import new_id
+from tokenweir.stream.serve.wire.shared.errors import RequestError, messages_error
+from tokenweir.stream.serve.wire.shared.ids import new_id
 
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 """Heartbeat of a stream. Clients with a timeout of their own count events, not comments."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from tokenweir.stream.serve.wire.contents import (
+from tokenweir.stream.serve.wire.shared.contents import (
     Content,
     InputFile,
     content_of,
@@ -17,9 +17,9 @@ from tokenweir.stream.serve.wire.contents import (
     text_part,
     unsupported,
 )
-from tokenweir.stream.serve.wire.conversation import FunctionName
-from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.marks import CacheMarks
+from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.marks import CacheMarks
+from tokenweir.stream.serve.wire.shared.message_builder import FunctionName
 
 
 class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):

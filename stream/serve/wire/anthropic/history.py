@@ -28,10 +28,10 @@ from tokenweir.stream.serve.wire.anthropic.blocks import (
     block_parts,
 )
 from tokenweir.stream.serve.wire.anthropic.server_tools import readable_result
-from tokenweir.stream.serve.wire.contents import Content, content_of, paragraphs
-from tokenweir.stream.serve.wire.conversation import ChatMessage, Conversation
-from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.response_tools import joined_name
+from tokenweir.stream.serve.wire.shared.contents import Content, content_of, paragraphs
+from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.message_builder import ChatMessage, MessageBuilder
+from tokenweir.stream.serve.wire.shared.tool_names import joined_name
 
 BILLING_HEADER = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
 """A system block of Claude Code that changes with its requests, so that no prompt would begin like the one before."""
@@ -70,7 +70,7 @@ def read_history(
 
     """
     left_out: list[str] = []
-    conversation = Conversation()
+    conversation = MessageBuilder()
     if text := _system_text(system, left_out, keep_billing_header):
         conversation.say("system", text)
     last_user = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
@@ -99,7 +99,7 @@ def _system_text(system: str | Sequence[TextBlock] | None, left_out: list[str], 
     return "".join(blocks)
 
 
-def _add(conversation: Conversation, message: Message, where: str, left_out: list[str]) -> None:
+def _add(conversation: MessageBuilder, message: Message, where: str, left_out: list[str]) -> None:
     """Add a message's blocks to a conversation.
 
     Results of the client's tools come first. Neighbouring texts and images become one message. Paths of blocks that the

@@ -14,10 +14,16 @@ from msgspec import Meta, Struct
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.serve.wire.anthropic.blocks import Message, TextBlock, check_blocks
 from tokenweir.stream.serve.wire.anthropic.history import MessageHistory, read_history
-from tokenweir.stream.serve.wire.checking import check_length, convert, count_items, offered_fields, refuse_template
-from tokenweir.stream.serve.wire.errors import RequestError
-from tokenweir.stream.serve.wire.prompt_end import prompt_end_kwargs
-from tokenweir.stream.serve.wire.requests import StopString, ThinkingBudget, effort_kwargs
+from tokenweir.stream.serve.wire.shared.checking import (
+    check_length,
+    convert,
+    count_items,
+    offered_fields,
+    refuse_template,
+)
+from tokenweir.stream.serve.wire.shared.errors import RequestError
+from tokenweir.stream.serve.wire.shared.fields import StopString, ThinkingBudget, effort_kwargs
+from tokenweir.stream.serve.wire.shared.prompt_end import prompt_end_kwargs
 
 VERSIONS = ("2023-06-01", "2026-10-21")
 """Values of the header `anthropic-version`. The later version takes no sampling parameters; here they stay extensions."""

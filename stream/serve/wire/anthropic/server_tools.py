@@ -15,8 +15,8 @@ from tokenweir.stream.serve.wire.anthropic.blocks import (
     McpToolResultBlock,
     ServerResult,
 )
-from tokenweir.stream.serve.wire.contents import Content, content_of
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.contents import Content, content_of
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 
 def readable_result(result: ServerResult | None, where: str) -> Content | None:

@@ -5,13 +5,13 @@ import pytest
 
 from tokenweir.stream.prompts.ledger import ENTRY_BYTES, Ledger
 from tokenweir.stream.serve.answers.conversations import EMPTY, Conversations, decoded, encoded
-from tokenweir.stream.serve.wire.response_object import (
+from tokenweir.stream.serve.wire.responses.response_object import (
     FunctionCallItem,
-    Logprob,
     MessageItem,
     OutputText,
     ReasoningItem,
 )
+from tokenweir.stream.serve.wire.shared.logprobs import Logprob
 
 ONE = [{"role": "user", "content": "a \u2028 \U0001f30a"}]
 TWO = [{"role": "assistant", "content": ""}, {"role": "user", "content": "]["}]

@@ -17,7 +17,7 @@ from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.serve.answers import generation
 from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.response_task import ResponseTask
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 
 def client_of(server):

@@ -18,7 +18,7 @@ from websockets.exceptions import InvalidStatus
 
 import tokenweir
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.checking import LONG
+from tokenweir.stream.serve.wire.shared.checking import LONG
 
 HI = [{"role": "user", "content": "hi"}]
 

@@ -5,7 +5,7 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError, InternalServerError
 from serving import Endless, Script, client_of, eventually, serving
 
-from tokenweir.stream.serve.wire.compaction import MOST_TOKENS
+from tokenweir.stream.serve.wire.responses.compaction import MOST_TOKENS
 
 pytestmark = pytest.mark.asyncio
 

@@ -11,7 +11,7 @@ import pytest
 from tokenweir.stream.prompts.worker_thread import run_in_thread
 from tokenweir.stream.serve.limits import fair_queue
 from tokenweir.stream.serve.limits.fair_queue import CLIENT, LARGE, FairQueue
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from serving import TOK, Endless, Script, eventually, say, serving, socket_to, u
 from tokenweir.stream.serve.limits import rates
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.rates import Bucket, Rates
-from tokenweir.stream.serve.wire.errors import RequestError
+from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 TOLD = {"role": "user", "content": "hi"}
 

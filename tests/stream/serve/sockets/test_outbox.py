@@ -10,8 +10,8 @@ from tokenweir.stream.chat.broadcast import Broadcast
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import TextDelta
 from tokenweir.stream.serve.sockets.outbox import Outbox, Sender
-from tokenweir.stream.serve.wire.events import OutputTextDelta
-from tokenweir.stream.serve.wire.kept_events import event_size, merge_events
+from tokenweir.stream.serve.wire.responses.events import OutputTextDelta
+from tokenweir.stream.serve.wire.responses.kept_events import event_size, merge_events
 
 pytestmark = pytest.mark.anyio
 

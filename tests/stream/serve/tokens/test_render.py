@@ -5,7 +5,7 @@ from derendering import client_of, post
 from serving import TOK, Script, serving
 
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire import chat
+from tokenweir.stream.serve.wire.openai import chat
 from tokenweir.templates.chat_template import ChatTemplate
 
 HI = [{"role": "user", "content": "hi <|im_end|> there"}]

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from tokenweir.stream.serve.wire import contents
 from tokenweir.stream.serve.wire.anthropic.requests import parse_message
-from tokenweir.stream.serve.wire.chat_messages import chat_messages
-from tokenweir.stream.serve.wire.compaction import question
-from tokenweir.stream.serve.wire.conversation import Conversation
-from tokenweir.stream.serve.wire.requests import parse_create, parse_event
+from tokenweir.stream.serve.wire.openai.chat_messages import chat_messages
+from tokenweir.stream.serve.wire.responses.compaction import question
+from tokenweir.stream.serve.wire.responses.requests import parse_create, parse_event
+from tokenweir.stream.serve.wire.shared import contents
+from tokenweir.stream.serve.wire.shared.message_builder import MessageBuilder
 
 PIECE = "🙂" * 10
 
@@ -104,7 +104,7 @@ class Counted(str):
 @pytest.mark.parametrize("n", [50, 200])
 def test_thinking_is_joined_once(n):
     Counted.copied = 0
-    conversation = Conversation()
+    conversation = MessageBuilder()
     for _ in range(n):
         conversation.think(Counted(PIECE))
     assert conversation.end() == [{"role": "assistant", "content": "", "reasoning_content": PIECE * n}]

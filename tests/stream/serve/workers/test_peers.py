@@ -15,7 +15,7 @@ from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.entry.server import listener_at, serve
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.wire.items import ITEMS, new_response_id, worker_of
+from tokenweir.stream.serve.wire.shared.ids import ITEMS, new_id, worker_of
 from tokenweir.stream.serve.workers.peers import Peers, Place
 
 LIMITS = Limits(drain_timeout=0.2, handover_timeout=10, resume_grace=0.5)
@@ -51,8 +51,8 @@ def text_of(events):
 
 
 def test_ids_say_whose_they_are():
-    assert worker_of(new_response_id("1a2b")) == "1a2b"
-    for other in (new_response_id(), "resp_../x_1", "resp__1", "resp_a_b_c", "msg_1a2b_1", "", "resp_ä_1"):
+    assert worker_of(new_id("resp", "1a2b")) == "1a2b"
+    for other in (new_id("resp"), "resp_../x_1", "resp__1", "resp_a_b_c", "msg_1a2b_1", "", "resp_ä_1"):
         assert worker_of(other) is None
 
 
@@ -66,7 +66,7 @@ async def test_a_conversation_goes_on_at_another_worker(tmp_path):
         assert "begin" in two.prompts[0] and "First" in two.prompts[0] and "more" in two.prompts[0]
         third = await respond(a, input="on", previous_response_id=second["id"])
         assert third["status"] == "completed" and "Second" in one.prompts[1]
-        for gone in (new_response_id("a"), new_response_id("nobody"), new_response_id("b")):
+        for gone in (new_id("resp", "a"), new_id("resp", "nobody"), new_id("resp", "b")):
             refused = await respond(b, previous_response_id=gone)
             assert refused["error"]["code"] == "previous_response_not_found"
 
@@ -149,7 +149,7 @@ async def test_a_resumed_response_is_cancelled_by_way_of_another_worker(tmp_path
 @pytest.mark.asyncio
 async def test_what_cannot_be_resumed_is_refused_and_the_connection_goes_on(tmp_path):
     async with workers(tmp_path, a=Script("A<|im_end|>"), b=Script("B<|im_end|>")) as (_, b), socket_to(b) as websocket:
-        for name in (new_response_id("a"), new_response_id("gone"), new_response_id("b"), "resp_1"):
+        for name in (new_id("resp", "a"), new_id("resp", "gone"), new_id("resp", "b"), "resp_1"):
             await websocket.send(json.dumps({"type": "response.resume", "response_id": name}))
             refused = (await until(websocket, "error"))[-1]
             assert (refused["error"]["code"], refused["status"]) == ("response_not_found", 404)
@@ -254,7 +254,7 @@ async def test_a_worker_that_does_not_answer_counts_as_gone(tmp_path, monkeypatc
         writer.close()
 
     silent = await asyncio.start_unix_server(listen, tmp_path / "a")
-    assert await peers.conversation(new_response_id("a"), "me") is None
+    assert await peers.conversation(new_id("resp", "a"), "me") is None
     assert "worker a did not answer" in caplog.text
     silent.close()
 

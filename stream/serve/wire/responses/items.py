@@ -1,0 +1,252 @@
+"""Output items of a response while they are being put out: messages, thinking, calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol
+
+from msgspec import UNSET, UnsetType
+
+from tokenweir.stream.events.call_ids import new_call_id
+from tokenweir.stream.events.deltas import ContentDelta, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.serve.wire.responses import events as ev
+from tokenweir.stream.serve.wire.responses.custom_input import CustomInput
+from tokenweir.stream.serve.wire.responses.response_object import (
+    CustomToolCallItem,
+    FunctionCallItem,
+    Item,
+    ItemStatus,
+    MessageItem,
+    OutputText,
+    ReasoningItem,
+    ReasoningText,
+    SummaryText,
+)
+from tokenweir.stream.serve.wire.responses.response_tools import ShownTool, ToolSet
+from tokenweir.stream.serve.wire.shared.ids import new_id
+from tokenweir.stream.serve.wire.shared.logprobs import Logprob, token_logprobs
+
+End = Literal["completed", "incomplete"]
+
+
+class OpenItem(Protocol):
+    """An output item of a response that deltas are being added to."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the item is complete, so that no further delta can belong to it."""
+        ...
+
+    def open(self) -> list[ev.ResponseEvent]:
+        """Return the events that announce the item."""
+        ...
+
+    def more(self, delta: ContentDelta) -> list[ev.ResponseEvent] | None:
+        """Add a delta and return its events; None, and nothing is added, if the delta does not belong to this item."""
+        ...
+
+    def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
+        """Return the finished item with this status, and the events that report its end."""
+        ...
+
+
+def open_item(
+    delta: ContentDelta,
+    index: int,
+    number: Callable[[], int],
+    reasoning_events: str,
+    worker: str | None,
+    tools: ToolSet,
+) -> OpenItem:
+    """Create the output item that a delta begins; the delta itself is not added to it.
+
+    Args:
+        delta: The first delta of the item.
+        index: The item's place in the response's output.
+        number: Returns the next sequence number for an event.
+        reasoning_events: Names of the events of thinking: `reasoning_text`, `reasoning` as in Open Responses, or
+            `summary`.
+        worker: Name of the worker process, for the item's id; None leaves it out.
+        tools: The tools that the model was shown.
+
+    """
+    if isinstance(delta, ToolCallDelta):
+        return _OpenCall(delta, tools.find(delta.name), index, number, worker)
+    item_id = new_id("msg" if isinstance(delta, TextDelta) else "rs", worker)
+    return _OpenText(delta, index, number, reasoning_events, item_id)
+
+
+class _PartEvents(NamedTuple):
+    """Constructors of an item's content part (from its text) and of the events for the part."""
+
+    part: Callable[[str], Any]
+    added: Callable[..., ev.ResponseEvent]
+    delta: Callable[..., ev.ResponseEvent]
+    done: Callable[..., ev.ResponseEvent]
+    part_done: Callable[..., ev.ResponseEvent]
+
+
+_ANSWER = _PartEvents(OutputText, ev.ContentPartAdded, ev.OutputTextDelta, ev.OutputTextDone, ev.ContentPartDone)
+_THINKING = {
+    "reasoning_text": _PartEvents(
+        ReasoningText, ev.ContentPartAdded, ev.ReasoningTextDelta, ev.ReasoningTextDone, ev.ContentPartDone
+    ),
+    "reasoning": _PartEvents(
+        ReasoningText, ev.ContentPartAdded, ev.ReasoningDelta, ev.ReasoningDone, ev.ContentPartDone
+    ),
+    "summary": _PartEvents(
+        SummaryText,
+        ev.ReasoningSummaryPartAdded,
+        ev.ReasoningSummaryTextDelta,
+        ev.ReasoningSummaryTextDone,
+        ev.ReasoningSummaryPartDone,
+    ),
+}
+
+
+class _OpenText:
+    """An open message or stretch of thinking; it has one content part."""
+
+    __slots__ = ("_answer", "_events", "_id", "_index", "_kind", "_logprobs", "_number", "_pieces")
+
+    whole = False
+
+    def __init__(
+        self,
+        delta: TextDelta | ReasoningDelta,
+        index: int,
+        number: Callable[[], int],
+        reasoning_events: str,
+        item_id: str,
+    ) -> None:
+        self._kind = type(delta)
+        self._answer = isinstance(delta, TextDelta)
+        self._events = _ANSWER if self._answer else _THINKING[reasoning_events]
+        self._id = item_id
+        self._index = index
+        self._number = number
+        self._pieces: list[str] = []
+        self._logprobs: list[Logprob] = []
+
+    def open(self) -> list[ev.ResponseEvent]:
+        made: Callable[..., Item] = MessageItem if self._answer else ReasoningItem
+        return [
+            ev.OutputItemAdded(
+                sequence_number=self._number(), output_index=self._index, item=made(self._id, "in_progress", [])
+            ),
+            self._events.added(
+                sequence_number=self._number(),
+                item_id=self._id,
+                output_index=self._index,
+                part=self._events.part(""),
+            ),
+        ]
+
+    def more(self, delta: ContentDelta) -> list[ev.ResponseEvent] | None:
+        if not isinstance(delta, self._kind):
+            return None
+        self._pieces.append(delta.text)
+        number, item, index = self._number(), self._id, self._index
+        if not self._answer:
+            return [self._events.delta(sequence_number=number, item_id=item, output_index=index, delta=delta.text)]
+        logprobs = [] if delta.alignment is None else token_logprobs(delta.alignment)
+        self._logprobs += logprobs
+        return [
+            self._events.delta(
+                sequence_number=number, item_id=item, output_index=index, delta=delta.text, logprobs=logprobs
+            )
+        ]
+
+    def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
+        text = "".join(self._pieces)
+        number, index = self._number(), self._index
+        item: Item
+        if self._answer:
+            logprobs = self._logprobs
+            part: Any = OutputText(text, logprobs=logprobs)
+            item = MessageItem(self._id, status, [part])
+            done = self._events.done(
+                sequence_number=number, item_id=self._id, output_index=index, text=text, logprobs=logprobs
+            )
+        else:
+            part = self._events.part(text)
+            content, summary = ([], [part]) if isinstance(part, SummaryText) else ([part], [])
+            item = ReasoningItem(self._id, status, content, summary)
+            done = self._events.done(sequence_number=number, item_id=self._id, output_index=index, text=text)
+        return item, [
+            done,
+            self._events.part_done(sequence_number=self._number(), item_id=self._id, output_index=index, part=part),
+            ev.OutputItemDone(sequence_number=self._number(), output_index=index, item=item),
+        ]
+
+
+class _CallEvents(NamedTuple):
+    """Constructors of a call's item and of its events; `field` is the name of the call's text in the last of them."""
+
+    item: Callable[[str, ItemStatus, str, str, str, str | UnsetType], Item]
+    delta: Callable[..., ev.ResponseEvent]
+    done: Callable[..., ev.ResponseEvent]
+    field: str
+
+
+_FUNCTION = _CallEvents(FunctionCallItem, ev.FunctionCallArgumentsDelta, ev.FunctionCallArgumentsDone, "arguments")
+_CUSTOM = _CallEvents(CustomToolCallItem, ev.CustomToolCallInputDelta, ev.CustomToolCallInputDone, "input")
+
+
+class _OpenCall:
+    """An open tool call; its status is `completed` only if the decoder has reported its JSON as complete."""
+
+    def __init__(
+        self, delta: ToolCallDelta, called: ShownTool | None, index: int, number: Callable[[], int], worker: str | None
+    ) -> None:
+        self.whole = False
+        is_custom = called is not None and called.is_custom
+        self._events = _CUSTOM if is_custom else _FUNCTION
+        self._input = CustomInput() if is_custom else None
+        self._call = delta.call
+        self._name = delta.name if called is None else called.tool.name
+        self._namespace = UNSET if called is None or called.namespace is None else called.namespace
+        self._id = new_id("ctc" if is_custom else "fc", worker)
+        self._call_id = delta.id or new_call_id()
+        self._index = index
+        self._number = number
+        self._complete = False
+        self._pieces: list[str] = []
+
+    def open(self) -> list[ev.ResponseEvent]:
+        item = self._item("in_progress", "")
+        return [ev.OutputItemAdded(sequence_number=self._number(), output_index=self._index, item=item)]
+
+    def more(self, delta: ContentDelta) -> list[ev.ResponseEvent] | None:
+        if not isinstance(delta, ToolCallDelta) or delta.call != self._call:
+            return None
+        self._complete = delta.complete
+        self.whole = delta.complete
+        return self._grow(delta.arguments if self._input is None else self._input.feed(delta.arguments))
+
+    def close(self, status: End) -> tuple[Item, list[ev.ResponseEvent]]:
+        events = [] if self._input is None else self._grow(self._input.finish())
+        text = "".join(self._pieces)
+        item = self._item(status if self._complete else "incomplete", text)
+        events.append(
+            self._events.done(
+                sequence_number=self._number(),
+                item_id=self._id,
+                output_index=self._index,
+                **{self._events.field: text},
+            )
+        )
+        events.append(ev.OutputItemDone(sequence_number=self._number(), output_index=self._index, item=item))
+        return item, events
+
+    def _grow(self, text: str) -> list[ev.ResponseEvent]:
+        """Add a piece of the call's text and return its event; an empty list for an empty piece."""
+        if not text:
+            return []
+        self._pieces.append(text)
+        return [
+            self._events.delta(sequence_number=self._number(), item_id=self._id, output_index=self._index, delta=text)
+        ]
+
+    def _item(self, status: ItemStatus, text: str) -> Item:
+        return self._events.item(self._id, status, self._call_id, self._name, text, self._namespace)

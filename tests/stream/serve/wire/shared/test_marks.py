@@ -1,0 +1,112 @@
+"""Marks for caches of prompts: without effect in every interface, wherever clients put them."""
+
+import httpx
+import pytest
+from serving import Script, serving
+
+from tokenweir.stream.serve.wire.shared.checking import LONG
+from tokenweir.templates.chat_template import ChatTemplate
+
+TEMPLATE = ChatTemplate(
+    "{% for tool in tools or [] %}{{ tool | tojson }}\n{% endfor %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+    "{% for call in m.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+MARKS = [
+    {},
+    {"cache_control": {"type": "ephemeral"}},
+    {"cache_control": {"type": "ephemeral", "ttl": "1h"}},
+    {"cache_control": None},
+    {"prompt_cache_breakpoint": {"mode": "explicit"}},
+]
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+HINTS = {"prediction": {"type": "content", "content": "Hello"}, "prompt_cache_options": {"ttl": "30m"}}
+
+
+def chat(mark, filler=""):
+    text = [{"type": "text", "text": "hi" + filler, **mark}]
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}, **mark}
+    return "/v1/chat/completions", {
+        "messages": [
+            {"role": "system", "content": "Be brief.", **mark},
+            {"role": "user", "content": text, **mark},
+            {"role": "assistant", "content": None, "tool_calls": [call], **mark},
+            {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "ok", **mark}], **mark},
+        ],
+        "tools": [{"type": "function", "function": {"name": "weather", "parameters": SCHEMA, **mark}, **mark}],
+        **mark,
+        **(HINTS if mark else {}),
+    }
+
+
+def responses(mark):
+    return "/v1/responses", {
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "hi", **mark}], **mark},
+            {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}", **mark},
+            {
+                "type": "function_call_output",
+                "call_id": "c1",
+                "output": [{"type": "input_text", "text": "ok", **mark}],
+                **mark,
+            },
+        ],
+        "tools": [{"type": "function", "name": "weather", "parameters": SCHEMA, **mark}],
+        **mark,
+        **(HINTS | {"prompt_cache_retention": "24h"} if mark else {}),
+    }
+
+
+def messages(mark):
+    return "/v1/messages", {
+        "max_tokens": 9,
+        "system": [{"type": "text", "text": "Be brief.", **mark}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "hi", **mark}], **mark},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {}, **mark}],
+                **mark,
+            },
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "c1",
+                        "content": [{"type": "text", "text": "ok", **mark}],
+                        **mark,
+                    }
+                ],
+                **mark,
+            },
+        ],
+        "tools": [{"name": "weather", "input_schema": SCHEMA, **mark}],
+        **mark,
+        **({"prediction": HINTS["prediction"]} if mark else {}),
+    }
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("body_of", [chat, lambda mark: chat(mark, "x" * LONG), responses, messages])
+async def test_a_mark_changes_nothing(body_of):
+    engine = Script("Hello", "<|im_end|>")
+    async with (
+        serving(engine, template=TEMPLATE) as server,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client,
+    ):
+        for mark in MARKS:
+            path, body = body_of(mark)
+            answer = await client.post(path, json=body)
+            assert answer.status_code == 200, answer.text
+            if "tools" in answer.json():
+                (tool,) = answer.json()["tools"]
+                assert {name: value for name, value in tool.items() if name not in mark} == {
+                    "type": "function",
+                    "name": "weather",
+                    "description": None,
+                    "parameters": SCHEMA,
+                    "strict": None,
+                }
+    assert len(set(engine.prompts)) == 1
