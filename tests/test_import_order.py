@@ -39,7 +39,8 @@ ROOMS = {
         ["tokens"],
         ["sockets"],
         ["workers"],
-        ["entry"],
+        ["app"],
+        ["transport"],
     ],
     "stream/serve/wire": [["shared"], ["anthropic", "openai", "responses"], ["vllm"]],
 }

@@ -25,8 +25,8 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.broadcast import Broadcast
 from tokenweir.stream.chat.fan_out import fan_out
 from tokenweir.stream.events.deltas import TextDelta
-from tokenweir.stream.serve.entry.server import serve
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.transport.server import serve
 
 COSTS = """Microseconds of CPU time a delta of one token. An engine that is always ready gets ahead of its readers, which
 then take merged deltas; one that lets the event loop turn after each delta, as real ones do, has them taken one by one.

@@ -21,8 +21,8 @@ from playwright.async_api import Browser, Page, async_playwright
 from shared.report import ROOT, machine, publish, table
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.serve.entry.server import serve
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.transport.server import serve
 
 INTRODUCTION = """Times between two frames of a page that shows an answer of {tokens} tokens, {rate} tokens a second: Markdown (lists,
 tables, code, a paragraph of 200 words), one block of code, one paragraph. A display shows 60 frames a second, 16.7 ms

@@ -283,7 +283,7 @@ class CallCounter:
 def be_server(name: str, streams: int, tokens: int) -> None:
     """Be one of the servers, until killed; a signal has it say how often its loop has turned, or count calls."""
     from tokenweir import Tokenizer
-    from tokenweir.stream.serve.entry.memory import prepare_memory
+    from tokenweir.stream.serve.app.memory import prepare_memory
 
     tokenizer = Tokenizer.default()
     engine = StepEngine(tokens, lambda text: tokenizer.encode(text))

@@ -82,13 +82,13 @@ from tokenweir.stream.prompts.batcher import PromptBatcher as PromptBatcher
 from tokenweir.stream.prompts.cached_prompt import CachedPrompt as CachedPrompt
 from tokenweir.stream.prompts.conversation import Conversation as Conversation
 from tokenweir.stream.prompts.prompt_cache import PromptCache as PromptCache
-from tokenweir.stream.serve.entry.application import Application as Application
-from tokenweir.stream.serve.entry.application import asgi_app as asgi_app
-from tokenweir.stream.serve.entry.server import Server as Server
-from tokenweir.stream.serve.entry.server import serve as serve
+from tokenweir.stream.serve.app.application import Application as Application
+from tokenweir.stream.serve.app.application import asgi_app as asgi_app
 from tokenweir.stream.serve.limits.limits import Limits as Limits
 from tokenweir.stream.serve.options import ServerOptions as ServerOptions
 from tokenweir.stream.serve.sockets.session import Session as Session
+from tokenweir.stream.serve.transport.server import Server as Server
+from tokenweir.stream.serve.transport.server import serve as serve
 from tokenweir.stream.serve.wire.shared.transport import Transport as Transport
 from tokenweir.stream.serve.workers.peers import Place as Place
 from tokenweir.templates.chat_template import ChatTemplate as ChatTemplate

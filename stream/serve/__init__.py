@@ -12,5 +12,6 @@ their own line.
     tokens/       render and derender, in front of an engine that another process runs
     sockets/      the websocket of the Responses protocol
     workers/      requests between the workers of one server
-    entry/        the ASGI application: keys, hosts and origins, routes; and uvicorn's server with the bounds that it lacks
+    app/          the ASGI application: keys, hosts and origins, routes
+    transport/    uvicorn's server with the bounds that it lacks
 """

@@ -255,7 +255,7 @@ def test_prompts_can_be_encoded_on_a_gpu(monkeypatch):
         raise DeviceError("enough")
         yield
 
-    monkeypatch.setattr("tokenweir.stream.serve.entry.server.serve", start)
+    monkeypatch.setattr("tokenweir.stream.serve.transport.server.serve", start)
     monkeypatch.setattr("tokenweir.gpu.GpuEncoder", GpuEncoder)
     for arguments in ((), ("--device=gpu",), ("--device=auto",)):
         result = CliRunner().invoke(main, ["serve", "--engine=ngram", "--port=0", *arguments])

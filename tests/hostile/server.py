@@ -28,7 +28,7 @@ from turns import WatchedLoop
 
 from tokenweir import ChatTemplate, EngineError, Limits, LlamaServerEngine, Tokenizer, serve
 from tokenweir.stream.chat.plan import own_template
-from tokenweir.stream.serve.entry.memory import prepare_memory
+from tokenweir.stream.serve.app.memory import prepare_memory
 
 TICK = 0.005
 CALL = f"<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>{'b ' * 100}</arg_value>\n</tool_call>"

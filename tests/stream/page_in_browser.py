@@ -8,9 +8,9 @@ from playwright.async_api import expect
 
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.serve.entry.server import serve
-from tokenweir.stream.serve.entry.socket_protocol import SocketProtocol
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.transport.server import serve
+from tokenweir.stream.serve.transport.socket_protocol import SocketProtocol
 
 TOK = Tokenizer.default()
 PATIENCE = 60.0

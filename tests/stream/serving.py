@@ -12,8 +12,8 @@ from openai import AsyncOpenAI
 from websockets.asyncio.client import connect
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.serve.entry.server import serve
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.transport.server import serve
 
 TOK = Tokenizer.default()
 

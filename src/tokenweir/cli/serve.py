@@ -152,10 +152,10 @@ def serve(
     try:
         from tokenweir.stream.serve.answers.cache_salt import LEAST_SECRET
         from tokenweir.stream.serve.answers.generation import abandoned
-        from tokenweir.stream.serve.entry.listener import raise_descriptor_limit
-        from tokenweir.stream.serve.entry.memory import prepare_memory
-        from tokenweir.stream.serve.entry.server import serve as start
-        from tokenweir.stream.serve.entry.server import url_of
+        from tokenweir.stream.serve.app.memory import prepare_memory
+        from tokenweir.stream.serve.transport.listener import raise_descriptor_limit
+        from tokenweir.stream.serve.transport.server import serve as start
+        from tokenweir.stream.serve.transport.server import url_of
     except ModuleNotFoundError as error:
         raise missing_extra("the server needs", error, "serve") from error
 

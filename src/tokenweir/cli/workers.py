@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokenweir.encode.platform import END_SIGNALS, SPREADS_CONNECTIONS
 from tokenweir.stream.serve.answers.cache_salt import installation_secret
-from tokenweir.stream.serve.entry.server import listener_at
+from tokenweir.stream.serve.transport.server import listener_at
 from tokenweir.stream.serve.workers.peers import Place
 
 if TYPE_CHECKING:

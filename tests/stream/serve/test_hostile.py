@@ -12,10 +12,10 @@ import pytest
 from serving import TOK, Endless, Script, eventually, fetch, say, serving, socket_to, until
 
 from tokenweir import Tokenizer
-from tokenweir.stream.serve.entry.http_protocol import MOST_HEAD, MOST_QUEUED
-from tokenweir.stream.serve.entry.socket_protocol import MOST_FRAMES
 from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.transport.http_protocol import MOST_HEAD, MOST_QUEUED
+from tokenweir.stream.serve.transport.socket_protocol import MOST_FRAMES
 from tokenweir.stream.serve.wire.openai.chat import MOST_BIASES
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 

@@ -11,8 +11,8 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel, Field
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.serve.entry.server import serve
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.transport.server import serve
 
 ASKED = [{"role": "user", "content": "How is the weather in Rome? Answer as JSON."}]
 TOOL = {

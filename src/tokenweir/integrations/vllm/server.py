@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 from tokenweir.encode.files import read_text
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.integrations.vllm.engine import ClientEngine
-from tokenweir.stream.serve.entry.application import Application, asgi_app
+from tokenweir.stream.serve.app.application import Application, asgi_app
 from tokenweir.templates.chat_template import ChatTemplate
 
 NAME = "tokenweir_server"

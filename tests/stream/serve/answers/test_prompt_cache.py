@@ -7,7 +7,7 @@ import pytest
 from serving import TOK, Script, eventually, serving, socket_to, until
 
 from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.serve.entry import application
+from tokenweir.stream.serve.app import application
 
 pytestmark = pytest.mark.asyncio
 

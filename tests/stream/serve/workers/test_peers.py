@@ -13,8 +13,8 @@ from websockets.exceptions import ConnectionClosed
 
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
-from tokenweir.stream.serve.entry.server import listener_at, serve
 from tokenweir.stream.serve.limits.limits import Limits
+from tokenweir.stream.serve.transport.server import listener_at, serve
 from tokenweir.stream.serve.wire.shared.ids import ITEMS, new_id, worker_of
 from tokenweir.stream.serve.workers.peers import Peers, Place
 

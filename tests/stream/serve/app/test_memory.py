@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from tokenweir.stream.serve.entry.memory import COLLECT_EVERY, COLLECT_IDLE, collect_young
+from tokenweir.stream.serve.app.memory import COLLECT_EVERY, COLLECT_IDLE, collect_young
 
 PROGRAM = """
 import asyncio, gc, threading
 from pathlib import Path
-from tokenweir.stream.serve.entry.memory import prepare_memory
+from tokenweir.stream.serve.app.memory import prepare_memory
 
 def resident():
     return int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0])
@@ -46,7 +46,7 @@ def test_large_blocks_go_back_to_the_system():
 
 CYCLES = """
 import asyncio, gc, weakref
-from tokenweir.stream.serve.entry.memory import prepare_memory
+from tokenweir.stream.serve.app.memory import prepare_memory
 
 class Cycle:
     def __init__(self):

@@ -36,9 +36,9 @@ from tokenweir.stream.prompts.prompt_cache import PromptCache
 from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
-from tokenweir.stream.serve.entry.auth import KEY_SUBPROTOCOL
-from tokenweir.stream.serve.entry.guard import Guard, path_of, refuse
-from tokenweir.stream.serve.entry.options import ServerSettings, resolve_options
+from tokenweir.stream.serve.app.auth import KEY_SUBPROTOCOL
+from tokenweir.stream.serve.app.guard import Guard, path_of, refuse
+from tokenweir.stream.serve.app.options import ServerSettings, resolve_options
 from tokenweir.stream.serve.http.api import Api
 from tokenweir.stream.serve.http.endpoints import Endpoints
 from tokenweir.stream.serve.http.exchange import may_cache

@@ -16,9 +16,9 @@ from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.replay import ReplayEngine
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.prompts.batcher import PromptBatcher
-from tokenweir.stream.serve.entry.server import ACCEPTS, serve, url_of
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.turns import REQUEST, SHARE
+from tokenweir.stream.serve.transport.server import ACCEPTS, serve, url_of
 from tokenweir.templates.chat_template import ChatTemplate
 
 # --- the openai client ----------------------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ async def test_lesson_47_a_slow_reader_that_lives_is_not_closed_for_a_late_pong(
         timeout = None if timeout is None else timeout / 1000
         return config(*args, **options, ws_ping_interval=0.02, ws_ping_timeout=timeout)
 
-    monkeypatch.setattr("tokenweir.stream.serve.entry.server.uvicorn.Config", impatient)
+    monkeypatch.setattr("tokenweir.stream.serve.transport.server.uvicorn.Config", impatient)
     async with serving(Script("one", 0.4, " two", "<|im_end|>")) as server, socket_to(server) as websocket:
         await say(websocket)
         await until(websocket, "response.output_text.delta")

@@ -18,14 +18,14 @@ import uvicorn
 
 from tokenweir.encode.options import check_integers, check_options, check_texts
 from tokenweir.encode.platform import claim_port
-from tokenweir.stream.serve.entry.application import Application
-from tokenweir.stream.serve.entry.http_protocol import HttpProtocol
-from tokenweir.stream.serve.entry.listener import Listener
-from tokenweir.stream.serve.entry.options import resolve_options
-from tokenweir.stream.serve.entry.socket_protocol import protocols
+from tokenweir.stream.serve.app.application import Application
+from tokenweir.stream.serve.app.options import resolve_options
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.options import ServerOptions
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
+from tokenweir.stream.serve.transport.http_protocol import HttpProtocol
+from tokenweir.stream.serve.transport.listener import Listener
+from tokenweir.stream.serve.transport.socket_protocol import protocols
 from tokenweir.stream.serve.workers.peers import Peers, Place
 
 logger = logging.getLogger("tokenweir.serve")

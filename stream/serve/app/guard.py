@@ -8,7 +8,7 @@ from ipaddress import IPv6Address, IPv6Network
 from typing import Any
 
 from tokenweir.stream.serve.answers.service import Service
-from tokenweir.stream.serve.entry.auth import Gate, key_offered
+from tokenweir.stream.serve.app.auth import Gate, key_offered
 from tokenweir.stream.serve.limits.connections import CONNECTION, Connection
 from tokenweir.stream.serve.limits.fair_queue import CLIENT
 from tokenweir.stream.serve.monitoring.tracing import request_context

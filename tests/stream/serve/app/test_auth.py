@@ -5,8 +5,8 @@ import hmac
 
 import pytest
 
-from tokenweir.stream.serve.entry import auth
-from tokenweir.stream.serve.entry.auth import Gate, key_offered
+from tokenweir.stream.serve.app import auth
+from tokenweir.stream.serve.app.auth import Gate, key_offered
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tokenweir.stream.serve.entry.guard import network_of
+from tokenweir.stream.serve.app.guard import network_of
 
 
 @pytest.mark.parametrize(

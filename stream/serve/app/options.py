@@ -14,7 +14,7 @@ from tokenweir.stream.engines.protocol import Engine, check_engine
 from tokenweir.stream.prompts.prompt_encoding import check_encoder
 from tokenweir.stream.serve.answers.cache_salt import LEAST_SECRET, installation_secret, make_secret
 from tokenweir.stream.serve.answers.service import DEFAULT
-from tokenweir.stream.serve.entry.auth import Gate
+from tokenweir.stream.serve.app.auth import Gate
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.options import ServerOptions, with_defaults
 from tokenweir.templates.chat_template import ChatTemplate

@@ -22,12 +22,12 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tokenweir.encode.platform import limit_unsent
-from tokenweir.stream.serve.entry.guard import network_of
-from tokenweir.stream.serve.entry.paced_input import HeldFlow, PacedInput
+from tokenweir.stream.serve.app.guard import network_of
 from tokenweir.stream.serve.limits.connections import Connection, Connections
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.turns import REQUEST, Turns
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
+from tokenweir.stream.serve.transport.paced_input import HeldFlow, PacedInput
 from tokenweir.stream.serve.wire.shared.errors import RequestError, error_body
 
 UNSENT_BYTES = 1 << 14

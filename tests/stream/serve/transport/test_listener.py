@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tokenweir.stream.serve.entry.listener import SPARE_DESCRIPTORS, Listener, raise_descriptor_limit
+from tokenweir.stream.serve.transport.listener import SPARE_DESCRIPTORS, Listener, raise_descriptor_limit
 
 LIMIT = 64
 SERVER = f"""

@@ -15,12 +15,12 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import CloseCode
 
 from tokenweir.stream.serve.answers.service import Service
-from tokenweir.stream.serve.entry.http_protocol import HttpProtocol, TimedInput, drop_bound_methods
-from tokenweir.stream.serve.entry.paced_input import PacedInput
 from tokenweir.stream.serve.limits.connections import Connection
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.turns import REQUEST, Turns
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
+from tokenweir.stream.serve.transport.http_protocol import HttpProtocol, TimedInput, drop_bound_methods
+from tokenweir.stream.serve.transport.paced_input import PacedInput
 
 TEXT_FRAME = 0x81
 """First byte of a complete, uncompressed text frame (RFC 6455, 5.2)."""

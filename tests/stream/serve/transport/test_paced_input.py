@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tokenweir.stream.serve.entry.paced_input import PIECE_BYTES, HeldFlow, PacedInput
 from tokenweir.stream.serve.limits.turns import SHARE, Turns
+from tokenweir.stream.serve.transport.paced_input import PIECE_BYTES, HeldFlow, PacedInput
 
 pytestmark = pytest.mark.anyio
 
