@@ -19,9 +19,9 @@ from shared.report import machine, publish, table
 from templates import code
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.cached_prompt import CachedPrompt
-from tokenweir.stream.prompts.conversation import Conversation
-from tokenweir.stream.prompts.prompt_cache import History, PromptCache
+from tokenweir.stream.prompts.cache.cached_prompt import CachedPrompt
+from tokenweir.stream.prompts.cache.conversation import Conversation
+from tokenweir.stream.prompts.cache.prompt_cache import History, PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
 NOTE = """Milliseconds of CPU time, medians of ten turns, each the lowest of five passes: "turn" is `Conversation.prompt`, "answered" `Conversation.answered`. The

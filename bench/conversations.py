@@ -43,10 +43,10 @@ from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.cached_prompt import CachedPrompt
-from tokenweir.stream.prompts.conversation import Conversation
-from tokenweir.stream.prompts.prompt_cache import PromptCache
-from tokenweir.stream.prompts.prompt_index import KeptPrompt
+from tokenweir.stream.prompts.cache.cached_prompt import CachedPrompt
+from tokenweir.stream.prompts.cache.conversation import Conversation
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.prompt_index import KeptPrompt
 from tokenweir.stream.serve.wire.openai.chat import parse_chat_json
 from tokenweir.templates.chat_template import ChatTemplate
 

@@ -29,6 +29,7 @@ ROOMS = {
         ["tokenizer"],
     ],
     "stream": [["events"], ["decode"], ["engines"], ["prompts"], ["chat"], ["serve"]],
+    "stream/prompts": [["batching", "turns"], ["cache"]],
     "stream/serve": [
         ["wire"],
         ["limits"],

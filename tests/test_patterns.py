@@ -104,7 +104,7 @@ OWN = {
     "integrations.turns._MESSAGE",
     "integrations.turns._THINKING",
     "stream.decode.parsers.detection._WORDED",
-    "stream.prompts.cached_prompt._MESSAGE",
+    "stream.prompts.cache.cached_prompt._MESSAGE",
     "stream.serve.tokens.render._MESSAGE",
     "templates.chat_template._OWN_ROLES",
     "templates.chat_template._TOKEN_FORMS",

@@ -78,10 +78,10 @@ from tokenweir.stream.events.media import Media as Media
 from tokenweir.stream.events.media import MediaPrompt as MediaPrompt
 from tokenweir.stream.events.sampling import Sampling as Sampling
 from tokenweir.stream.events.step import EngineStep as EngineStep
-from tokenweir.stream.prompts.batcher import PromptBatcher as PromptBatcher
-from tokenweir.stream.prompts.cached_prompt import CachedPrompt as CachedPrompt
-from tokenweir.stream.prompts.conversation import Conversation as Conversation
-from tokenweir.stream.prompts.prompt_cache import PromptCache as PromptCache
+from tokenweir.stream.prompts.batching.batcher import PromptBatcher as PromptBatcher
+from tokenweir.stream.prompts.cache.cached_prompt import CachedPrompt as CachedPrompt
+from tokenweir.stream.prompts.cache.conversation import Conversation as Conversation
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache as PromptCache
 from tokenweir.stream.serve.app.application import Application as Application
 from tokenweir.stream.serve.app.application import asgi_app as asgi_app
 from tokenweir.stream.serve.limits.limits import Limits as Limits

@@ -30,9 +30,9 @@ from tokenweir.stream.events.deltas import Delta, FinishReason
 from tokenweir.stream.events.media import MediaPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.prompts.prompt_cache import History, PromptCache, check_history
-from tokenweir.stream.prompts.prompt_encoding import Encoder
-from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.prompts.batching.prompt_encoding import Encoder
+from tokenweir.stream.prompts.batching.worker_thread import run_in_thread
+from tokenweir.stream.prompts.cache.prompt_cache import History, PromptCache, check_history
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 from tokenweir.templates.tool_choice import ToolChoice
 

@@ -15,10 +15,10 @@ from tokenweir.stream.chat.answer_record import Keep
 from tokenweir.stream.chat.media import place_media
 from tokenweir.stream.chat.plan import AnswerPlan
 from tokenweir.stream.events.media import MediaPrompt
-from tokenweir.stream.prompts.cached_prompt import CachedPrompt
-from tokenweir.stream.prompts.prompt_cache import History, PromptCache
-from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
-from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.prompts.batching.prompt_encoding import Encoder, encode_all
+from tokenweir.stream.prompts.batching.worker_thread import run_in_thread
+from tokenweir.stream.prompts.cache.cached_prompt import CachedPrompt
+from tokenweir.stream.prompts.cache.prompt_cache import History, PromptCache
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
 

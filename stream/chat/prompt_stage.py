@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tokenweir.encode.options import check_integers
 from tokenweir.stream.chat.stages import Owned, Stage
-from tokenweir.stream.prompts.prompt_encoding import Encoder, encode_all
+from tokenweir.stream.prompts.batching.prompt_encoding import Encoder, encode_all
 from tokenweir.templates.prompt import Prompt
 
 

@@ -13,8 +13,8 @@ from tokenweir.encode.options import check_flags
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.detection import Markup
 from tokenweir.stream.engines.protocol import Engine
-from tokenweir.stream.prompts.prompt_cache import History
-from tokenweir.stream.prompts.prompt_encoding import Encoder
+from tokenweir.stream.prompts.batching.prompt_encoding import Encoder
+from tokenweir.stream.prompts.cache.prompt_cache import History
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 

@@ -21,7 +21,7 @@ from websockets.sync.client import connect
 from tokenweir.cli import main
 from tokenweir.encode.errors import DeviceError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.batcher import PromptBatcher
+from tokenweir.stream.prompts.batching.batcher import PromptBatcher
 
 SERVE = (sys.executable, "-m", "tokenweir", "serve", "--port=0")
 

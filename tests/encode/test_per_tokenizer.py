@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from tokenweir.encode.per_tokenizer import per_tokenizer, weakly_cached
-from tokenweir.stream.prompts.token_tables import control_ids, id_lengths, prepare
+from tokenweir.stream.prompts.turns.token_tables import control_ids, id_lengths, prepare
 from tokenweir.templates.guard import guard_of
 
 

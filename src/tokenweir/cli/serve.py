@@ -147,7 +147,7 @@ def serve(
     from tokenweir.stream.engines.ngram import NgramEngine
     from tokenweir.stream.engines.protocol import Engine
     from tokenweir.stream.engines.replay import ReplayEngine
-    from tokenweir.stream.prompts.batcher import PromptBatcher
+    from tokenweir.stream.prompts.batching.batcher import PromptBatcher
 
     try:
         from tokenweir.stream.serve.answers.cache_salt import LEAST_SECRET

@@ -24,9 +24,9 @@ from tokenweir.stream.events.deltas import Alignment, TokenLogprob
 from tokenweir.stream.events.media import MediaPrompt
 from tokenweir.stream.events.prompt_scores import EchoedPrompt
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.prompts.prompt_cache import PromptCache
-from tokenweir.stream.prompts.token_tables import prepare
-from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.prompts.batching.worker_thread import run_in_thread
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
+from tokenweir.stream.prompts.turns.token_tables import prepare
 from tokenweir.stream.serve.answers.cache_salt import rendered_salt, salted
 from tokenweir.stream.serve.answers.job import Job
 from tokenweir.stream.serve.answers.render_cost import render_cost

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from tokenweir.stream.chat.replay_buffer import ReplayBuffer
 from tokenweir.stream.events.deltas import Delta
-from tokenweir.stream.prompts.ledger import Ledger
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.ledger import Ledger
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.stream.serve.answers.conversations import Conversations
 from tokenweir.stream.serve.answers.engines import Answer
 from tokenweir.stream.serve.answers.generation import Generation, abandoned

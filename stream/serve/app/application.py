@@ -31,8 +31,8 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 
 from tokenweir.encode.options import check_options
-from tokenweir.stream.prompts.ledger import Ledger
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.ledger import Ledger
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service

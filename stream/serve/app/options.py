@@ -11,7 +11,7 @@ from tokenweir.encode.options import check_texts
 from tokenweir.stream.chat.chat import check_template
 from tokenweir.stream.chat.plan import own_template
 from tokenweir.stream.engines.protocol import Engine, check_engine
-from tokenweir.stream.prompts.prompt_encoding import check_encoder
+from tokenweir.stream.prompts.batching.prompt_encoding import check_encoder
 from tokenweir.stream.serve.answers.cache_salt import LEAST_SECRET, installation_secret, make_secret
 from tokenweir.stream.serve.answers.service import DEFAULT
 from tokenweir.stream.serve.app.auth import Gate

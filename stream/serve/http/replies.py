@@ -11,7 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.prompts.batching.worker_thread import run_in_thread
 from tokenweir.stream.serve.answers.engines import MANY
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.shared.errors import RequestError

@@ -21,7 +21,7 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from tokenweir.stream.prompts.worker_thread import STARTED
+from tokenweir.stream.prompts.batching.worker_thread import STARTED
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 CLIENT: ContextVar[str] = ContextVar("client", default="")

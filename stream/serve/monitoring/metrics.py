@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from tokenweir.stream.events.deltas import Finish
-from tokenweir.stream.prompts.prompt_cache import CacheCounts
+from tokenweir.stream.prompts.cache.prompt_cache import CacheCounts
 from tokenweir.stream.serve.monitoring.tracing import AnswerSpan
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

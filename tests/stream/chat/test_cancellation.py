@@ -42,7 +42,7 @@ from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events.deltas import Finish, FinishReason
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.prompts.batcher import PromptBatcher
+from tokenweir.stream.prompts.batching.batcher import PromptBatcher
 
 TEMPLATE = "{% for m in messages %}<turn>{{ m.content }}<eos>{% endfor %}<turn>{# <think> </think> #}"
 HI = [{"role": "user", "content": "hi"}]

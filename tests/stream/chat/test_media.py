@@ -21,7 +21,7 @@ from tokenweir.stream.chat.media import (
     read_media,
 )
 from tokenweir.stream.chat.plan import AnswerRequest, plan_answer
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
 BLIND = ChatTemplate("{% for m in messages %}{{ m.content }}{% endfor %}")

@@ -14,7 +14,7 @@ from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta,
 from tokenweir.stream.events.merge import merge
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
 TEMPLATE = (

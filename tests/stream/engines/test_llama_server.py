@@ -19,7 +19,7 @@ from tokenweir.stream.chat.chat import chat
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.events.deltas import FinishReason, TextDelta, ToolCallDelta
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
 MAX_TOKENS = 8

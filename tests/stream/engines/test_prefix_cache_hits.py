@@ -13,7 +13,7 @@ from full_run import FULL
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.llama_server import LlamaServerEngine
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.prompts.conversation import Conversation
+from tokenweir.stream.prompts.cache.conversation import Conversation
 from tokenweir.templates.chat_template import ChatTemplate
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(900)]

@@ -9,7 +9,7 @@ from serving import TOK, Script, serving
 from template_files import template_files
 
 from tokenweir import ChatTemplate, chat
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 
 pytestmark = pytest.mark.asyncio
 

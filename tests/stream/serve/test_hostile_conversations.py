@@ -8,7 +8,7 @@ import httpx
 import pytest
 from serving import TOK, Script, eventually, fetch, say, serving, socket_to, until
 
-from tokenweir.stream.prompts.ledger import ENTRY_BYTES
+from tokenweir.stream.prompts.cache.ledger import ENTRY_BYTES
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.responses.compaction import PackedMessage, pack
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tokenweir.stream.prompts.ledger import ENTRY_BYTES, Ledger
+from tokenweir.stream.prompts.cache.ledger import ENTRY_BYTES, Ledger
 from tokenweir.stream.serve.answers.conversations import EMPTY, Conversations, decoded, encoded
 from tokenweir.stream.serve.wire.responses.response_object import (
     FunctionCallItem,

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.prompts.batching.worker_thread import run_in_thread
 from tokenweir.stream.serve.limits import fair_queue
 from tokenweir.stream.serve.limits.fair_queue import CLIENT, LARGE, FairQueue
 from tokenweir.stream.serve.wire.shared.errors import RequestError

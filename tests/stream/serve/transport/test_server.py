@@ -15,7 +15,7 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.ngram import NgramEngine
 from tokenweir.stream.engines.replay import ReplayEngine
 from tokenweir.stream.events.step import EngineStep
-from tokenweir.stream.prompts.batcher import PromptBatcher
+from tokenweir.stream.prompts.batching.batcher import PromptBatcher
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.turns import REQUEST, SHARE
 from tokenweir.stream.serve.transport.server import ACCEPTS, serve, url_of

@@ -7,8 +7,8 @@ from math import inf
 import pytest
 
 from tokenweir.encode.errors import DeviceError
-from tokenweir.stream.prompts import calibrate
-from tokenweir.stream.prompts.calibrate import PROMPT_BYTES, SIZES, measure_crossover
+from tokenweir.stream.prompts.batching import calibrate
+from tokenweir.stream.prompts.batching.calibrate import PROMPT_BYTES, SIZES, measure_crossover
 
 
 class Clock:

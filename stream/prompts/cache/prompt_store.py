@@ -8,11 +8,11 @@ from functools import partial
 from threading import Lock
 
 from tokenweir.encode import _core
-from tokenweir.stream.prompts.answer_identity import fingerprint
-from tokenweir.stream.prompts.ledger import Entry, Ledger
-from tokenweir.stream.prompts.message_digests import delivered
-from tokenweir.stream.prompts.prompt_index import KeptAnswer, KeptPrompt, Shelf, ShelfKey
-from tokenweir.stream.prompts.sampled_turns import SampledTurn
+from tokenweir.stream.prompts.cache.ledger import Entry, Ledger
+from tokenweir.stream.prompts.cache.message_digests import delivered
+from tokenweir.stream.prompts.cache.prompt_index import KeptAnswer, KeptPrompt, Shelf, ShelfKey
+from tokenweir.stream.prompts.turns.answer_identity import fingerprint
+from tokenweir.stream.prompts.turns.sampled_turns import SampledTurn
 from tokenweir.templates.messages import Messages
 
 MAX_ANSWERS = 256

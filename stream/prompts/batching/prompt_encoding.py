@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.prompts.batching.worker_thread import run_in_thread
 from tokenweir.templates.prompt import Prompt
 
 

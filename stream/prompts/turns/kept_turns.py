@@ -8,7 +8,7 @@ follows is canonical. In mode "sampled" a turn is kept even where the template w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from tokenweir.encode import _core
 from tokenweir.encode.build import core_of
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.answer_identity import fingerprint
-from tokenweir.stream.prompts.cached_prompt import Difference
-from tokenweir.stream.prompts.engine_ids import EngineIds, Kept, KeptIds
-from tokenweir.stream.prompts.sampled_turns import SampledTurn
-from tokenweir.stream.prompts.token_tables import control_ids, id_lengths
+from tokenweir.stream.prompts.turns.answer_identity import fingerprint
+from tokenweir.stream.prompts.turns.engine_ids import EngineIds, Kept, KeptIds
+from tokenweir.stream.prompts.turns.sampled_turns import SampledTurn
+from tokenweir.stream.prompts.turns.token_tables import control_ids, id_lengths
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
 
@@ -28,6 +27,24 @@ MAX_TRIES = 64
 """The most places at the end of an answer at which a cut is looked for."""
 CONTROL_WINDOW = 256
 """Ids before an answer among which the last control id of its prompt is looked for."""
+
+
+class Difference(NamedTuple):
+    """The first place at which a prompt differs from an earlier prompt, or does not have the ids of an earlier answer.
+
+    Attributes:
+        message: The number of the first message with text at the place or behind it, -1 if there is no such message. For an
+            answer, the number of its message.
+        reason: `"new"`: no earlier prompt was found; `"appended"`: the whole earlier text is a prefix of this prompt's;
+            `"text"`: the text differs, or its origins do. For an answer: `"text"`: the template writes other text;
+            `"message"`: the message is not the delivered one; `"control"`: the answer has other control ids than its text;
+            `"cut"`: encoding cannot be resumed behind the answer's ids; `"spelling"`: the ids of the engine's prompt do not
+            decode to its text; `"nothing"`: none of the answer's ids can be kept.
+
+    """
+
+    message: int
+    reason: str
 
 
 def keep_turn(

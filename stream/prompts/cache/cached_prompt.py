@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from tokenweir.encode._core import Tape
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.block_keys import BlockScheme, block_keys
-from tokenweir.stream.prompts.engine_ids import Kept, KeptIds
-from tokenweir.stream.prompts.token_tables import control_ids
+from tokenweir.stream.prompts.cache.block_keys import BlockScheme, block_keys
+from tokenweir.stream.prompts.turns.engine_ids import Kept, KeptIds
+from tokenweir.stream.prompts.turns.kept_turns import Difference
+from tokenweir.stream.prompts.turns.token_tables import control_ids
 from tokenweir.templates.prompt import Prompt
 
 _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
@@ -30,24 +31,6 @@ class Reused(NamedTuple):
 
     ids: int
     chars: int
-
-
-class Difference(NamedTuple):
-    """The first place at which a prompt differs from an earlier prompt, or does not have the ids of an earlier answer.
-
-    Attributes:
-        message: The number of the first message with text at the place or behind it, -1 if there is no such message. For an
-            answer, the number of its message.
-        reason: `"new"`: no earlier prompt was found; `"appended"`: the whole earlier text is a prefix of this prompt's;
-            `"text"`: the text differs, or its origins do. For an answer: `"text"`: the template writes other text;
-            `"message"`: the message is not the delivered one; `"control"`: the answer has other control ids than its text;
-            `"cut"`: encoding cannot be resumed behind the answer's ids; `"spelling"`: the ids of the engine's prompt do not
-            decode to its text; `"nothing"`: none of the answer's ids can be kept.
-
-    """
-
-    message: int
-    reason: str
 
 
 class PromptSource(NamedTuple):

@@ -11,8 +11,8 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta, ToolCallDelta
-from tokenweir.stream.prompts.cached_prompt import CachedPrompt
-from tokenweir.stream.prompts.prompt_cache import History, PromptCache, before_messages, check_history
+from tokenweir.stream.prompts.cache.cached_prompt import CachedPrompt
+from tokenweir.stream.prompts.cache.prompt_cache import History, PromptCache, before_messages, check_history
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.messages import GrowingMessages
 from tokenweir.templates.prompt import Prompt

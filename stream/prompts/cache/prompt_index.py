@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from tokenweir.encode import _core
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.ledger import Entry
-from tokenweir.stream.prompts.sampled_turns import SampledTurn
+from tokenweir.stream.prompts.cache.ledger import Entry
+from tokenweir.stream.prompts.turns.sampled_turns import SampledTurn
 
 MESSAGE_BYTES = 128
 """Bytes that a message costs in the index: its digest, and the place of it."""

@@ -17,8 +17,8 @@ from template_files import template_files
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.ledger import ENTRY_BYTES, Ledger
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.ledger import ENTRY_BYTES, Ledger
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
 TOKENIZERS = (

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tokenweir.stream.prompts.ledger import ENTRY_BYTES, Ledger
+from tokenweir.stream.prompts.cache.ledger import ENTRY_BYTES, Ledger
 
 SIZE = 1000 - ENTRY_BYTES
 

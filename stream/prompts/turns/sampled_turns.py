@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tokenweir.encode import _core
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.ids import as_ids
-from tokenweir.stream.prompts.answer_identity import fingerprint
-from tokenweir.stream.prompts.engine_ids import STRETCH_BYTES, EngineIds, Kept, KeptIds
+from tokenweir.stream.prompts.turns.answer_identity import fingerprint
+from tokenweir.stream.prompts.turns.engine_ids import STRETCH_BYTES, EngineIds, Kept, KeptIds
 
 
 class EnginePrompt(Protocol):

@@ -24,8 +24,8 @@ from tokenweir.gpu.encoder import MODES
 from tokenweir.gpu.kernels import kernel_sources
 from tokenweir.stream.chat.chat import chat
 from tokenweir.stream.chat.prompt_stage import encode_prompts
-from tokenweir.stream.prompts import batcher as batcher_module
-from tokenweir.stream.prompts.batcher import PromptBatcher
+from tokenweir.stream.prompts.batching import batcher as batcher_module
+from tokenweir.stream.prompts.batching.batcher import PromptBatcher
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.prompt import Prompt
 

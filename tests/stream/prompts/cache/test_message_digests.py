@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from tokenweir.stream.prompts.message_digests import digest
+from tokenweir.stream.prompts.cache.message_digests import digest
 
 TOOLS = [{"type": "function", "function": {"name": "read", "parameters": {"path": [1, 2.5, None, True]}}}]
 OTHERS = [{"type": "function", "function": {"name": "read", "parameters": {"path": [1, 2.5, None, False]}}}]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.block_keys import block_keys, cbor
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.block_keys import block_keys, cbor
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
 IDS = np.array([1, 2, 3, 70000, 5, 6, 7], np.int32)

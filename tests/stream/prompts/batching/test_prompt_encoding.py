@@ -7,7 +7,7 @@ from anyio.lowlevel import checkpoint
 
 from tokenweir.encode.errors import TextError
 from tokenweir.stream.chat.prompt_stage import encode_prompts
-from tokenweir.stream.prompts.batcher import PromptBatcher
+from tokenweir.stream.prompts.batching.batcher import PromptBatcher
 from tokenweir.templates.prompt import Prompt
 
 TEXTS = ["Hello world", "", "boxes", "日本 👩", "Question: a<eos>b"]

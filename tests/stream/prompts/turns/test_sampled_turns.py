@@ -10,11 +10,12 @@ from growing_conversations import TEXTS
 
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts import kept_turns, prompt_store
-from tokenweir.stream.prompts.answer_identity import fingerprint, identity
-from tokenweir.stream.prompts.prompt_cache import PromptCache
-from tokenweir.stream.prompts.prompt_index import KeptAnswer
-from tokenweir.stream.prompts.token_tables import control_ids
+from tokenweir.stream.prompts.cache import prompt_store
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.prompt_index import KeptAnswer
+from tokenweir.stream.prompts.turns import kept_turns
+from tokenweir.stream.prompts.turns.answer_identity import fingerprint, identity
+from tokenweir.stream.prompts.turns.token_tables import control_ids
 from tokenweir.templates.chat_template import ChatTemplate
 
 TOKENIZER = Tokenizer.default()

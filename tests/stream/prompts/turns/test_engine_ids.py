@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from tokenweir.stream.prompts.engine_ids import EngineIds, Kept
+from tokenweir.stream.prompts.turns.engine_ids import EngineIds, Kept
 
 
 def drawn(pick: random.Random) -> tuple[EngineIds, np.ndarray, list[int], list[int]]:

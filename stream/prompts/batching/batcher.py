@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.options import check_integers, check_numbers
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.calibrate import measure_crossover
-from tokenweir.stream.prompts.prompt_encoding import BatchEncoder, check_encoder, encode_batch
+from tokenweir.stream.prompts.batching.calibrate import measure_crossover
+from tokenweir.stream.prompts.batching.prompt_encoding import BatchEncoder, check_encoder, encode_batch
 from tokenweir.templates.prompt import Prompt
 
 logger = logging.getLogger("tokenweir.batcher")

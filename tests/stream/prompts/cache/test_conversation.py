@@ -3,8 +3,8 @@
 import pytest
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.conversation import Conversation
-from tokenweir.stream.prompts.prompt_cache import PromptCache
+from tokenweir.stream.prompts.cache.conversation import Conversation
+from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
 TOKENIZER = Tokenizer.default()

@@ -6,7 +6,7 @@ from math import inf
 from time import perf_counter
 
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.prompt_encoding import BatchEncoder, encode_batch
+from tokenweir.stream.prompts.batching.prompt_encoding import BatchEncoder, encode_batch
 
 SIZES = tuple(1 << power for power in range(13, 23, 2))
 """Bytes of the batches that are tried: 8 KiB, 32 KiB, and so on to 2 MiB."""

@@ -13,7 +13,7 @@ from weakref import ref
 import pytest
 
 from tokenweir.encode.platform import usable_cores
-from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.prompts.batching.worker_thread import run_in_thread
 
 
 class Held:
@@ -61,7 +61,7 @@ async def test_variables_of_the_context_are_the_callers():
 
 FORKED = """
 import asyncio, os
-from tokenweir.stream.prompts.worker_thread import run_in_thread
+from tokenweir.stream.prompts.batching.worker_thread import run_in_thread
 assert asyncio.run(run_in_thread(lambda: 1)) == 1
 if (child := os.fork()) == 0:
     os._exit(asyncio.run(run_in_thread(lambda: 2)))

@@ -18,14 +18,14 @@ from tokenweir.encode.build import core_of
 from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.options import check_integers, check_texts
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.cached_prompt import CachedPrompt, Difference, PromptSource
-from tokenweir.stream.prompts.engine_ids import KeptIds
-from tokenweir.stream.prompts.kept_turns import find_declined_answer, keep_turn
-from tokenweir.stream.prompts.ledger import Ledger
-from tokenweir.stream.prompts.message_digests import digest
-from tokenweir.stream.prompts.prompt_index import KeptPrompt
-from tokenweir.stream.prompts.prompt_store import PromptStore
-from tokenweir.stream.prompts.sampled_turns import sampled_turn
+from tokenweir.stream.prompts.cache.cached_prompt import CachedPrompt, PromptSource
+from tokenweir.stream.prompts.cache.ledger import Ledger
+from tokenweir.stream.prompts.cache.message_digests import digest
+from tokenweir.stream.prompts.cache.prompt_index import KeptPrompt
+from tokenweir.stream.prompts.cache.prompt_store import PromptStore
+from tokenweir.stream.prompts.turns.engine_ids import KeptIds
+from tokenweir.stream.prompts.turns.kept_turns import Difference, find_declined_answer, keep_turn
+from tokenweir.stream.prompts.turns.sampled_turns import sampled_turn
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
