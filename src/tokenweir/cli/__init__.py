@@ -1,5 +1,5 @@
 """The command line: `tokenweir chat | serve | encode | encode-files | decode | count | tokens | render |
-inspect | fetch-model`.
+inspect | verify | fetch-model`.
 
 Every command is one file, and imports heavy packages only when it runs: `tokenweir --help` needs click alone.
 
@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import click
 
-from tokenweir.cli import chat, count, decode, encode, encode_files, fetch_model, inspect, render, serve, tokens
+from tokenweir.cli import chat, count, decode, encode, encode_files, fetch_model, inspect, render, serve, tokens, verify
 from tokenweir.encode.errors import TokenweirError, UnsupportedTokenizerError
 from tokenweir.encode.visible_text import visible
 
@@ -105,6 +105,7 @@ for _command in (
     tokens.tokens,
     render.render,
     inspect.inspect,
+    verify.verify,
     fetch_model.fetch_model,
 ):
     main.add_command(_command)

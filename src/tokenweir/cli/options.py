@@ -35,6 +35,7 @@ tokenizer_option = click.option(
     metavar="PATH",
     help="A tokenizer file, a model folder, or a model's name in the hub's cache. Default: the embedded vocabulary.",
 )
+model_argument = click.argument("model", type=click.Path(path_type=Path))
 template_option = click.option(
     "--template",
     type=click.Path(path_type=Path),
@@ -82,19 +83,33 @@ def load_tokenizer(path: Path | None) -> Tokenizer:
         TokenizerFileError: There is no such file or model, or it is not a tokenizer.
 
     """
-    from tokenweir.encode.formats.hub import find_snapshot, is_name
     from tokenweir.encode.tokenizer import Tokenizer
 
-    if path is None:
-        return Tokenizer.default()
+    return Tokenizer.default() if path is None else Tokenizer.from_file(find_model(path))
+
+
+def find_model(path: Path) -> Path:
+    """Return the path itself, or the folder in the hub's cache of the model that it names; of `local` the small model's file.
+
+    Raises:
+        click.UsageError: The path is a device.
+        TokenizerFileError: There is no such file or model.
+
+    """
+    from tokenweir.encode.formats.hub import find_snapshot, is_name
+
     if path.is_char_device() or path.is_block_device():  # such as /dev/zero, which never ends
         raise click.UsageError(f"--tokenizer {path} is a device, not a file or folder")
+    if str(path) == "local" and not path.exists():
+        from tokenweir.stream.engines.local_model import model_file
+
+        return model_file()
     if not path.exists() and is_name(str(path)):
         try:
-            path = find_snapshot(str(path))
+            return find_snapshot(str(path))
         except TokenizerFileError as error:
             raise TokenizerFileError(f"{path}: no such file or folder, and {error}") from error
-    return Tokenizer.from_file(path)
+    return path
 
 
 def load_gpu_encoder(tokenizer: Tokenizer, device: str) -> GpuEncoder | None:
@@ -121,15 +136,17 @@ def load_gpu_encoder(tokenizer: Tokenizer, device: str) -> GpuEncoder | None:
         return None
 
 
-def load_template(path: Path | None, tokenizer: Tokenizer) -> ChatTemplate:
-    """Load the chat template at `path` for `tokenizer`; None for the template that came with the tokenizer."""
+def load_template(path: Path | None, tokenizer: Tokenizer, **options: Any) -> ChatTemplate:
+    """Load the chat template at `path` for `tokenizer`; None for the template that came with the tokenizer.
+
+    The options are those of `ChatTemplate`.
+    """
     from tokenweir.templates.chat_template import ChatTemplate
 
     if path is None:
-        return ChatTemplate.from_tokenizer(tokenizer)
-    return ChatTemplate.from_file(
-        path, special_tokens=tokenizer.spec.special_roles, control_tokens=tokenizer.control_texts
-    )
+        return ChatTemplate.from_tokenizer(tokenizer, **options)
+    options |= {"special_tokens": tokenizer.spec.special_roles, "control_tokens": tokenizer.control_texts}
+    return ChatTemplate.from_file(path, **options)
 
 
 def missing_extra(what: str, error: ImportError, extra: str = "chat") -> TokenweirError:

@@ -8,7 +8,8 @@ library is imported when its class is used. Each class has:
 - `encode` (added tokens in the text are matched), `encode_plain` (no added token is matched and none is added),
   `offsets` of what `encode` gives, and `decode`, each for a batch; None where the library does not say;
 - `known`, what the library knows of (start, end) offsets;
-- `byte_fallback`, the mode of ours that decodes as it does.
+- `byte_fallback`, the mode of ours that decodes as it does;
+- `covers`, what is compared with it, in words.
 """
 
 from __future__ import annotations
@@ -20,12 +21,18 @@ import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
+from http.client import HTTPConnection
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
+from urllib.parse import urlsplit
 
 from tokenweir.encode.components.added_tokens import is_plain
+from tokenweir.encode.errors import UnsupportedTokenizerError
+from tokenweir.encode.formats.declared_tokens import CONFIG, MORE_TOKENS, TOKEN_MAP
+from tokenweir.encode.spec import Split
+from tokenweir.encode.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import tokenizers
@@ -47,6 +54,7 @@ class HuggingFace:
     Its offsets are the start and end of each token, in characters.
     """
 
+    covers = "ids, ids of plain text, offsets, decoded and streamed text"
     byte_fallback = "huggingface"
 
     def __init__(self, path: Path, tokenizer: tokenizers.Tokenizer | None = None) -> None:
@@ -156,6 +164,7 @@ class OpenAI:
 
     """
 
+    covers = "ids, ids of plain text, the starts of offsets, decoded and streamed text"
     byte_fallback = "eager"
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
@@ -200,6 +209,7 @@ class SentencePiece:
     It matches no control token in text, and has the offsets of each piece.
     """
 
+    covers = "ids of texts without control tokens, offsets, decoded and streamed text"
     byte_fallback = "eager"
 
     def __init__(self, path: Path) -> None:
@@ -250,6 +260,7 @@ class SentencePiece:
 class Tekken:
     """Reference by the library `mistral-common` and a tekken.json; it matches no special token in text and has no offsets."""
 
+    covers = "ids of texts without control tokens, decoded and streamed text"
     byte_fallback = "eager"
 
     def __init__(self, path: Path) -> None:
@@ -300,6 +311,7 @@ class Original:
     def __init__(self, reference: HuggingFace | SentencePiece, added: Mapping[str, int]) -> None:
         self.reference = reference
         self.library = reference.library
+        self.covers = "ids of plain text, and decoded text of ordinary ids"
         self.byte_fallback = reference.byte_fallback
         self.ids = [i for i in reference.ids if i not in reference.added_ids]  # it may have more added tokens
         self.special_tokens = list(added)
@@ -323,7 +335,56 @@ class Original:
         return [text if len(i) == len(ids) else None for text, i, ids in zip(texts, known, batch, strict=True)]
 
 
-Reference = HuggingFace | OpenAI | SentencePiece | Tekken | Original
+class LlamaCpp:
+    """Reference for a GGUF file: llama.cpp's own server in this process, by the package `xllamacpp`; it has no offsets."""
+
+    covers = "ids, ids of plain text, decoded and streamed text with special tokens"
+    byte_fallback = "eager"
+
+    def __init__(self, path: Path, tokenizer: Tokenizer) -> None:
+        import xllamacpp
+
+        self.library = f"llama.cpp (xllamacpp {version('xllamacpp')})"
+        self.ids = [i for i in range(tokenizer.vocab_size) if tokenizer.id_to_token(i) is not None]
+        self.special_tokens = list(tokenizer.special_tokens)
+        params = xllamacpp.CommonParams()
+        params.model.path, params.verbosity = str(path), 0
+        params.n_ctx, params.n_parallel, params.warmup = 256, 1, False
+        try:
+            self._server = xllamacpp.Server(params)
+        except RuntimeError as error:
+            raise UnsupportedTokenizerError(f"llama.cpp does not load {path.name}: {error}") from error
+        self._connection = HTTPConnection(urlsplit(self._server.listening_address).netloc)
+
+    def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> Ids:
+        return [self._encode(text, add_special=add_special_tokens, parse_special=True) for text in texts]
+
+    def encode_plain(self, texts: Sequence[str]) -> Ids:
+        return [self._encode(text, add_special=False, parse_special=False) for text in texts]
+
+    def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> list[None]:
+        return [None] * len(texts)
+
+    def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+        return offsets
+
+    def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str | None]:
+        """Decode each list of ids; None without special tokens, which it always writes, and for text that is not UTF-8."""
+        if skip_special_tokens:
+            return [None] * len(batch)
+        texts = (self._ask("/detokenize", tokens=list(ids))["content"] for ids in batch)
+        return [None if "\ufffd" in text else text for text in texts]
+
+    def _encode(self, text: str, **options: bool) -> list[int]:
+        return list(self._ask("/tokenize", content=text, **options)["tokens"])
+
+    def _ask(self, path: str, **body: Any) -> dict[str, Any]:
+        self._connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        answer: dict[str, Any] = json.loads(self._connection.getresponse().read().decode("utf-8", "replace"))
+        return answer
+
+
+Reference = HuggingFace | OpenAI | SentencePiece | Tekken | Original | LlamaCpp
 
 
 def load_reference(path: Path) -> Reference:
@@ -333,3 +394,49 @@ def load_reference(path: Path) -> Reference:
     if path.name.startswith("tokenizer.model"):
         return SentencePiece(path)
     return OpenAI.from_file(path) if path.suffix == ".tiktoken" else HuggingFace(path, huggingface(path))
+
+
+def reference_of(path: Path, tokenizer: Tokenizer) -> Reference:
+    """Load the reference of a tokenizer that was read from a file.
+
+    With files of a configuration beside a tokenizer.json, it is `PreTrainedTokenizerFast.from_pretrained` of transformers. A rank
+    file without a name of tiktoken's own gets the pattern and the special tokens of our spec.
+
+    Raises:
+        ImportError: The library is not installed.
+        UnsupportedTokenizerError: No library reads this file as we do.
+
+    """
+    match tokenizer.spec.source.split(" ")[0]:
+        case "GGUF":
+            return LlamaCpp(path, tokenizer)
+        case "SentencePiece":
+            return SentencePiece(path)
+        case "tekken.json":
+            return Tekken(path)
+        case "tiktoken":
+            return _ranked(path, tokenizer)
+        case _ if any((path.parent / name).is_file() for name in (CONFIG, TOKEN_MAP, MORE_TOKENS)):
+            from transformers import PreTrainedTokenizerFast
+
+            return HuggingFace(path, PreTrainedTokenizerFast.from_pretrained(path.parent).backend_tokenizer)
+        case _:
+            return HuggingFace(path, huggingface(path))
+
+
+def _ranked(path: Path, tokenizer: Tokenizer) -> OpenAI:
+    try:
+        return OpenAI.from_file(path)
+    except KeyError:
+        pre_tokenizer = tokenizer.spec.pre_tokenizer
+    if tokenizer.spec.normalizer is not None or not isinstance(pre_tokenizer, Split):
+        raise UnsupportedTokenizerError(f"tiktoken does not normalize text, as {path.name} needs it")
+    special = {token.content: token.id for token in tokenizer.added_tokens if token.id is not None}
+    return OpenAI(
+        {
+            "name": path.stem,
+            "pat_str": pre_tokenizer.pattern.Regex or "",
+            "mergeable_ranks": _ranks(path),
+            "special_tokens": special,
+        }
+    )
