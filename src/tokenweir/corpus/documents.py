@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tokenweir.corpus.encode import plain, why_invalid
 from tokenweir.corpus.inputs import InputPart
 from tokenweir.corpus.reading import place, read_columns
 from tokenweir.encode.errors import CorpusError, TemplateError, TextError
@@ -77,23 +78,10 @@ class DocumentEncoder:
             try:
                 yield DocumentBatch(self.tokenizer.encode_batch(texts, threads=1, **self.options), None, skipped)
             except (TypeError, ValueError) as error:
-                place_in_batch, why = self._culprit(texts)
-                if why is None:
-                    raise CorpusError(f"{part.input.path}: column {self.column!r}: {error}") from error
-                raise CorpusError(f"{place(part, numbers[place_in_batch])}: {self.column!r}: {why}") from error
-
-    def _culprit(self, texts: Any) -> tuple[int, str | None]:
-        """Return the index of the first of `texts` that cannot be encoded, and the reason; 0 and None if all can."""
-        for number, text in enumerate(texts.to_pylist() if hasattr(texts, "to_pylist") else texts):
-            if text is None:
-                return number, "is missing or null"
-            try:
-                self.tokenizer.encode_batch([text], threads=1)
-            except TextError as error:
-                return number, str(error).removeprefix("texts[0] ")
-            except TypeError:
-                return number, f"is {type(text).__name__}, not a text"
-        return 0, None
+                for number, text in zip(numbers, plain(texts), strict=True):
+                    if (why := why_invalid(text)) is not None:
+                        raise CorpusError(f"{place(part, number)}: {self.column!r}: {why}") from error
+                raise CorpusError(f"{part.input.path}: column {self.column!r}: {error}") from error
 
     def _conversations(self, messages: Any, tools: Any, part: InputPart, numbers: Sequence[int]) -> DocumentBatch:
         rows: list[list[int]] = []
