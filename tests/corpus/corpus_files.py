@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tokenweir.cli import main
+from tokenweir.corpus.inputs import plan
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -98,7 +99,22 @@ def read_megatron(folder):
     return rows, masks
 
 
-READ = {"parquet": read_parquet, "npy": read_npy, "megatron": read_megatron}
+def read_datatrove(folder):
+    rows, masks = [], []
+    for path in sorted(folder.glob("part-*.ds")):
+        ends = np.fromfile(f"{path}.index", "<u8").astype(np.int64)
+        rows += [row.tolist() for row in np.split(np.fromfile(path, "<u2"), ends)[:-1]]
+        if (mask := Path(f"{path}.loss")).exists():
+            masks += [row.tolist() for row in np.split(np.fromfile(mask, np.uint8), ends)[:-1]]
+    return rows, masks
+
+
+READ = {"parquet": read_parquet, "npy": read_npy, "megatron": read_megatron, "datatrove": read_datatrove}
+
+
+def parts_of(path, part_bytes):
+    """The parts of a file, each of which becomes a shard."""
+    return [part for shard in plan([str(path)], part_bytes) for part in shard.parts]
 
 
 def command(*arguments):

@@ -11,6 +11,7 @@ from corpus_files import (
     WRITE,
     command,
     content,
+    parts_of,
     read_parquet,
     write_arrow,
     write_arrow_stream,
@@ -22,7 +23,6 @@ from tokenweir import ChatTemplate, CorpusError, Tokenizer
 from tokenweir.cli.encode_files import describe
 from tokenweir.corpus import reading
 from tokenweir.corpus.documents import DocumentEncoder
-from tokenweir.corpus.inputs import plan
 from tokenweir.corpus.run import Progress
 from tokenweir.corpus.run import encode_files as run
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
@@ -66,7 +66,7 @@ def test_the_cut_changes_nothing(tok, texts, tmp_path, name, part_bytes, monkeyp
     monkeypatch.setattr(reading, "BATCH_BYTES", 500)
     some = texts[:40] if part_bytes > 1 else texts[:12]  # a part for every byte
     path = WRITE[name](tmp_path / name, some)
-    parts = plan([path], part_bytes)
+    parts = parts_of(path, part_bytes)
     assert sum(part.size for part in parts) == path.stat().st_size
     encoder = DocumentEncoder(tok, "text")
     rows = [row.tolist() for part in parts for batch in encoder.encode(part) for row in batch.ids]
@@ -114,7 +114,7 @@ def test_empty_lines_of_json_are_no_documents(tok, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'\n{"text": "one"}\r\n \t\r\n{"text": "two"}\n\n{"text": ""}\n\n')
     for part_bytes in (5, 1000):
-        parts = plan([path], part_bytes)
+        parts = parts_of(path, part_bytes)
         batches = [batch for part in parts for batch in DocumentEncoder(tok, "text").encode(part)]
         assert [tok.decode(row) for batch in batches for row in batch.ids] == ["one", "two", ""]
     for name, line, words in (
@@ -146,9 +146,9 @@ def test_without_pyarrow_the_other_kinds_still_work(tok, tmp_path, monkeypatch):
         (
             [path],
             "parquet",
-            r"the format parquet needs pyarrow: pip install 'tokenweir\[arrow\]', or choose npy or megatron$",
+            r"the format parquet needs pyarrow: pip install 'tokenweir\[corpus\]', or choose npy or megatron$",
         ),
-        ([table], "npy", r"Parquet and Arrow files need pyarrow: pip install 'tokenweir\[arrow\]'$"),
+        ([table], "npy", r"Parquet, Arrow and compressed files need pyarrow: pip install 'tokenweir\[corpus\]'$"),
     ):
         with pytest.raises(CorpusError, match=words):
             run(paths, tmp_path / "out", encoder, format=shard_format, workers=1)
@@ -267,3 +267,52 @@ def test_nulls_may_be_left_out_and_are_counted(tok, tmp_path, kind, chat):
     assert json.loads(again.stdout)["skipped"] == 3
     other = command(path, "-o", tmp_path / "out", *given)
     assert "another skip_null" in other.output
+
+
+# -- kept columns and compressed files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shard_format", READ)
+@pytest.mark.parametrize("name", [name for name in WRITE if name != "a.txt"])
+def test_kept_columns_stay_with_their_documents(tok, texts, tmp_path, name, shard_format):
+    path = WRITE[name](tmp_path / name, texts)
+    arguments = (path, "-o", tmp_path / "out", "--keep", "n", "--format", shard_format, "--workers", 1)
+    assert command(*arguments).exit_code == 0
+    assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(text) for text in texts]
+    ending = "parquet" if shard_format == "parquet" else "documents.parquet"
+    kept = pq.read_table(tmp_path / "out" / f"part-00000.{ending}")["n"].to_pylist()
+    assert [int(number) for number in kept] == [*range(len(texts))]
+    missing = command(*arguments[:2], tmp_path / "other", "--keep", "url", "--workers", 1)
+    if name == "a.jsonl":  # each line has its own fields
+        assert pq.read_table(tmp_path / "other" / "part-00000.parquet")["url"].null_count == len(texts)
+    else:
+        assert f"{name}: has no column 'url'; it has " in missing.stderr
+
+
+def test_columns_of_rows_that_are_left_out_go_with_them(tok, tmp_path):
+    path = write_parquet(tmp_path / "a.parquet", ["one", None, "two"])
+    assert command(path, "-o", tmp_path / "out", "--keep", "n", "--skip-null", "--workers", 1).exit_code == 0
+    made = pq.read_table(tmp_path / "out" / "part-00000.parquet").to_pydict()
+    assert made == {"n": [0, 2], "input_ids": [tok.encode("one"), tok.encode("two")]}
+
+
+@pytest.mark.parametrize("codec", [".zst", ".gz"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])
+def test_compressed_files(tok, texts, tmp_path, name, codec):
+    path = WRITE[name](tmp_path / name, texts)
+    lines = path.read_bytes().splitlines(keepends=True)
+    packed = tmp_path / (name + codec)
+    kind = {".zst": "zstd", ".gz": "gzip"}[codec]
+    with open(packed, "wb") as file:  # of several frames, as tools that work in parallel write them
+        for some in (lines[:100], lines[100:]):
+            sink = pa.BufferOutputStream()
+            with pa.CompressedOutputStream(sink, kind) as stream:
+                stream.write(b"".join(some))
+            file.write(sink.getvalue())
+    assert command(packed, "-o", tmp_path / "out", "--workers", 1).exit_code == 0
+    assert read_parquet(tmp_path / "out")[0] == [tok.encode(text) for text in texts]
+    packed.write_bytes(packed.read_bytes()[:-20])
+    assert command(packed, "-o", tmp_path / "cut", "--workers", 1).exit_code == 1
+    for wrong in ("a.zst", "a.parquet.gz"):
+        (tmp_path / wrong).write_bytes(b"")
+        assert "the name of an input ends with" in command(tmp_path / wrong, "-o", tmp_path / "no").stderr

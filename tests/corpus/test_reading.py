@@ -7,12 +7,11 @@ import struct
 
 import numpy as np
 import pytest
-from corpus_files import READ, WRITE, command, write_lines
+from corpus_files import READ, WRITE, command, parts_of, write_lines
 
 from tokenweir import CorpusError
 from tokenweir.corpus import reading
 from tokenweir.corpus.documents import DocumentEncoder
-from tokenweir.corpus.inputs import plan
 from tokenweir.corpus.run import encode_files as run
 
 pa = pytest.importorskip("pyarrow")
@@ -109,11 +108,11 @@ def test_a_line_longer_than_many_parts_is_read_once(tok, tmp_path, monkeypatch):
             read.append(len(line))
             return line
 
-    monkeypatch.setattr(reading, "open", lambda path, _: Counting(io.FileIO(path)), raising=False)
+    monkeypatch.setattr(reading, "open_binary", lambda path: Counting(io.FileIO(path)))
     lines = ["short", "a long line " * 2000, "", "the last one"]
     path = write_lines(tmp_path / "a.txt", lines)
     encoder = DocumentEncoder(tok, "text")
-    rows = [row.tolist() for part in plan([path], 50) for batch in encoder.encode(part) for row in batch.ids]
+    rows = [row.tolist() for part in parts_of(path, 50) for batch in encoder.encode(part) for row in batch.ids]
     assert rows == [tok.encode(line) for line in lines]
     assert sum(read) < 3 * path.stat().st_size
 
@@ -134,7 +133,7 @@ def test_no_more_than_so_much_is_read_at_a_time(texts, tmp_path, name, monkeypat
     monkeypatch.setattr(reading, "BATCH_BYTES", 2000)
     path = WRITE[name](tmp_path / name, texts)
     longest = max(len(text.encode()) for text in texts)
-    (part,) = plan([path], 1 << 30)
+    (part,) = parts_of(path, 1 << 30)
     sizes = []
     for values, numbers in reading.read_columns(part, ["text"]):
         found = values["text"].to_pylist() if hasattr(values["text"], "to_pylist") else values["text"]
@@ -188,7 +187,7 @@ def test_batches_are_bounded_by_decoded_values(tmp_path, monkeypatch, name, kind
     monkeypatch.setattr(reading, "MAX_EXPANDED_ROWS", 40)
     path = tmp_path / name
     repeated(path, kind, 1000)
-    (part,) = plan([path], 1 << 30)
+    (part,) = parts_of(path, 1 << 30)
     column = "te.xt" if "dot" in kind else "text"
     found = []
     for values, numbers in reading.read_columns(part, [column]):

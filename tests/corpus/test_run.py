@@ -106,7 +106,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    ("shard_format", "workers"), [*(itertools.product(READ, [1, 2]) if FULL else zip(READ, [2, 1, 1], strict=True))]
+    ("shard_format", "workers"), [*(itertools.product(READ, [1, 2]) if FULL else zip(READ, [2, 1, 1, 1], strict=True))]
 )
 def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_format, workers):
     many = [f"{n} {text}" for n in range(200 if FULL else 50) for text in texts]
@@ -122,7 +122,7 @@ def test_a_full_disk_is_told_and_left_in_order(tok, texts, tmp_path, shard_forma
     )
     assert found.returncode == 1
     assert re.fullmatch(rf"tokenweir: error: {re.escape(str(tmp_path / 'out'))}: .*File too large.*\n", found.stderr)
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {".lock", "manifest.jsonl"}
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {".lock-1-of-1", ".run.json"}
     assert command(*arguments[1:], "-o", tmp_path / "out").exit_code == 0
     assert READ[shard_format](tmp_path / "out")[0] == [tok.encode(text) for text in many]
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tokenweir.corpus.documents import DocumentBatch
-from tokenweir.corpus.shards import WRITERS
+from tokenweir.corpus.shards import WRITERS, Layout
+from tokenweir.corpus.storage import folder_at
 from tokenweir.encode.values.encoded import Ragged
 
 ROWS = Ragged(np.arange(5, dtype=np.int32), np.array([0, 2, 5]))
@@ -29,7 +30,8 @@ def opened():
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_failed_shard_leaves_no_open_file(tmp_path, kind, masks):
     pytest.importorskip("pyarrow")
-    with pytest.raises(ZeroDivisionError), WRITERS[kind](tmp_path, "part-0", 9, masks=masks) as shard:
+    layout = Layout(kind, 9, masks)
+    with pytest.raises(ZeroDivisionError), WRITERS[kind](folder_at(str(tmp_path), "1"), "part-0", layout) as shard:
         shard.write(DocumentBatch(ROWS, np.ones(5, np.uint8) if masks else None, 0))
         assert any(name.startswith(str(tmp_path)) for name in opened())
         raise ZeroDivisionError
@@ -45,7 +47,7 @@ def test_a_finished_shard_is_flushed_by_a_descriptor_that_may_write(tmp_path, ki
     monkeypatch.setattr(
         os, "fsync", lambda descriptor: modes.append(fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE)
     )
-    with WRITERS[kind](tmp_path, "part-0", 9, masks=False) as shard:
+    with WRITERS[kind](folder_at(str(tmp_path), "1"), "part-0", Layout(kind, 9)) as shard:
         shard.write(DocumentBatch(ROWS, None, 0))
         sizes = shard.close()
     assert sorted(sizes) == sorted(path.name for path in tmp_path.iterdir())

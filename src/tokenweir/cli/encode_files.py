@@ -29,18 +29,16 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings=FROM_ENVIRONMENT)
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), required=True, help="The shards' folder."
-)
+@click.argument("files", nargs=-1, required=True)
+@click.option("-o", "--output", metavar="FOLDER", required=True, help="The shards' folder, a path or URL.")
 @tokenizer_option
 @click.option(
     "--format",
     "shard_format",
-    type=click.Choice(["parquet", "npy", "megatron"]),
+    type=click.Choice(["parquet", "npy", "megatron", "datatrove"]),
     default="parquet",
     show_default=True,
-    help="parquet: a row a document; npy: ids and offsets; megatron: .bin and .idx.",
+    help="parquet: a row a document; npy: ids and offsets; megatron: .bin and .idx; datatrove: .ds and .ds.index.",
 )
 @click.option(
     "--column",
@@ -56,14 +54,30 @@ if TYPE_CHECKING:
 @no_add_special_tokens_option
 @click.option("--skip-null", is_flag=True, help="Leave out rows that are missing or null, and count them.")
 @click.option("--add-eos", is_flag=True, help="End every document with the end token.")
+@click.option("--keep", metavar="NAME", multiple=True, help="Another column that stays with the documents; repeatable.")
+@click.option(
+    "--pack",
+    metavar="LENGTH",
+    type=click.IntRange(1),
+    help="Pack documents into sequences of LENGTH ids, with boundaries.",
+)
+@click.option(
+    "--shuffle", metavar="SEED", type=click.IntRange(0), help="Shuffle: a shard has documents of several random places."
+)
+@click.option(
+    "--machines",
+    metavar="I/N",
+    callback=lambda _context, _option, value: _share(value),
+    help="Write share I of N; the other machines write theirs into the same folder.",
+)
 @click.option(
     "--part-size", metavar="MB", type=click.IntRange(1), default=64, show_default=True, help="MB of input a shard."
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes. Default: one a core.")
 @json_option
 def encode_files(
-    files: tuple[Path, ...],
-    output: Path,
+    files: tuple[str, ...],
+    output: str,
     tokenizer: Path | None,
     shard_format: str,
     column: str | None,
@@ -74,16 +88,20 @@ def encode_files(
     no_add_special_tokens: bool,
     skip_null: bool,
     add_eos: bool,
+    keep: tuple[str, ...],
+    pack: int | None,
+    shuffle: int | None,
+    machines: tuple[int, int],
     part_size: int,
     workers: int | None,
     as_json: bool,
 ) -> None:
     """Encode FILES (Parquet, Arrow, JSONL, or text with a document a line) to shards in a folder, on all cores.
 
-    The same command resumes a run that was stopped or killed, and ends with the same shards.
+    Files and the folder may be URLs, such as s3://bucket/*.parquet. The same command resumes a run that was stopped or killed, and ends with the same shards.
     """
     from tokenweir.corpus.documents import DocumentEncoder
-    from tokenweir.corpus.inputs import kind_of
+    from tokenweir.corpus.inputs import expanded, kind_of
     from tokenweir.corpus.run import encode_files as run
     from tokenweir.encode.options import EncodeOptions
 
@@ -97,8 +115,14 @@ def encode_files(
     ):
         if given and chat:
             raise click.UsageError(f"{flag} does not go with --chat: the template writes all special tokens")
-    if column is not None and {kind_of(file) for file in files} == {"text"}:
+    files = tuple(path for file in files for path in expanded(file))
+    kinds = {kind_of(file) for file in files}
+    if column is not None and kinds == {"text"}:
         raise click.UsageError("--column: text files have none")
+    if keep and "text" in kinds:
+        raise click.UsageError("--keep: text files have no columns")
+    if pack is not None and shard_format not in ("parquet", "npy"):
+        raise click.UsageError("--pack goes with the formats parquet and npy")
     tok = load_tokenizer(tokenizer)
     if add_eos and not tok.eos_ids:
         raise click.UsageError("--add-eos: this tokenizer has no end token")
@@ -112,6 +136,7 @@ def encode_files(
         load_template(template, tok) if chat else None,
         loss_mask,
         skip_null,
+        keep,
     )
     bar = _Bar()
     try:
@@ -121,6 +146,9 @@ def encode_files(
             encoder,
             format=cast("Format", shard_format),
             part_bytes=part_size << 20,
+            pack=pack,
+            shuffle=shuffle,
+            machine=machines,
             workers=workers,
             report=bar.show,
         )
@@ -132,12 +160,26 @@ def encode_files(
     made = {"document": found.documents, "token": found.tokens, "shard": found.shards}
     if as_json:
         counts = {f"{name}s": number for name, number in made.items()}
-        sys.stdout.write(json.dumps(counts | ({"skipped": found.skipped} if skip_null else {})) + "\n")
+        more = {"skipped": found.skipped} if skip_null else {}
+        sys.stdout.write(json.dumps(counts | more | ({"missing": found.missing} if machines[1] > 1 else {})) + "\n")
     else:
         told = ", ".join(f"{number:,} {name}{'s' * (number != 1)}" for name, number in made.items())
-        click.echo(f"{told} in {visible(str(output))}")
+        click.echo(f"{told} in {visible(output)}")
+        if found.missing:
+            click.echo(f"{found.missing:,} shard{'s' * (found.missing != 1)} of other machines not there yet")
         if found.skipped:
             click.echo(f"{found.skipped:,} row{'s' * (found.skipped != 1)} without a value left out")
+
+
+def _share(value: str | None) -> tuple[int, int]:
+    """Read the value of `--machines`."""
+    try:
+        number, machines = map(int, (value or "1/1").split("/"))
+    except ValueError:
+        number = machines = 0
+    if not 1 <= number <= machines:
+        raise click.BadParameter("must be I/N, such as 1/4, with I from 1 to N")
+    return number, machines
 
 
 class _Bar:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from tokenweir.corpus.encode import plain, why_invalid
@@ -29,12 +31,14 @@ class DocumentBatch(NamedTuple):
         ids: The ids of each document.
         mask: uint8 for each id, 1 for those that a model learns to generate; None if not requested.
         skipped: Number of rows that were left out because they are missing or null.
+        kept: The kept columns of the documents, as Arrow arrays.
 
     """
 
     ids: Ragged
     mask: NDArray[np.uint8] | None
     skipped: int = 0
+    kept: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class DocumentEncoder:
         template: Renders the messages; None if the documents are texts.
         loss_mask: Also return the loss mask.
         skip_null: Leave out rows that are missing or null, instead of raising.
+        keep: Other columns that stay with the documents.
 
     """
 
@@ -57,6 +62,7 @@ class DocumentEncoder:
     template: ChatTemplate | None = None
     loss_mask: bool = False
     skip_null: bool = False
+    keep: tuple[str, ...] = ()
 
     def encode(self, part: InputPart) -> Iterator[DocumentBatch]:
         """Read and encode the documents of a part of an input file; yield them in batches.
@@ -65,25 +71,29 @@ class DocumentEncoder:
             CorpusError: A document cannot be encoded; the message has its position.
 
         """
-        columns = [self.column] if self.template is None else [self.column, "tools"]
-        for values, numbers in read_columns(part, columns):
+        optional = [] if self.template is None else ["tools"]
+        for values, numbers in read_columns(part, [*dict.fromkeys([self.column, *self.keep])], optional):
             rows = len(numbers)
             if self.skip_null:
                 values, numbers = _without_null_rows(values, self.column, numbers)
-            texts, skipped = values[self.column], rows - len(numbers)
-            if self.template is not None:
-                batch = self._conversations(texts, values.get("tools"), part, numbers)
-                yield batch._replace(skipped=skipped)
-                continue
-            try:
-                yield DocumentBatch(self.tokenizer.encode_batch(texts, threads=1, **self.options), None, skipped)
-            except (TypeError, ValueError) as error:
-                for number, text in zip(numbers, plain(texts), strict=True):
-                    if (why := why_invalid(text)) is not None:
-                        raise CorpusError(f"{place(part, number)}: {self.column!r}: {why}") from error
-                raise CorpusError(f"{part.input.path}: column {self.column!r}: {error}") from error
+            if self.template is None:
+                ids, mask = self._texts(values[self.column], part, numbers), None
+            else:
+                ids, mask = self._conversations(values[self.column], values.get("tools"), part, numbers)
+            yield DocumentBatch(ids, mask, rows - len(numbers), {name: _in_arrow(values[name]) for name in self.keep})
 
-    def _conversations(self, messages: Any, tools: Any, part: InputPart, numbers: Sequence[int]) -> DocumentBatch:
+    def _texts(self, texts: Any, part: InputPart, numbers: Sequence[int]) -> Ragged:
+        try:
+            return self.tokenizer.encode_batch(texts, threads=1, **self.options)
+        except (TypeError, ValueError) as error:
+            for number, text in zip(numbers, plain(texts), strict=True):
+                if (why := why_invalid(text)) is not None:
+                    raise CorpusError(f"{place(part, number)}: {self.column!r}: {why}") from error
+            raise CorpusError(f"{part.input.path}: column {self.column!r}: {error}") from error
+
+    def _conversations(
+        self, messages: Any, tools: Any, part: InputPart, numbers: Sequence[int]
+    ) -> tuple[Ragged, NDArray[np.uint8] | None]:
         rows: list[list[int]] = []
         masks: list[list[int]] = []
         given = zip(_plain(messages), _plain(tools) if tools is not None else [None] * len(messages), strict=True)
@@ -99,7 +109,7 @@ class DocumentEncoder:
         mask_values = (
             np.fromiter((i for mask in masks for i in mask), np.uint8, int(offsets[-1])) if self.loss_mask else None
         )
-        return DocumentBatch(Ragged(ids, offsets), mask_values)
+        return Ragged(ids, offsets), mask_values
 
     def _conversation(self, messages: Any, tools: Any) -> tuple[list[int], list[int]]:
         assert self.template is not None
@@ -136,6 +146,18 @@ def _without_null_rows(
         for name, rows in values.items()
     }
     return kept, [numbers[number] for number in there]
+
+
+def _in_arrow(values: Any) -> Any:
+    """Return a kept column as an Arrow array. Of JSON's values, which may be of any type, all but strings become their JSON."""
+    if hasattr(values, "to_pylist"):
+        return values
+    import pyarrow
+
+    texts = (
+        value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode() for value in values
+    )
+    return pyarrow.array(texts, pyarrow.large_string())
 
 
 def _plain(values: Any) -> list[Any]:

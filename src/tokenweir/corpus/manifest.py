@@ -1,24 +1,23 @@
 """Manifest of a folder of shards: the run's header, and the complete shards.
 
-A manifest is a file of JSON lines, one for the run and one for each shard, which is appended after the shard's files
-are renamed. A truncated line is ignored. A lock keeps other runs out of the folder.
+While machines work, the folder has the header and a record for each complete shard, in files of their own; so nothing is ever
+appended, which object stores cannot. The machine that finds all records joins them to `manifest.jsonl`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import IO
 
 import msgspec
 
-from tokenweir.corpus.inputs import Input, naming
-from tokenweir.corpus.shards import NAMES, TEMPORARY
+from tokenweir.corpus.inputs import Input
+from tokenweir.corpus.shards import NAMES
+from tokenweir.corpus.storage import Folder, naming
 from tokenweir.encode.errors import CorpusError
-from tokenweir.encode.platform import lock_file
 
 NAME = "manifest.jsonl"
+HEADER = ".run.json"
 
 
 class RunHeader(msgspec.Struct, frozen=True):
@@ -42,7 +41,7 @@ class Shard(msgspec.Struct, frozen=True):
     """Record of a complete shard.
 
     Attributes:
-        part: The number of the part of the input that it has.
+        number: Its number.
         files: The sizes of its files in bytes, by name.
         documents: Number of documents.
         tokens: Number of ids.
@@ -50,7 +49,7 @@ class Shard(msgspec.Struct, frozen=True):
 
     """
 
-    part: int
+    number: int
     files: dict[str, int]
     documents: int
     tokens: int
@@ -58,91 +57,101 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 class Manifest:
-    """The manifest of a folder of shards, which is locked for this process.
+    """The manifest of a folder of shards, of which this process writes a share.
 
     Attributes:
-        shards: The complete shards, by the number of their part.
+        shards: The complete shards, also of other machines, by number.
 
     """
 
-    def __init__(self, folder: Path, header: RunHeader) -> None:
-        """Lock the folder, and start a run in it or resume one with the same header.
+    def __init__(self, folder: Folder, header: RunHeader) -> None:
+        """Lock the share of the folder, and start a run in the folder or resume one with the same header.
 
         Args:
             folder: The folder, which is created if it does not exist.
             header: What determines the bytes of the shards.
 
         Raises:
-            CorpusError: Another process writes into the folder, or it has the shards of another run.
+            CorpusError: Another process writes the same share, or the folder has the shards of another run.
 
         """
-        self._folder = folder
-        self._path = folder / NAME
+        self._folder, self._header = folder, header
         self.shards: dict[int, Shard] = {}
-        with naming(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock: IO[str] = open(folder / ".lock", "w")  # noqa: SIM115 - held as long as the run
-        try:
-            lock_file(self._lock)
-        except OSError as error:
-            self._lock.close()
-            raise CorpusError(f"{folder}: another run is writing into it") from error
-        self._header = header
-        try:
-            if self._path.exists():
-                self._read()
-            elif (other := min(folder.glob(f"{NAMES}*"), default=None)) is not None:  # perhaps an input
-                raise CorpusError(f"{other}: is there already, and of no run: choose another folder")
-            for left in folder.glob(f"{TEMPORARY}*"):
-                left.unlink(missing_ok=True)
-            self._rewrite()
-            self._file: IO[bytes] = open(self._path, "ab", buffering=0)  # noqa: SIM115
-        except BaseException:
-            self._lock.close()
-            raise
+        self._lock: IO[str] | None = None
+        with naming(folder.path):
+            folder.create()
+            self._lock = folder.lock()
+            try:
+                folder.clear()
+                self._begin()
+            except BaseException:
+                self.close()
+                raise
+
+    def _begin(self) -> None:
+        there = self._folder.sizes()
+        if NAME not in there and HEADER not in there:
+            if (other := min((name for name in there if name.startswith(NAMES)), default=None)) is not None:
+                raise CorpusError(
+                    f"{self._folder.path}/{other}: is there already, and of no run: choose another folder"
+                )
+            self._folder.write(HEADER, msgspec.json.encode(self._header))
+        self.read()
 
     def add(self, shard: Shard) -> None:
         """Record a shard whose files are complete under their final names."""
-        self.shards[shard.part] = shard
-        with naming(self._folder):
-            self._file.write(msgspec.json.encode(shard) + b"\n")
-            os.fsync(self._file.fileno())
+        self.shards[shard.number] = shard
+        with naming(self._folder.path):
+            self._folder.write(_record(shard.number), msgspec.json.encode(shard))
 
-    def close(self, *, finished: bool) -> None:
-        """Unlock the folder; if the run has `finished`, first rewrite the manifest with the shards in order."""
-        self._file.close()
-        try:
-            if finished:
-                self._rewrite()
-        finally:
+    def finish(self, number: int) -> None:
+        """Look for the shards of all machines, and write the manifest if they are `number`."""
+        with naming(self._folder.path):
+            self.read()
+            if len(self.shards) != number:
+                return
+            shards = [msgspec.json.encode(shard) for _, shard in sorted(self.shards.items())]
+            self._folder.write(NAME, b"\n".join([msgspec.json.encode(self._header), *shards, b""]))
+            self._folder.remove([HEADER, *map(_record, self.shards)])
+
+    def close(self) -> None:
+        """Unlock the folder."""
+        if self._lock is not None:
             self._lock.close()
 
-    def _read(self) -> None:
-        first, *lines = self._path.read_bytes().split(b"\n")
+    def read(self) -> None:
+        """Read the shards that are complete: those whose files are there with the recorded sizes."""
+        there = self._folder.sizes()
+        try:
+            found = [*self._joined(there), *self._records(there)]
+        except FileNotFoundError:  # another machine has just joined the records
+            there = self._folder.sizes()
+            found = [*self._joined(there), *self._records(there)]
+        self.shards = {
+            shard.number: shard for shard in found if all(there.get(name) == size for name, size in shard.files.items())
+        }
+
+    def _joined(self, there: Mapping[str, int]) -> Iterator[Shard]:
+        name = NAME if NAME in there else HEADER
+        first, *lines = self._folder.read(name).splitlines()
         try:
             found = msgspec.json.decode(first, type=RunHeader)
-            if found != self._header:
-                differences = ", ".join(_differences(found, self._header))
-                raise CorpusError(f"{self._folder}: has shards of a run with {differences}: choose another folder")
+            shards = [msgspec.json.decode(line, type=Shard) for line in lines]
         except msgspec.MsgspecError as error:
-            raise CorpusError(f"{self._path}: is no manifest: {error}") from error
-        for line in lines[:-1]:  # a line without line feed is truncated
-            try:
-                shard = msgspec.json.decode(line, type=Shard)
-            except msgspec.MsgspecError:
-                continue
-            if all(_size(self._folder / name) == size for name, size in shard.files.items()):
-                self.shards[shard.part] = shard
+            raise CorpusError(f"{self._folder.path}/{name}: is no manifest: {error}") from error
+        if found != self._header:
+            differences = ", ".join(_differences(found, self._header))
+            raise CorpusError(f"{self._folder.path}: has shards of a run with {differences}: choose another folder")
+        yield from shards
 
-    def _rewrite(self) -> None:
-        shards = [msgspec.json.encode(shard) for _, shard in sorted(self.shards.items())]
-        temporary = self._folder / f"{TEMPORARY}{NAME}"
-        with naming(self._folder):
-            try:
-                temporary.write_bytes(b"\n".join([msgspec.json.encode(self._header), *shards, b""]))
-                os.replace(temporary, self._path)
-            finally:
-                temporary.unlink(missing_ok=True)
+    def _records(self, there: Mapping[str, int]) -> Iterator[Shard]:
+        for name in there:
+            if name.startswith(f".{NAMES}"):
+                yield msgspec.json.decode(self._folder.read(name), type=Shard)
+
+
+def _record(number: int) -> str:
+    return f".{NAMES}{number:05d}.json"
 
 
 def _differences(found: RunHeader, wanted: RunHeader) -> Iterator[str]:
@@ -164,10 +173,3 @@ def _differences(found: RunHeader, wanted: RunHeader) -> Iterator[str]:
         yield "another tokenizer"
     for name in changed:
         yield f"other {name}" if name == "options" else f"another {name}"
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
 from itertools import islice
+from sys import maxsize
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
 from tokenweir.corpus.decoded_sizes import MAX_ROWS, slices
-from tokenweir.corpus.inputs import InputPart, record_batches
+from tokenweir.corpus.inputs import InputPart, codec_of, parquet_file, record_batches
+from tokenweir.corpus.storage import open_binary
 from tokenweir.encode.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -24,40 +28,42 @@ MAX_EXPANDED_ROWS = 64
 """The most rows to read at a time from a Parquet file whose encoding tells nothing of their size."""
 
 
-def read_columns(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+def read_columns(
+    part: InputPart, columns: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     """Read a part of an input file; yield the values of columns in batches.
 
     Args:
         part: The part.
-        columns: The names of the columns. The first must exist; others may be missing. In a text file, each line is a
-            value of the first column.
+        columns: The names of the columns. In a text file, each line is a value of the first one.
+        optional: The names of columns that a file may lack.
 
     Yields:
         A mapping of column to values (Arrow arrays for Parquet and Arrow files, else lists), and the number of each row
         or line in the part, from 0.
 
     Raises:
-        CorpusError: The first column is missing, or a line is not JSON; the message has the position.
+        CorpusError: A column is missing, or a line is not JSON; the message has the position.
 
     """
     match part.kind:
         case "parquet":
-            yield from _parquet(part, columns)
+            yield from _parquet(part, columns, optional)
         case "arrow":
-            yield from _arrow(part, columns)
+            yield from _arrow(part, columns, optional)
         case "jsonl":
-            yield from _json_lines(part, columns)
+            yield from _json_lines(part, [*columns, *optional])
         case _:
             for lines, numbers in _line_batches(part):
                 yield {columns[0]: lines}, numbers
 
 
-def _parquet(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    from pyarrow import parquet
-
-    file = parquet.ParquetFile(part.input.path)
-    wanted = _present(file.schema_arrow.names, columns, part)
-    groups = [file.metadata.row_group(i) for i in range(part.start, part.stop)]
+def _parquet(
+    part: InputPart, columns: Sequence[str], optional: Sequence[str]
+) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+    with parquet_file(part.input.path) as file:
+        wanted = _present(file.schema_arrow.names, columns, optional, part)
+        groups = [file.metadata.row_group(i) for i in range(part.start, part.stop)]
     rows = sum(group.num_rows for group in groups)
     size = sum(group.total_byte_size for group in groups)
     most_rows = max(1, min(MAX_ROWS, rows * BATCH_BYTES // max(1, size)))
@@ -67,18 +73,21 @@ def _parquet(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[
     if expanded:  # values of any length, in a few bytes
         most_rows = min(most_rows, MAX_EXPANDED_ROWS)
     texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
-    file = parquet.ParquetFile(part.input.path, read_dictionary=sorted(texts - expanded))  # repeated texts decoded once
     first = 0
     numbers = list(range(part.start, part.stop))
-    for whole in file.iter_batches(most_rows, row_groups=numbers, columns=wanted, use_threads=False):
-        for batch in slices(whole, BATCH_BYTES):
-            yield {name: _strings(batch.column(name)) for name in wanted}, range(first, first + batch.num_rows)
-            first += batch.num_rows
+    repeated = sorted(texts - expanded)  # decoded once
+    with parquet_file(part.input.path, read_dictionary=repeated) as file:
+        for whole in file.iter_batches(most_rows, row_groups=numbers, columns=wanted, use_threads=False):
+            for batch in slices(whole, BATCH_BYTES):
+                yield {name: _strings(batch.column(name)) for name in wanted}, range(first, first + batch.num_rows)
+                first += batch.num_rows
 
 
-def _arrow(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+def _arrow(
+    part: InputPart, columns: Sequence[str], optional: Sequence[str]
+) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     with record_batches(part.input.path) as (schema, batches):
-        wanted = _present(schema.names, columns, part)
+        wanted = _present(schema.names, columns, optional, part)
         _refuse_run_ends(schema, wanted, part)
         first = 0
         for whole in islice(batches, part.start, part.stop):
@@ -113,14 +122,16 @@ def _check(batch: pyarrow.RecordBatch) -> None:
         column.view(in_bytes.get(column.type, column.type)).validate(full=True)
 
 
-def _present(names: Iterable[str], columns: Sequence[str], part: InputPart) -> list[str]:
+def _present(names: Iterable[str], columns: Sequence[str], optional: Sequence[str], part: InputPart) -> list[str]:
     names = list(names)
-    if columns[0] not in names:
-        raise CorpusError(f"{part.input.path}: has no column {columns[0]!r}; it has {', '.join(names)}")
     for name in columns:
+        if name not in names:
+            raise CorpusError(f"{part.input.path}: has no column {name!r}; it has {', '.join(names)}")
+    wanted = [*columns, *(name for name in optional if name in names)]
+    for name in wanted:
         if names.count(name) > 1:
             raise CorpusError(f"{part.input.path}: has several columns {name!r}")
-    return [name for name in columns if name in names]
+    return wanted
 
 
 def _strings(array: pyarrow.Array) -> pyarrow.Array:
@@ -171,14 +182,30 @@ def _why(line: bytes, error: Exception) -> str:
 
 def _line_batches(part: InputPart) -> Iterator[tuple[list[bytes], range]]:
     """Yield the lines that begin in a part, in batches and without line feeds, and their numbers in the part, from 0."""
-    with open(part.input.path, "rb") as file:
-        _first_line(file, part)
+    with _open_lines(part.input.path) as file:
+        at, stop = _first_line(file, part), maxsize if codec_of(part.input.path) else part.stop
         first = 0
-        while lines := _some_lines(file, part.stop):
+        while at < stop:
+            lines, at = _some_lines(file, at, stop)
+            if not lines:
+                return
             if part.start == first == 0:  # a byte-order mark is not part of a document
                 lines[0] = lines[0].removeprefix(BOM_UTF8)
             yield lines, range(first, first + len(lines))
             first += len(lines)
+
+
+@contextmanager
+def _open_lines(path: str) -> Iterator[BinaryIO]:
+    """Context manager that opens a text or JSONL file, and undoes its compression."""
+    with open_binary(path) as file:
+        if (codec := codec_of(path)) is None:
+            yield file
+            return
+        import pyarrow
+
+        with BufferedReader(pyarrow.CompressedInputStream(pyarrow.PythonFile(file, "r"), codec), 1 << 20) as content:
+            yield content
 
 
 def _first_line(file: BinaryIO, part: InputPart) -> int:
@@ -186,22 +213,24 @@ def _first_line(file: BinaryIO, part: InputPart) -> int:
 
     A line may be longer than many parts, each of which reads no more of it than its own bytes.
     """
-    if part.start > 0:
-        file.seek(part.start - 1)
-        while (left := part.stop - file.tell()) > 0:
-            some = file.readline(min(left, BATCH_BYTES))
-            if not some or some.endswith(b"\n"):
-                break
+    if part.start == 0:  # as in a compressed file, which knows no positions
+        return 0
+    file.seek(part.start - 1)
+    while (left := part.stop - file.tell()) > 0:
+        some = file.readline(min(left, BATCH_BYTES))
+        if not some or some.endswith(b"\n"):
+            break
     return file.tell()
 
 
-def _some_lines(file: BinaryIO, stop: int) -> list[bytes]:
+def _some_lines(file: BinaryIO, at: int, stop: int) -> tuple[list[bytes], int]:
+    """Read the lines from a position on that begin before another, up to `BATCH_BYTES`; return them and the new position."""
     lines = []
-    begin = at = file.tell()
-    while at < min(stop, begin + BATCH_BYTES) and (line := file.readline()):
+    stop = min(stop, at + BATCH_BYTES)
+    while at < stop and (line := file.readline()):
         lines.append(line.removesuffix(b"\n"))
         at += len(line)
-    return lines
+    return lines, at
 
 
 def place(part: InputPart, number: int) -> str:
@@ -218,11 +247,12 @@ def place(part: InputPart, number: int) -> str:
         case "arrow":
             return f"{part.input.path}: row {number} from record batch {part.start} on"
         case _:
-            with open(part.input.path, "rb") as file:
-                left = _first_line(file, part)
-                file.seek(0)
-                before = 0
-                while chunk := file.read(min(left, 1 << 20)):
-                    before += chunk.count(b"\n")
-                    left -= len(chunk)
+            before = 0
+            if part.start > 0:
+                with open_binary(part.input.path) as file:
+                    left = _first_line(file, part)
+                    file.seek(0)
+                    while chunk := file.read(min(left, 1 << 20)):
+                        before += chunk.count(b"\n")
+                        left -= len(chunk)
             return f"{part.input.path}: line {before + number + 1}"

@@ -13,21 +13,22 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib.util import find_spec
 from multiprocessing.connection import wait as wait_for
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from tokenweir.corpus.documents import DocumentBatch, DocumentEncoder
-from tokenweir.corpus.inputs import InputPart, check_path, kind_of, naming, plan
+from tokenweir.corpus.inputs import ShardPlan, check_path, codec_of, kind_of, plan
 from tokenweir.corpus.manifest import Manifest, RunHeader, Shard
-from tokenweir.corpus.shards import NAMES, WRITERS, Format
+from tokenweir.corpus.shards import NAMES, WRITERS, Format, Layout
+from tokenweir.corpus.shuffle import shuffled
+from tokenweir.corpus.storage import Folder, folder_at, is_url, naming
 from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import CorpusError
 from tokenweir.encode.options import EncodeOptions
 from tokenweir.encode.platform import usable_cores
 
-VERSION = 2
+VERSION = 3
 """Version to increment with any change of the shards' bytes or of the cutting of inputs."""
 
 _USUAL_OPTIONS = EncodeOptions(add_special_tokens=True, add_bos=None, add_eos=None, parse_special=True)
@@ -37,13 +38,14 @@ class Progress(NamedTuple):
     """Progress of a run.
 
     Attributes:
-        done: Bytes of the inputs in complete shards.
-        total: Bytes of all inputs.
+        done: Bytes of the inputs in complete shards of this machine's share.
+        total: Bytes of the inputs in its share.
         resumed: Bytes of the inputs in shards of an earlier run.
         documents: Number of documents in complete shards.
         tokens: Number of ids in complete shards.
         shards: Number of complete shards.
         skipped: Number of rows that were left out because they are missing or null.
+        missing: Number of shards of the other machines' shares that were not complete when this one looked last.
 
     """
 
@@ -54,88 +56,116 @@ class Progress(NamedTuple):
     tokens: int
     shards: int
     skipped: int = 0
+    missing: int = 0
 
 
 def encode_files(
-    paths: Sequence[Path],
-    folder: Path,
+    paths: Sequence[str | os.PathLike[str]],
+    folder: str | os.PathLike[str],
     encoder: DocumentEncoder,
     *,
     format: Format = "parquet",
     part_bytes: int = 64 << 20,
+    pack: int | None = None,
+    shuffle: int | None = None,
+    machine: tuple[int, int] = (1, 1),
     workers: int | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
     """Encode files to shards of ids in a folder, and return the final progress.
 
     Shards that an earlier run with the same files and options has completed are kept. The shards are the same however
-    many processes there are, and however often a run was killed and begun again. Memory is bounded: a process has
-    `reading.BATCH_BYTES` of text and its ids at a time, or one row, if that is larger.
+    many processes and machines there are, and however often a run was killed and begun again. Memory is bounded: a process has
+    `reading.BATCH_BYTES` of text and its ids at a time, or one row, if that is larger; with `shuffle` a shard.
 
     Args:
-        paths: Parquet, Arrow, JSONL or text files.
-        folder: Where the shards, one for each part, and the manifest go.
+        paths: Parquet, Arrow, JSONL or text files; paths or URLs.
+        folder: Where the shards and the manifest go; a path or URL.
         encoder: Encodes the documents.
-        format: The format of the shards: "parquet", "npy" or "megatron".
-        part_bytes: Approximate size of a part of an input.
+        format: The format of the shards: "parquet", "npy", "megatron" or "datatrove".
+        part_bytes: Approximate size of the inputs of a shard.
+        pack: The length of sequences into which the documents of a shard are packed; None writes documents.
+        shuffle: A seed: a shard's documents come from several random places of the inputs, and are in random order.
+        machine: Which machine this is, from 1, and how many there are. Each writes its share of the shards.
         workers: Number of processes; None for as many as there are usable cores. With 1, this process does the work.
         report: Called with the progress at the beginning and after each shard.
 
     Raises:
-        CorpusError: An input cannot be read or encoded, the folder has something else, or pyarrow is needed and not
+        CorpusError: An input cannot be read or encoded, the folder has something else, or a package is needed and not
             installed. Complete shards are kept.
 
     """
-    _check_installed(paths, format)
-    check_path(folder)
-    parts = plan(paths, part_bytes)
-    inputs = tuple({part.input.path: part.input for part in parts}.values())
+    names, place = [os.fspath(path) for path in paths], os.fspath(folder)
+    _check(names, encoder, format, pack)
+    check_path(place)
+    shards = plan(names, part_bytes, shuffle)
+    inputs = {part.input.path: part.input for shard in shards for part in shard.parts}
     settings: dict[str, str | int | bool | None] = {
         "column": encoder.column,
         "format": format,
+        "keep": ",".join(encoder.keep),
         "loss_mask": encoder.loss_mask,
         "options": msgspec.json.encode(_USUAL_OPTIONS | encoder.options, order="sorted").decode(),
+        "pack": pack,
         "part_bytes": part_bytes,
+        "shuffle": shuffle,
+        "skip_null": encoder.skip_null,
         "template": None if encoder.template is None else hashlib.sha256(encoder.template.source.encode()).hexdigest(),
     }
-    if encoder.skip_null:  # left out otherwise, so that older manifests are the same
-        settings["skip_null"] = True
-    manifest = Manifest(folder, RunHeader(VERSION, inputs, _fingerprint(encoder), settings))
-    finished = False
+    number, machines = machine
+    job = _Job(
+        encoder,
+        folder_at(place, f"{number}-of-{machines}"),
+        Layout(format, encoder.tokenizer.vocab_size, encoder.loss_mask, pack, bool(encoder.keep)),
+    )
+    ordered = tuple(inputs[path] for path in dict.fromkeys(map(_absolute, names)))
+    manifest = Manifest(job.folder, RunHeader(VERSION, ordered, _fingerprint(encoder), settings))
     try:
-        left = [part for part in parts if part.number not in manifest.shards]
-        total = sum(part.size for part in parts)
-        resumed = total - sum(part.size for part in left)
-        done = resumed
+        share = [shard for shard in shards if shard.number % machines == number - 1]
+        left = [shard for shard in share if shard.number not in manifest.shards]
+        total = sum(shard.size for shard in share)
+        resumed = done = total - sum(shard.size for shard in left)
 
         def progress() -> Progress:
-            shards = manifest.shards.values()
-            documents, tokens = sum(shard.documents for shard in shards), sum(shard.tokens for shard in shards)
-            skipped = sum(shard.skipped for shard in shards)
-            return Progress(done, total, resumed, documents, tokens, len(shards), skipped)
+            made = manifest.shards.values()
+            documents, tokens = sum(shard.documents for shard in made), sum(shard.tokens for shard in made)
+            skipped, missing = sum(shard.skipped for shard in made), len(shards) - len(made)
+            return Progress(done, total, resumed, documents, tokens, len(made), skipped, missing)
 
         report(progress())
         workers = min(len(left), workers or usable_cores())
-        with _shards(left, folder, encoder, format, workers) as shards:
-            for part, shard in shards:
+        with _shards(left, job, workers) as written:
+            for planned, shard in written:
                 manifest.add(shard)
-                done += part.size
+                done += planned.size
                 report(progress())
-        for file in inputs:
+        for file in ordered:
             file.check()
-        finished = True
+        manifest.finish(len(shards))
         return progress()
     finally:
-        manifest.close(finished=finished)
+        manifest.close()
 
 
-def _check_installed(paths: Sequence[Path], format: Format) -> None:
-    arrow_files = {kind_of(path) for path in paths} & {"parquet", "arrow"}
-    if not (arrow_files or format == "parquet") or find_spec("pyarrow") is not None:
+def _absolute(path: str) -> str:
+    return path if is_url(path) else os.path.abspath(path)
+
+
+def _check(paths: Sequence[str], encoder: DocumentEncoder, format: Format, pack: int | None) -> None:
+    """Raise `CorpusError` if a package is missing, and `ValueError` for options that do not go together."""
+    if pack is not None and format not in ("parquet", "npy"):
+        raise ValueError(f"sequences are packed in the formats parquet and npy, not in {format}: its readers cut them")
+    kinds, otherwise = {kind_of(path) for path in paths}, ""
+    if kinds & {"parquet", "arrow"} or any(map(codec_of, paths)):
+        needing = "Parquet, Arrow and compressed files need"
+    elif format == "parquet":
+        needing, otherwise = "the format parquet needs", ", or choose npy or megatron"
+    elif encoder.keep:
+        needing = "kept columns need"
+    else:
         return
-    if arrow_files:
-        raise CorpusError("Parquet and Arrow files need pyarrow: pip install 'tokenweir[arrow]'")
-    raise CorpusError("the format parquet needs pyarrow: pip install 'tokenweir[arrow]', or choose npy or megatron")
+    if find_spec("pyarrow") is None:
+        raise CorpusError(f"{needing} pyarrow: pip install 'tokenweir[corpus]'{otherwise}")
 
 
 def _fingerprint(encoder: DocumentEncoder) -> str:
@@ -146,58 +176,70 @@ def _fingerprint(encoder: DocumentEncoder) -> str:
     return hashlib.sha256(repr((core_of(tokenizer).tokens.digest(), tokenizer.vocab_size, ids)).encode()).hexdigest()
 
 
-def _make_shard(encoder: DocumentEncoder, folder: Path, format: Format, part: InputPart) -> Shard:
-    part.input.check()
-    name = f"{NAMES}{part.number:05d}"
-    with naming(folder), WRITERS[format](folder, name, encoder.tokenizer.vocab_size, masks=encoder.loss_mask) as writer:
-        for batch in _batches(encoder, part):
-            writer.write(batch)
+class _Job(NamedTuple):
+    """What is the same for all shards of a run."""
+
+    encoder: DocumentEncoder
+    folder: Folder
+    layout: Layout
+
+
+def _make_shard(job: _Job, planned: ShardPlan) -> Shard:
+    for part in planned.parts:
         part.input.check()
-        return Shard(part.number, writer.close(), writer.documents, writer.tokens, writer.skipped)
+    name = f"{NAMES}{planned.number:05d}"
+    with naming(job.folder.path), WRITERS[job.layout.format](job.folder, name, job.layout) as writer:
+        batches = _batches(job.encoder, planned)
+        if planned.seed is not None:
+            batches = shuffled([*batches], (planned.seed, planned.number))
+        for batch in batches:
+            writer.write(batch)
+        for part in planned.parts:
+            part.input.check()
+        return Shard(planned.number, writer.close(), writer.documents, writer.tokens, writer.skipped)
 
 
-def _batches(encoder: DocumentEncoder, part: InputPart) -> Iterator[DocumentBatch]:
-    """Read and encode the documents of a part; yield them in batches. Errors name the input file."""
-    with naming(part.input.path):
-        yield from encoder.encode(part)
+def _batches(encoder: DocumentEncoder, planned: ShardPlan) -> Iterator[DocumentBatch]:
+    """Read and encode the documents of a shard; yield them in batches. Errors name the input file."""
+    for part in planned.parts:
+        with naming(part.input.path):
+            yield from encoder.encode(part)
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
 
-_work: tuple[DocumentEncoder, Path, Format]  # of a worker process
+_work: _Job  # of a worker process
 
 
 @contextmanager
-def _shards(
-    parts: Sequence[InputPart], folder: Path, encoder: DocumentEncoder, format: Format, workers: int
-) -> Iterator[Iterator[tuple[InputPart, Shard]]]:
-    """Context manager that writes a shard for each part, in `workers` processes, which end when it is left.
+def _shards(plans: Sequence[ShardPlan], job: _Job, workers: int) -> Iterator[Iterator[tuple[ShardPlan, Shard]]]:
+    """Context manager that writes shards in `workers` processes, which end when it is left.
 
-    It yields an iterator over pairs of part and finished shard.
+    It yields an iterator over pairs of plan and finished shard.
     """
     if workers <= 1:
-        yield ((part, _make_shard(encoder, folder, format, part)) for part in parts)
+        yield ((planned, _make_shard(job, planned)) for planned in plans)
         return
     pool = ProcessPoolExecutor(
         workers,
         mp_context=multiprocessing.get_context("spawn"),  # a fork would copy the locks of threads, but not the threads
         initializer=_begin,
-        initargs=(encoder, folder, format),
+        initargs=(job,),
     )
     try:
-        yield _in_pool(pool, parts, workers)
+        yield _in_pool(pool, plans, workers)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _in_pool(pool: ProcessPoolExecutor, parts: Sequence[InputPart], workers: int) -> Iterator[tuple[InputPart, Shard]]:
-    waiting = iter(parts)
-    running: dict[Future[Shard], InputPart] = {}
+def _in_pool(pool: ProcessPoolExecutor, plans: Sequence[ShardPlan], workers: int) -> Iterator[tuple[ShardPlan, Shard]]:
+    waiting = iter(plans)
+    running: dict[Future[Shard], ShardPlan] = {}
     try:
         while True:
-            for part in waiting:
-                running[pool.submit(_serve, part)] = part
-                if len(running) > workers:  # one part is queued, so that no process idles
+            for planned in waiting:
+                running[pool.submit(_serve, planned)] = planned
+                if len(running) > workers:  # one shard is queued, so that no process idles
                     break
             if not running:
                 return
@@ -207,10 +249,10 @@ def _in_pool(pool: ProcessPoolExecutor, parts: Sequence[InputPart], workers: int
         raise CorpusError("a process ended by itself, perhaps for want of memory; the same command goes on") from error
 
 
-def _begin(encoder: DocumentEncoder, folder: Path, format: Format) -> None:
-    """Initialise a worker process: keep the arguments, ignore SIGINT, and watch the parent process."""
+def _begin(job: _Job) -> None:
+    """Initialise a worker process: keep the job, ignore SIGINT, and watch the parent process."""
     global _work
-    _work = encoder, folder, format
+    _work = job
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's own process ends this one
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -223,6 +265,5 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _serve(part: InputPart) -> Shard:
-    encoder, folder, format = _work
-    return _make_shard(encoder, folder, format, part)
+def _serve(planned: ShardPlan) -> Shard:
+    return _make_shard(_work, planned)

@@ -1,10 +1,10 @@
-"""Shards: the ids of one part, in one of three formats, written batch by batch."""
+"""Shards: documents or packed sequences of ids, in one of four formats, written batch by batch."""
 
 from __future__ import annotations
 
-import os
 import struct
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
 
@@ -12,41 +12,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.corpus.documents import DocumentBatch
+from tokenweir.corpus.packing import Packer, Sequences
+from tokenweir.corpus.storage import Folder
 from tokenweir.encode.values.encoded import Ragged
 
-Format = Literal["parquet", "npy", "megatron"]
+Format = Literal["parquet", "npy", "megatron", "datatrove"]
 
 NAMES = "part-"
 """Name prefix of complete files."""
 
-TEMPORARY = ".tmp-"
-"""Name prefix of incomplete files."""
 
+@dataclass(frozen=True)
+class Layout:
+    """What is written of each document, and how.
 
-def id_type(vocab_size: int) -> np.dtype[Any]:
-    """Return uint16 if it holds all ids below `vocab_size`, else int32: the types that Megatron reads."""
-    return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.int32)
+    Attributes:
+        format: The format of the ids.
+        vocab_size: Number of ids of the tokenizer, which decides the type of the ids.
+        masks: Every batch has a loss mask, which is written too.
+        pack: The length of sequences into which documents are packed; None writes documents.
+        keep: Every batch has kept columns, which are written too.
+
+    """
+
+    format: Format
+    vocab_size: int
+    masks: bool = False
+    pack: int | None = None
+    keep: bool = False
 
 
 class ShardWriter(ABC):
-    """Base class of writers of one shard. Files have temporary names until the shard is complete.
+    """Base class of writers of one shard, whose files are staged in a folder and published when the shard is complete.
 
-    As a context manager, it removes the files of an incomplete shard.
+    As a context manager, it removes the files of an incomplete shard. Where the format has no place for kept columns, they go
+    to `NAME.documents.parquet`, a row for each document.
     """
 
-    def __init__(self, folder: Path, name: str, vocab_size: int, *, masks: bool) -> None:
-        """Start a shard.
-
-        Args:
-            folder: The folder of the files.
-            name: The beginning of the files' names.
-            vocab_size: Number of ids of the tokenizer, which decides the type of the ids.
-            masks: Every batch has a loss mask, which is written too.
-
-        """
-        self._folder, self._name = folder, name
-        self._type, self._masks = id_type(vocab_size), masks
+    def __init__(self, folder: Folder, name: str, layout: Layout) -> None:
+        """Start a shard whose files' names begin with `name`."""
+        self._folder, self._name, self._layout = folder, name, layout
         self._files: list[str] = []
+        self._packer = None if layout.pack is None else Packer(layout.pack)
+        self._documents: _Table | None = None
         self.documents = self.tokens = self.skipped = 0
         self._begin()
 
@@ -55,44 +63,51 @@ class ShardWriter(ABC):
 
     def __exit__(self, *exc_info: object) -> None:
         try:
+            if self._documents is not None:
+                self._documents.close()
             self._abandon()  # an open file cannot be removed under Windows
         finally:
-            for name in self._files:
-                self._temporary(name).unlink(missing_ok=True)
+            self._folder.discard(self._files)
 
     def write(self, batch: DocumentBatch) -> None:
         """Append the documents of a batch to the shard."""
         self.documents += len(batch.ids)
         self.tokens += len(batch.ids.ids)
         self.skipped += batch.skipped
-        self._write(batch.ids, batch.mask)
+        if self._layout.keep and not self._keeps(batch):
+            if self._documents is None:
+                self._documents = _Table(self._path(".documents.parquet"))
+            self._documents.write(dict(batch.kept))
+        if self._packer is None:
+            self._write(Sequences(batch.ids, batch.mask))
+        else:
+            self._write(self._packer.add(batch))
 
     def close(self) -> dict[str, int]:
-        """Finish the shard, give its files their final names, and return their sizes in bytes by name."""
+        """Finish the shard, publish its files, and return their sizes in bytes by name."""
+        if self._packer is not None:
+            self._write(self._packer.flush())
+        if self._documents is not None:
+            self._documents.close()
         self._end()
-        sizes = {}
-        for name in self._files:
-            temporary = self._temporary(name)
-            with open(temporary, "r+b") as file:  # Windows flushes files that may be written only
-                os.fsync(file.fileno())
-                sizes[name] = os.fstat(file.fileno()).st_size
-        for name in self._files:
-            os.replace(self._temporary(name), self._folder / name)
+        sizes = {name: self._folder.staged(name).stat().st_size for name in self._files}
+        self._folder.publish(self._files)
         return sizes
 
-    def _temporary(self, name: str) -> Path:
-        return self._folder / f"{TEMPORARY}{os.getpid()}-{name}"
-
     def _path(self, ending: str) -> Path:
-        """Add a file with this name ending to the shard, and return the temporary path to write it to."""
+        """Add a file with this name ending to the shard, and return the local path to write it to."""
         self._files.append(self._name + ending)
-        return self._temporary(self._files[-1])
+        return self._folder.staged(self._files[-1])
+
+    def _keeps(self, batch: DocumentBatch) -> bool:
+        """Take the kept columns of the batch that is written next; False if the format has no place for them."""
+        return False
 
     @abstractmethod
     def _begin(self) -> None: ...
 
     @abstractmethod
-    def _write(self, ids: Ragged, mask: NDArray[np.uint8] | None) -> None: ...
+    def _write(self, rows: Sequences) -> None: ...
 
     @abstractmethod
     def _end(self) -> None: ...
@@ -102,32 +117,66 @@ class ShardWriter(ABC):
         """Close the files that are still open, whatever is in them."""
 
 
-class ParquetShard(ShardWriter):
-    """Writer of `NAME.parquet`: a row for each document, with `input_ids` and, if masks are written, `loss_mask`."""
+class _Table:
+    """Writer of a Parquet file whose columns are those of its first batch."""
 
-    def _begin(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: Any = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self._writer is None
+
+    def write(self, columns: dict[str, Any]) -> None:
         import pyarrow
         from pyarrow import parquet
 
-        fields = [("input_ids", pyarrow.large_list(pyarrow.int32()))]
-        if self._masks:
-            fields.append(("loss_mask", pyarrow.large_list(pyarrow.uint8())))
-        self._schema = pyarrow.schema(fields)
-        self._writer = parquet.ParquetWriter(self._path(".parquet"), self._schema, compression="zstd")
+        table = pyarrow.table(columns)
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(self._path, table.schema, compression="zstd")
+        self._writer.write_table(table)
 
-    def _write(self, ids: Ragged, mask: NDArray[np.uint8] | None) -> None:
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class ParquetShard(ShardWriter):
+    """Writer of `NAME.parquet`: a row for each document, with `input_ids` and, if masks are written, `loss_mask`.
+
+    Kept columns stand before them. A packed sequence has `position_ids` and `document_offsets` instead, as
+    `packing.Sequences` has them.
+    """
+
+    def _begin(self) -> None:
+        self._table = _Table(self._path(".parquet"))
+        self._kept: dict[str, Any] = {}
+
+    def _keeps(self, batch: DocumentBatch) -> bool:
+        self._kept = dict(batch.kept)
+        return self._packer is None
+
+    def _write(self, rows: Sequences) -> None:
         import pyarrow
 
-        columns = [ids.to_arrow()]
-        if mask is not None:
-            columns.append(pyarrow.LargeListArray.from_arrays(columns[0].offsets, pyarrow.array(mask)))
-        self._writer.write_table(pyarrow.table(columns, schema=self._schema))
+        ids = rows.ids.to_arrow()
+        columns = {**(self._kept if self._packer is None else {}), "input_ids": ids}
+        flat = {"loss_mask": rows.mask if self._layout.masks else None, "position_ids": rows.positions}
+        for name, values in flat.items():
+            if values is not None:
+                columns[name] = pyarrow.LargeListArray.from_arrays(ids.offsets, pyarrow.array(values))
+        if rows.boundaries is not None:
+            columns["document_offsets"] = rows.boundaries.to_arrow()
+        self._table.write(columns)
 
     def _end(self) -> None:
-        self._writer.close()
+        if self._table.is_empty:
+            self._write(Sequences(Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64)), np.zeros(0, np.uint8)))
+        self._table.close()
 
     def _abandon(self) -> None:
-        self._writer.close()
+        self._table.close()
 
 
 _FORMAT: Any = np.lib.format  # untyped in numpy
@@ -138,12 +187,12 @@ class _Npy:
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self._file = open(path, "wb")  # noqa: SIM115
-        self._dtype, self._size = dtype, 0
+        self._dtype, self.size = dtype, 0
         self._header()
 
     def write(self, values: NDArray[Any]) -> None:
         self._file.write(values.astype(self._dtype, copy=False).data)
-        self._size += len(values)
+        self.size += len(values)
 
     def close(self) -> None:
         self._file.seek(0)
@@ -156,58 +205,86 @@ class _Npy:
     def _header(self) -> None:
         """Write the file's header with the current size; numpy pads it, so that it can be written again with any size."""
         descr = _FORMAT.dtype_to_descr(self._dtype)
-        _FORMAT.write_array_header_1_0(self._file, {"descr": descr, "fortran_order": False, "shape": (self._size,)})
+        _FORMAT.write_array_header_1_0(self._file, {"descr": descr, "fortran_order": False, "shape": (self.size,)})
 
 
 class NpyShard(ShardWriter):
     """Writer of numpy files: `NAME.ids.npy` has all ids one after the other.
 
     `NAME.offsets.npy` is int64[n + 1]: where each of the n documents begins, and the end. If masks are written,
-    `NAME.loss_mask.npy` is uint8, one for each id.
+    `NAME.loss_mask.npy` is uint8, one for each id. Of packed sequences it has where each of these begins;
+    `NAME.position_ids.npy` is int32, one for each id, and `NAME.document_offsets.npy` int64: where each sequence and each
+    document begins, and the end.
     """
 
     def _begin(self) -> None:
-        self._ids = _Npy(self._path(".ids.npy"), self._type)
+        self._ids = _Npy(self._path(".ids.npy"), id_type(self._layout.vocab_size))
         self._offsets = _Npy(self._path(".offsets.npy"), np.dtype(np.int64))
-        self._mask = _Npy(self._path(".loss_mask.npy"), np.dtype(np.uint8)) if self._masks else None
+        self._all = [self._ids, self._offsets]
+        if self._layout.masks:
+            self._mask = self._more(".loss_mask.npy", np.uint8)
+        if self._packer is not None:
+            self._positions = self._more(".position_ids.npy", np.int32)
+            self._boundaries = self._more(".document_offsets.npy", np.int64)
+            self._boundaries.write(np.zeros(1, np.int64))
         self._offsets.write(np.zeros(1, np.int64))
 
-    def _write(self, ids: Ragged, mask: NDArray[np.uint8] | None) -> None:
-        self._ids.write(ids.ids)
-        self._offsets.write(ids.offsets[1:] + (self.tokens - len(ids.ids)))
-        if self._mask is not None and mask is not None:
-            self._mask.write(mask)
+    def _more(self, ending: str, dtype: Any) -> _Npy:
+        self._all.append(_Npy(self._path(ending), np.dtype(dtype)))
+        return self._all[-1]
+
+    def _write(self, rows: Sequences) -> None:
+        before = self._ids.size
+        self._ids.write(rows.ids.ids)
+        self._offsets.write(rows.ids.offsets[1:] + before)
+        if rows.mask is not None:
+            self._mask.write(rows.mask)
+        if rows.positions is not None:
+            self._positions.write(rows.positions)
+            begins = np.flatnonzero(rows.positions[1:] == 0) + 1
+            ends = np.append(begins, len(rows.positions)) if len(rows.positions) else begins
+            self._boundaries.write(ends + before)
 
     def _end(self) -> None:
-        for file in filter(None, (self._ids, self._offsets, self._mask)):
+        for file in self._all:
             file.close()
 
     def _abandon(self) -> None:
-        for file in filter(None, (self._ids, self._offsets, self._mask)):
+        for file in self._all:
             file.abandon()
+
+
+def id_type(vocab_size: int) -> np.dtype[Any]:
+    """Return uint16 if it holds all ids below `vocab_size`, else int32."""
+    return np.dtype(np.uint16 if vocab_size <= 1 << 16 else np.int32)
+
+
+def megatron_type(vocab_size: int) -> np.dtype[Any]:
+    """Return the type that Megatron-LM chooses for the ids of a vocabulary."""
+    return np.dtype(np.uint16 if vocab_size < 65_500 else np.int32)
 
 
 _MEGATRON_CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # type codes of an index
 
 
-class _Indexed:
+class Indexed:
     """Writer of a pair of files as Megatron-LM's indexed datasets have them: ids in `.bin`, document sizes in `.idx`."""
 
     def __init__(self, data: Path, index: Path, dtype: np.dtype[Any]) -> None:
         self._data: BinaryIO = open(data, "wb")  # noqa: SIM115
         self._index, self._dtype = index, dtype
-        self._sizes: list[NDArray[np.int32]] = []
+        self.sizes: list[NDArray[np.int32]] = []
 
     def write(self, values: NDArray[Any], offsets: NDArray[np.int64]) -> None:
         self._data.write(values.astype(self._dtype, copy=False).data)
-        self._sizes.append(np.diff(offsets).astype(np.int32))
+        self.sizes.append(np.diff(offsets).astype(np.int32))
 
     def abandon(self) -> None:
         self._data.close()
 
     def close(self) -> None:
         self._data.close()
-        sizes = np.concatenate([np.zeros(0, np.int32), *self._sizes])
+        sizes = np.concatenate([np.zeros(0, np.int32), *self.sizes])
         ends = np.cumsum(sizes, dtype=np.int64) * self._dtype.itemsize
         with open(self._index, "wb") as file:
             file.write(b"MMIDIDX\x00\x00" + struct.pack("<QB", 1, _MEGATRON_CODES[self._dtype.name]))
@@ -222,28 +299,60 @@ class _Indexed:
 class MegatronShard(ShardWriter):
     """Writer of `NAME.bin` and `NAME.idx`, an indexed dataset of Megatron-LM in which each document is one sequence.
 
-    The ids are of type `id_type(vocab_size)`. With `masks`, the loss masks are a dataset of their own with the same
-    documents, `NAME_loss_mask.bin` and `NAME_loss_mask.idx`, of type uint8.
+    With masks, these are a dataset of their own with the same documents, `NAME_loss_mask.bin` and `NAME_loss_mask.idx`, of type
+    uint8.
     """
 
     def _begin(self) -> None:
-        self._ids = _Indexed(self._path(".bin"), self._path(".idx"), self._type)
-        self._mask = None
-        if self._masks:
-            self._mask = _Indexed(self._path("_loss_mask.bin"), self._path("_loss_mask.idx"), np.dtype(np.uint8))
+        self._ids = Indexed(self._path(".bin"), self._path(".idx"), megatron_type(self._layout.vocab_size))
+        self._all = [self._ids]
+        if self._layout.masks:
+            self._all.append(Indexed(self._path("_loss_mask.bin"), self._path("_loss_mask.idx"), np.dtype(np.uint8)))
 
-    def _write(self, ids: Ragged, mask: NDArray[np.uint8] | None) -> None:
-        self._ids.write(ids.ids, ids.offsets)
-        if self._mask is not None and mask is not None:
-            self._mask.write(mask, ids.offsets)
+    def _write(self, rows: Sequences) -> None:
+        for files, values in zip(self._all, (rows.ids.ids, rows.mask), strict=False):
+            if values is not None:
+                files.write(values, rows.ids.offsets)
 
     def _end(self) -> None:
-        for files in filter(None, (self._ids, self._mask)):
+        for files in self._all:
             files.close()
 
     def _abandon(self) -> None:
-        for files in filter(None, (self._ids, self._mask)):
+        for files in self._all:
             files.abandon()
 
 
-WRITERS: dict[Format, type[ShardWriter]] = {"parquet": ParquetShard, "npy": NpyShard, "megatron": MegatronShard}
+class DatatroveShard(ShardWriter):
+    """Writer of `NAME.ds`, as datatrove has it: ids of uint16 or uint32, and in `NAME.ds.index` where each document ends.
+
+    With masks, `NAME.ds.loss` has a byte for each id.
+    """
+
+    def _begin(self) -> None:
+        self._type = np.dtype("<u2" if self._layout.vocab_size <= 1 << 16 else "<u4")
+        endings = [".ds", ".ds.index", *([".ds.loss"] if self._layout.masks else [])]
+        self._all = [open(self._path(ending), "wb") for ending in endings]  # noqa: SIM115
+        self._size = 0
+
+    def _write(self, rows: Sequences) -> None:
+        ends = (rows.ids.offsets[1:] + self._size).astype("<u8")
+        self._size += len(rows.ids.ids)
+        for file, values in zip(self._all, (rows.ids.ids.astype(self._type), ends, rows.mask), strict=False):
+            if values is not None:
+                file.write(values.data)
+
+    def _end(self) -> None:
+        self._abandon()
+
+    def _abandon(self) -> None:
+        for file in self._all:
+            file.close()
+
+
+WRITERS: dict[Format, type[ShardWriter]] = {
+    "parquet": ParquetShard,
+    "npy": NpyShard,
+    "megatron": MegatronShard,
+    "datatrove": DatatroveShard,
+}
