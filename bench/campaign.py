@@ -3,7 +3,8 @@
     python bench/campaign.py STATE.jsonl [--seconds 3600] [--only qwen3] [--python OTHER/bin/python] [--write]
 
 Texts are joined of passages of the corpora, the standard library's sources and adversarial strings; those of a block depend on
-the tokenizer and the block's number alone. STATE.jsonl gets a line a block, so that a later run goes on and the counts add up.
+the tokenizer and the block's number alone. Each block is a line of
+STATE.jsonl: a later run continues, and counts add up.
 The installed `tokenizers` judges each text for which a peer has other ids. The first of a block are also reduced to a text from
 which nothing can be cut, and the release of another environment (`--python`, as for bench/releases.py) judges those as well.
 No text has an added token: libraries differ in them on purpose. Exits with 1 if tokenweir is wrong anywhere.

@@ -177,7 +177,7 @@ def _fingerprint(encoder: DocumentEncoder) -> str:
 
 
 class _Job(NamedTuple):
-    """What is the same for all shards of a run."""
+    """Settings of a run that all its shards share."""
 
     encoder: DocumentEncoder
     folder: Folder

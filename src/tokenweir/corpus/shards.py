@@ -24,7 +24,7 @@ NAMES = "part-"
 
 @dataclass(frozen=True)
 class Layout:
-    """What is written of each document, and how.
+    """Content and format of the shards of a run.
 
     Attributes:
         format: The format of the ids.
