@@ -29,11 +29,10 @@ import msgspec
 import numpy as np
 from releases import asked_of
 from shared.peers import LIBRARIES, Peer, ids_of, json_file
-from shared.report import DATA, ROOT, heading, machine, publish, table
+from shared.report import DATA, heading, machine, publish, table
 from shared.texts import TEXTS
 
-sys.path.append(str(ROOT / "tests" / "oracles"))
-import adversarial
+from tokenweir.verify import adversarial
 
 NAMES = (
     "qwen3/tokenizer.json",
