@@ -47,7 +47,7 @@ def test_a_shard_has_documents_of_many_places_with_their_columns(tok, tmp_path):
         assert table["input_ids"].to_pylist() == [tok.encode(texts[number]) for number in numbers]
         assert sum(later == earlier + 1 for earlier, later in pairwise(numbers)) < 20
     numbers = sorted(map(int, shards[0]["n"].to_pylist()))
-    assert sum(later > earlier + 1 for earlier, later in pairwise(numbers)) > 2  # other shards have what is between
+    assert sum(later > earlier + 1 for earlier, later in pairwise(numbers)) > 1  # others have what is between
 
 
 def test_loss_masks_go_with_their_documents(tok, tmp_path):
