@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from operator import index
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Literal, NoReturn, Unpack, overload
 
 import numpy as np
 from msgspec.structs import replace
@@ -34,6 +34,7 @@ from tokenweir.encode.encoding.truncation import TruncationStrategy, cut_rows, t
 from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
 from tokenweir.encode.options import AffixOptions, EncodeOptions, check_options, refuse_texts
+from tokenweir.encode.other_names import WRITE_INSTEAD
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.encode.table_cache import Entry, Origin
 from tokenweir.encode.values.encoded import Encoded, Ragged, Side
@@ -760,6 +761,15 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         return f"Tokenizer({self.spec.source}, {self.vocab_size} ids, {len(self.added_tokens)} added tokens)"
+
+    if not TYPE_CHECKING:  # type checkers refuse unknown attributes by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = f"; write {WRITE_INSTEAD[name]}" if name in WRITE_INSTEAD else ""
+            raise AttributeError(f"'Tokenizer' object has no attribute {name!r}{hint}", name=name, obj=self)
+
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            raise TypeError("a Tokenizer is not called: write tok.encode(text), or tok.encode_batch(texts)")
 
     def _role(self, role: str) -> int | None:
         token = self.spec.special_roles.get(role)

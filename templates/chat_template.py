@@ -130,6 +130,9 @@ class ChatTemplate:
         self._response_template = response_template
         self._capabilities = TemplateCapabilities(self._template, source, self.special_tokens, clock)
 
+    def __repr__(self) -> str:
+        return f"ChatTemplate({self.name}, {len(self.source)} characters, reads {', '.join(sorted(self.variables))})"
+
     def __reduce__(self) -> tuple[Callable[..., ChatTemplate], tuple[object, ...]]:
         return _unpickled, (type(self), self.source, tuple(self.special_tokens.items()), self.name, self._given)
 

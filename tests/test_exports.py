@@ -37,7 +37,17 @@ def test_every_name_is_loaded_from_the_module_that_type_checkers_see():
 def test_a_name_that_is_not_public():
     with pytest.raises(AttributeError, match="^module 'tokenweir' has no attribute 'Tokeniser'$"):
         tokenweir.Tokeniser  # noqa: B018
-    assert {*tokenweir.__all__} <= {*dir(tokenweir)}
+    assert {*dir(tokenweir)} == {*tokenweir.__all__, "__version__"}
+
+
+def test_reprs_name_what_objects_were_made_of():
+    tok = tokenweir.Tokenizer.default()
+    assert repr(tokenweir.DecodeStream(tok)).startswith(f"DecodeStream({tok}, ")
+    assert repr(tokenweir.ChatDecoder(tok, stop=["."])) == f"ChatDecoder({tok}, stop=['.']; open)"
+    assert repr(tokenweir.ChatTemplate("{{ messages }}")) == "ChatTemplate(default, 14 characters, reads messages)"
+    assert repr(tokenweir.NgramEngine()) == "NgramEngine(delay=0.0)"
+    assert repr(tokenweir.NoEngine(8)) == "NoEngine(8)"
+    assert repr(tokenweir.VllmEngine("http://host:1")) == "VllmEngine('http://host:1')"
 
 
 def public_signatures():

@@ -20,7 +20,7 @@ MAY_IMPORT = {
 ROOMS = {
     "encode": [
         ["platform"],
-        ["_core", "cache", "errors", "options", "spec", "unicode", "visible_text"],
+        ["_core", "cache", "errors", "options", "other_names", "spec", "unicode", "visible_text"],
         ["files", "pattern", "values", "vocabulary"],
         ["components"],
         ["build", "reference"],

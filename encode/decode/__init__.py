@@ -103,6 +103,10 @@ class DecodeStream(_core.DecodeStream):
         other._given = self._given
         return other
 
+    def __repr__(self) -> str:
+        tokenizer, skip_special_tokens, byte_fallback = self._given
+        return f"DecodeStream({tokenizer}, {skip_special_tokens=}, {byte_fallback=})"
+
     def __reduce__(self) -> tuple[Callable[..., DecodeStream], tuple[object, ...]]:
         return _restored, (*self._given, self.state())
 

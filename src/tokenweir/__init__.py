@@ -1,5 +1,8 @@
 """tokenweir: chat messages in, prompt ids out to any engine; token ids back, clean text out, token by token.
 
+Begin with five names: `Tokenizer` (text and ids), `ChatTemplate` (messages to a prompt), `ChatDecoder` (ids to thinking, text and
+tool calls), `chat` (all of it around an engine; `ask` in a script without async) and `serve` (over HTTP and websockets).
+
 The public names are written once, in `__init__.pyi`, where type checkers and editors read them. Each is loaded when it is
 first used. `tokenweir.gpu` is imported by name; nothing here needs a GPU.
 """
@@ -43,4 +46,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

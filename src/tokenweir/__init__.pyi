@@ -27,6 +27,8 @@ from tokenweir.encode.values.encoded import Packed as Packed
 from tokenweir.encode.values.encoded import Ragged as Ragged
 from tokenweir.integrations.transformers import patch_transformers as patch_transformers
 from tokenweir.integrations.transformers import unpatch_transformers as unpatch_transformers
+from tokenweir.stream.chat.ask import Answer as Answer
+from tokenweir.stream.chat.ask import ask as ask
 from tokenweir.stream.chat.broadcast import Broadcast as Broadcast
 from tokenweir.stream.chat.broadcast import Subscription as Subscription
 from tokenweir.stream.chat.cancellable import Deltas as Deltas

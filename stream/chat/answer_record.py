@@ -6,8 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from tokenweir.stream.chat.message import AssistantMessage
 from tokenweir.stream.decode.transforms import DecodeChat
-from tokenweir.stream.events.deltas import Delta, Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.deltas import Delta, Finish, FinishReason
 from tokenweir.stream.events.step import EngineStep
 
 logger = logging.getLogger("tokenweir.prompts")
@@ -43,18 +44,14 @@ class AnswerRecord:
 
     """
 
-    __slots__ = ("_calls", "_decoder", "_ids", "_inferred", "_is_whole", "_keep", "_open", "_text", "_thinking")
+    __slots__ = ("_decoder", "_ids", "_inferred", "_keep", "_message")
 
     def __init__(self, decoder: DecodeChat, keep: Keep) -> None:
         self._decoder = decoder
         self._keep = keep
         self._ids: list[int] = []
         self._inferred: list[int] = []
-        self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._calls: list[tuple[ToolCallDelta, list[str]]] = []  # the first delta of each, and its arguments
-        self._open = False  # the last call is not complete
-        self._is_whole = True
+        self._message = AssistantMessage()
 
     @property
     def finished(self) -> bool:
@@ -75,42 +72,14 @@ class AnswerRecord:
     def _take(self, deltas: Sequence[Delta]) -> Sequence[Delta]:
         for delta in deltas:
             self._ids += delta.token_ids
-            match delta:
-                case TextDelta():
-                    self._text.append(delta.text)
-                case ReasoningDelta():
-                    self._thinking.append(delta.text)
-                case ToolCallDelta():
-                    self._call(delta)
-                case Finish() if delta.reason in WHOLE and self._is_whole and not self._open:
-                    self._store()
+            self._message.add(delta)
+            if isinstance(delta, Finish) and delta.reason in WHOLE and self._message.is_whole:
+                self._store()
         return deltas
 
     def _store(self) -> None:
         inferred = [index for index in self._inferred if index < len(self._ids)]
         try:
-            self._keep(self._ids, self._message(), inferred=inferred)
+            self._keep(self._ids, self._message.as_dict(), inferred=inferred)
         except Exception:
             logger.exception("an answer was delivered, but its ids could not be kept")
-
-    def _call(self, delta: ToolCallDelta) -> None:
-        if delta.name:
-            self._is_whole = self._is_whole and not self._open
-            self._open = True
-            self._calls.append((delta, []))
-        self._calls[-1][1].append(delta.arguments)
-        if delta.malformed is not None:
-            self._is_whole = False
-        if delta.complete:
-            self._open = False
-
-    def _message(self) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._text)}
-        if self._thinking:
-            message["reasoning_content"] = "".join(self._thinking)
-        if self._calls:
-            message["tool_calls"] = [
-                {"id": first.id, "type": "function", "function": {"name": first.name, "arguments": "".join(arguments)}}
-                for first, arguments in self._calls
-            ]
-        return message

@@ -14,6 +14,7 @@ from tokenweir.encode.options import check_flags, check_options
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.answer_record import AnswerRecord, Keep
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
+from tokenweir.stream.chat.context import entered_as
 from tokenweir.stream.chat.engine_call import call_engine
 from tokenweir.stream.chat.media import LONG_MEDIA, media_size
 from tokenweir.stream.chat.multiplex import decode_answers, multiplex
@@ -37,7 +38,7 @@ from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 from tokenweir.templates.tool_choice import ToolChoice
 
 
-@asynccontextmanager
+@entered_as("async with chat(...) as deltas: async for delta in deltas: ...")
 async def chat(
     messages: Sequence[Mapping[str, Any]],
     *,
@@ -162,8 +163,6 @@ def _check(
     """Check the arguments of `chat()` before any work begins; raise TypeError or ValueError."""
     if not isinstance(sampling, Sampling):
         raise TypeError(f"sampling is a {type(sampling).__name__}, not a Sampling")
-    if sampling.n < 1:
-        raise ValueError(f"sampling.n={sampling.n} is below 1")
     check_tokenizer(tokenizer)
     check_engine(engine)
     check_template(template)

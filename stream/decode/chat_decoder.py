@@ -77,6 +77,10 @@ class ChatDecoder:
         self._stops = StopStrings(self._settings.stop, include=self._settings.include_stop)
         self.reset(prompt_ids)
 
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self._options.items())
+        return f"ChatDecoder({self._tokenizer}{options}; {'finished' if self.finished else 'open'})"
+
     def reset(self, prompt_ids: Sequence[int] = ()) -> None:
         """Start another answer with the same options; equivalent to a new object.
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from tokenweir.encode.errors import EngineError, without_path
 from tokenweir.encode.options import check_flags
-from tokenweir.stream.engines.protocol import check_ranges, refuse_several, refuse_unsupported
+from tokenweir.stream.engines.protocol import check_top_k, refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
@@ -158,7 +158,7 @@ class CTranslate2Engine:
                 kind="unsupported",
                 option="seed",
             )
-        check_ranges(sampling)
+        check_top_k(sampling)
         max_tokens = DEFAULT_MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         max_tokens = max_tokens if room is None else min(max_tokens, room)
         repetition_penalty = 1.0 if sampling.repetition_penalty is None else sampling.repetition_penalty

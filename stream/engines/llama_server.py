@@ -143,6 +143,9 @@ class LlamaServerEngine:
         self._steps = CompletionSteps(tokenizer)
         self._logprobs = logprobs
 
+    def __repr__(self) -> str:
+        return f"LlamaServerEngine({self._server.url!r})"
+
     async def generate(
         self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None
     ) -> AsyncGenerator[EngineStep, None]:

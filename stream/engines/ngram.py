@@ -13,7 +13,7 @@ from anyio.lowlevel import checkpoint
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.options import check_numbers
 from tokenweir.stream.engines.ngram_table import ORDER, Floats, NgramTable, default_table
-from tokenweir.stream.engines.protocol import check_ranges, refuse_several, refuse_unsupported
+from tokenweir.stream.engines.protocol import check_top_k, refuse_several, refuse_unsupported
 from tokenweir.stream.events.sampling import Sampling
 
 DEFAULT_TEMPERATURE = 0.8
@@ -60,6 +60,9 @@ class NgramEngine:
         self.table = default_table() if table is None else table
         self.delay = delay
 
+    def __repr__(self) -> str:
+        return f"NgramEngine(delay={self.delay})"
+
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
         """Generate from `prompt_ids`, one id at a time.
 
@@ -78,7 +81,7 @@ class NgramEngine:
         table = self.table
         refuse_unsupported("an n-gram engine", sampling, self.supports)
         refuse_several("an n-gram engine", sampling)
-        check_ranges(sampling)
+        check_top_k(sampling)
         if sampling.seed is not None and sampling.seed < 0:
             raise EngineError(f"seed={sampling.seed} is below 0", kind="unsupported", option="seed")
         for position, token_id in enumerate(prompt_ids):

@@ -42,6 +42,9 @@ class NoEngine:
         self.context_size = context_size
         self.thinks_first = thinks_first
 
+    def __repr__(self) -> str:
+        return f"NoEngine({self.context_size})"
+
     async def generate(
         self, prompt_ids: Sequence[int], sampling: Sampling, *, media: MediaPrompt | None = None
     ) -> AsyncGenerator[Sequence[int], None]:

@@ -72,17 +72,10 @@ def refuse_several(engine: str, sampling: Sampling) -> None:
         raise EngineError(f"{engine} gives one answer a call; n={sampling.n} cannot be honoured")
 
 
-def check_ranges(sampling: Sampling) -> None:
-    """Raise `EngineError` if `max_tokens`, `temperature`, `top_p` or `top_k` is out of range."""
-    max_tokens, temperature, top_p, top_k = sampling.max_tokens, sampling.temperature, sampling.top_p, sampling.top_k
-    if max_tokens is not None and max_tokens < 0:
-        raise EngineError(f"max_tokens={max_tokens} is below 0")
-    if temperature is not None and not 0 <= temperature < float("inf"):
-        raise EngineError(f"temperature={temperature} is not a finite number of at least 0")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise EngineError(f"top_p={top_p} is not in (0, 1]")
-    if top_k is not None and top_k < 1:
-        raise EngineError(f"top_k={top_k} is below 1")
+def check_top_k(sampling: Sampling) -> None:
+    """Raise `EngineError` if `top_k` is below 1, which some engines take for "all"."""
+    if sampling.top_k is not None and sampling.top_k < 1:
+        raise EngineError(f"top_k={sampling.top_k} is below 1")
 
 
 class Engine(Protocol):

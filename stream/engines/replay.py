@@ -15,7 +15,7 @@ from anyio.lowlevel import checkpoint
 from tokenweir.encode.errors import EngineError, without_path
 from tokenweir.encode.files import read_regular
 from tokenweir.encode.options import check_numbers
-from tokenweir.stream.engines.protocol import check_ranges, refuse_several, refuse_unsupported
+from tokenweir.stream.engines.protocol import check_top_k, refuse_several, refuse_unsupported
 from tokenweir.stream.events.sampling import Sampling
 
 RECORDINGS = "data/recordings"  # in the package tokenweir.stream
@@ -116,6 +116,9 @@ class ReplayEngine:
         self.speed = speed or None
         self._turns = cycle(recordings)
 
+    def __repr__(self) -> str:
+        return f"ReplayEngine({', '.join(recording.name for recording in self.recordings)})"
+
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
         """Play the next recording, up to `sampling.max_tokens` ids of it.
 
@@ -125,7 +128,7 @@ class ReplayEngine:
         """
         refuse_unsupported("a recording", sampling, self.supports)
         refuse_several("a recording", sampling)
-        check_ranges(sampling)
+        check_top_k(sampling)
         recording = next(self._turns)
         ids = recording.ids[: sampling.max_tokens]
         if self.speed is None:

@@ -40,6 +40,9 @@ class ModelCardEngine:
     def __init__(self, server: EngineServer) -> None:
         self._server = server
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._server.url!r})"
+
     async def served(self) -> ServedModel:
         """Request the description of the model, and set `context_size` from it.
 

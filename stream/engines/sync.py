@@ -75,6 +75,9 @@ class SyncEngine:
         self._line: list[_HandOff] = []  # FIFO: the first `max_concurrency` generate, the others wait
         self._moved = Condition()
 
+    def __repr__(self) -> str:
+        return f"SyncEngine({self._generate}, max_concurrency={self.max_concurrency})"
+
     async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Step, None]:
         """Generate from `prompt_ids` under asyncio or trio.
 

@@ -34,7 +34,7 @@ from tokenweir.stream.engines.llama_server import (
     Timings,
     completion_body,
 )
-from tokenweir.stream.engines.protocol import check_ranges
+from tokenweir.stream.engines.protocol import check_top_k
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
@@ -137,7 +137,7 @@ class XllamacppEngine:
     def _steps(self, prompt_ids: Sequence[int], sampling: Sampling) -> Iterator[EngineStep]:
         if sampling.max_tokens == 0:
             return
-        check_ranges(sampling)
+        check_top_k(sampling)
         if (room := self.context_size - len(prompt_ids)) <= 0:
             raise EngineError(
                 f"a prompt of {len(prompt_ids)} ids leaves no room in the model's context of {self.context_size}",

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from math import inf
+from typing import Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct, StructMeta
 from msgspec.structs import force_setattr
 
 from tokenweir.encode.options import check_flags, check_integers, check_numbers, check_texts
 
 
-class Sampling(Struct, frozen=True, kw_only=True):
+class _NamesFields(StructMeta):
+    """Metaclass whose calls refuse an unknown keyword by an error that lists the fields."""
+
+    def __call__(cls, *args: Any, **fields: Any) -> Any:
+        if unknown := fields.keys() - cls.__struct_fields__:
+            raise TypeError(f"{cls.__name__} has no field {min(unknown)!r}; it has {', '.join(cls.__struct_fields__)}")
+        return super().__call__(*args, **fields)
+
+
+class Sampling(Struct, frozen=True, kw_only=True, metaclass=_NamesFields):
     """Options of a generation. An engine honours a field or refuses it; the decoder enforces all that ends an answer.
 
     Attributes:
@@ -39,17 +49,17 @@ class Sampling(Struct, frozen=True, kw_only=True):
 
     """
 
-    max_tokens: Annotated[int, Meta(ge=1)] | None = None
-    temperature: Annotated[float, Meta(ge=0)] | None = None
-    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
     top_k: int | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
-    min_tokens: Annotated[int, Meta(ge=0)] = 0
+    min_tokens: int = 0
     ignore_eos: bool = False
-    n: Annotated[int, Meta(ge=1)] = 1
-    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    n: int = 1
+    min_p: float | None = None
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
     repetition_penalty: float | None = None
@@ -57,17 +67,18 @@ class Sampling(Struct, frozen=True, kw_only=True):
     json_schema: dict[str, Any] | None = None
     grammar: str | None = None
     logprobs: bool = False
-    top_logprobs: Annotated[int, Meta(ge=0)] = 0
+    top_logprobs: int = 0
     extra: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        """Check the types of the fields, and normalise some; engine and decoder check the values.
+        """Check the fields, and normalise some; the engine checks its own options.
 
         Iterators of stops become tuples, since the first of several answers would use them up. Arrays become tuples
         too, since they cannot be compared with a default. Numpy's numbers become Python's, which engines can serialise.
 
         Raises:
             TypeError: A field has the wrong type; the message names the field and its value.
+            ValueError: A number is out of range; likewise.
 
         """
         for name in self.__struct_fields__:
@@ -82,6 +93,19 @@ class Sampling(Struct, frozen=True, kw_only=True):
         for name, check in _CHECKED.items():
             if (value := getattr(self, name)) is not None:
                 check(**{name: value})
+        for name, low in (("max_tokens", 0), ("min_tokens", 0), ("n", 1), ("top_logprobs", 0)):
+            if (value := getattr(self, name)) is not None and value < low:
+                raise ValueError(f"{name}={value} is below {low}")
+        if self.temperature is not None and not 0 <= self.temperature < inf:
+            raise ValueError(f"temperature={self.temperature} is not a finite number of at least 0")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p={self.top_p} is not in (0, 1]")
+        if self.min_p is not None and not 0 <= self.min_p <= 1:
+            raise ValueError(f"min_p={self.min_p} is not in [0, 1]")
+
+    def __repr__(self) -> str:
+        """Return the fields that are given."""
+        return f"Sampling({', '.join(f'{name}={value!r}' for name, value in self.given().items())})"
 
     def given(self) -> dict[str, Any]:
         """Return the fields whose value is not the default, by name."""

@@ -171,7 +171,10 @@ inline int64_t token_id(nb::handle value) {
   const long long found = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (found != -1) return found;
   if (overflow) refuse_token_id(value);
-  if (PyErr_Occurred()) throw nb::python_error();
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    throw nb::type_error((std::string("a token id is one int, not ") + Py_TYPE(value.ptr())->tp_name).c_str());
+  }
   return -1;
 }
 

@@ -157,8 +157,8 @@ class Conversation:
         else:
             try:
                 self.sampling = _with_field(self.sampling, name, value.strip())
-            except msgspec.ValidationError as error:
-                self.note(f"{name} cannot be {value.strip()!r}: {error}\n")
+            except (TypeError, ValueError) as error:
+                self.note(f"{error}\n")
             else:
                 self.note(f"{name} is {getattr(self.sampling, name)!r}.\n")
 
@@ -355,7 +355,8 @@ def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
         value: The value as the user typed it: JSON, or else a text; empty for the default.
 
     Raises:
-        msgspec.ValidationError: The field cannot have the value.
+        TypeError: The value has the wrong type.
+        ValueError: It is out of range.
 
     """
     from tokenweir.stream.events.sampling import DEFAULTS, Sampling
@@ -368,4 +369,4 @@ def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
             fields[name] = value
     if name == "stop" and isinstance(fields[name], str):
         fields[name] = [fields[name]]
-    return msgspec.convert(fields, Sampling)
+    return Sampling(**fields)

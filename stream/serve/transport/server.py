@@ -10,7 +10,6 @@ import errno
 import logging
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Unpack, cast
 
@@ -18,6 +17,7 @@ import uvicorn
 
 from tokenweir.encode.options import check_integers, check_options, check_texts
 from tokenweir.encode.platform import claim_port
+from tokenweir.stream.chat.context import entered_as
 from tokenweir.stream.serve.app.application import Application
 from tokenweir.stream.serve.app.options import resolve_options
 from tokenweir.stream.serve.limits.limits import Limits
@@ -40,7 +40,7 @@ FLUSH_TIMEOUT = 1.0
 """Seconds that connections get to flush, once the drain timeout is over."""
 
 
-@asynccontextmanager
+@entered_as("async with serve(...) as server: await server.serve_forever()")
 async def serve(
     *, host: str = "127.0.0.1", port: int = 8000, place: Place | None = None, **options: Unpack[ServerOptions]
 ) -> AsyncIterator[Server]:

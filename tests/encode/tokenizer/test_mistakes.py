@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import UserDict
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.decode.batch import DecodeBatch
 from tokenweir.encode.errors import TokenIdError
+from tokenweir.encode.other_names import WRITE_INSTEAD
 from tokenweir.encode.tokenizer import Tokenizer
 
 
@@ -27,8 +29,9 @@ from tokenweir.encode.tokenizer import Tokenizer
             lambda tok: tok.encode_batch(["a"], guarded="x"),
             "guarded must be ascending offsets of characters, from 0 on",
         ),
-        (lambda tok: tok.token_bytes(None), "'NoneType' object cannot be interpreted as an integer"),
-        (lambda tok: DecodeStream(tok).step(None), "'NoneType' object cannot be interpreted as an integer"),
+        (lambda tok: tok.token_bytes(None), "a token id is one int, not NoneType"),
+        (lambda tok: DecodeStream(tok).step([1, 2]), "a token id is one int, not list"),
+        (lambda tok: tok("text"), "a Tokenizer is not called: write tok.encode(text), or tok.encode_batch(texts)"),
         (lambda tok: DecodeStream(tok).feed(None), "ids must be a sequence of int, not NoneType"),
         (lambda tok: DecodeStream(tok, prompt_ids=None), "prompt_ids must be a sequence of int, not NoneType"),
         (lambda tok: DecodeStream("path"), "tokenizer is a str, not a Tokenizer such as Tokenizer.from_file() gives"),
@@ -113,3 +116,17 @@ def test_an_option_that_does_not_exist(tok):
         with pytest.raises(TypeError) as caught:
             call("text", special=True)
         assert str(caught.value) == f"unexpected keyword argument 'special': the options of encoding are {names}"
+
+
+@pytest.mark.parametrize("name", WRITE_INSTEAD)
+def test_a_name_of_another_library_is_answered_by_what_to_write(tok, name):
+    with pytest.raises(AttributeError, match=rf"^'Tokenizer' object has no attribute '{name}'; write "):
+        getattr(tok, name)
+
+
+def test_what_to_write_exists(tok):
+    """Every attribute of `tok` in a hint is one."""
+    for written in WRITE_INSTEAD.values():
+        for attribute in re.findall(r"\btok\.(\w+)", written):
+            assert hasattr(tok, attribute)
+    assert not hasattr(tok, "nothing")

@@ -265,8 +265,6 @@ async def test_what_cannot_be_is_refused_before_the_engine_is_called(tok, make_t
 
     with pytest.raises(TemplateError):
         await answer(Untouched(), make_tok())
-    with pytest.raises(ValueError, match=r"^sampling.n=0 is below 1$"):
-        await answer(Untouched(), tok, sampling=Sampling(n=0))
     with pytest.raises(TemplateError, match="^the chat template 'default' takes no tools, and 1 are given$"):
         await answer(Untouched(), tok, tools=[TOOL])
     with pytest.raises(TokenIdError, match="^stop_token_ids: token id 9999 is outside the vocabulary"):
