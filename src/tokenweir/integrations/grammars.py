@@ -114,7 +114,8 @@ def _needed_by(function: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        raise ImportError(f"{function}() needs {package}: pip install 'tokenweir[grammars]'") from error
+        extra = "xgrammar" if package == "xgrammar" else "grammars"
+        raise ImportError(f"{function}() needs {package}: pip install 'tokenweir[{extra}]'") from error
 
 
 def _end(tokenizer: Tokenizer) -> int:
