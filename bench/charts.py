@@ -1,0 +1,293 @@
+"""Draw the charts of the benchmarks page from the tables that benchmarks wrote into RESULTS.md.
+
+    python bench/charts.py            rewrites docs/benchmarks.md and docs/images/chart-*.svg
+
+Nothing is measured here. A chart says below it which table it shows, when and where that was measured, and what repeats it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+
+from shared.report import RESULTS, ROOT, SERVING_RESULTS
+
+IMAGES = ROOT / "docs" / "images"
+PAGE = ROOT / "docs" / "benchmarks.md"
+
+Row = dict[str, str]
+Bars = list[tuple[str, list[tuple[str, float]]]]
+"""Groups of bars: a label, and its series with their values."""
+
+INKS = {
+    "light": {"text": "#1f2328", "faint": "#656d76", "bars": ("#0969da", "#8c959f", "#bf8700")},
+    "dark": {"text": "#e6edf3", "faint": "#8d96a0", "bars": ("#4493f8", "#656c76", "#d29922")},
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart.
+
+    Attributes:
+        name: The name of its files.
+        title: The title on the page.
+        unit: The unit of the bars.
+        better: "higher" or "lower".
+        marker: The name of the marks around its tables in the results.
+        column: A column that its table has, which tells it from others between these marks.
+        bars: Makes the bars from the table's rows.
+        command: Repeats the measurement.
+        about: A sentence for readers.
+
+    """
+
+    name: str
+    title: str
+    unit: str
+    better: str
+    marker: str
+    column: str
+    bars: Callable[[list[Row]], Bars]
+    command: str
+    about: str
+
+
+def number(cell: str) -> float:
+    """Return the first number of a cell."""
+    return float(re.findall(r"\d+(?:\.\d+)?", cell)[0])
+
+
+def pair(cell: str) -> list[tuple[str, float]]:
+    """Return the bars of a cell such as "135/147 fastokens = 0.92": ours and the best peer's."""
+    ours, peer, name = re.match(r"([\d.]+)/([\d.]+) (\S+) =", cell).groups()  # type: ignore[union-attr]
+    return [("tokenweir", float(ours)), (f"best peer ({name})", float(peer))]
+
+
+def by_text(*columns: str) -> Callable[[list[Row]], Bars]:
+    """Return a function that draws the named columns of the rows of cl100k and Qwen3."""
+
+    def bars(rows: list[Row]) -> Bars:
+        chosen = [row for row in rows if row[""].startswith(("cl100k", "Qwen3"))]
+        return [(f"{row['']}, {column}", pair(row[column])) for row in chosen for column in columns]
+
+    return bars
+
+
+def threads(rows: list[Row]) -> Bars:
+    """Draw batches of 2 KB and of 64 MB on 16 threads."""
+    names = ("tokenweir, 16", "gigatoken, 16", "fastokens, 16")
+    return [
+        (row[""], [(name.partition(",")[0], number(row[name])) for name in names])
+        for row in rows
+        if row[""].startswith(("1024", "64 MB"))
+    ]
+
+
+def device(rows: list[Row]) -> Bars:
+    """Draw batches on the device beside the best library on 16 threads."""
+    drawn = []
+    for row in rows:
+        peers = [number(row[name]) for name in row if name.endswith(", 16") and "tokenweir" not in name]
+        ours = [("ids on the device", number(row["exact, on the device"])), ("Arrow in, ids out", number(row["Arrow"]))]
+        drawn.append((row[""], [*ours, ("best CPU peer, 16 threads", max(peers))]))
+    return drawn
+
+
+def turns(rows: list[Row]) -> Bars:
+    """Draw turn 200 of the conversations whose prompts the peers get right."""
+    return [
+        (row["template"], [("tokenweir", number(row["turn 200"])), ("peers", number(row["peers"]))]) for row in rows
+    ]
+
+
+def streams(rows: list[Row]) -> Bars:
+    """Draw the CPU time of a token by the number of streams."""
+    names = {"tokenweir, websocket": "tokenweir", "websockets, one frame a token": "bare websockets"}
+    counts = dict.fromkeys(row["streams"] for row in rows)
+    return [
+        (
+            f"{count} streams",
+            [
+                (names[row["server"]], number(row["µs a token"]))
+                for row in rows
+                if row["streams"] == count and row["server"] in names
+            ],
+        )
+        for count in counts
+    ]
+
+
+def loading(rows: list[Row]) -> Bars:
+    """Draw the time from a file to the first ids."""
+    ours = {"from the cache": "tokenweir, its cache", "from the file": "tokenweir, the file", "best peer": "best peer"}
+    return [(row[""], [(name, number(row[column])) for column, name in ours.items()]) for row in rows]
+
+
+CHARTS = (
+    Chart(
+        "encode-warm",
+        "Encoding, warm",
+        "MB/s of one core",
+        "higher",
+        "fastest-throughput",
+        "warm",
+        by_text("warm"),
+        "scripts/bench encode",
+        "Texts that were encoded before.",
+    ),
+    Chart(
+        "encode-first",
+        "Encoding, first sight",
+        "MB/s of one core",
+        "higher",
+        "fastest-throughput",
+        "warm",
+        by_text("cold", "unseen"),
+        "scripts/bench encode",
+        "Cold: the first call of a process. Unseen: other text, after the first.",
+    ),
+    Chart(
+        "threads",
+        "Encoding on 16 threads",
+        "GB/s",
+        "higher",
+        "gpu",
+        "exact, on the device",
+        threads,
+        "scripts/gpu_day",
+        "Batches of 1,024 texts.",
+    ),
+    Chart(
+        "device",
+        "Encoding on a GPU",
+        "GB/s",
+        "higher",
+        "gpu",
+        "exact, on the device",
+        device,
+        "scripts/gpu_day",
+        "Exact ids, cl100k.",
+    ),
+    Chart(
+        "turn",
+        "The next turn of a conversation",
+        "ms of CPU",
+        "lower",
+        "conversations",
+        "turn 200",
+        turns,
+        "scripts/bench conversations",
+        "Messages to ids at turn 200, prompts of 250,000 ids and more.",
+    ),
+    Chart(
+        "streams",
+        "Streams on one core",
+        "µs of CPU a token",
+        "lower",
+        "serve",
+        "late p50, ms",
+        streams,
+        "scripts/bench serve",
+        "Streams of 50 tokens a second, the engine's stand-in included.",
+    ),
+    Chart(
+        "load",
+        "Loading a tokenizer",
+        "ms of CPU",
+        "lower",
+        "fastest-load",
+        "from the cache",
+        loading,
+        "scripts/bench encode",
+        "From a file to the first ids.",
+    ),
+)
+
+
+def tables(text: str, marker: str) -> list[tuple[list[Row], str]]:
+    """Return the tables between two marks, each with the line below it that names date, machine and versions."""
+    part = text.partition(f"<!-- {marker}:begin -->")[2].partition(f"<!-- {marker}:end -->")[0]
+    dates = re.findall(r"^(.*\d{4}-\d\d-\d\d, .*)$", part, re.MULTILINE)
+    found = []
+    for block in re.findall(r"(?:^\|.*\n?)+", part, re.MULTILINE):
+        header, rows = _cells(block.splitlines()[0]), [_cells(line) for line in block.splitlines()[2:]]
+        after = [date for date in dates if part.index(date) > part.index(block)]
+        found.append(([dict(zip(header, row, strict=True)) for row in rows], (after or dates)[0]))
+    return found
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def draw(chart: Chart, bars: Bars, look: str) -> str:
+    """Return the SVG of a chart in one look, "light" or "dark"."""
+    ink = INKS[look]
+    most = max(value for _, series in bars for _, value in series)
+    names = list(dict.fromkeys(re.sub(r" \(.*", "", name) for _, series in bars for name, _ in series))
+    left, width, y = 210, 420, 44
+    parts = []
+    for place, name in enumerate(names):
+        x = left + 150 * place
+        parts.append(f'<rect x="{x}" y="14" width="10" height="10" rx="2" fill="{ink["bars"][place]}"/>')
+        parts.append(f'<text x="{x + 16}" y="23" fill="{ink["text"]}">{escape(name)}</text>')
+    for label, series in bars:
+        middle = y + 7 * len(series) + 4
+        parts.append(
+            f'<text x="{left - 10}" y="{middle}" text-anchor="end" fill="{ink["text"]}">{escape(label)}</text>'
+        )
+        for name, value in series:
+            place = names.index(re.sub(r" \(.*", "", name))
+            length = max(1.0, width * value / most)
+            parts.append(
+                f'<rect x="{left}" y="{y}" width="{length:.1f}" height="12" rx="2" fill="{ink["bars"][place]}"/>'
+            )
+            note = f"{value:g}" + (f" {name[name.index('(') + 1 : -1]}" if "(" in name else "")
+            parts.append(f'<text x="{left + length + 6:.1f}" y="{y + 10}" fill="{ink["faint"]}">{escape(note)}</text>')
+            y += 14
+        y += 8
+    better = f"{chart.unit}, {chart.better} is better"
+    parts.append(f'<text x="{left}" y="{y + 10}" fill="{ink["faint"]}">{escape(better)}</text>')
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="{y + 22}" viewBox="0 0 760 {y + 22}" role="img"'
+    )
+    style = 'font-family="system-ui, sans-serif" font-size="12"'
+    title = f"<title>{escape(f'{chart.title}: {better}')}</title>"
+    return "\n".join((f"{head} {style}>", title, *parts, "</svg>", ""))
+
+
+def main() -> None:
+    """Write the charts and their page."""
+    results = RESULTS.read_text("utf-8") + SERVING_RESULTS.read_text("utf-8")
+    page = [
+        "# Benchmarks",
+        "",
+        "Charts of the tables in `bench/RESULTS.md` and `bench/serving/RESULTS.md`, drawn by `python bench/charts.py`. Every figure was measured beside",
+        "its peers in one run. A ratio within a chart is good to about a tenth, since the machines are shared.",
+    ]
+    for chart in CHARTS:
+        rows, when = next(found for found in tables(results, chart.marker) if chart.column in found[0][0])
+        bars = chart.bars(rows)
+        for look in INKS:
+            (IMAGES / f"chart-{chart.name}-{look}.svg").write_text(draw(chart, bars, look), encoding="utf-8")
+        page += [
+            "",
+            f"## {chart.title}",
+            "",
+            f"{chart.about} {chart.unit[0].upper()}{chart.unit[1:]}; {chart.better} is better.",
+            "",
+            *(
+                f"```{{image}} images/chart-{chart.name}-{look}.svg\n:class: only-{look}\n:alt: {chart.title}\n```"
+                for look in INKS
+            ),
+            "",
+            f"Measured: {when.strip()}. Repeat it: `{chart.command}`.",
+        ]
+    PAGE.write_text("\n".join(page) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
