@@ -57,6 +57,8 @@ SAMPLING_EXTRA = frozenset(
 )
 USAGE_SECONDS = 1.0
 """Most seconds that the last ids of an answer wait for its usage."""
+NO_GENERATE = frozenset({403, 404, 405})
+"""Statuses of `/inference/v1/generate` on servers that do not have it; newer ones without `--enable-scale-out` forbid it."""
 FINISH_REASONS = {"stop": "stop", "length": "length", "repetition": "stop"}
 
 
@@ -192,14 +194,14 @@ class VllmEngine(ModelCardEngine):
                         self._has_generate = True
                         yield step
             except ServerError as error:
-                if error.status not in (404, 405) or self._has_generate:
+                if error.status not in NO_GENERATE or self._has_generate:
                     raise
                 self._has_generate = False
         if self._has_generate is False:
             if media is not None:
                 raise EngineError(
-                    f"vLLM at {self._server.url} takes no {media.media[0].kind} beside ids without "
-                    "/inference/v1/generate: start it with --enable-scale-out",
+                    f"vLLM takes no {media.media[0].kind} beside ids without /inference/v1/generate: "
+                    "start it with --enable-scale-out",
                     kind="unsupported",
                 )
             if sampling.max_tokens is None and (rest := await self._rest_of_context(len(prompt_ids))) is not None:

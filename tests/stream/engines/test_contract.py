@@ -492,8 +492,12 @@ async def test_an_answer_may_fill_the_context_where_the_servers_default_is_short
 
 
 @pytest.mark.parametrize("case", ["vllm completions"], indirect=True)
+@pytest.mark.parametrize("status", [403, 404, 405])
 @pytest.mark.anyio
-async def test_a_vllm_without_generate_is_asked_for_completions_from_then_on(case):
+async def test_a_vllm_without_generate_is_asked_for_completions_from_then_on(case, status):
+    if status != 404:  # 403 is vLLM's since 0.30, unless it runs with --enable-scale-out
+        case.double.routes = {**case.double.routes, "/inference/v1/generate": None}
+        case.double.fail = [status]
     for _ in range(2):
         await case.ids(max_tokens=1)
     assert [path for path, _ in case.double.requests] == [
