@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import logging
 
-from tokenweir.encode.errors import ContextLengthError, EngineError, TemplateError, TextError
+from tokenweir.encode.errors import ContextLengthError, EngineError, EngineFailure, TemplateError, TextError
 from tokenweir.encode.visible_text import visible
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 logger = logging.getLogger("tokenweir.serve")
+
+
+PUBLIC: dict[EngineFailure, tuple[str, str, int]] = {
+    "overloaded": ("the engine has no room at the moment", "engine_overloaded", 503),
+    "unreachable": ("the engine's server cannot be reached", "engine_unreachable", 503),
+    "timeout": ("the engine's server did not answer in time", "engine_timeout", 504),
+    "refused": ("the engine's server refused the request", "engine_refused", 500),
+    "failed": ("the engine failed", "server_error", 500),
+}
+"""Message, code and status that a client gets for each kind of failure of an engine."""
 
 
 class NeutralTracebacks(logging.Filter):
@@ -27,8 +37,8 @@ logger.addFilter(NeutralTracebacks())
 def explain(failure: BaseException, answer_id: str) -> RequestError:
     """Return the error that a client gets for a failure of its answer; log the details of a failure of the engine.
 
-    Errors of the request are reported in full. Engine messages are not, because they may contain paths, addresses and
-    other clients' data. They go to the log, under the `answer_id` that the client gets.
+    Errors of the request are reported in full. Of an engine's failure the client gets the kind; its message may contain
+    paths, addresses and other clients' data. It goes to the log, under the `answer_id` that the client gets.
     """
     match failure:
         case RequestError():
@@ -44,11 +54,10 @@ def explain(failure: BaseException, answer_id: str) -> RequestError:
     logger.error(
         "answer %s failed: %s: %s", answer_id, type(failure).__name__, ascii(str(failure)), exc_info=_traceback(failure)
     )
-    if isinstance(failure, EngineError) and failure.kind == "overloaded":
-        return RequestError("the engine has no room at the moment", code="engine_overloaded", status=503, retry_after=1)
-    return RequestError(
-        f"the engine failed; the server's log says why, under {answer_id}", code="server_error", status=500
-    )
+    message, code, status = PUBLIC[failure.kind if isinstance(failure, EngineError) else "failed"]
+    if status == 503:
+        return RequestError(message, code=code, status=status, retry_after=1)
+    return RequestError(f"{message}; the server's log says why, under {answer_id}", code=code, status=status)
 
 
 def server_failed() -> RequestError:

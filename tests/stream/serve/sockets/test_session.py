@@ -330,6 +330,21 @@ async def test_cancel_stops_the_engine_at_once_although_the_reader_is_slow():
     ("failure", "code", "text"),
     [
         (EngineError("the engine ran dry"), "server_error", "the engine failed; the server's log says why, under "),
+        (
+            EngineError("vLLM at http://10.0.0.1 answers 403: no", kind="refused"),
+            "engine_refused",
+            "the engine's server refused the request; the server's log says why, under ",
+        ),
+        (
+            EngineError("vLLM at http://10.0.0.1 has gone silent", kind="timeout"),
+            "engine_timeout",
+            "the engine's server did not answer in time; the server's log says why, under ",
+        ),
+        (
+            EngineError("vLLM at http://10.0.0.1 cannot be reached", kind="unreachable"),
+            "engine_unreachable",
+            "the engine's server cannot be reached",
+        ),
         (TemplateError("no role 'x'"), "invalid_prompt", "no role 'x'"),
         (KeyError("secret"), "server_error", "the engine failed; the server's log says why, under "),
         (None, "server_error", "the answer ended without a finish"),
