@@ -116,12 +116,14 @@ class LlamaServerEngine:
 
     Attributes:
         context_size: Most ids of prompt and answer together, known after a call of `served`.
+        ready: Whether the server has answered; True if nobody has asked yet.
 
     """
 
     media: frozenset[MediaKind] = frozenset({"image", "audio"})
     supports = frozenset({*NAMES, "logprobs", "top_logprobs", "extra"})
     context_size: int | None = None
+    ready = True
 
     def __init__(self, url: str, tokenizer: Tokenizer, *, logprobs: bool = False, **options: Any) -> None:
         """Configure the client; nothing is sent yet.

@@ -33,9 +33,15 @@ class ServedModel(Struct, frozen=True):
 
 
 class ModelCardEngine:
-    """Base class of the engines for vLLM and SGLang, whose servers describe their model at `/v1/models`."""
+    """Base class of the engines for vLLM and SGLang, whose servers describe their model at `/v1/models`.
+
+    Attributes:
+        ready: Whether the server has answered; True if nobody has asked yet.
+
+    """
 
     context_size: int | None = None
+    ready = True
 
     def __init__(self, server: EngineServer) -> None:
         self._server = server

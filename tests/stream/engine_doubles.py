@@ -119,10 +119,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running(routes: dict[str, Any]) -> Iterator[Server]:
+def running(routes: dict[str, Any], port: int = 0) -> Iterator[Server]:
     """Run a server double with these routes in a thread; yield it."""
     double = Server(routes)
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), _Handler) as server:
         server.daemon_threads = True
         server.double = double  # type: ignore[attr-defined]
         double.url = f"http://127.0.0.1:{server.server_port}"  # type: ignore[attr-defined]

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tokenweir.cli.options import load_template, load_tokenizer
-from tokenweir.encode.errors import TokenizerFileError
+from tokenweir.encode.errors import EngineError, TokenizerFileError
 from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
     from tokenweir.stream.engines.protocol import Engine
+    from tokenweir.stream.engines.startup import RemoteEngine
     from tokenweir.templates.chat_template import ChatTemplate
 
 ENGINES = (
@@ -60,6 +62,7 @@ class Model:
         tokenizer: The tokenizer.
         template: The chat template.
         about: A line for users that says where answers come from.
+        remote: The engine, if it is behind a URL.
 
     """
 
@@ -67,6 +70,7 @@ class Model:
     tokenizer: Tokenizer
     template: ChatTemplate
     about: str
+    remote: RemoteEngine | None = None
 
 
 def load_model(
@@ -76,6 +80,7 @@ def load_model(
     *,
     engine_key: str | None = None,
     thinks_first: bool = False,
+    wait: float | None = None,
 ) -> Model:
     """Make the engine that an `--engine` option names, with the tokenizer and the template of its model.
 
@@ -85,6 +90,8 @@ def load_model(
         template: A file or folder; None means the template that comes with the tokenizer, or that the server reports.
         engine_key: The API key of the engine's server.
         thinks_first: Whether that server applies a schema or a grammar behind the thinking only.
+        wait: Seconds to wait for that server if it is not up yet and tokenizer or template come from it; without need of
+            them, it may be down. 0 does not ask it without need, and None asks once.
 
     Raises:
         click.UsageError: The engine is unknown, cannot think first, its ids are not the tokenizer's, or a model comes without a
@@ -113,7 +120,7 @@ def load_model(
             )
         engine, about = _toy(kind, argument), TOY if kind == "ngram" else f"Answers come from {spec}."
     elif kind in SERVERS and argument:
-        return _connect_to_server(kind, argument, tokenizer, template, engine_key, thinks_first)
+        return _connect_to_server(kind, argument, tokenizer, template, engine_key, thinks_first, wait)
     elif kind in FOLDERS and argument:
         engine, about = FOLDERS[kind](argument), f"Answers come from {spec}."
         tokenizer = tokenizer or _tokenizer_in(Path(argument))
@@ -194,7 +201,13 @@ SERVERS = ("vllm", "sglang", "llama-server")
 
 
 def _connect_to_server(
-    kind: str, url: str, tokenizer: Path | None, template: Path | None, key: str | None, thinks_first: bool
+    kind: str,
+    url: str,
+    tokenizer: Path | None,
+    template: Path | None,
+    key: str | None,
+    thinks_first: bool,
+    wait: float | None,
 ) -> Model:
     """Connect to an engine's server, and return the engine with the tokenizer and the template of the server's model.
 
@@ -205,36 +218,49 @@ def _connect_to_server(
         template: A file or folder; None for the template that the server reports, or the tokenizer's.
         key: The server's API key.
         thinks_first: Whether the server applies a schema or a grammar behind the thinking only.
+        wait: Seconds to wait for the server, as for `load_model`.
 
     """
     import anyio
 
     from tokenweir.stream.engines.llama_server import LlamaServerEngine, llama_server, served
+    from tokenweir.stream.engines.served_model import ServedModel
     from tokenweir.stream.engines.sglang import SglangEngine
+    from tokenweir.stream.engines.startup import NOT_UP, until_up
     from tokenweir.stream.engines.vllm import VllmEngine
     from tokenweir.templates.chat_template import ChatTemplate
 
+    def reported(describe: Callable[[], Awaitable[ServedModel]], needed: bool) -> ServedModel:
+        if wait == 0 and not needed:
+            return ServedModel()
+        try:
+            return anyio.run(until_up, describe, wait or 0 if needed else 0, note)
+        except EngineError as error:
+            if needed or wait is None or error.kind not in NOT_UP:
+                raise
+            return ServedModel()
+
     engine: VllmEngine | SglangEngine | LlamaServerEngine
     if kind == "llama-server":
-        reported = anyio.run(served, llama_server(url, api_key=key))
-        tok = load_tokenizer(tokenizer or _require_local_path(url, reported.path))
+        model = reported(partial(served, llama_server(url, api_key=key)), tokenizer is None or template is None)
+        tok = load_tokenizer(tokenizer or _require_local_path(url, model.path))
         engine = LlamaServerEngine(url, tok, api_key=key)
-        engine.context_size = reported.context_size
+        engine.context_size = model.context_size
     else:
         made = VllmEngine if kind == "vllm" else SglangEngine
         engine = made(url, api_key=key, thinks_first=thinks_first)
-        reported = anyio.run(engine.served)
-        tok = load_tokenizer(tokenizer or _require_local_path(url, reported.path))
-    if template is None and reported.template is not None:
+        model = reported(engine.served, tokenizer is None)
+        tok = load_tokenizer(tokenizer or _require_local_path(url, model.path))
+    if template is None and model.template is not None:
         chosen = ChatTemplate(
-            reported.template,
+            model.template,
             name=f"of {url}",
             special_tokens=tok.spec.special_roles,
             control_tokens=tok.control_texts,
         )
     else:
         chosen = load_template(template, tok)
-    return Model(engine, tok, chosen, f"Answers come from {kind}:{url}.")
+    return Model(engine, tok, chosen, f"Answers come from {kind}:{url}.", engine)
 
 
 def _require_local_path(url: str, path: str | None) -> Path:

@@ -9,14 +9,14 @@ import threading
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
-from tokenweir.cli.model import engine_key_option, engine_option, load_model, thinks_first_option
+from tokenweir.cli.model import engine_key_option, engine_option, load_model, note, thinks_first_option
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
     device_choice,
@@ -29,13 +29,18 @@ from tokenweir.encode.platform import END_SIGNALS, HAS_WORKERS
 from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
     from types import FrameType
 
+    from tokenweir.stream.serve.entry.server import Server
     from tokenweir.stream.serve.limits.limits import Limits
 
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+LISTENS_AFTER = 3.0
+"""Seconds until this server listens although the engine's has not answered yet."""
 
 LAST_RESORT = 5.0
 """Seconds after the drain timeout until the process exits, even if an engine still runs."""
@@ -92,6 +97,15 @@ def _server_options() -> tuple[click.Option, ...]:
 @engine_option
 @engine_key_option
 @thinks_first_option
+@click.option(
+    "--engine-wait",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    default=600,
+    show_default=True,
+    help="How long to wait at the start for the engine's server, until it has generated an id; 0: do not ask it. With "
+    "--tokenizer, and --template for llama-server, this server runs meanwhile, and /ready answers with status 503.",
+)
 @tokenizer_option
 @template_option
 @click.option("--model", metavar="NAME", default="default", show_default=True, help="What clients call it.")
@@ -125,6 +139,7 @@ def serve(
     engine: str | None,
     engine_key: str | None,
     thinks_first: bool,
+    engine_wait: float,
     tokenizer: Path | None,
     template: Path | None,
     model: str,
@@ -147,6 +162,7 @@ def serve(
     from tokenweir.stream.engines.ngram import NgramEngine
     from tokenweir.stream.engines.protocol import Engine
     from tokenweir.stream.engines.replay import ReplayEngine
+    from tokenweir.stream.engines.startup import check_answer, until_up
     from tokenweir.stream.prompts.batching.batcher import PromptBatcher
 
     try:
@@ -179,7 +195,7 @@ def serve(
         sys.exit(run_workers(context.meta[ARGUMENTS], host=host, port=port, count=workers))
     if access_log:
         _log_accesses()
-    served = load_model(engine, tokenizer, template, engine_key=engine_key, thinks_first=thinks_first)
+    served = load_model(engine, tokenizer, template, engine_key=engine_key, thinks_first=thinks_first, wait=engine_wait)
     engines: dict[str, Engine] = {model: served.engine}
     if isinstance(served.engine, NgramEngine):
         engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at
@@ -187,6 +203,12 @@ def serve(
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
+        starting: asyncio.Task[None] | None = None
+        if served.remote is not None and engine_wait:
+            starting = loop.create_task(until_up(partial(check_answer, served.remote), engine_wait, note))
+            await asyncio.wait([starting], timeout=LISTENS_AFTER)
+            if starting.done():
+                starting.result()
         prepare_memory(loop)
         raise_descriptor_limit(limits.max_connections)
         async with (
@@ -221,12 +243,26 @@ def serve(
             else:
                 _call_by_signal(end)
                 sys.stderr.write(about)
+            if starting is not None:
+                starting.add_done_callback(_close_on_failure(server))
             await server.serve_forever()
             await server.wait_closed()
+        if starting is not None and not starting.cancel():
+            starting.result()
         if abandoned():
             _end()
 
     asyncio.run(run())
+
+
+def _close_on_failure(server: Server) -> Callable[[asyncio.Task[None]], None]:
+    """Return a callback of the task that waits for the engine: it closes the server if the engine cannot answer."""
+
+    def close(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            server.close()
+
+    return close
 
 
 def _last_resort(seconds: float) -> Callable[[], None]:

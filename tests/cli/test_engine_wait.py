@@ -1,0 +1,119 @@
+"""`serve` in front of an engine's server that is down, starts late, or refuses."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+from engine_doubles import MODELS, running, vllm_generate
+
+SERVE = (sys.executable, "-m", "tokenweir", "serve", "--port=0")
+ROUTES = {"/inference/v1/generate": vllm_generate, "/v1/models": MODELS}
+ASKED = {"prompt": [5], "max_tokens": 1}
+
+
+@pytest.fixture
+def folder(data):
+    return data("tokenizers/qwen3/tokenizer.json").parent
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextmanager
+def serving(url, *options):
+    """Run a server in front of `url`; gives the process."""
+    command = [*SERVE, f"--engine=vllm:{url}", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def address(process):
+    """Read lines up to the one that names the server's address; return them and it."""
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if " served at " in line:
+            return lines, line.split()[-1]
+    raise AssertionError(lines)
+
+
+def status(url, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"content-type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_it_serves_and_is_not_ready_until_the_engine_is_up(folder, port):
+    with serving(f"http://127.0.0.1:{port}", f"--tokenizer={folder}") as process:
+        lines, url = address(process)
+        assert "cannot be reached" in lines[0] and lines[0].endswith("; waiting for it, 600 s at most\n")
+        assert status(f"{url}/ready") == (503, {"status": "engine not ready", "models": ["default"]})
+        assert status(f"{url}/health")[0] == 200
+        code, body = status(f"{url}/v1/completions", ASKED)
+        assert (code, body["error"]["code"]) == (503, "engine_unreachable")
+        assert body["error"]["message"] == "the engine's server cannot be reached"
+        with running(ROUTES, port=port):
+            assert "the engine's server is up\n" in process.stderr  # behind the log of the request above
+            assert status(f"{url}/ready")[0] == 200
+            assert status(f"{url}/v1/models")[1]["data"][0]["max_model_len"] == 4000
+            assert status(f"{url}/v1/completions", ASKED)[0] == 200
+
+
+def test_without_a_tokenizer_it_waits_for_the_engine_to_name_one(folder, port):
+    models = {"data": [{"id": "qwen", "root": str(folder), "max_model_len": 900}]}
+    with serving(f"http://127.0.0.1:{port}") as process:
+        assert process.stderr.readline().endswith("; waiting for it, 600 s at most\n")
+        with running(ROUTES | {"/v1/models": models}, port=port):
+            lines, url = address(process)
+            assert lines[0] == "the engine's server is up\n"
+            assert status(f"{url}/ready")[0] == 200
+
+
+@pytest.mark.parametrize("options", [("--tokenizer",), ()])
+def test_the_waiting_has_an_end(folder, port, options):
+    options = [f"{name}={folder}" for name in options]
+    with serving(f"http://127.0.0.1:{port}", "--engine-wait=0.1", *options) as process:
+        *_, last = process.stderr
+        assert process.wait(30) == 1
+    assert last.startswith(f"tokenweir: error: vLLM at http://127.0.0.1:{port} cannot be reached")
+
+
+def test_an_engine_that_gives_no_ids_ends_the_start(folder):
+    def refusing(body, endless):
+        raise AssertionError
+
+    with running({"/v1/completions": refusing, "/v1/models": MODELS}) as double:
+        double.fail = [401]
+        with serving(double.url, f"--tokenizer={folder}") as process:
+            lines = list(process.stderr)
+            assert process.wait(30) == 1
+        assert lines == [f"tokenweir: error: vLLM at {double.url} answers 401: no and again no\n"]
+        with serving(double.url, f"--tokenizer={folder}", "--engine-wait=0") as process:
+            _, url = address(process)
+            assert status(f"{url}/ready")[0] == 200
+            double.fail = [401]
+            code, body = status(f"{url}/v1/completions", ASKED)
+            assert (code, body["error"]["code"]) == (500, "engine_refused")
+            assert body["error"]["message"].startswith(
+                "the engine's server refused the request; the server's log says why"
+            )
+            assert double.url not in json.dumps(body)
