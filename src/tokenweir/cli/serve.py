@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from tokenweir.stream.serve.entry.server import Server
     from tokenweir.stream.serve.limits.limits import Limits
+    from tokenweir.stream.serve.transport.server import Server
 
 ARGUMENTS = "tokenweir.serve.arguments"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
