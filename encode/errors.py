@@ -114,6 +114,14 @@ class DeviceError(TokenweirError, RuntimeError):
     """A GPU, its driver or its software (CuPy, NVRTC) is missing or too old, or an operation on the GPU has failed."""
 
 
+def without_number(error: Exception) -> str:
+    """Return an error's message, without the number that Python puts before the system's."""
+    strerror, path = getattr(error, "strerror", None), getattr(error, "filename", None)
+    if strerror is None:
+        return str(error)
+    return strerror if path is None else f"{path}: {strerror}"
+
+
 def without_path(error: Exception) -> str:
     """Return an error's message without the path that OSError adds, for messages that already name the path."""
     return getattr(error, "strerror", None) or str(error)

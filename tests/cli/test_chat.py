@@ -169,6 +169,13 @@ def test_one_message(recording):
     assert one == two
 
 
+def test_once_needs_a_message(recording):
+    for args, text in ((("--once", " "), ""), (("--once", "-"), "\n")):
+        result = piped(recording("Yes.<|im_end|>"), *args, stdin=text)
+        assert result.exit_code == 2
+        assert "--once has no message" in result.stderr
+
+
 def test_a_conversation_is_saved_and_loaded(recording, tmp_path):
     saved = tmp_path / "saved.json"
     engine = recording("No.<|im_end|>")
@@ -189,7 +196,7 @@ def test_a_conversation_is_saved_and_loaded(recording, tmp_path):
 @pytest.mark.parametrize(
     ("line", "note"),
     [
-        ("/load {}/nothing.json", "not loaded: [Errno 2] No such file"),
+        ("/load {}/nothing.json", "nothing.json: No such file"),
         ("/load {}/text", "not loaded: Expecting value"),
         ("/load {}/number.json", "not loaded: messages must be a list, not int"),
         ("/load {}/deep.json", "not loaded: maximum recursion depth exceeded"),
@@ -199,14 +206,14 @@ def test_a_conversation_is_saved_and_loaded(recording, tmp_path):
         ("/save ~nobody-of-this-name/x", "not saved: Could not determine home directory"),
         ("/load", "give /load a file"),
         ("/save", "give /save a file"),
-        ("/save {}/no/folder", "not saved: [Errno 2]"),
+        ("/save {}/no/folder", "/no/folder: No such file"),
         ("/think loudly", "give /think one of show, dim, hide"),
         ("/set warmth 1", "warmth is no field of the sampling; there are: max_tokens, temperature"),
-        ("/set temperature hot", "temperature cannot be 'hot': Expected `float | null`, got `str`"),
+        ("/set temperature hot", "temperature must be int or float, not 'hot'"),
         ("/set n 2", "n is no field of the sampling; there are: max_tokens, temperature"),
-        ("/set temperature -5", "temperature cannot be '-5': Expected `float` >= 0.0"),
-        ("/set max_tokens 0", "max_tokens cannot be '0': Expected `int` >= 1"),
-        ("/set top_p 5", "top_p cannot be '5': Expected `float` <= 1.0"),
+        ("/set temperature -5", "temperature=-5 is not a finite number of at least 0"),
+        ("/set max_tokens -1", "max_tokens=-1 is below 0"),
+        ("/set top_p 5", "top_p=5 is not in (0, 1]"),
         ("/set temperature 0.5", "temperature is 0.5."),
         ("/set", "Everything has its default."),
         ("/model oracle", "unknown engine 'oracle'"),

@@ -21,7 +21,7 @@ from typing import IO, Any
 import click
 
 from tokenweir.cli import chat, count, decode, encode, encode_files, fetch_model, inspect, render, serve, tokens, verify
-from tokenweir.encode.errors import TokenweirError, UnsupportedTokenizerError
+from tokenweir.encode.errors import TokenweirError, UnsupportedTokenizerError, without_number
 from tokenweir.encode.visible_text import visible
 
 INTERRUPTED = 130
@@ -59,7 +59,7 @@ def _report_errors() -> Iterator[None]:
     except UnsupportedTokenizerError as error:  # its message names only the construct
         raise _Failure(f"not supported: {error}") from error
     except (TokenweirError, OSError) as error:
-        raise _Failure(str(error)) from error
+        raise _Failure(without_number(error)) from error
     except MemoryError as error:
         raise _Failure("out of memory") from error
     except KeyboardInterrupt as error:

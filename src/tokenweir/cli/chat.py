@@ -114,6 +114,8 @@ def chat(
 def _messages(once: str | None, history: Path | None) -> Iterator[str]:
     if once is not None:
         text = decode_utf8(sys.stdin.buffer.read(), sys.stdin.buffer) if once == "-" else once
+        if not text.strip():
+            raise click.UsageError("--once has no message")
         return iter([f" {text}"])  # the space makes it a message, even if it begins with /
     if not sys.stdin.isatty():
         return read_inputs((), (), lines=True)

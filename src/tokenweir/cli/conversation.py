@@ -20,6 +20,7 @@ from tokenweir.cli.terminal.answer import ShownAnswer, Think
 from tokenweir.cli.terminal.escape_codes import dim, styled
 from tokenweir.cli.terminal.keyboard import keys_wait
 from tokenweir.cli.terminal.view import View, view_of, window
+from tokenweir.encode.errors import without_number
 
 if TYPE_CHECKING:
     import asyncio
@@ -187,7 +188,7 @@ class Conversation:
         try:
             file = read_attachment(path, self.model.engine)
         except (OSError, ValueError, RuntimeError) as error:  # an unknown home folder, or a null character
-            self.note(f"not attached: {error}\n")
+            self.note(f"not attached: {without_number(error)}\n")
             return
         self.attached.append(file)
         names = ", ".join(file.name for file in self.attached)
@@ -223,7 +224,7 @@ class Conversation:
             text = json.dumps(self._all(), ensure_ascii=False, indent=1) + "\n"
             Path(name).expanduser().write_bytes(text.encode())
         except (OSError, ValueError, RuntimeError) as error:  # invalid UTF-8, or an unknown home folder
-            self.note(f"not saved: {error}\n")
+            self.note(f"not saved: {without_number(error)}\n")
         else:
             self.note(f"{len(self._all())} messages are in {name}.\n")
 
@@ -239,7 +240,7 @@ class Conversation:
             checked.check(ROLES)
             messages = list(checked)
         except (OSError, ValueError, RuntimeError) as error:  # nested too deep, or an unknown home folder
-            self.note(f"not loaded: {error}\n")
+            self.note(f"not loaded: {without_number(error)}\n")
             return
         system = messages[0].get("content") if messages and messages[0]["role"] == "system" else None
         self.system = system if isinstance(system, str) else None
@@ -367,6 +368,6 @@ def _with_field(sampling: Sampling, name: str, value: str) -> Sampling:
             fields[name] = msgspec.json.decode(value)
         except msgspec.DecodeError:
             fields[name] = value
-    if name == "stop" and isinstance(fields[name], str):
-        fields[name] = [fields[name]]
+        if name == "stop":
+            fields[name] = tuple(fields[name]) if isinstance(fields[name], list) else (fields[name],)
     return Sampling(**fields)

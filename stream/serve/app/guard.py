@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from ipaddress import IPv6Address, IPv6Network
@@ -22,11 +23,16 @@ PAGE_FILES = "/page/"
 
 UNSUPPORTED_CODING = "unsupported_content_coding"
 
+MAX_TOLD = 100
+"""Most refused origins that are logged."""
+
 SAFE_HEADERS = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 )
+
+logger = logging.getLogger("tokenweir.serve")
 
 App = Callable[[Any, Any, Any], Any]
 
@@ -49,6 +55,7 @@ class Guard:
         self._app = app
         self._gate = gate
         self._service = service
+        self._told: set[str | None] = set()
         self._methods = ", ".join(sorted(methods)).encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -118,7 +125,14 @@ class Guard:
                 f"host {_cut(host)} is not served; allow it by name", code="host_not_allowed", status=403
             )
         if not self._gate.origin_allowed(origin, host):
+            self._tell_once(origin)
             raise RequestError(f"origin {_cut(origin)} is not allowed", code="origin_not_allowed", status=403)
+
+    def _tell_once(self, origin: str | None) -> None:
+        """Log a refused origin, each once: a browser shows its page only that the socket was closed."""
+        if origin not in self._told and len(self._told) < MAX_TOLD:
+            self._told.add(origin)
+            logger.warning("refused a page of origin %r; --origin %r lets it in", _cut(origin), _cut(origin))
 
     def _client(self, scope: Any, headers: _Headers) -> str:
         address = network_of((scope.get("client") or ("unknown",))[0])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokenweir.cli.terminal.escape_codes import controllable
+from tokenweir.encode.errors import without_number
 from tokenweir.encode.platform import keys_unseen
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _history(path: Path | None) -> History:
         path.touch(mode=0o600)
         path.open("rb+").close()  # fails for a folder
     except OSError as error:
-        sys.stderr.write(f"No history is kept: {error}\n")
+        sys.stderr.write(f"No history is kept: {without_number(error)}\n")
         return InMemoryHistory()
     return Kept(str(path))
 

@@ -50,6 +50,16 @@ def client_of(**options):
 
 
 @pytest.mark.asyncio
+async def test_a_refused_origin_is_logged_once_with_the_option_that_lets_it_in(caplog):
+    async with client_of() as client:
+        for origin in ["http://localhost:8413"] * 2 + [f"http://evil-{number}\n.example" for number in range(200)]:
+            await client.get("/v1/models", headers={"origin": origin.encode("unicode_escape")})
+    lines = [record.message for record in caplog.records if "refused a page" in record.message]
+    assert lines[0] == "refused a page of origin 'http://localhost:8413'; --origin 'http://localhost:8413' lets it in"
+    assert len(lines) == len({*lines}) == 100
+
+
+@pytest.mark.asyncio
 async def test_only_json_of_allowed_pages_and_under_known_names_comes_in():
     body = {"messages": HI}
     async with client_of(origins=["https://chat.example"], hosts=["api.example"]) as client:
