@@ -40,9 +40,8 @@ from shared.report import DATA, machine, publish, table
 from templates import SPECIAL, code, minijinja_renderer
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
 from tokenweir.encode.spec import AddedToken
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 from tokenweir.stream.prompts.cache.cached_prompt import CachedPrompt
 from tokenweir.stream.prompts.cache.conversation import Conversation
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache

@@ -9,8 +9,8 @@ The way from a file to ids:
     core/        the C++ core; its README lists its folders
     tokenizer.py `Tokenizer`, the public class
 
-The parts of its methods are in `encoding/` and `decode/`, which also decodes incrementally; what they take and give is checked and
-described in `values/`, `options.py` and `errors.py`. `files.py` reads the files that users name, and `table_cache.py` keeps loaded
-tokenizers in the folder of `cache.py`; `per_tokenizer.py` caches facts about a tokenizer in memory. `reference.py` is byte-level
-BPE in plain Python, to be read first.
+The parts of its methods are in `encoding/`, what they take and give in `values/`. `decode/` decodes incrementally. `base/` has the
+options, and asks for the system; `errors.py` has all exceptions. `files.py` reads the files that users name, `table_cache.py`
+keeps loaded tokenizers in a folder, and `per_tokenizer.py` caches facts about a tokenizer in memory. `reference.py` is
+byte-level BPE in plain Python, to be read first.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.pattern.code_points import CodePoints
 from tokenweir.encode.spec import BPE, AddedToken, Model, RankBPE, SentencePiece, TokenizerSpec, Unigram, WordPiece
 from tokenweir.encode.unicode.categories import word
-
-if TYPE_CHECKING:
-    from tokenweir.encode.tokenizer import Tokenizer
 
 MAX_IDS = (1 << 20) - 1
 """The most ids that fit into the core's table of pairs (core/vocabulary/hash_table.h); the largest known vocabulary has 262,208."""
@@ -59,11 +56,6 @@ class Core(NamedTuple):
         own, pieces = self.own, self.pre_tokenizer
         parts = (self.normalizer, pieces.core, self.model, raw, normalized, own, self.tokens, pieces.by_characters)
         return _core.Encoder(*parts, guarded=True)
-
-
-def core_of(tokenizer: Tokenizer) -> Core:
-    """Return the compiled objects of a tokenizer; for other modules of this package, not for users."""
-    return tokenizer._core
 
 
 def build_core(

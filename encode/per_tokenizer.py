@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from tokenweir.encode.decode import check_tokenizer
+from tokenweir.encode.tokenizer import check_tokenizer
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tokenweir.encode import _core
-from tokenweir.encode.cache import cache_folder, make_room, open_own, store
+from tokenweir.encode.base.cache import cache_folder, make_room, open_own, store
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats import find_in_folder, gguf
 from tokenweir.encode.formats.folder import beside

@@ -15,7 +15,16 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core, formats
-from tokenweir.encode.build import build_core
+from tokenweir.encode.base.options import (
+    AffixOptions,
+    ByteFallback,
+    EncodeOptions,
+    check_byte_fallback,
+    check_flags,
+    check_options,
+    refuse_texts,
+)
+from tokenweir.encode.build import Core, build_core
 from tokenweir.encode.components.added_tokens import (
     inferred_end_ids,
     is_control,
@@ -25,7 +34,6 @@ from tokenweir.encode.components.added_tokens import (
     with_roles,
 )
 from tokenweir.encode.components.post_process import affixes_of
-from tokenweir.encode.decode import ByteFallback, DecodeStream, check_byte_fallback
 from tokenweir.encode.encoding import text_chunks
 from tokenweir.encode.encoding.selection import AddedTokenSelection, Call
 from tokenweir.encode.encoding.sequence_encoder import SequenceEncoder
@@ -33,7 +41,6 @@ from tokenweir.encode.encoding.text_chunks import TextChunk
 from tokenweir.encode.encoding.truncation import TruncationStrategy, cut_rows, truncation_of
 from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
-from tokenweir.encode.options import AffixOptions, EncodeOptions, check_options, refuse_texts
 from tokenweir.encode.other_names import WRITE_INSTEAD
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.encode.table_cache import Entry, Origin
@@ -676,7 +683,9 @@ class Tokenizer:
             TokenIdError: An id is outside the vocabulary.
 
         """
-        stream = DecodeStream(self, skip_special_tokens=skip_special_tokens, byte_fallback=byte_fallback)
+        check_byte_fallback(byte_fallback)
+        check_flags(skip_special_tokens=skip_special_tokens)
+        stream = _core.DecodeStream(self._tokens, [], skip_special_tokens, byte_fallback == "huggingface")
         text = ""
         starts = []
         try:
@@ -809,3 +818,15 @@ def _reopened(origin: Origin) -> Tokenizer:
             " Tokenizer.from_spec(tokenizer.spec)"
         )
     return tokenizer
+
+
+def core_of(tokenizer: Tokenizer) -> Core:
+    """Return the compiled objects of a tokenizer; for other modules of this package, not for users."""
+    return tokenizer._core
+
+
+def check_tokenizer(tokenizer: object, name: str = "tokenizer") -> None:
+    """Raise TypeError for an object that is not a tokenizer; `name` is the parameter's name."""
+    if not isinstance(tokenizer, Tokenizer):
+        kind = type(tokenizer).__name__
+        raise TypeError(f"{name} is a {kind}, not a Tokenizer such as Tokenizer.from_file() gives")

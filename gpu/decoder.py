@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from tokenweir.encode._core import DeviceContents
-from tokenweir.encode.build import core_of
-from tokenweir.encode.decode import check_tokenizer
 from tokenweir.encode.errors import TokenIdError, UnsupportedTokenizerError
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer, core_of
 from tokenweir.encode.values.encoded import Ragged
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.ragged import DeviceRagged, DeviceRows

@@ -10,10 +10,9 @@ from threading import Lock
 from typing import Any, Literal, NoReturn, TypedDict, Unpack
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
-from tokenweir.encode.options import AffixOptions, check_flags
-from tokenweir.encode.platform import usable_cores
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.base.options import AffixOptions, check_flags
+from tokenweir.encode.base.platform import usable_cores
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 from tokenweir.gpu.arrow import DeviceDocuments
 from tokenweir.gpu.device import CupyDevice, Device
 from tokenweir.gpu.device_pipeline import DevicePipeline, Mode

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tokenweir.encode
-from tokenweir.encode.cache import cache_folder, read_own, store
+from tokenweir.encode.base.cache import cache_folder, read_own, store
 from tokenweir.encode.errors import DeviceError
 
 SOURCES = Path(__file__).parent / "kernels"

@@ -10,11 +10,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from tokenweir.encode.decode import check_tokenizer
+from tokenweir.encode.base.options import refuse_texts
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.formats.programs import prompt_programs
-from tokenweir.encode.options import refuse_texts
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer
 from tokenweir.encode.values.texts import several_texts
 from tokenweir.templates._native import ControlTokens, MessageForm, Template
 from tokenweir.templates.capabilities import TemplateCapabilities

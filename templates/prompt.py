@@ -8,8 +8,7 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import NamedTuple
 
-from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer
 from tokenweir.templates import masks
 from tokenweir.templates._native import Rendering, Utf8
 from tokenweir.templates.guard import guard_of, search_for

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tokenweir.encode.cache import cache_folder, store
+from tokenweir.encode.base.cache import cache_folder, store
 from tokenweir.encode.tokenizer import Tokenizer
 
 Ids = Any  # a list or an array, whichever the library gives

@@ -8,8 +8,8 @@ from typing import NamedTuple, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenweir.encode.base.options import refuse_texts
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
-from tokenweir.encode.options import refuse_texts
 from tokenweir.encode.spec import (
     BertProcessing,
     ByteLevel,

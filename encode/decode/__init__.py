@@ -3,33 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, get_args
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import Core, core_of
-from tokenweir.encode.options import check_flags
+from tokenweir.encode.base.options import ByteFallback, check_byte_fallback, check_flags
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer, core_of
 from tokenweir.encode.values.ids import Ids, as_ids, no_sequence
-
-if TYPE_CHECKING:
-    from tokenweir.encode.tokenizer import Tokenizer
-
-ByteFallback = Literal["eager", "huggingface"]
-"""The rule for decoding byte-fallback tokens; see `Tokenizer.decode`."""
-
-BYTE_FALLBACK_MODES = get_args(ByteFallback)
-
-
-def check_byte_fallback(mode: str) -> None:
-    """Raise `ValueError` unless `mode` is a valid value of the option `byte_fallback`: "eager" or "huggingface"."""
-    if mode not in BYTE_FALLBACK_MODES:
-        raise ValueError(f"byte_fallback must be one of {BYTE_FALLBACK_MODES}, not {mode!r}")
-
-
-def check_tokenizer(tokenizer: object, name: str = "tokenizer") -> None:
-    """Raise TypeError for an object that is not a tokenizer; `name` is the parameter's name."""
-    if not isinstance(getattr(tokenizer, "_core", None), Core):
-        kind = type(tokenizer).__name__
-        raise TypeError(f"{name} is a {kind}, not a Tokenizer such as Tokenizer.from_file() gives")
 
 
 class DecodeStream(_core.DecodeStream):

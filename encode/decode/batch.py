@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
-from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
-from tokenweir.encode.options import check_flags
+from tokenweir.encode.base.options import ByteFallback, check_byte_fallback, check_flags
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer, core_of
 from tokenweir.encode.values.ids import as_ids
-
-if TYPE_CHECKING:
-    from tokenweir.encode.tokenizer import Tokenizer
 
 
 class DecodeBatch(_core.DecodeBatch):

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError, without_path
 from tokenweir.encode.files import check_regular, read_regular, refuse_pointer
 from tokenweir.encode.formats import gguf, huggingface, sentencepiece, tekken, tiktoken
 from tokenweir.encode.formats.folder import check_class_beside, read_beside, recognise_beside
-from tokenweir.encode.options import check_flags
 from tokenweir.encode.spec import TokenizerSpec
 
 MAX_BYTES = 1 << 30

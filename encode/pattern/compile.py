@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from tokenweir.encode.cache import cache_folder, make_room, read_own, store
+from tokenweir.encode.base.cache import cache_folder, make_room, read_own, store
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern.automaton import FORMAT_VERSION, Automaton
 from tokenweir.encode.pattern.code_points import N_CODE_POINTS
@@ -36,7 +36,7 @@ MAX_ALL_CELLS = 100_000
 def compile_pattern(pattern: str, dialect: Dialect) -> Automaton:
     """Compile a pre-tokenizer pattern, through a cache on disk.
 
-    The cache (`encode/cache.py`) only saves time: a missing, damaged or foreign file, or a read-only folder, does not change
+    The cache (`encode/base/cache.py`) only saves time: a missing, damaged or foreign file, or a read-only folder, does not change
     the result.
 
     Args:

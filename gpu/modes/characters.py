@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
 from tokenweir.encode.components.added_tokens import own_control_texts
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import (
@@ -31,7 +30,7 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.spec.models import USER_DEFINED
 from tokenweir.encode.spec.parts import parts
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.modes.batch import THREADS, Batch
 from tokenweir.gpu.modes.exact import MergingMode, PieceBatch

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.pattern import Automaton
 from tokenweir.encode.pattern.minimize import boundary_pairs
 from tokenweir.encode.spec import NFC, Normalizer
 from tokenweir.encode.spec.parts import parts
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 from tokenweir.gpu.device import NULL, Device
 from tokenweir.gpu.shared import constants, fields
 from tokenweir.gpu.structs import Structs

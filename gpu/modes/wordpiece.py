@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
 from tokenweir.encode.components.added_tokens import is_control
 from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import BertNormalizer, BertPreTokenizer, WordPiece
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 from tokenweir.gpu.device import Device
 from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.batch import Batch

@@ -1,6 +1,7 @@
 """The public names. `__init__.py` loads each from the module that is written here when it is first used."""
 
-from tokenweir.encode.decode import ByteFallback as ByteFallback
+from tokenweir.encode.base.options import ByteFallback as ByteFallback
+from tokenweir.encode.base.options import EncodeOptions as EncodeOptions
 from tokenweir.encode.decode import DecodeStream as DecodeStream
 from tokenweir.encode.decode.batch import DecodeBatch as DecodeBatch
 from tokenweir.encode.encoding.text_chunks import TextChunk as TextChunk
@@ -18,15 +19,14 @@ from tokenweir.encode.errors import TokenIdError as TokenIdError
 from tokenweir.encode.errors import TokenizerFileError as TokenizerFileError
 from tokenweir.encode.errors import TokenweirError as TokenweirError
 from tokenweir.encode.errors import UnsupportedTokenizerError as UnsupportedTokenizerError
-from tokenweir.encode.options import EncodeOptions as EncodeOptions
 from tokenweir.encode.spec import AddedToken as AddedToken
 from tokenweir.encode.spec import TokenizerSpec as TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer as Tokenizer
 from tokenweir.encode.values.encoded import Encoded as Encoded
 from tokenweir.encode.values.encoded import Packed as Packed
 from tokenweir.encode.values.encoded import Ragged as Ragged
-from tokenweir.integrations.transformers import patch_transformers as patch_transformers
-from tokenweir.integrations.transformers import unpatch_transformers as unpatch_transformers
+from tokenweir.integrations.transformers.patch import patch_transformers as patch_transformers
+from tokenweir.integrations.transformers.patch import unpatch_transformers as unpatch_transformers
 from tokenweir.stream.chat.ask import Answer as Answer
 from tokenweir.stream.chat.ask import ask as ask
 from tokenweir.stream.chat.broadcast import Broadcast as Broadcast

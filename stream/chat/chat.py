@@ -9,9 +9,8 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.options import check_flags, check_options
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.base.options import check_flags, check_options
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer
 from tokenweir.stream.chat.answer_record import AnswerRecord, Keep
 from tokenweir.stream.chat.cancellable import Cancellable, Deltas
 from tokenweir.stream.chat.context import entered_as

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode.options import check_integers
+from tokenweir.encode.base.options import check_integers
 from tokenweir.stream.chat.stages import Owned, Stage
 from tokenweir.stream.prompts.batching.prompt_encoding import Encoder, encode_all
 from tokenweir.templates.prompt import Prompt

@@ -22,10 +22,9 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar, Unpack
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
-from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
+from tokenweir.encode.base.options import ByteFallback, check_byte_fallback
 from tokenweir.encode.errors import EngineError, TokenIdError
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer, core_of
 from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.chunk import Chunk, IdOrIds

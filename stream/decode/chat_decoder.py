@@ -17,9 +17,8 @@ from functools import partial
 from typing import Unpack
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import StateError
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.alignment import Aligner, Candidates, check_candidates, check_logprobs
 from tokenweir.stream.decode.chunk import IdOrIds, id_list, to_id

@@ -9,12 +9,10 @@ from typing import Any, Literal, TypedDict, Unpack, cast, get_args
 import msgspec
 from msgspec import Struct, structs
 
-from tokenweir.encode.build import core_of
-from tokenweir.encode.decode import ByteFallback, check_byte_fallback, check_tokenizer
+from tokenweir.encode.base.options import ByteFallback, check_byte_fallback, check_flags, check_integers, check_options
 from tokenweir.encode.errors import TokenIdError
-from tokenweir.encode.options import check_flags, check_integers, check_options
 from tokenweir.encode.per_tokenizer import per_tokenizer
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer, core_of
 from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.parsers.detection import Markup
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas, tool_schemas_of

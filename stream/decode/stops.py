@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct
 
 from tokenweir.encode import _core
-from tokenweir.encode.options import check_flags
+from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.tokenizer import Tokenizer
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
+from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.errors import EngineError, without_path
-from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.protocol import check_top_k, refuse_several, refuse_unsupported
 from tokenweir.stream.engines.sync import SyncEngine
 from tokenweir.stream.events.sampling import Sampling

@@ -15,10 +15,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from tokenweir.encode.decode import check_tokenizer
+from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.errors import EngineError
-from tokenweir.encode.options import check_flags
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer
 from tokenweir.stream.engines.engine_server import EngineServer, Event, cut_text, request_fields
 from tokenweir.stream.engines.lost_ids import LostIds
 from tokenweir.stream.engines.protocol import refuse_several

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from tokenweir.encode.cache import cache_folder
+from tokenweir.encode.base.cache import cache_folder
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine

@@ -10,8 +10,8 @@ import anyio
 import numpy as np
 from anyio.lowlevel import checkpoint
 
+from tokenweir.encode.base.options import check_numbers
 from tokenweir.encode.errors import EngineError
-from tokenweir.encode.options import check_numbers
 from tokenweir.stream.engines.ngram_table import ORDER, Floats, NgramTable, default_table
 from tokenweir.stream.engines.protocol import check_top_k, refuse_several, refuse_unsupported
 from tokenweir.stream.events.sampling import Sampling

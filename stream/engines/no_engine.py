@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
+from tokenweir.encode.base.options import check_flags, check_integers
 from tokenweir.encode.errors import EngineError
-from tokenweir.encode.options import check_flags, check_integers
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import DEFAULTS, Sampling
 

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.errors import EngineError
-from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.engine_server import EngineServer, Event, cut_text, request_fields
 from tokenweir.stream.engines.protocol import refuse_several
 from tokenweir.stream.engines.served_model import ModelCardEngine

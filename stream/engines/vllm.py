@@ -17,8 +17,8 @@ from anyio import move_on_after
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.errors import EngineError
-from tokenweir.encode.options import check_flags
 from tokenweir.stream.engines.engine_server import EngineServer, Event, ServerError, cut_text, request_fields
 from tokenweir.stream.engines.served_model import ModelCardEngine
 from tokenweir.stream.events.media import MediaKind, MediaPrompt

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, StructMeta
 from msgspec.structs import force_setattr
 
-from tokenweir.encode.options import check_flags, check_integers, check_numbers, check_texts
+from tokenweir.encode.base.options import check_flags, check_integers, check_numbers, check_texts
 
 
 class _NamesFields(StructMeta):

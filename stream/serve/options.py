@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict, cas
 
 from msgspec import Struct
 
-from tokenweir.encode.options import check_flags
+from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.decode.parsers.detection import Markup
 from tokenweir.stream.engines.protocol import Engine

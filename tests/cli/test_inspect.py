@@ -9,8 +9,7 @@ from click.testing import CliRunner
 
 from tokenweir.cli import main
 from tokenweir.encode import tokenizer as tokenizer_module
-from tokenweir.encode.build import core_of
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 
 
 def run(*args):

@@ -10,7 +10,7 @@ import tokenizers
 
 import tokenweir
 from tokenweir.integrations import report
-from tokenweir.integrations.backend import Backend, is_backend
+from tokenweir.integrations.transformers.backend import Backend, is_backend
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "in-transformers.md").read_text("utf-8")
 EXAMPLES = re.findall(r"^```\{code-block\} python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

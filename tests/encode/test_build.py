@@ -6,11 +6,10 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tokenweir.encode.build import core_of
 from tokenweir.encode.components.pre_tokenize import GPT2_PATTERN
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import AddedToken, TokenizerSpec
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 SPLIT = {"type": "Split", "pattern": {"Regex": r"\s+|\S"}, "behavior": "Isolated", "invert": False}

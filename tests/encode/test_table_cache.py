@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from tokenweir import Tokenizer, TokenizerFileError
 from tokenweir.encode import formats, table_cache
-from tokenweir.encode.build import core_of
 from tokenweir.encode.formats import tiktoken
+from tokenweir.encode.tokenizer import core_of
 
 TEXTS = ["", "Hello, world!", "naïve café 你好，世界 12345\n\n  x", "<|endoftext|>", "\U0001f600" * 9, "a" * 3000]
 MODELS = {

@@ -15,7 +15,7 @@ from shim_device import ShimDevice
 from small_tokenizers import small
 
 from tokenweir import Prompt, Tokenizer
-from tokenweir.encode.platform import usable_cores
+from tokenweir.encode.base.platform import usable_cores
 from tokenweir.encode.spec import AddedToken
 from tokenweir.gpu import GpuEncoder, replay
 from tokenweir.gpu.encoder import CPU_BYTES

@@ -16,8 +16,8 @@ import tokenizers
 
 from tokenweir import patch_transformers, unpatch_transformers
 from tokenweir.integrations import sglang
-from tokenweir.integrations.backend import Original
-from tokenweir.integrations.patched_tokenizer import PatchedTokenizer
+from tokenweir.integrations.transformers.backend import Original
+from tokenweir.integrations.transformers.patched_tokenizer import PatchedTokenizer
 
 transformers = pytest.importorskip("transformers")
 

@@ -90,8 +90,8 @@ def fastokens() -> ModuleType:
     """Create and register a module `fastokens` over tokenweir with the names that the suite of fastokens imports; return it."""
     import tokenizers
 
-    from tokenweir.integrations.backend import Backend
-    from tokenweir.integrations.transformers import patch_transformers, unpatch_transformers
+    from tokenweir.integrations.transformers.backend import Backend
+    from tokenweir.integrations.transformers.patch import patch_transformers, unpatch_transformers
 
     class Tokenizer:
         @staticmethod

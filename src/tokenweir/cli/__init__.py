@@ -21,8 +21,8 @@ from typing import IO, Any
 import click
 
 from tokenweir.cli import chat, count, decode, encode, encode_files, fetch_model, inspect, render, serve, tokens, verify
+from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import TokenweirError, UnsupportedTokenizerError, without_number
-from tokenweir.encode.visible_text import visible
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 and the number of SIGINT."""

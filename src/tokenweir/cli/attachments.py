@@ -7,9 +7,9 @@ from mimetypes import guess_type
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tokenweir.encode.base.options import check_texts
 from tokenweir.encode.errors import MediaError
 from tokenweir.encode.files import read_regular
-from tokenweir.encode.options import check_texts
 
 
 class Attachment(NamedTuple):

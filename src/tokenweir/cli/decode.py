@@ -19,8 +19,8 @@ from tokenweir.cli.options import (
     read_inputs,
     tokenizer_option,
 )
+from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import TokenIdError
-from tokenweir.encode.visible_text import visible
 
 
 @click.command(context_settings=FROM_ENVIRONMENT)

@@ -21,7 +21,7 @@ from tokenweir.cli.options import (
     tokenizer_option,
 )
 from tokenweir.cli.terminal.escape_codes import styled
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.corpus.run import Progress
@@ -103,7 +103,7 @@ def encode_files(
     from tokenweir.corpus.documents import DocumentEncoder
     from tokenweir.corpus.inputs import expanded, kind_of
     from tokenweir.corpus.run import encode_files as run
-    from tokenweir.encode.options import EncodeOptions
+    from tokenweir.encode.base.options import EncodeOptions
 
     for given, flag in ((template is not None, "--template"), (loss_mask, "--loss-mask")):
         if given and not chat:

@@ -9,7 +9,7 @@ import click
 
 from tokenweir.cli.model import note
 from tokenweir.cli.options import FROM_ENVIRONMENT
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.visible_text import visible
 
 
 @click.command(context_settings=FROM_ENVIRONMENT)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from tokenweir.cli.options import FROM_ENVIRONMENT, json_option, load_tokenizer, tokenizer_option
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
@@ -45,7 +45,7 @@ def inspect(tokenizer: Path | None, as_json: bool) -> None:
 
 def describe(tokenizer: Tokenizer) -> dict[str, Any]:
     """Return what is known about a tokenizer as JSON values, by name; of large tables only the number of entries."""
-    from tokenweir.encode.build import core_of
+    from tokenweir.encode.tokenizer import core_of
     from tokenweir.stream.decode.parsers.detection import read_prompt
 
     spec = tokenizer.spec

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tokenweir.cli.options import load_template, load_tokenizer
+from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import EngineError, TokenizerFileError
-from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
+from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import (
     DeviceError,
     TextError,
@@ -18,7 +19,6 @@ from tokenweir.encode.errors import (
     TokenweirError,
     UnsupportedTokenizerError,
 )
-from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer

@@ -22,8 +22,8 @@ from tokenweir.cli.options import (
 from tokenweir.cli.terminal import origin_view
 from tokenweir.cli.terminal.escape_codes import styled
 from tokenweir.cli.terminal.token_view import one_line
+from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import TemplateError
-from tokenweir.encode.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.templates.chat_template import HistoryThinking

@@ -25,8 +25,8 @@ from tokenweir.cli.options import (
     template_option,
     tokenizer_option,
 )
-from tokenweir.encode.platform import END_SIGNALS, HAS_WORKERS
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.platform import END_SIGNALS, HAS_WORKERS
+from tokenweir.encode.base.visible_text import visible
 
 if TYPE_CHECKING:
     import asyncio

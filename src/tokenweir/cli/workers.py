@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tokenweir.encode.platform import END_SIGNALS, SPREADS_CONNECTIONS
+from tokenweir.encode.base.platform import END_SIGNALS, SPREADS_CONNECTIONS
 from tokenweir.stream.serve.answers.cache_salt import installation_secret
 from tokenweir.stream.serve.transport.server import listener_at
 from tokenweir.stream.serve.workers.peers import Place

@@ -13,8 +13,8 @@ import numpy as np
 from tokenweir.corpus.encode import plain, why_invalid
 from tokenweir.corpus.inputs import InputPart
 from tokenweir.corpus.reading import place, read_columns
+from tokenweir.encode.base.options import EncodeOptions
 from tokenweir.encode.errors import CorpusError, TemplateError, TextError
-from tokenweir.encode.options import EncodeOptions
 from tokenweir.encode.values.encoded import Ragged
 
 if TYPE_CHECKING:

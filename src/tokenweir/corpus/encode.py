@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tokenweir.encode.base.options import EncodeOptions
 from tokenweir.encode.errors import CorpusError
-from tokenweir.encode.options import EncodeOptions
 from tokenweir.encode.values.encoded import Ragged
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from tokenweir.corpus.manifest import Manifest, RunHeader, Shard
 from tokenweir.corpus.shards import NAMES, WRITERS, Format, Layout
 from tokenweir.corpus.shuffle import shuffled
 from tokenweir.corpus.storage import Folder, folder_at, is_url, naming
-from tokenweir.encode.build import core_of
+from tokenweir.encode.base.options import EncodeOptions
+from tokenweir.encode.base.platform import usable_cores
 from tokenweir.encode.errors import CorpusError
-from tokenweir.encode.options import EncodeOptions
-from tokenweir.encode.platform import usable_cores
+from tokenweir.encode.tokenizer import core_of
 
 VERSION = 3
 """Version to increment with any change of the shards' bytes or of the cutting of inputs."""

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from tokenweir.encode.base.platform import lock_file
 from tokenweir.encode.errors import CorpusError, without_path
-from tokenweir.encode.platform import lock_file
 
 TEMPORARY = ".tmp-"
 """Name prefix of incomplete files."""

@@ -1,11 +1,6 @@
 """tokenweir inside other libraries. Each module is imported on first use.
 
-    transformers.py    `patch_transformers()`: tokenizers and chat templates of transformers run on tokenweir
-    backend.py         an object with the interface of `tokenizers.Tokenizer`, and encoding.py that of its `Encoding`
-    batches.py         what a backend encodes: ids, truncation, padding; inputs.py checks the forms of inputs
-    patched_tokenizer.py  the class in the place of `tokenizers.Tokenizer` under the patch
-    decode_stream.py   the same for `tokenizers.decoders.DecodeStream`
-    chat_templates.py  templates for `apply_chat_template`
+    transformers/      `patch_transformers()`: tokenizers and chat templates of transformers run on tokenweir
     vllm/              plug-ins for vLLM: the patch, parsers, and the server's paths over its engine
     sglang.py          a plug-in for SGLang: the patch, and its detokenizer
     grammars.py        tokenizers for libraries of grammars

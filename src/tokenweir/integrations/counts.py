@@ -6,7 +6,7 @@ from collections import Counter
 from threading import Lock
 from typing import NamedTuple
 
-from tokenweir.encode.platform import call_after_fork
+from tokenweir.encode.base.platform import call_after_fork
 
 MAX_ROUTES = 10_000
 """The most routes that are counted one by one; further ones count as a route without a name and a reason."""

@@ -12,9 +12,9 @@ from typing import Any
 
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.integrations.backend import is_backend
 from tokenweir.integrations.counts import count
-from tokenweir.integrations.transformers import patch_transformers
+from tokenweir.integrations.transformers.backend import is_backend
+from tokenweir.integrations.transformers.patch import patch_transformers
 
 PLUGIN = "tokenweir"
 """The plug-in's name in SGLANG_PLUGINS."""

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import msgspec
 from msgspec.structs import replace
 
-from tokenweir.encode.options import check_texts
+from tokenweir.encode.base.options import check_texts
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     MAX_AT_ONCE,

@@ -21,9 +21,8 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 from numpy.typing import NDArray
 
-from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.options import check_integers, check_numbers
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.base.options import check_integers, check_numbers
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer
 from tokenweir.stream.prompts.batching.calibrate import measure_crossover
 from tokenweir.stream.prompts.batching.prompt_encoding import BatchEncoder, check_encoder, encode_batch
 from tokenweir.templates.prompt import Prompt

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from anyio import to_thread
 
-from tokenweir.encode.platform import lower_thread_priority, usable_cores
+from tokenweir.encode.base.platform import lower_thread_priority, usable_cores
 
 T = TypeVar("T")
 

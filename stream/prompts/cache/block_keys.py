@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode.options import check_integers
+from tokenweir.encode.base.options import check_integers
 
 BlockScheme = Literal["sha256", "sha256_cbor", "sglang", "llm-d"]
 """`sha256` and `sha256_cbor`: vLLM 0.33 by those values of `--prefix-caching-hash-algo`. `sglang`: page hashes of SGLang's

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.options import check_texts
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.base.options import check_texts
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer
 from tokenweir.encode.values.ids import as_ids
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta, ToolCallDelta

@@ -14,10 +14,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
-from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.options import check_integers, check_texts
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.base.options import check_integers, check_texts
+from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer, core_of
 from tokenweir.stream.prompts.cache.cached_prompt import CachedPrompt, PromptSource
 from tokenweir.stream.prompts.cache.ledger import Ledger
 from tokenweir.stream.prompts.cache.message_digests import digest

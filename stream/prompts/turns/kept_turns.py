@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 from tokenweir.stream.prompts.turns.answer_identity import fingerprint
 from tokenweir.stream.prompts.turns.engine_ids import EngineIds, Kept, KeptIds
 from tokenweir.stream.prompts.turns.sampled_turns import SampledTurn

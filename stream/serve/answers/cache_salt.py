@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from tokenweir.encode.cache import cache_folder, read_own, store
+from tokenweir.encode.base.cache import cache_folder, read_own, store
 from tokenweir.stream.engines.protocol import Engine
 from tokenweir.stream.events.sampling import Sampling
 

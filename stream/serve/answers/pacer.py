@@ -8,7 +8,7 @@ from functools import partial
 from time import monotonic, thread_time
 from typing import NamedTuple
 
-from tokenweir.encode.platform import thread_wait
+from tokenweir.encode.base.platform import thread_wait
 
 TICK = 0.002
 """Seconds within which calls share a timer, and by which one may be late."""

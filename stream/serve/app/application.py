@@ -30,7 +30,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 
-from tokenweir.encode.options import check_options
+from tokenweir.encode.base.options import check_options
 from tokenweir.stream.prompts.cache.ledger import Ledger
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.stream.serve.answers.engines import Engines

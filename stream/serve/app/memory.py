@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 
-from tokenweir.encode.platform import set_heap
+from tokenweir.encode.base.platform import set_heap
 
 COLLECT_AFTER = (3_000, 2, 36_000)
 """Thresholds of the garbage collector. Answers leave no cycles, and each collection pauses all of them, for as long as it

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from tokenweir.encode.decode import check_tokenizer
-from tokenweir.encode.options import check_texts
+from tokenweir.encode.base.options import check_texts
+from tokenweir.encode.tokenizer import check_tokenizer
 from tokenweir.stream.chat.chat import check_template
 from tokenweir.stream.chat.plan import own_template
 from tokenweir.stream.engines.protocol import Engine, check_engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from tokenweir.encode.options import check_integers, check_numbers
+from tokenweir.encode.base.options import check_integers, check_numbers
 
 _MAY_BE_ZERO = (
     "send_interval",

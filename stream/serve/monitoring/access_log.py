@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tokenweir.encode.visible_text import SIGNS
+from tokenweir.encode.base.visible_text import SIGNS
 
 logger = logging.getLogger("tokenweir.access")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import ContextLengthError, EngineError, EngineFailure, TemplateError, TextError
-from tokenweir.encode.visible_text import visible
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 logger = logging.getLogger("tokenweir.serve")

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tokenweir.encode.platform import limit_unsent
+from tokenweir.encode.base.platform import limit_unsent
 from tokenweir.stream.serve.app.guard import network_of
 from tokenweir.stream.serve.limits.connections import Connection, Connections
 from tokenweir.stream.serve.limits.limits import Limits

@@ -11,7 +11,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from tokenweir.encode.platform import raise_file_limit
+from tokenweir.encode.base.platform import raise_file_limit
 
 logger = logging.getLogger("tokenweir.serve")
 

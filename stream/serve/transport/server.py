@@ -15,8 +15,8 @@ from typing import Unpack, cast
 
 import uvicorn
 
-from tokenweir.encode.options import check_integers, check_options, check_texts
-from tokenweir.encode.platform import claim_port
+from tokenweir.encode.base.options import check_integers, check_options, check_texts
+from tokenweir.encode.base.platform import claim_port
 from tokenweir.stream.chat.context import entered_as
 from tokenweir.stream.serve.app.application import Application
 from tokenweir.stream.serve.app.options import resolve_options

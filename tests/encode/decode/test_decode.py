@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenweir.encode.decode import BYTE_FALLBACK_MODES, DecodeStream
+from tokenweir.encode.base.options import BYTE_FALLBACK_MODES
+from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.decode.batch import DecodeBatch
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.encode.spec import (

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.minimize import boundary_pairs
 from tokenweir.encode.reference import find_pieces
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 from tokenweir.gpu.modes.tables import ExactTables
 
 NONE = 0xFFFFFFFF

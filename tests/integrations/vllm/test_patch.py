@@ -13,9 +13,9 @@ import tokenizers
 
 import tokenweir
 from tokenweir.integrations import vllm
-from tokenweir.integrations.backend import Original
-from tokenweir.integrations.decode_stream import DecodeStream
-from tokenweir.integrations.patched_tokenizer import PatchedTokenizer
+from tokenweir.integrations.transformers.backend import Original
+from tokenweir.integrations.transformers.decode_stream import DecodeStream
+from tokenweir.integrations.transformers.patched_tokenizer import PatchedTokenizer
 
 PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
 

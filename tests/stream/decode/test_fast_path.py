@@ -4,7 +4,7 @@ import pytest
 
 from tokenweir.encode import _core
 from tokenweir.encode._core import SkippableText
-from tokenweir.encode.build import core_of
+from tokenweir.encode.tokenizer import core_of
 from tokenweir.stream.decode.fast_path import FastPath
 from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser

@@ -13,7 +13,7 @@ import pytest
 from serving import TOK, Endless, Script, client_of, eventually, fetch, say, serving, small_socket, socket_to, until
 from websockets.exceptions import InvalidStatus
 
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.visible_text import visible
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.serve.answers.generation import abandoned
 from tokenweir.stream.serve.limits.limits import Limits

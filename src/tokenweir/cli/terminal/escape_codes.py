@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.visible_text import visible
 
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tokenweir.cli.terminal.escape_codes import controllable
+from tokenweir.encode.base.platform import keys_unseen
 from tokenweir.encode.errors import without_number
-from tokenweir.encode.platform import keys_unseen
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer

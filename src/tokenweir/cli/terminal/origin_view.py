@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from tokenweir.cli.terminal.token_view import GROUNDS, console_of, one_line
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.visible_text import visible
 
 if TYPE_CHECKING:
     from tokenweir.templates.prompt import Prompt

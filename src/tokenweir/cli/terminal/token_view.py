@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tokenweir.cli.options import missing_extra
 from tokenweir.cli.terminal.escape_codes import styled
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.visible_text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TextIO
 
 from tokenweir.cli.terminal.escape_codes import controllable, dim, styled
 from tokenweir.cli.terminal.live_lines import LiveLines, unpadded, unstyled
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.visible_text import visible
 
 _SETTLING = 0.3
 """Seconds without a new width until lines are drawn over others.

@@ -15,8 +15,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from tokenweir.integrations.decode_stream import DecodeStream
-from tokenweir.integrations.transformers import patch_transformers
+from tokenweir.integrations.transformers.decode_stream import DecodeStream
+from tokenweir.integrations.transformers.patch import patch_transformers
 
 if TYPE_CHECKING:
     from tokenweir.integrations.vllm.server import Server

@@ -21,7 +21,7 @@ from vllm.tool_parsers import ToolParser, ToolParserManager
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.per_tokenizer import weakly_cached
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.integrations.backend import Backend
+from tokenweir.integrations.transformers.backend import Backend
 from tokenweir.integrations.vllm.messages import (
     decoder_options,
     delta_message,

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tokenweir.encode._core import AnswerText, Detokenizer, StopStrings
-from tokenweir.encode.build import core_of
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 
 
 @pytest.fixture

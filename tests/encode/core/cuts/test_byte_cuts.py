@@ -9,8 +9,7 @@ import random
 import pytest
 from full_run import share
 
-from tokenweir.encode.build import core_of
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 
 FILES = {
     "cl100k": "openai/cl100k_base.tiktoken",

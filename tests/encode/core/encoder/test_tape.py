@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from real_tokenizers import real_tokenizer
 
 from tokenweir.encode import _core
-from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import TextError
 from tokenweir.encode.spec import AddedToken
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 
 REAL = [
     "qwen3", "llama-3.1", "gpt2", "deepseek-litellm", "phi-3-mini", "llama-2", "gemma", "mistral-7b-v0.3", "t5-small",

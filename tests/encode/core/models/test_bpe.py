@@ -16,11 +16,10 @@ import tokenizers
 from full_run import share
 
 from tokenweir.encode._core import Bpe, byte_alphabet
-from tokenweir.encode.build import core_of
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.reference import merge
 from tokenweir.encode.spec import BPE, AddedToken, ByteLevel, Pattern, RankBPE, Split, TokenizerSpec
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, core_of
 
 LETTERS = ["a", "b", "é", "è", "ø", "日", "旦", "月", "本", "ア", "😀"]
 ONE_PIECE = ByteLevel(add_prefix_space=False, use_regex=False)

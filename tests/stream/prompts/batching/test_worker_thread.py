@@ -12,7 +12,7 @@ from weakref import ref
 
 import pytest
 
-from tokenweir.encode.platform import usable_cores
+from tokenweir.encode.base.platform import usable_cores
 from tokenweir.stream.prompts.batching.worker_thread import run_in_thread
 
 

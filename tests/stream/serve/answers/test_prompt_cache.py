@@ -110,7 +110,7 @@ async def test_a_wrong_prompt_is_found_logged_and_forgotten(monkeypatch, caplog)
 def other_tape(ids):
     """A tape of the prompt's text by a tokenizer that has other ids for it."""
     from tokenweir.encode import _core
-    from tokenweir.encode.build import core_of
+    from tokenweir.encode.tokenizer import core_of
 
     other = TOK.with_added_tokens(["again"])
     return _core.tape(core_of(other).encoder, TOK.decode(ids, skip_special_tokens=False), [], None)

@@ -9,8 +9,8 @@ from typing import Any
 from tokenizers.decoders import DecodeStream as Original
 
 from tokenweir.encode.decode import DecodeStream as Stream
-from tokenweir.integrations.backend import is_backend
 from tokenweir.integrations.counts import count
+from tokenweir.integrations.transformers.backend import is_backend
 
 
 class DecodeStream:

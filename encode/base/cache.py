@@ -8,7 +8,7 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
-from tokenweir.encode.platform import is_own_file, open_unfollowed
+from tokenweir.encode.base.platform import is_own_file, open_unfollowed
 
 
 def cache_folder() -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tokenweir.integrations.encoding import Encoding
+from tokenweir.integrations.transformers.encoding import Encoding
 
 COLUMNS = {"input_ids": "ids", "token_type_ids": "type_ids", "attention_mask": "attention_mask"}
 """Names in a `BatchEncoding`, and the attributes of its encodings that they are lists of."""

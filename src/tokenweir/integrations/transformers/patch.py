@@ -11,11 +11,11 @@ from threading import RLock
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from tokenweir.integrations.backend import Backend, Original
-from tokenweir.integrations.chat_templates import compiler, indices_renderer
-from tokenweir.integrations.decode_stream import DecodeStream
-from tokenweir.integrations.patched_tokenizer import PatchedTokenizer, reduce_tokenizer, set_in_force
-from tokenweir.integrations.tensors import batch_encoding
+from tokenweir.integrations.transformers.backend import Backend, Original
+from tokenweir.integrations.transformers.chat_templates import compiler, indices_renderer
+from tokenweir.integrations.transformers.decode_stream import DecodeStream
+from tokenweir.integrations.transformers.patched_tokenizer import PatchedTokenizer, reduce_tokenizer, set_in_force
+from tokenweir.integrations.transformers.tensors import batch_encoding
 
 _ABSENT = object()
 _lock = RLock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tokenweir.integrations.backend import Backend, Original, original_of
+from tokenweir.integrations.transformers.backend import Backend, Original, original_of
 
 
 class _PatchedTokenizerType(type):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.visible_text import visible
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from tokenizers import AddedToken, decoders, normalizers, processors
 
 from tokenweir.encode.encoding.sequence_encoder import SequenceEncoder
 from tokenweir.integrations import report
-from tokenweir.integrations.backend import Backend
-from tokenweir.integrations.encoding import Encoding
+from tokenweir.integrations.transformers.backend import Backend
+from tokenweir.integrations.transformers.encoding import Encoding
 
 TEXTS = [
     "Hello world",

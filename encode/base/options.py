@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
 
 class AffixOptions(TypedDict, total=False):
@@ -41,6 +41,12 @@ class EncodeOptions(AffixOptions, total=False):
 
     parse_special: bool | Collection[str]
     disallowed_special: Collection[str] | Literal["all"]
+
+
+ByteFallback = Literal["eager", "huggingface"]
+"""The rule for decoding byte-fallback tokens; see `Tokenizer.decode`."""
+
+BYTE_FALLBACK_MODES = get_args(ByteFallback)
 
 
 def check_options(
@@ -94,3 +100,9 @@ def check_numbers(**numbers: object) -> None:
     for name, number in numbers.items():
         if not isinstance(number, int | float) or isinstance(number, bool):
             raise TypeError(f"{name} must be int or float, not {number!r:.80}")
+
+
+def check_byte_fallback(mode: str) -> None:
+    """Raise `ValueError` unless `mode` is a valid value of the option `byte_fallback`: "eager" or "huggingface"."""
+    if mode not in BYTE_FALLBACK_MODES:
+        raise ValueError(f"byte_fallback must be one of {BYTE_FALLBACK_MODES}, not {mode!r}")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tokenizers.decoders import DecodeStream as Original
 
 from tokenweir.integrations import report
-from tokenweir.integrations.backend import Backend
-from tokenweir.integrations.decode_stream import DecodeStream
+from tokenweir.integrations.transformers.backend import Backend
+from tokenweir.integrations.transformers.decode_stream import DecodeStream
 
 TEXTS = st.text(max_size=12) | st.lists(st.sampled_from(["naïve ", "日本", "\U0001f600", " x", "\n"]), max_size=5).map(
     "".join

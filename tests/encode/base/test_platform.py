@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tokenweir.encode import platform
+from tokenweir.encode.base import platform
 
 
 def test_cores_are_those_that_the_process_may_use():
@@ -92,7 +92,7 @@ def test_a_file_that_others_may_write_is_not_ones_own(tmp_path, mode, own):
 
 def test_a_locked_file_is_locked_for_other_processes_until_it_is_closed(tmp_path):
     def try_elsewhere():
-        program = "import sys; from tokenweir.encode.platform import lock_file; lock_file(open(sys.argv[1], 'w'))"
+        program = "import sys; from tokenweir.encode.base.platform import lock_file; lock_file(open(sys.argv[1], 'w'))"
         command = [sys.executable, "-c", program, tmp_path / "lock"]
         return subprocess.run(command, capture_output=True, check=False).returncode
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tokenweir
-from tokenweir.integrations import tensors
+from tokenweir.integrations.transformers import tensors
 
 transformers = pytest.importorskip("transformers")
 

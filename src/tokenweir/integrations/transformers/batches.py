@@ -16,8 +16,8 @@ from tokenweir.encode.encoding.sequences import FIRST, Layout, process
 from tokenweir.encode.encoding.truncation import lengths_after_truncation
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.encode.values.texts import for_core
-from tokenweir.integrations.encoding import Encoding
-from tokenweir.integrations.inputs import Fallback
+from tokenweir.integrations.transformers.encoding import Encoding
+from tokenweir.integrations.transformers.inputs import Fallback
 
 OFF = frozenset(["", "off", "false", "f", "no", "n", "0"])
 """Values of TOKENIZERS_PARALLELISM that mean one thread."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tokenweir.encode.cache import open_own, read_own, store
+from tokenweir.encode.base.cache import open_own, read_own, store
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.reference import find_pieces
 

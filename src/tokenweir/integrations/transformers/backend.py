@@ -18,10 +18,10 @@ import tokenizers
 from tokenweir.encode.encoding.sequence_encoder import Sequences
 from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer, sequence_encoder_of
-from tokenweir.integrations.batches import BatchEncoder, pad
 from tokenweir.integrations.counts import count
-from tokenweir.integrations.encoding import Encoding
-from tokenweir.integrations.inputs import Fallback, listed, sequence_of, sequences_of
+from tokenweir.integrations.transformers.batches import BatchEncoder, pad
+from tokenweir.integrations.transformers.encoding import Encoding
+from tokenweir.integrations.transformers.inputs import Fallback, listed, sequence_of, sequences_of
 
 Original = tokenizers.Tokenizer
 

@@ -12,8 +12,8 @@ import pytest
 
 import tokenweir
 from tokenweir import integrations
-from tokenweir.integrations.backend import Original, is_backend
-from tokenweir.integrations.patched_tokenizer import PatchedTokenizer
+from tokenweir.integrations.transformers.backend import Original, is_backend
+from tokenweir.integrations.transformers.patched_tokenizer import PatchedTokenizer
 
 transformers = pytest.importorskip("transformers")
 
