@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from jinja_oracle import expected
 from native_rendering import outcome
-from template_probes import VARIABLES
-from template_probes.left_out import LEFT_OUT, REFUSED_BY_BOTH
+from template_probes import LEFT_OUT, REFUSED_BY_BOTH, VARIABLES
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates._native import Template

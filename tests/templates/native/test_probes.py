@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from jinja_oracle import expected
 from native_rendering import as_json, check_origins, outcome, rendered
-from template_probes import COUNT, VARIABLES, probes
+from template_probes import VARIABLES, probes
 
 from tokenweir.templates._native import Template
 
@@ -13,7 +13,7 @@ PROBES = dict(probes())
 
 
 def test_number_of_probes():
-    assert len(PROBES) == COUNT >= 200
+    assert len(PROBES) >= 890
 
 
 @pytest.mark.parametrize("name", PROBES)
