@@ -7,11 +7,14 @@ import re
 import subprocess
 
 import pytest
+from case_tables import cases
 from chat_program import ANSWER, CHAT, environment
 from click.testing import CliRunner
 
 from tokenweir.cli import main
 from tokenweir.encode.tokenizer import Tokenizer
+
+CASES = cases(__file__)
 
 
 def piped(*args, stdin="hi\n", env=None):
@@ -193,35 +196,7 @@ def test_a_conversation_is_saved_and_loaded(recording, tmp_path):
     assert int(re.search(r"prompt (\d+)", notes)[1]) > int(re.search(r"prompt (\d+)", alone)[1])
 
 
-@pytest.mark.parametrize(
-    ("line", "note"),
-    [
-        ("/load {}/nothing.json", "nothing.json: No such file"),
-        ("/load {}/text", "not loaded: Expecting value"),
-        ("/load {}/number.json", "not loaded: messages must be a list, not int"),
-        ("/load {}/deep.json", "not loaded: maximum recursion depth exceeded"),
-        ("/load {}/no-content.json", "not loaded: messages[0] has no content"),
-        ("/load {}/surrogate.json", "not loaded: messages[0].content has the lone surrogate U+D800"),
-        ("/load ~nobody-of-this-name/x", "not loaded: Could not determine home directory"),
-        ("/save ~nobody-of-this-name/x", "not saved: Could not determine home directory"),
-        ("/load", "give /load a file"),
-        ("/save", "give /save a file"),
-        ("/save {}/no/folder", "/no/folder: No such file"),
-        ("/think loudly", "give /think one of show, dim, hide"),
-        ("/set warmth 1", "warmth is no field of the sampling; there are: max_tokens, temperature"),
-        ("/set temperature hot", "temperature must be int or float, not 'hot'"),
-        ("/set n 2", "n is no field of the sampling; there are: max_tokens, temperature"),
-        ("/set temperature -5", "temperature=-5 is not a finite number of at least 0"),
-        ("/set max_tokens -1", "max_tokens=-1 is below 0"),
-        ("/set top_p 5", "top_p=5 is not in (0, 1]"),
-        ("/set temperature 0.5", "temperature is 0.5."),
-        ("/set", "Everything has its default."),
-        ("/model oracle", "unknown engine 'oracle'"),
-        ("/model", "Answers come from replay:"),
-        ("/retry", "There is no message to answer again."),
-        ("/tokens", "There is no answer yet; give /tokens a text."),
-    ],
-)
+@pytest.mark.parametrize(("line", "note"), CASES["one_line_answers"])
 def test_commands_that_answer_in_a_line(recording, tmp_path, line, note):
     (tmp_path / "text").write_text("text")
     (tmp_path / "number.json").write_text("1")

@@ -9,11 +9,14 @@ from datetime import datetime
 from enum import StrEnum
 
 import pytest
+from case_tables import cases
 from sentencepiece_files import USER, piece, small_model
 
 from tokenweir.encode.errors import TemplateError, TextError, TokenizerFileError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
+
+CASES = cases(__file__)
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -218,20 +221,7 @@ def test_reasoning_goes_by_every_name(fields, text):
 PARTS = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]
 
 
-@pytest.mark.parametrize(
-    "loop",
-    [
-        "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}",
-        "{% for m in messages %}{% for p in m['content'] %}{{ p.text }}{% endfor %}{% endfor %}",
-        "{% for p in messages[0].get('content') %}{{ p.text }}{% endfor %}",
-        "{% set c = messages[0]['content'] %}{% set d = c %}{% for p in d[0:] %}{{ p.text }}{% endfor %}",
-        "{% for p in messages[0].content if p.type == 'text' %}{{ p.text }}{% endfor %}",
-        "{% for p in messages[0].content | selectattr('text') %}{{ p.text }}{% endfor %}",
-        "{% macro f(c) %}{% for p in c %}{{ p.text }}{% endfor %}{% endmacro %}{{ f(messages[0].content) }}",
-        "{% set c = messages[0].content or [] %}{% for p in c %}{{ p.text }}{% endfor %}",
-        "{% set c = messages[0].content if messages else [] %}{% for p in c %}{{ p.text }}{% endfor %}",
-    ],
-)
+@pytest.mark.parametrize("loop", CASES["loops_over_parts"])
 def test_templates_that_loop_over_parts_get_them(loop):
     template = ChatTemplate(loop)
     assert template.content_format == "parts"
@@ -310,46 +300,14 @@ def test_templates_that_loop_over_another_content_get_one_string(written):
     assert template.render(PARTS).text == "a\nb"
 
 
-@pytest.mark.parametrize(
-    ("source", "text"),
-    [
-        ("{{ c.arguments | tojson }}", '{"a": "é"}'),
-        ("{% for k, v in c.arguments | items %}{{ k }}={{ v }}{% endfor %}", "a=é"),
-        ("{{ c | tojson }}", '{"name": "f", "arguments": {"a": "é"}}'),
-        ("{{ '' + c['arguments'] }}", '{"a":"\\u00e9"}'),
-        ("{{ '' ~ c['arguments'] }}", '{"a":"\\u00e9"}'),
-        ("{{ c.arguments }}", '{"a":"\\u00e9"}'),
-        ("{% if c.arguments is string %}text{% else %}object{% endif %}", "text"),
-        # Apertus writes the arguments of a part of the content as they are, and makes JSON of a call's.
-        ("{% if c.block %}{{ c.arguments }}{% else %}{{ c.arguments | tojson }}{% endif %}", '{"a": "é"}'),
-        # One that writes the members one by one gets the object, whatever else it takes.
-        (
-            "{% if c.arguments is string %}x{% else %}{% for k, v in c.arguments.items() %}{{ v }}{% endfor %}{% endif %}",
-            "é",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("source", "text"), CASES["arguments_as_text"])
 def test_arguments_given_as_json_text(source, text):
     call = {"function": {"name": "f", "arguments": '{"a":"\\u00e9"}'}}
     messages = [{"role": "assistant", "tool_calls": [call]}]
     assert render("{% set c = messages[0].tool_calls[0].function %}" + source, messages) == text
 
 
-@pytest.mark.parametrize(
-    ("source", "text"),
-    [
-        ("{{ '' + c.arguments }}", '{"a": "é", "b": [1]}'),
-        ("{{ c.arguments }}", "{'a': 'é', 'b': [1]}"),  # as in transformers
-        ("{{ c.arguments | tojson }}", '{"a": "é", "b": [1]}'),
-        (
-            "{{ c.arguments if c.arguments is string else c.arguments | tojson(separators=(',', ':')) }}",
-            '{"a":"é","b":[1]}',
-        ),
-        ("{% if c.arguments is mapping %}object{% else %}{{ c.arguments }}{% endif %}", "object"),
-        ("{% if c.block %}{{ c.arguments }}{% else %}{{ c.arguments | tojson }}{% endif %}", '{"a": "é", "b": [1]}'),
-        ("{% for k, v in c.arguments.items() %}{{ k }}={{ v }};{% endfor %}", "a=é;b=[1];"),
-    ],
-)
+@pytest.mark.parametrize(("source", "text"), CASES["arguments_as_object"])
 def test_arguments_given_as_an_object(source, text):
     """A template that adds text to it gets JSON text, since it fails with the object."""
     call = {"function": {"name": "f", "arguments": {"a": "é", "b": [1]}}}

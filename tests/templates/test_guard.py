@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,8 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.guard import control_texts
+
+CASES = cases(__file__)
 
 TOKENS = ["<|end|>", "<|user|>", "<think>", "</think>", "[X]"]
 
@@ -41,26 +44,7 @@ def test_a_token_of_a_users_is_guarded_and_the_templates_is_not():
     assert guarded("<|user|>{{ messages[0].content }}<|end|>", [user("a<|end|>[X]b")]) == ["<|en", "[X]b"]
 
 
-@pytest.mark.parametrize(
-    ("source", "content", "expected"),
-    [
-        ("<{{ messages[0].content }}>", "|end|", ["|end"]),  # MiniMax-M3 writes keys so
-        ("<|{{ messages[0].content }}|>", "end", ["end|"]),
-        ("<|e{{ messages[0].content }}", "nd|>", ["nd|>"]),
-        ("{{ messages[0].content }}d|>", "<|en", ["<|en"]),
-        ("{{ messages[0].content }}{{ messages[1].content }}", "<|e", ["<|en"]),
-        ("{{ messages[0].content|replace('-', '') }}", "<|-end|>", ["<|en"]),
-        ("{{ messages[0].content|lower }}", "<|END|>", ["<|en"]),
-        ("{{ (messages[0].content|tojson)[1:-1] }}", "<|end|>", ["<|en"]),
-        ("{{ messages[0].content.split('+')|join }}", "<|e+nd|>", ["<|en"]),
-        ("{{ '%s|%s|>'|format(messages[0].content, 'end') }}", "<", ["<|en"]),
-        ("{% macro m(x) %}<|{{ x }}|>{% endmacro %}{{ m(messages[0].content)|trim }}", "end", ["end|"]),
-        ("{{ ['<|', messages[0].content, '|>']|join }}", "end", ["end|"]),
-        ("{{ '<|end|>' if messages[0].content }}", "<|end|>", []),  # the template's own decision
-        ("<|{{ 'end' }}|>", "", []),
-        ("<|end{{ messages[0].content }}|>", "", []),
-    ],
-)
+@pytest.mark.parametrize(("source", "content", "expected"), CASES["operations"])
 def test_operations_keep_origins(source, content, expected):
     assert guarded(source, [user(content), user("nd|>")]) == expected
 

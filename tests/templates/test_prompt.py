@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from real_tokenizers import real_tokenizer
@@ -21,6 +22,8 @@ from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.guard import control_texts
 from tokenweir.templates.prompt import Prompt, Segment
 from tokenweir.verify.references import huggingface
+
+CASES = cases(__file__)
 
 # A tokenizer's folder and the template of its model; None: the one that lies in the folder.
 PAIRS = {
@@ -154,22 +157,7 @@ def test_a_template_completes_no_control_token(name, told, more, data):
     assert attack.text == render(compiled(source, guard=False), **more).text
 
 
-PIECES = [
-    "<|im_",
-    "end|>",
-    "<|",
-    "|>",
-    "<",
-    "im_start",
-    "<think>",
-    "</think>",
-    "/no_think",
-    "\n",
-    " ",
-    "\ufdd0",
-    "a",
-    "🙂",
-]
+PIECES = CASES["pieces"]
 
 
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), min_size=1, max_size=4))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import cache
 
 import pytest
+from case_tables import cases
 from jinja2 import nodes
 from jinja2.exceptions import TemplateError as JinjaError
 from jinja2.meta import find_undeclared_variables
@@ -16,6 +17,8 @@ from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.verify.conversations import CONVERSATIONS, TOOLS, calling, user
 from tokenweir.verify.prompts import CLOCK, TransformersTemplate, in_taken_form
+
+CASES = cases(__file__)
 
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 
@@ -114,21 +117,7 @@ def test_content_parts(source, oracle):
     assert prompt.text.index(texts[0]) < prompt.text.index(texts[1])
 
 
-@pytest.mark.parametrize(
-    ("file", "stable"),
-    [
-        ("templates/Qwen-Qwen3-0.6B", False),  # thinking is dropped
-        ("templates/GLM-4.6", False),
-        ("templates/openai-gpt-oss-120b", False),
-        ("templates/mistralai-Mistral-Nemo-Instruct-2407", False),  # the system prompt goes into the last message
-        ("templates/Kimi-K2-Instruct", True),
-        ("templates/meta-llama-Llama-3.3-70B-Instruct", True),
-        ("templates/deepseek-ai-DeepSeek-V3.1", True),
-        ("templates-more/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", False),
-        ("templates-more/tencent-Hy3", False),
-        ("templates-more/MiniMax-M2", False),
-    ],
-)
+@pytest.mark.parametrize(("file", "stable"), CASES["growing_alike"])
 def test_which_templates_write_a_growing_conversation_alike(data, file, stable):
     source = data(f"{file}.jinja").read_text("utf-8")
     assert ChatTemplate(source, special_tokens=SPECIAL).is_prefix_stable is stable

@@ -6,11 +6,14 @@ import io
 from collections import Counter
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from tokenweir.cli.terminal.markdown import LightMarkdown, finished
+
+CASES = cases(__file__)
 
 
 def drawn(text, width=60):
@@ -19,19 +22,7 @@ def drawn(text, width=60):
     return console.file.getvalue()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<div class='x'>inside</div>",
-        "a <b>bold</b> <script>x</script>",
-        "<!-- hidden -->",
-        "&lt;tag&gt; &amp; &#x202e;",
-        "\\(x_1\\) and \\[y\\] \\{z\\}",
-        "[name]: http://example.org",
-        "<http://example.org>",
-        "a line\nand another",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["not_markdown"])
 def test_what_is_no_markdown_stays_text(text):
     assert drawn(text).split() == text.split()
     assert drawn(text).count("\n") >= text.count("\n")
@@ -102,21 +93,7 @@ def test_no_width_is_too_small(text, width):
     assert not Counter(signs) - Counter(found)
 
 
-@pytest.mark.parametrize(
-    ("text", "end"),
-    [
-        ("", 0),
-        ("one\n", 0),
-        ("one\n\ntwo", 0),  # the line is not complete
-        ("one\n\ntwo\n", 5),
-        ("one\n#", 0),
-        ("one\n# two\n", 4),
-        ("- a\n\n- b\n", 0),  # one list
-        ("- a\n\nb\n", 5),
-        ("```\na\n\nb\n", 0),
-        ("```\na\n\nb\n```\nc\n", 13),
-    ],
-)
+@pytest.mark.parametrize(("text", "end"), CASES["finished"])
 def test_finished(text, end):
     assert finished(text) == end
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
+from case_tables import cases
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tokenweir.encode.components.added_tokens import END_NAMES, inferred_end_ids, with_real_ids
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import BPE, AddedToken, RankBPE, Unigram
+
+CASES = cases(__file__)
 
 NFC = {"type": "NFC"}
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
@@ -40,25 +43,7 @@ POST_PROCESSORS = [
     {"type": "Sequence", "processors": []},
 ]
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
-CONTENTS = [
-    "<m>",
-    "<m>m",
-    "<",
-    "ab",
-    "abc",
-    "b",
-    " ",
-    "  ",
-    "é",
-    "e\u0301",
-    "\u0301",
-    "日",
-    "日本",
-    "e",
-    "a b",
-    "Ġa",
-    "",
-]
+CONTENTS = CASES["contents"]
 PARTS = [*CONTENTS, "a", "c", "_", " ", "\n", "\u3000", "\u200d", "x", "A\u030a", "É", "本", "1"]
 
 texts = st.lists(st.sampled_from(PARTS), max_size=8).map("".join)

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import tokenizers
 import transformers
+from case_tables import cases
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer
+
+CASES = cases(__file__)
 
 LINES = [
     "the quick brown fox",
@@ -23,23 +26,7 @@ LINES = [
     "[CLS] x [SEP] 日本 12",
     "Ab aB ab",
 ] * 6
-CONTENTS = [
-    "<s>",
-    "</s>",
-    "<pad>",
-    "[CLS]",
-    "[SEP]",
-    "<A>",
-    "<a>",
-    "the",
-    "ab",
-    "É",
-    "e\u0301",
-    "<image>",
-    " x",
-    "x ",
-    "",
-]
+CONTENTS = CASES["contents"]
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 ROLES = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "image_token"]
 TEXTS = [

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
+from functools import partial
 
+import gguf_files
 import pytest
 import sentencepiece
+from gguf_files import BYTES, ROWS, keys, pieces, words
 
 from tokenweir.encode import formats
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
@@ -33,23 +35,18 @@ from tokenweir.verify import adversarial
 from tokenweir.verify.references import huggingface
 
 SEPARATOR = "\n__ggml_vocab_test__\n"
-BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 SPACES = [Replace(Pattern(String="▁"), " "), ByteFallback(), Fuse()]
-
-
-def keys(**values):
-    """Keys of a tokenizer; `__` stands for a dot."""
-    return {
-        f"tokenizer.{'' if name.startswith(('chat', 'huggingface')) else 'ggml.'}{name.replace('__', '.')}": value
-        for name, value in values.items()
-        if value is not None
-    }
 
 
 @pytest.fixture
 def read(gguf):
     """The spec of a file with these keys."""
     return lambda **values: formats.read_bytes(gguf(keys(**values)), "gguf")
+
+
+@pytest.fixture
+def bytes_bpe(tokenizer_json):
+    return partial(gguf_files.bytes_bpe, tokenizer_json()["model"])
 
 
 @pytest.fixture
@@ -60,29 +57,6 @@ def refuse(read):
         assert str(refusal.value) == message
 
     return refuse
-
-
-@pytest.fixture
-def bytes_bpe(tokenizer_json):
-    """The keys of a small byte-level vocabulary; `more` tokens are [text, type]."""
-
-    def bytes_bpe(more=(), **values):
-        model = tokenizer_json()["model"]
-        tokens = [*model["vocab"], *(text for text, _ in more)]
-        types = [1] * len(model["vocab"]) + [kind for _, kind in more]
-        merges = [" ".join(merge) for merge in model["merges"]]
-        return {"model": "gpt2", "pre": "gpt-2", "tokens": tokens, "token_type": types, "merges": merges} | values
-
-    return bytes_bpe
-
-
-def pieces(more=(), *, byte_tokens=True, **values):
-    """The keys of a small SentencePiece vocabulary: [piece, score, type] after the usual ones."""
-    rows = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)]
-    rows += [(token, 0.0, 6) for token in BYTES] if byte_tokens else []
-    rows += [("▁", -1.0, 1), ("a", -2.0, 1), ("b", -3.0, 1), ("ab", -4.0, 1), ("▁ab", -5.0, 1), *more]
-    tokens, scores, types = map(list, zip(*rows, strict=True))
-    return {"model": "llama", "tokens": tokens, "scores": scores, "token_type": types} | values
 
 
 # -- real files --------------------------------------------------------------------------------------------------------
@@ -329,9 +303,6 @@ def test_flags_of_llama(read):
     assert (spec.add_bos, spec.add_eos) == (False, True)
 
 
-ROWS = [("▁cd", -6.0, 1), ("<u>", 0.0, 2), ("<c>", 0.0, 3), ("<d>", 0.0, 4), ("zz", -7.0, 5), ("y", -8.0, 1)]
-
-
 def test_every_type_in_the_spec(read):
     spec = read(**pieces(ROWS))
     of = dict(zip(spec.model.pieces, spec.model.types, strict=True))
@@ -478,11 +449,6 @@ def test_gemma_4(read):
 # -- WordPiece ---------------------------------------------------------------------------------------------------------
 
 
-def words(tokens, **values):
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    return {"model": "bert", "tokens": [*special, *tokens], "token_type": [3] * 5 + [1] * len(tokens)} | values
-
-
 def test_both_spellings_of_word_piece(read):
     respelled = read(**words(["▁a", "▁b", "a", "bc", "[unused0]", "▁##", "▁"]))
     assert list(respelled.model.vocab)[5:] == ["a", "b", "##a", "##bc", "[unused0]", "##", "##▁"]
@@ -509,11 +475,11 @@ def test_roles_of_bert(read, refuse):
     values = words(["▁a", "<s>", "</s>"])
     values["tokens"][2:4] = ["x", "y"]
     refuse(TokenizerFileError, "tokenizer.ggml.cls_token_id: missing, and no token is [CLS]", **values)
-    for keys in (
+    for roles in (
         {"cls_token_id": 6, "seperator_token_id": 7},
         {"bos_token_id": 6, "separator_token_id": 7},
     ):
-        spec = read(**values, **keys)
+        spec = read(**values, **roles)
         assert [s.ids for s in spec.post_processor.special_tokens.values()] == [(6,), (7,)]
 
 
@@ -601,48 +567,3 @@ def test_files_and_folders(gguf, bytes_bpe, tmp_path):
         Tokenizer.from_file(tmp_path / "a.gguf", special_tokens={})
     with pytest.raises(ValueError, match="^pattern is for byte-level BPE in a GGUF file, not for .* 'llama'$"):
         Tokenizer.from_bytes(gguf(keys(**pieces())), "gguf", pattern="a")
-
-
-# -- files that are damaged --------------------------------------------------------------------------------------------
-
-
-def mutants(data, pick, count):
-    """Bits flipped, the end or a stretch cut off, and numbers of 32 and 64 bits that are too large."""
-    for i in range(count):
-        at = pick.randrange(4, len(data))
-        match i % 6:
-            case 0:
-                yield data[:at]
-            case 1 | 2:
-                yield data[:at] + bytes([data[at] ^ 1 << pick.randrange(8)]) + data[at + 1 :]
-            case 3:
-                yield data[:at] + data[at + pick.choice([1, 4, 8, 100]) :]
-            case 4:
-                yield data[:at] + pick.choice([2**31, 2**32 - 1, 0, 13, 9]).to_bytes(4, "little") + data[at + 4 :]
-            case 5:
-                yield data[:at] + pick.choice([2**60, 2**63, 2**64 - 1, 2**32]).to_bytes(8, "little") + data[at + 8 :]
-
-
-def read_or_refuse(data):
-    try:
-        tok = Tokenizer.from_bytes(data, "gguf")
-        ids = tok.encode("ab <x> é日本\n")
-        assert all(0 <= token_id < tok.vocab_size for token_id in ids)
-        tok.decode(ids)
-    except (TokenizerFileError, UnsupportedTokenizerError) as error:
-        assert str(error)
-        return False
-    return True
-
-
-@pytest.mark.parametrize("model", ["gpt2", "llama", "bert"])
-def test_damaged_files(gguf, bytes_bpe, model):
-    sources = {
-        "gpt2": bytes_bpe([("<x>", 3), ("<y>", 4)], bos_token_id=3, add_bos_token=True, chat_template="x"),
-        "llama": pieces(ROWS, bos_token_id=1, add_space_prefix=False),
-        "bert": words(["▁a", "▁b", "a", "bc"], cls_token_id=2, normalizer__lowercase=False),
-    }
-    data = gguf(keys(**sources[model]))
-    assert read_or_refuse(data)
-    read = [read_or_refuse(mutant) for mutant in mutants(data, random.Random(model), 700)]
-    assert 0 < sum(read) < len(read)

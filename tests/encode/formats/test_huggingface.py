@@ -10,12 +10,15 @@ import re
 import msgspec
 import pytest
 import tokenizers
+from case_tables import cases
 
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import huggingface
 from tokenweir.encode.spec import NFC, AddedToken, ByteLevel, NormalizerSequence
 from tokenweir.encode.tokenizer import Tokenizer
+
+CASES = cases(__file__)
 
 SPLIT = {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Isolated", "invert": False}
 
@@ -58,17 +61,7 @@ def test_merges_as_pairs_and_as_strings(tokenizer_json):
     assert len(pairs.encode("abc b")) == 2
 
 
-MODELS = {
-    "BPE": {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"], "unk_token": "a"},
-    "WordPiece": {
-        "vocab": {"[UNK]": 0, "a": 1, "##b": 2},
-        "unk_token": "[UNK]",
-        "continuing_subword_prefix": "##",
-        "max_input_chars_per_word": 100,
-    },
-    "Unigram": {"vocab": [["<unk>", 0], ["a", -1.5], ["b", -2]], "unk_id": 0},
-    "Unigram without unk_id": {"vocab": [["a", -1.5], ["b", -2]]},
-}
+MODELS = CASES["models"]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -299,129 +292,16 @@ def changed(source, path, value):
 LOWER = {"type": "Lowercase"}
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        (["model"], {"type": "WordLevel", "vocab": {}, "unk_token": ""}, r"^model: 'WordLevel'$"),
-        (["model"], {"vocab": {}, "type": "Gram"}, r"^model: 'Gram'$"),
-        (["normalizer"], {"type": "Nmt"}, r"^normalizer: 'Nmt'$"),
-        (["normalizer"], {"type": "ByteLevel"}, r"^normalizer: 'ByteLevel'$"),
-        (["normalizer"], {"type": "SentencePieceNormalizer"}, r"^normalizer: 'SentencePieceNormalizer'$"),
-        (
-            ["normalizer"],
-            {"type": "Sequence", "normalizers": [LOWER, {"type": "Nmt"}]},
-            r"^normalizer.normalizers\[1\]: 'Nmt'$",
-        ),
-        (
-            ["normalizer"],
-            {"type": "Sequence", "normalizers": [LOWER, {"type": "SentencePieceNormalizer"}]},
-            r"^normalizer.normalizers\[1\]: 'SentencePieceNormalizer'$",
-        ),
-        (["pre_tokenizer"], {"type": "UnicodeScripts"}, r"^pre_tokenizer: 'UnicodeScripts'$"),
-        (["pre_tokenizer"], {"type": "FixedLength", "length": 5}, r"^pre_tokenizer: 'FixedLength'$"),
-        (
-            ["pre_tokenizer"],
-            {"type": "Sequence", "pretokenizers": [{"type": "Sequence", "pretokenizers": [{"type": "X"}]}]},
-            r"^pre_tokenizer.pretokenizers\[0\].pretokenizers\[0\]: 'X'$",
-        ),
-        (["post_processor"], {"type": "Processing"}, r"^post_processor: 'Processing'$"),
-        (["decoder"], {"type": "CTC"}, r"^decoder: 'CTC'$"),
-        (["decoder"], {"type": "SentencePieceDecoder"}, r"^decoder: 'SentencePieceDecoder'$"),
-        (
-            ["decoder"],
-            {"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "CTC"}]},
-            r"^decoder.decoders\[1\]: 'CTC'$",
-        ),
-        (["version"], "2.0", r"^a tokenizer.json of version '2.0'$"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "message"), CASES["refused_components"])
 def test_components_that_are_not_there_are_refused_by_name(tokenizer_json, path, value, message):
     with pytest.raises(UnsupportedTokenizerError, match=message):
-        read(changed(tokenizer_json(), path, value))
+        read(changed(tokenizer_json(), path, json.loads(value)))
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        (["model"], [], r"^model: Expected `object`, got `array`"),
-        (["model", "vocab"], [], r"^model.vocab: Expected `object`, got `array`"),
-        (["model", "vocab", "a"], "x", r"^model.vocab\[...\]: Expected `int`, got `str`"),
-        (["model", "vocab", "a"], 1.5, r"^model.vocab\[...\]: Expected `int`, got `float`"),
-        (["model", "merges"], {}, r"^model.merges: Expected `array`, got `object`"),
-        (["model", "merges", 0], ["a", "b", "c"], r"^model.merges\[0\]: Expected `array` of length 2"),
-        (["model", "merges", 0], 7, r"^model.merges\[0\]: Expected `str \| array`, got `int`"),
-        (["model", "ignore_merges"], 1, r"^model.ignore_merges: Expected `bool`, got `int`"),
-        (["added_tokens"], {}, r"^added_tokens: Expected `array`, got `object`"),
-        (["added_tokens"], [{"id": 1}], r"^added_tokens\[0\]: Object missing required field `content`"),
-        (
-            ["added_tokens"],
-            [{"content": "a", "id": "1"}],
-            r"^added_tokens\[0\].id: Expected `int \| null`, got `str`",
-        ),
-        (["pre_tokenizer"], "ByteLevel", r"^pre_tokenizer: Expected `object \| null`, got `str`"),
-        (["pre_tokenizer", "use_regex"], None, r"^pre_tokenizer.use_regex: Expected `bool`, got `null`"),
-        (["model"], {"type": "Unigram", "vocab": [], "unk_id": 0}, r"^model.unk_id: 0 is not one of 0 tokens$"),
-        (
-            ["model"],
-            {"type": "Unigram", "vocab": [["a", 0]], "unk_id": -1},
-            r"^model.unk_id: -1 is not one of 1 tokens$",
-        ),
-        (
-            ["model"],
-            {"type": "Unigram", "vocab": [["a", "b"]]},
-            r"^model.vocab: the score of piece 0 is not",
-        ),
-        (
-            ["model"],
-            {"type": "WordPiece", "vocab": {}, "max_input_chars_per_word": -1},
-            r"^model.max_input_chars_per_word: Expected `int` >= 0$",
-        ),
-        (
-            ["pre_tokenizer"],
-            {"type": "Metaspace", "replacement": ""},
-            r"^pre_tokenizer.replacement: Expected `str` of length >= 1",
-        ),
-        (
-            ["pre_tokenizer"],
-            {"type": "Metaspace", "replacement": "\u2581a"},
-            r"^pre_tokenizer.replacement: Expected `str` of length <= 1",
-        ),
-        (
-            ["pre_tokenizer"],
-            {"type": "CharDelimiterSplit", "delimiter": "ab"},
-            r"^pre_tokenizer.delimiter: Expected `str` of",
-        ),
-        (
-            ["pre_tokenizer"],
-            SPLIT | {"dialect": "fancy-regex"},
-            r"^pre_tokenizer: a Split with a dialect or with unmatched text$",
-        ),
-        (
-            ["pre_tokenizer"],
-            SPLIT | {"pattern": {}},
-            r"^pre_tokenizer.pattern: either a Regex or a String is expected$",
-        ),
-        (["pre_tokenizer"], SPLIT | {"behavior": "removed"}, r"^pre_tokenizer.behavior: Invalid enum value 'removed'$"),
-        (
-            ["decoder"],
-            {
-                "type": "Sequence",
-                "decoders": [{"type": "Replace", "pattern": {"Regex": "", "String": ""}, "content": ""}],
-            },
-            r"^decoder.decoders\[0\].pattern: either a Regex or a String is expected$",
-        ),
-        (
-            ["decoder"],
-            {"type": "Strip", "content": " ", "start": -1, "stop": 0},
-            r"^decoder.start: Expected `int` >= 0$",
-        ),
-        (["decoder"], {"type": "Strip", "content": " ", "start": 0, "stop": 2**64}, r"^decoder.stop: "),
-        (["pre_tokenizer"], {"type": "Split"}, r"^pre_tokenizer: Object missing required field `pattern`"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "message"), CASES["wrong_types"])
 def test_values_of_the_wrong_type_are_told_with_their_place(tokenizer_json, path, value, message):
     with pytest.raises(TokenizerFileError, match=message):
-        read(changed(tokenizer_json(), path, value))
+        read(changed(tokenizer_json(), path, json.loads(value)))
 
 
 @pytest.mark.parametrize(
@@ -442,24 +322,7 @@ def test_what_is_not_a_tokenizer_json(data, message):
         huggingface.read(data)
 
 
-@pytest.mark.parametrize(
-    ("kind", "component", "field"),
-    [
-        (
-            "pre_tokenizer",
-            {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False},
-            "invert",
-        ),
-        ("pre_tokenizer", {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}, "add_prefix_space"),
-        ("pre_tokenizer", {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}, "trim_offsets"),
-        ("pre_tokenizer", {"type": "Metaspace", "replacement": "_"}, "replacement"),
-        ("normalizer", {"type": "Strip", "strip_left": True, "strip_right": True}, "strip_left"),
-        ("normalizer", {"type": "Strip", "strip_left": True, "strip_right": True}, "strip_right"),
-        ("decoder", {"type": "WordPiece", "prefix": "##", "cleanup": True}, "prefix"),
-        ("decoder", {"type": "WordPiece", "prefix": "##", "cleanup": True}, "cleanup"),
-        ("decoder", {"type": "BPEDecoder", "suffix": "</w>"}, "suffix"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "component", "field"), CASES["needed_fields"])
 def test_fields_without_which_the_library_refuses_a_file(tokenizer_json, kind, component, field):
     sequence = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "decoder": "decoders"}[kind]
     less = {name: value for name, value in component.items() if name != field}

@@ -11,11 +11,14 @@ from unittest import mock
 
 import pytest
 import tiktoken
+from case_tables import cases
 from tiktoken_ext import openai_public
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import known_rank_files
 from tokenweir.encode.tokenizer import Tokenizer
+
+CASES = cases(__file__)
 
 WORDS = ["ab", "abc", " a", "日", "日本", "12", "123", "한", "國a", "é", "≯"]
 RANKS = {bytes([byte]): byte for byte in range(256)} | {word.encode(): 256 + i for i, word in enumerate(WORDS)}
@@ -172,19 +175,7 @@ def test_whisper(folder, config, languages, known):
         assert tok.encode(text, parse_special=False) == theirs.encode_ordinary(text)
 
 
-LLAMA4 = {  # after 200,000 ranks in the real file: config.json of Llama 4 has 200080, 200081 and 200092 for images
-    "<|begin_of_text|>": 0,
-    "<|end_of_text|>": 1,
-    "<|header_start|>": 5,
-    "<|eom|>": 7,
-    "<|eot|>": 8,
-    "<|image_start|>": 80,
-    "<|image_end|>": 81,
-    "<|patch|>": 92,
-    "<|reasoning_thinking_end|>": 1143,
-    "<|reserved_special_token_0|>": 1144,
-    "<|reserved_special_token_903|>": 2047,
-}
+LLAMA4 = CASES["llama4"]
 
 
 @pytest.mark.parametrize("by", ["model_type", "content"])

@@ -8,6 +8,7 @@ from array import array
 
 import pytest
 import sentencepiece
+from case_tables import cases
 from msgspec.structs import replace
 from sentencepiece_files import (
     BYTE,
@@ -34,6 +35,8 @@ from tokenweir.encode.formats import read_bytes, read_file, tiktoken
 from tokenweir.encode.formats.sentencepiece import looks_like, read
 from tokenweir.encode.spec import AddedToken, SentencePiece, SentencePieceDecoder, SentencePieceNormalizer
 from tokenweir.encode.tokenizer import Tokenizer
+
+CASES = cases(__file__)
 
 BYTES = [piece(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256)]
 FALLBACK = {35: 1}
@@ -266,19 +269,7 @@ def test_a_damaged_character_map(rules, message):
 
 # -- the whole way -----------------------------------------------------------------------------------------------------
 
-TEXTS = [
-    "",
-    " ",
-    "hello  world!",
-    " ①ﬁ ㌀\t日本語 x\n",
-    "<s>a</s>",
-    "▁▁a ▁",
-    "é\u0301\u200b ",
-    "<sep>x <sep",
-    "👩\u200d🚀",
-    "\0b",
-    "a b c d  ",
-]
+TEXTS = CASES["texts"]
 
 
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
@@ -454,47 +445,6 @@ def test_specs_compare_and_are_replaced():
 
 
 # -- hostile files -----------------------------------------------------------------------------------------------------
-
-
-def mutant(data, pick):
-    a, b = sorted(pick.randrange(len(data)) for _ in range(2))
-    b = min(b, a + pick.choice([1, 2, 10, 100]))
-    match pick.randrange(6):
-        case 0:
-            return data[:a]
-        case 1 | 2:
-            return data[:a] + bytes([data[a] ^ 1 << pick.randrange(8)]) + data[a + 1 :]
-        case 3:
-            return data[:a] + data[b:]
-        case 4:
-            return data[:b] + data[a:]
-    return data[:a] + pick.randbytes(b - a) + data[b:]
-
-
-@pytest.fixture(scope="module")
-def sources():
-    rules = charsmap({"a": "bc", "ab": " ", "é": "e", "\u3000": " ", "ﬁ": "fi", "b": ""})
-    small = small_model(piece("<sep>", 0.0, USER), piece("x", -2.5, UNUSED), normalizer={2: rules}, trainer={44: "?"})
-    return [small, small_model(*BYTES, trainer=FALLBACK, normalizer={2: rules}), train(vocab_size=120)]
-
-
-def test_damaged_models(sources):
-    pick = random.Random(5)
-    outcomes = {True: 0, False: 0}
-    for i in range(3000):
-        data = mutant(sources[i % 3], pick)
-        try:
-            spec = read(data)
-            normalizer = normalizer_core(spec.normalizer)
-        except (TokenizerFileError, UnsupportedTokenizerError) as error:
-            assert str(error)
-            outcomes[False] += 1
-            continue
-        text, origin = normalizer.normalize_with_origin(" abé  ﬁ\u3000<sep>①\0x日b")
-        assert len(text) == len(origin)
-        assert len(spec.model.pieces) == len(spec.model.scores) == len(spec.model.types)
-        outcomes[True] += 1
-    assert min(outcomes.values()) > 300
 
 
 def test_damaged_character_maps():

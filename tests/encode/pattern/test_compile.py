@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from case_tables import cases
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern import Automaton, compile_pattern
@@ -19,6 +20,8 @@ from tokenweir.encode.pattern.automaton import _MAGIC
 from tokenweir.encode.pattern.compile import build
 from tokenweir.encode.pattern.determinize import MAX_CELLS, MAX_STEPS
 from tokenweir.encode.reference import find_pieces
+
+CASES = cases(__file__)
 
 PATTERN = r"\p{L}+|\p{N}{1,3}|\s+(?!\S)|[^\s\p{L}\p{N}]"
 FAMILIES = json.loads((Path(__file__).parent / "patterns.json").read_text())
@@ -155,19 +158,7 @@ def test_bytes_that_lie_are_refused_even_with_a_right_digest(field, value, messa
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "equal"),
-    [
-        ("a|b|[ac]", "[abc]"),
-        (r"\p{L}++| ?[^\s\p{L}]++[\r\n]*+", r"\p{L}+| ?[^\s\p{L}]+[\r\n]*"),
-        ("(?:a|ab)(?:c|bcd)", "ac|abcd|abc|abbcd"),
-        ("a(?:b|)c|a(?:bc)?c", "a(?:b?)c|abcc"),
-        ("(?:(?:a+)+)+", "a+"),
-        (r"(?=a)\w|(?!a)a", "a"),
-        ("x{2,4}?y", "x{2,4}y"),
-        ("a|ab", "a"),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "equal"), CASES["equal"])
 def test_patterns_with_the_same_matches_have_the_same_tables(pattern, equal):
     ours, theirs = build(pattern, "fancy-regex"), build(equal, "fancy-regex")
     assert np.array_equal(ours.transitions, theirs.transitions)
@@ -175,20 +166,7 @@ def test_patterns_with_the_same_matches_have_the_same_tables(pattern, equal):
     assert np.array_equal(ours.classes("abcdxy 1\n"), theirs.classes("abcdxy 1\n"))
 
 
-@pytest.mark.parametrize(
-    ("name", "states", "classes"),
-    [
-        ("GPT-2", 11, 10),
-        ("cl100k_base", 16, 11),
-        ("Llama-3", 16, 11),
-        ("Qwen2", 14, 11),
-        ("o200k_base", 19, 19),
-        ("tekken", 14, 10),
-        ("Kimi-K2", 20, 21),
-        ("DeepSeek-V3, third", 12, 8),
-        ("Jais-2", 526, 11),
-    ],
-)
+@pytest.mark.parametrize(("name", "states", "classes"), CASES["sizes"])
 def test_real_patterns_have_small_tables(name, states, classes):
     automaton = build(**FAMILIES[name])
     assert (automaton.n_states, automaton.n_classes) == (states, classes)

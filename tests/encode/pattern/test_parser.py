@@ -6,11 +6,14 @@ import string
 
 import pytest
 import tiktoken
+from case_tables import cases
 from tokenizers import Regex, pre_tokenizers
 
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.pattern.compile import build
 from tokenweir.encode.reference import find_pieces
+
+CASES = cases(__file__)
 
 DIALECTS = ["oniguruma", "fancy-regex"]
 PROBE = (
@@ -86,48 +89,7 @@ def test_long_s_is_a_contraction_and_the_kelvin_sign_is_no_letter_of_one():
         assert find_pieces(automaton, text) == [(0, len(text), not matches)]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        (r"(?>a+)b", r"the group (?>, at character 0,"),
-        (r"x(?<name>a)", r"the group (?<, at character 1,"),
-        (r"(?i)a", r"the group (?i, at character 0,"),
-        (r"(?s-m:a)", r"the group (?s-m:, at character 0,"),
-        (r"(a)\1", r"the escape \1, at character 3,"),
-        (r"\Qa", r"the escape \Q, at character 0,"),
-        (r"[\h]", r"the escape \h, at character 1,"),
-        (r"(?<=ab)c", "a lookbehind of more than one character, at character 0,"),
-        (r"c(?<!a+)", "a lookbehind of more than one character, at character 1,"),
-        (r"(?<=(?=a))c", "a lookbehind of more than one character, at character 0,"),
-        (r"(?<x>a)", "the group (?<, at character 0,"),
-        (r"\p{Script=Han}", r"the property \p{Script=Han}, at character 0,"),
-        (r"a\p{Foo}", r"the property \p{Foo}, at character 1,"),
-        (r"\p{l}", r"the property \p{l}, at character 0,"),
-        (r"\p{s}", r"the property \p{s}, at character 0,"),
-        (r"\pL", "a property without braces, at character 0,"),
-        (r"[[:alpha:]]", "the POSIX bracket [:, at character 1,"),
-        (r"[]a]", "a bracket expression that begins with ], at character 1,"),
-        (r"[a--b]", "a range that begins or ends in a class or an operator, at character 1,"),
-        (r"[+--]", "a range that begins or ends in a class or an operator, at character 1,"),
-        (r"[a~~b]", "the set operator ~~, at character 2,"),
-        (r"[a-\d]", "a range that begins or ends in a class or an operator, at character 1,"),
-        (r"[\w-x]", "a range that begins or ends in a class or an operator, at character 1,"),
-        (r"[a-c-e]", "a hyphen after a range, at character 4,"),
-        (r"[&&a]", "an empty side of &&, at character 1,"),
-        (r"[a&&]", "an empty side of &&, at character 4,"),
-        (r"a**", "the quantifier * on a quantifier, at character 2,"),
-        (r"a+?+", "the quantifier + on a quantifier, at character 3,"),
-        (r"(a?)*b", "a repeat of what can match the empty string, at character 0,"),
-        (r"(a?){50}b", "a repeat of what can match the empty string, at character 0,"),
-        (r"a$+", "a repeat of what can match the empty string, at character 1,"),
-        (r"(?:ab)++", "a possessive repeat of more than one character, at character 0,"),
-        (r"a{", "an opening brace that begins no count, at character 1,"),
-        (r"a{,2}", "an opening brace that begins no count, at character 1,"),
-        (r"a{2,1}", "the count {2,1}, at character 1,"),
-        (r"a{0}b", "the count {0}, at character 1,"),
-        (r"b|a{1,100000}", "the repeat {1,100000} of more than 1,000 times, at character 3,"),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "message"), CASES["outside_the_subset"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_is_outside_the_subset_is_refused_by_name_and_place(pattern, message, dialect):
     with pytest.raises(UnsupportedTokenizerError) as error:
@@ -135,39 +97,14 @@ def test_what_is_outside_the_subset_is_refused_by_name_and_place(pattern, messag
     assert str(error.value) == f"pattern {pattern!r} ({dialect}): {message} is not supported"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        (r"(?i:ss)", "'ss' under (?i:), which one character folds to, at character 4,"),
-        (r"(?i:a(?:S)t)", "'st' under (?i:), which one character folds to, at character 4,"),
-        (r"(?i:\p{L})", "a set of more than ASCII letters under (?i:), at character 4,"),
-        ("(?i:j\u030c)", "a set of more than ASCII letters under (?i:), at character 5,"),
-        (r"(?i:[^a])", "a negated set under (?i:), at character 4,"),
-        (r"\xe9", r"the byte \xe9, at character 0,"),
-        (r"a{2}?", "a fixed count made lazy, at character 0,"),
-        (r"a{1,2}+?", "the quantifier ? on a quantifier, at character 7,"),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "message"), CASES["only_oniguruma"])
 def test_what_only_oniguruma_reads_in_its_own_way_is_refused_there(pattern, message):
     with pytest.raises(UnsupportedTokenizerError) as error:
         build(pattern, "oniguruma")
     assert str(error.value) == f"pattern {pattern!r} (oniguruma): {message} is not supported"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        ("(a", "an unclosed (, at character 0"),
-        ("a)", "an unmatched ), at character 1"),
-        ("[a", "it ends too early, at character 2"),
-        ("a\\", "it ends too early, at character 2"),
-        ("a|*", "nothing for * to repeat, at character 2"),
-        ("[z-a]", "the range U+007A-U+0061 is empty, at character 1"),
-        (r"\p{L", r"\p{ without }, at character 0"),
-        (r"\x{110000}", "no such character U+110000, at character 0"),
-        (r"\ud800", "no such character U+D800, at character 0"),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "message"), CASES["malformed"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_is_no_regular_expression_is_called_malformed(pattern, message, dialect):
     with pytest.raises(TokenizerFileError) as error:

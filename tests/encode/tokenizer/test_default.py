@@ -11,34 +11,17 @@ from pathlib import Path
 
 import pytest
 import tokenizers
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.tokenizer import Tokenizer
 
+CASES = cases(__file__)
+
 ROOT = Path(__file__).resolve().parents[3]
 
-TEXTS = {
-    "English": "All human beings are born free and equal in dignity and rights.",
-    "Chinese": "人人生而自由，在尊严和权利上一律平等。堰坝",
-    "Japanese": "すべての人間は、生まれながらにして自由であり、カタカナ",
-    "Korean": "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다.",
-    "Russian": "Все люди рождаются свободными и равными",
-    "Greek": "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι",
-    "Arabic": "يولد جميع الناس أحرارا متساوين",
-    "Hebrew": "כל בני האדם נולדו בני חורין",
-    "Hindi": "सभी मनुष्यों को गौरव और अधिकारों के मामले में",
-    "Tamil": "மனிதப் பிறிவியினர் சகலரும் சுதந்திரமாகவே",
-    "Bengali": "সমস্ত মানুষ স্বাধীনভাবে সমান মর্যাদা",
-    "Thai": "มนุษย์ทั้งหลายเกิดมามีอิสระ",
-    "Gothic": "𐌰𐌻𐌻𐌰𐌹 𐌼𐌰𐌽𐌽𐌰",
-    "emoji": "🦦🌊👨‍👩‍👧‍👦🏳️‍🌈👩🏾‍🚀🇯🇵❤️‍🔥",
-    "code": "def f(x):\n\treturn {'a': x ** 2}  # comment\r\n",
-    "numbers": "1234567 3.14159 ١٢٣ ½",
-    "white space": " \t\n \u00a0\u2003 \u200b a  b   c\n\n\n",
-    "combining": "e\u0301 a\u0308\u0301 \u1100\u1161\u11a8",
-    "control characters": "\x00\x01\x7f\ufeff\ufdd0\uffff",
-}
+TEXTS = CASES["texts"]
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,13 @@ import re
 
 import hostile_cases as hostile
 import pytest
+from case_tables import cases
 from full_run import FULL
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates._native import Template
+
+CASES = cases(__file__)
 
 VARIABLES = {"messages": [{"role": "user", "content": "x"}]}
 BOUND = re.compile(
@@ -20,21 +23,7 @@ BOUND = re.compile(
     r"|are nested too deeply|more than the limit of \d+ tokens|too many \w+ in a row|a width or precision .* limit of \d+"
     r"|has more than \d+ bits|is longer than the limit of \d+ bytes)"
 )
-ENDS = {  # what is only long, or has an error of its own
-    "searching them": "False",
-    "many statements": "",
-    "urlize of long text": "'urlize' is not supported",
-    "blocks": "'block' is not supported",
-    "cyclers": "arguments are not supported",
-    "changed": "",
-    "a chain of names": "'m' is undefined",
-    "a chain of names the other way": "'m' is undefined",
-    "branches": "",
-    "macros in number": "",
-    "unclosed": "unexpected end of template",
-    "comments": "Missing end of comment tag",
-    "blank": "1",
-}
+ENDS = CASES["ends"]
 
 
 def end(source, variables=VARIABLES):

@@ -8,6 +8,7 @@ import random
 from base64 import b64encode
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,21 +16,11 @@ from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats import tiktoken
 
+CASES = cases(__file__)
+
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=5)
 LAYOUTS = st.sampled_from([{}, {"indent": 1}, {"ensure_ascii": False}, {"separators": (",", ":")}])
-BAD_TEXT = [
-    '"\\x"',
-    '"\\ud800"',
-    '"\\ud800\\u0041"',
-    '"\\udc00"',
-    '"\\u12g4"',
-    '"\\u12',
-    '"\n"',
-    '"a',
-    "a",
-    "'a'",
-    '"\\',
-]
+BAD_TEXT = CASES["bad"]
 
 
 def written(value, layout):

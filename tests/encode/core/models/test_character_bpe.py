@@ -11,11 +11,14 @@ import random
 
 import pytest
 import tokenizers
+from case_tables import cases
 from full_run import share
 from model_texts import cut, encoded, lines, random_text
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
+
+CASES = cases(__file__)
 
 LETTERS = [*"abcxyz #</w>", "é", "ü", "日", "本", "▁", "😀", "\u0301", "\0", "\ufffd", "가", "\u200d", "🇩"]
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -194,29 +197,7 @@ def test_a_version_line_among_the_merges_is_none():
     assert huggingface(vocab, ["#version x", "a b"]).encode("ab").ids == [vocab["ab"]]
 
 
-@pytest.mark.parametrize(
-    ("tokens", "merges", "options", "message"),
-    [
-        (
-            ["a"],
-            [],
-            {"unk_token": "<unk>"},
-            'model: BPE with the unk_token "<unk>", which the vocabulary lacks',
-        ),
-        (
-            ["a", "<0x41>"],
-            [],
-            {"byte_fallback": True, "end_of_word_suffix": "</w>"},
-            "model: BPE with byte_fallback and end_of_word_suffix",
-        ),
-        (
-            ["a", "<0x41>"],
-            [],
-            {"byte_fallback": True, "continuing_subword_prefix": "##"},
-            "model: BPE with byte_fallback and continuing_subword_prefix",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("tokens", "merges", "options", "message"), CASES["refused"])
 def test_refused(tokens, merges, options, message):
     with pytest.raises(UnsupportedTokenizerError) as error:
         ours(ids_of(tokens), merges, **options)

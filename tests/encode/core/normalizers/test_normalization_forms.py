@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from case_tables import cases
 from full_run import FULL, share
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,8 @@ from tokenizers import Tokenizer, models, normalizers
 from unicode_scalars import SWEPT
 
 from tokenweir.encode import _core
+
+CASES = cases(__file__)
 
 ROOT = Path(__file__).resolve().parents[4]
 TABLES = ROOT / "encode" / "core" / "normalizers" / "normalization_tables.h"
@@ -25,29 +28,7 @@ decomposed = normalizers.NFD().normalize_str
 
 
 # Pairs that Unicode 13 to 16 compose, and the library does not.
-POST_UNICODE_12 = {
-    "\U00011938": "\U00011935\U00011930",
-    "\U000105c9": "\U000105d2\u0307",
-    "\U000105e4": "\U000105da\u0307",
-    "\U00011383": "\U00011382\U000113c9",
-    "\U00011385": "\U00011384\U000113bb",
-    "\U0001138e": "\U0001138b\U000113c2",
-    "\U00011391": "\U00011390\U000113c9",
-    "\U000113c5": "\U000113c2\U000113c2",
-    "\U000113c7": "\U000113c2\U000113b8",
-    "\U000113c8": "\U000113c2\U000113c9",
-    "\U00016121": "\U0001611e\U0001611e",
-    "\U00016122": "\U0001611e\U00016129",
-    "\U00016123": "\U0001611e\U0001611f",
-    "\U00016124": "\U00016129\U0001611f",
-    "\U00016125": "\U0001611e\U00016120",
-    "\U00016126": "\U0001611e\U0001611e\U0001611f",
-    "\U00016127": "\U0001611e\U00016129\U0001611f",
-    "\U00016128": "\U0001611e\U0001611e\U00016120",
-    "\U00016d68": "\U00016d67\U00016d67",
-    "\U00016d69": "\U00016d63\U00016d67",
-    "\U00016d6a": "\U00016d63\U00016d67\U00016d67",
-}
+POST_UNICODE_12 = CASES["post_unicode_12"]
 
 
 def byte_tokenizer():
@@ -191,20 +172,7 @@ def test_segments_at_every_position_of_a_word_of_eight_bytes(lead):
 # -- offsets -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", ("", [])),
-        ("x\u00e9y", ("x\u00e9y", [(0, 1), (1, 2), (2, 3)])),
-        ("xe\u0301y", ("x\u00e9y", [(0, 1), (1, 2), (3, 4)])),  # the base alone
-        ("a\u0301\u0323b", ("\u1ea1\u0301b", [(0, 1), (2, 3), (3, 4)])),  # by position, not by identity
-        ("\u00e9\u0323z", ("\u1eb9\u0301z", [(0, 1), (1, 2), (2, 3)])),
-        ("\u0958z", ("\u0915\u093cz", [(0, 1), (0, 1), (1, 2)])),  # what is added points at the character before it
-        ("a\u0344\u0323z", ("\u1ea1\u0308\u0301z", [(0, 1), (2, 3), (2, 3), (3, 4)])),
-        ("\u1100\u1161\u11a8z", ("\uac01z", [(0, 1), (3, 4)])),
-        ("\u212b\u4e2d", ("\u00c5\u4e2d", [(0, 1), (1, 2)])),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), CASES["offsets"])
 def test_offsets(text, expected):
     assert reference_with_origin(text) == expected
     assert nfc_with_origin(text) == expected
