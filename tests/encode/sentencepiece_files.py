@@ -16,7 +16,8 @@ USER_DEFINED = (
 )
 
 PIECES, TRAINER, NORMALIZER = 1, 2, 3  # fields of a model
-UNKNOWN, CONTROL, USER, UNUSED, BYTE = 2, 3, 4, 5, 6  # types of pieces
+NORMAL, UNKNOWN, CONTROL, USER, UNUSED, BYTE = 1, 2, 3, 4, 5, 6  # types of pieces
+UNIGRAM, BPE = 1, 2  # types of models
 
 
 def train(**options):
@@ -109,6 +110,24 @@ def small_model(*more, trainer=(), normalizer=(), unknown=True):
     return b"".join([*pieces, *more]) + b"".join(
         field(number, b"".join(field(n, v) for n, v in message.items())) for number, message in messages
     )
+
+
+def unknown_of(pieces):
+    """Return the id of the unknown piece of (piece, score, type)."""
+    return next(i for i, (_, _, kind) in enumerate(pieces) if kind == UNKNOWN)
+
+
+def processor_of(algorithm, pieces, byte_fallback, *, escape_whitespaces):
+    """Return the library's processor of (piece, score, type), whose normalizer changes nothing but spaces."""
+    import sentencepiece
+
+    trainer = {3: algorithm, 35: int(byte_fallback), 40: unknown_of(pieces)}
+    normalizer = {1: "identity", 3: 0, 4: 0, 5: int(escape_whitespaces)}
+    proto = b"".join(piece(*row) for row in pieces) + b"".join(
+        field(number, b"".join(field(n, v) for n, v in message.items()))
+        for number, message in ((TRAINER, trainer), (NORMALIZER, normalizer))
+    )
+    return sentencepiece.SentencePieceProcessor(model_proto=proto)
 
 
 def charsmap_of(model):

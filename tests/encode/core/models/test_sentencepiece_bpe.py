@@ -7,12 +7,12 @@ the library's own normalized text is the input.
 from __future__ import annotations
 
 import random
-import struct
 
 import numpy as np
 import pytest
 from full_run import share
 from model_texts import cut, encoded, lines, random_text
+from sentencepiece_files import BPE, BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER, processor_of, unknown_of
 
 from tokenweir.encode import _core
 from tokenweir.encode.components.decoders import decoding
@@ -21,37 +21,12 @@ from tokenweir.encode.spec import WordPiece
 
 sentencepiece = pytest.importorskip("sentencepiece", exc_type=ImportError)
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 LETTERS = [*"abcxy#▁▁", "é", "ü", "日", "本", "😀", "\u0301", "\ufffd", "가", "\u200d", "\x01", "\0"]
 BYTES = [(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256)]
 
 
-def field(number, value):
-    """A field of a protocol buffer: bytes, a float or an unsigned integer."""
-    if isinstance(value, bytes):
-        return varint(number << 3 | 2) + varint(len(value)) + value
-    if isinstance(value, float):
-        return varint(number << 3 | 5) + struct.pack("<f", value)
-    return varint(number << 3) + varint(value)
-
-
-def varint(value):
-    low = [value >> shift & 127 for shift in range(0, max(value.bit_length(), 1), 7)]
-    return bytes([part | 128 for part in low[:-1]] + low[-1:])
-
-
 def reference(pieces, byte_fallback):
-    """The library's processor of (piece, score, type), one without a normalizer."""
-    proto = b"".join(
-        field(1, field(1, piece.encode()) + field(2, score) + field(3, kind)) for piece, score, kind in pieces
-    )
-    proto += field(2, field(3, 2) + field(35, int(byte_fallback)) + field(40, unknown_of(pieces)))
-    proto += field(3, field(1, b"identity") + field(3, 0) + field(4, 0) + field(5, 1))
-    return sentencepiece.SentencePieceProcessor(model_proto=proto)
-
-
-def unknown_of(pieces):
-    return next(i for i, (_, _, kind) in enumerate(pieces) if kind == UNKNOWN)
+    return processor_of(BPE, pieces, byte_fallback, escape_whitespaces=True)
 
 
 def ours(pieces, byte_fallback=False, control=()):
@@ -73,7 +48,7 @@ def random_model(pick, letters):
             lambda: pick.choice([-1e30, -3.3, -3.3000001, 5.0, -0.0, 0.0]),
         ]
     )
-    kinds = [NORMAL] * 6 + [USER_DEFINED] * pick.choice([0, 0, 1, 3]) + [UNUSED] * pick.choice([0, 0, 1, 3])
+    kinds = [NORMAL] * 6 + [USER] * pick.choice([0, 0, 1, 3]) + [UNUSED] * pick.choice([0, 0, 1, 3])
     parts = letters[:]
     for _ in range(pick.randint(0, 25)):
         parts += [part for part in [pick.choice(parts) + pick.choice(parts)] if len(part) <= 10]
@@ -193,8 +168,8 @@ def test_an_encoder_agrees_with_its_model():
     ("pieces", "byte_fallback", "message"),
     [
         ([("a", 0.0, NORMAL), ("a", 1.0, UNUSED)], False, 'piece 2 ("a") is there twice'),
-        ([("a", 0.0, USER_DEFINED), ("a", 1.0, NORMAL)], False, 'piece 1 ("a") is there twice'),
-        ([("a", 0.0, USER_DEFINED), ("a", 1.0, USER_DEFINED)], False, 'piece 2 ("a") is there twice'),
+        ([("a", 0.0, USER), ("a", 1.0, NORMAL)], False, 'piece 1 ("a") is there twice'),
+        ([("a", 0.0, USER), ("a", 1.0, USER)], False, 'piece 2 ("a") is there twice'),
         ([("", 0.0, NORMAL)], False, "piece 1 is empty"),
         ([("a", float("nan"), NORMAL)], False, 'piece 1 ("a") has no number as its score'),
         ([("a", 0.0, 7)], False, 'piece 1 ("a") has the type 7; types are 1 to 6'),
@@ -223,7 +198,7 @@ def test_bad_numbers_of_scores_types_and_unknown():
         _core.SentencePieceBpe(["a"], np.array([0.0]), b"\1", 0, False)
 
 
-@pytest.mark.parametrize("kind", [NORMAL, USER_DEFINED, UNUSED])
+@pytest.mark.parametrize("kind", [NORMAL, USER, UNUSED])
 def test_a_piece_that_is_too_long(kind):
     ours([("<unk>", 0.0, UNKNOWN), ("a" * 1024, 0.0, kind), ("b" * 1025, 0.0, CONTROL)])
     with pytest.raises(UnsupportedTokenizerError, match="a piece of 1025 bytes; at most 1024 are possible"):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-import struct
 
 import numpy as np
 import pytest
 from full_run import share
+from sentencepiece_files import BYTE, CONTROL, NORMAL, UNIGRAM, UNKNOWN, UNUSED, USER, processor_of, unknown_of
 from tokenizers import Tokenizer, models
 
 from tokenweir.encode._core import HuggingFaceUnigram, SentencePieceUnigram
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 ALPHABETS = ["abc", "aé日😀", "▁ab1", "a\u0301\ufffd\u200d", "<unk>x", "a", "가각 \n", "a\0b"]
 TIES = [
     [-1.0, -2.0, -3.0],
@@ -190,46 +189,19 @@ def test_as_many_scores_as_pieces():
 
 
 def sentencepiece(pieces, byte_fallback=False, control=()):
-    unk_id = next(i for i, (_, _, kind) in enumerate(pieces) if kind == UNKNOWN)
     return SentencePieceUnigram(
         [piece for piece, _, _ in pieces],
         np.array([score for _, score, _ in pieces], dtype=np.float64),
         bytes(kind for _, _, kind in pieces),
-        unk_id,
+        unknown_of(pieces),
         byte_fallback,
         list(control),
     )
 
 
-def varint(n):
-    out = bytearray()
-    while n >= 0x80:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    return bytes([*out, n])
-
-
-def field(number, value):
-    """One field of a protocol buffer."""
-    if isinstance(value, float):
-        return varint(number << 3 | 5) + struct.pack("<f", value)
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
 def sentencepiece_reference(pieces, byte_fallback=False):
-    """The library with a Unigram model of these pieces that leaves text as it is."""
-    spm = pytest.importorskip("sentencepiece")
-    unk_id = next(i for i, (_, _, kind) in enumerate(pieces) if kind == UNKNOWN)
-    proto = b"".join(
-        field(1, field(1, piece.encode()) + field(2, score) + field(3, kind)) for piece, score, kind in pieces
-    )
-    proto += field(2, field(3, 1) + field(35, int(byte_fallback)) + field(40, unk_id))
-    proto += field(3, field(1, b"identity") + field(3, 0) + field(4, 0) + field(5, 0))
-    processor = spm.SentencePieceProcessor()
-    processor.LoadFromSerializedProto(proto)
-    return processor
+    pytest.importorskip("sentencepiece")
+    return processor_of(UNIGRAM, pieces, byte_fallback, escape_whitespaces=False)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -237,9 +209,7 @@ def test_sentencepiece_on_random_vocabularies(seed):
     pick = random.Random(seed)
     for _ in range(share(150)):
         letters, ties = pick.choice(ALPHABETS[:-1]), pick.choice(TIES)
-        kinds = pick.choice(
-            [[NORMAL], [NORMAL, NORMAL, USER_DEFINED], [NORMAL, UNUSED], [NORMAL, USER_DEFINED, UNUSED]]
-        )
+        kinds = pick.choice([[NORMAL], [NORMAL, NORMAL, USER], [NORMAL, UNUSED], [NORMAL, USER, UNUSED]])
         vocab = {"<s>": CONTROL, "</s>": CONTROL, letters[-1]: pick.choice(kinds)}
         for _ in range(pick.randint(1, 25)):
             piece = random_text(pick, letters, pick.choice([1, 2, 4, 8]))
@@ -259,7 +229,7 @@ def test_sentencepiece_on_random_vocabularies(seed):
             expected = processor.encode(text, return_type="offset_mapping")
             ids, offsets = encoded(model, text)
             assert ids == expected["ids"], (pieces, byte_fallback, text)
-            if USER_DEFINED in vocab.values():
+            if USER in vocab.values():
                 continue  # the library's normalizer gives all characters of a user-defined match one place
             # In the library, all bytes of a character but the last are placed before it; here each has the whole character.
             for (start, end), place in zip(offsets, expected["offsets"], strict=True):
@@ -281,7 +251,7 @@ def test_piece_types():
         ("a", -3.0, NORMAL),
         ("<", -3.0, NORMAL),
         ("aa", 5.0, UNUSED),
-        ("abc", -100.0, USER_DEFINED),
+        ("abc", -100.0, USER),
     ]
     model = sentencepiece(pieces)
     assert encoded(model, "aaa")[0] == [2, 2, 2]

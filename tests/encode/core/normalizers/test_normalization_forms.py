@@ -174,6 +174,7 @@ def test_segments_at_every_position_of_a_word_of_eight_bytes(lead):
 
 @pytest.mark.parametrize(("text", "expected"), CASES["offsets"])
 def test_offsets(text, expected):
+    expected = (expected[0], list(map(tuple, expected[1])))
     assert reference_with_origin(text) == expected
     assert nfc_with_origin(text) == expected
 
