@@ -5,9 +5,9 @@ does decoding and stop matching (`encode/core/chat_decoder/detokenizer.h`). Ids 
 fast path, a run at a time (`fast_path.py`). Both paths give the same deltas, however the ids are cut into chunks.
 
 `feed` hands ids to the core, which returns at the first one that it cannot take. `_decode_rest` emits the text before it, and gives its
-text to the splitter (`_split`), or its tag (`_take_tag`). Either leaves the fast path open for the text that comes next: `_settle`
-for what the splitter skips there, `_open` behind a tag. `_end` closes it. `_bare` is true while no delta waits and none needs
-alignment, up to the end of the answer. `feed` then returns the core's text directly.
+text to the splitter (`_split`), or its tag (`_take_tag`). Either leaves the fast path open for text that the splitter skips there:
+`_adjust_fast_path` behind text, `_open_fast_path` behind a tag. `_end` closes it. `_delivered` is true while no delta waits and none
+needs alignment, up to the end of the answer. `feed` then returns the core's text directly.
 """
 
 from __future__ import annotations
@@ -143,19 +143,19 @@ class ChatDecoder:
         self._prompt_tokens = len(prompt_ids)
         self.finished = False
         self.ignored = 0
-        self._link()
+        self._connect()
 
-    def _link(self) -> None:
+    def _connect(self) -> None:
         """Connect the components and configure the fast path."""
         self._fast = FastPath(self._detok, "".join(map(chr, self._tags.back)))
         self._core_feed = self._detok.feed
         settings = self._settings
         self._index = settings.index
-        self._plain = self._aligner is None and settings.max_tokens != 0
+        self._unaligned = self._aligner is None and settings.max_tokens != 0
         self._make = self._router.make
         if not self.finished:
-            self._settle()
-        self._bare = self._plain and not self.finished and not self._router.out
+            self._adjust_fast_path()
+        self._delivered = self._unaligned and not self.finished and not self._router.out
 
     def copy(self) -> ChatDecoder:
         """Return an independent decoder in the same state, to continue one answer in two ways."""
@@ -168,7 +168,7 @@ class ChatDecoder:
         other._router = self._router.copy_with(other._answer)
         other._limits = self._limits.copy()
         other._aligner = self._aligner.copy() if self._aligner else None
-        other._link()
+        other._connect()
         return other
 
     def state(self) -> bytes:
@@ -232,7 +232,7 @@ class ChatDecoder:
             finished=self.finished,
             vocab_size=self._tokenizer.vocab_size,
         )
-        self._link()
+        self._connect()
 
     @property
     def channel(self) -> Channel:
@@ -278,7 +278,7 @@ class ChatDecoder:
         """
         if type(ids) is not list:
             ids = id_list(ids)
-        if logprobs is not None or top_logprobs is not None or not self._bare:
+        if logprobs is not None or top_logprobs is not None or not self._delivered:
             return self._feed(ids, logprobs, top_logprobs)
         text, taken, place, given = self._core_feed(ids, 0)
         if place == len(ids):
@@ -349,7 +349,7 @@ class ChatDecoder:
                 neither.
 
         """
-        self._bare = False  # if an id raises, deltas are pending
+        self._delivered = False  # if an id raises, deltas are pending
         while True:
             if text:
                 self._router.emit(text, taken)
@@ -410,7 +410,7 @@ class ChatDecoder:
         else:
             if self._limits.any:
                 self._check_budget()
-            self._settle()
+            self._adjust_fast_path()
 
     def _take_tag(self, tag: str) -> None:
         """Tell the splitter that the core has found and removed `tag`, and switch to the channel that follows it."""
@@ -424,7 +424,7 @@ class ChatDecoder:
         self._router.switch_to(channel)
         if self._limits.any:
             self._check_budget()
-        self._open(True)
+        self._open_fast_path(True)
 
     def _route(self, text: str, tag_id: int | None = None) -> None:
         """Pass decoded text to the splitter, and queue deltas for the pieces that it returns; `tag_id` as for `_split`."""
@@ -442,14 +442,14 @@ class ChatDecoder:
         """Feed the splitter the text that the core has kept for it on the fast path, so that its state is complete."""
         if text := self._detok.unseen():
             self._route(text)
-            self._settle()
+            self._adjust_fast_path()
 
-    def _settle(self) -> None:
+    def _adjust_fast_path(self) -> None:
         """Open or close the fast path for the text that comes next, by what the splitter allows."""
         router, splitter = self._router, self._splitter
-        self._open(router.malformed is None and (splitter is None or router.try_switch_to(splitter.channel)))
+        self._open_fast_path(router.malformed is None and (splitter is None or router.try_switch_to(splitter.channel)))
 
-    def _open(self, continues: bool) -> None:
+    def _open_fast_path(self, continues: bool) -> None:
         """Open the fast path, if the splitter allows it.
 
         Args:
@@ -502,7 +502,7 @@ class ChatDecoder:
 
     def _deliver(self) -> list[Delta]:
         """Return the queued deltas, neighbours on one channel merged, with alignments if requested; clear the queue."""
-        self._bare = self._plain and not self.finished
+        self._delivered = self._unaligned and not self.finished
         out = self._router.out
         if not out:
             return []

@@ -142,8 +142,8 @@ def cut(ids, places):
 class SlowPath(ChatDecoder):
     """`ChatDecoder` whose fast path is switched off."""
 
-    def _settle(self):
-        super()._settle()
+    def _adjust_fast_path(self):
+        super()._adjust_fast_path()
         self._fast.close()
 
 
