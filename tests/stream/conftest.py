@@ -10,8 +10,10 @@ from importlib.util import find_spec
 
 import pytest
 
+import tokenweir.stream.decode.parsers.tools  # noqa: F401 - all blocks
 from tokenweir.encode.spec import BPE, AddedToken, ByteLevel, TokenizerSpec
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.decode.parsers.blocks.stepped_block import check_every_step
 
 UVLOOP = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed")
 
@@ -35,6 +37,12 @@ def no_certificates(tmp_path_factory):
         environment.delenv("SSL_CERT_FILE", raising=False)
         environment.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("certificates")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_states():
+    """Have each step of a block of tool calls checked against the block's table of states."""
+    check_every_step()
 
 
 WORDS = ["Hello", " Alice", "boxes", " world", "Question:", "</", "think", "\n\n", ".\n", "?\n", "User", "日本", " 👩"]

@@ -9,7 +9,7 @@ quote the markup of documents. Arguments are emitted as written: if a model wrot
 string is the text. A call without arguments gets `{}`. An opening text may stand twice in a row before a call; both are
 markup then.
 
-Held back are: a call in JSON up to its name, at most `MAX_HELD` characters; a tagged argument that need not be a
+Held back are: a call in JSON up to its name, at most `JsonBlock.MAX_HELD` characters; a tagged argument that need not be a
 string, up to its end; and white space between the parts of markup.
 """
 

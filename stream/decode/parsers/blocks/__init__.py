@@ -6,23 +6,24 @@ language, `TypedLiteralBlock` literals typed by the request's schemas, `PythonOb
 To add another form of calls:
 
 1. Write a class that reads blocks (`Block` of `parsers/base.py`), in a file of its own here, on `SteppedBlock`, a
-   state machine with held text; `function_block.py` is the shortest. `STEPS` names a method for each state. A step may hold text
-   (`_hold_back`), wait for more of it (`_wait`), emit a call's name (`_named`), its JSON (`_pass_json`) and its end
-   (`_end_call`, `_fail_call`), and end the block (`_close`). One object reads all blocks of an answer. It is made with the style
-   and the schemas of the request's tools by function name; `begin(opener, call)` starts a block, with its opening text and the
-   number of the last call.
+   state machine with held text; `function_block.py` is the shortest. The table `STATES` has its states; the step of each is the method
+   `_in_` and the state's name. A step may hold text (`_hold`), wait for more of it (`_wait`), emit a call's name (`_named`), its JSON
+   (`_pass_json`) and its end (`_end_call`, `_break`), release what is not a call (`_release`), and end the block (`_close`). `_goes_on`
+   and `_cut_short` decide about text behind a mistake and at the end of the answer. One object reads all blocks of an answer. It is
+   made with the style and the schemas of the request's tools by function name; `begin(opener, call)` starts a block, with its opening
+   text and the number of the last call.
 2. `feed(text, out)` adds pieces to `out` and returns the text behind the block, once it is `done`. For each call, first
    a piece with the name: `Piece(source, TOOL_CALL, "", name, call)`. Then pieces with JSON text of the arguments, in any
    parts: `Piece(source, TOOL_CALL, json_text, call=call)`; the text need not be the source. Last
    `Piece("", TOOL_CALL, "", call=call, complete=True)`. Markup is `markup(source)`. Text that proves not to be a call
-   is `Piece(source, ANSWER, source, malformed=reason)`. A call that breaks off after its name is ended by `_fail_call`: the
+   is `Piece(source, ANSWER, source, malformed=reason)`. A call that breaks off after its name is ended by `_break`: the
    state "rest" then emits its text as it is written, on the channel of calls. The joined sources must be the text that was fed, and pieces
    must not depend on how it was cut: hold (`held`) a possible prefix of markup. Text that is scanned again with each
    part has at most `MAX_HEADER` characters.
 3. List the mutable attributes in `SAVED`, the table of `state`, `restore` and `copy` in `base.Saved`. Their types must
    be readable and writable by `msgspec`; a held text that grows part by part is a `HeldText`. A saved state may be
-   forged: bound its texts and numbers by their types (`ShortText`, `Count`), name in `EMITTING_STATES` the states without held
-   text, and check in `check` the invariants that the steps rely on.
+   forged: bound its texts and numbers by their types (`ShortText`, `Count`), mark in `STATES` the states without held
+   text (`emits`), and check in `check` the invariants that the steps rely on.
 4. Optionally, describe text for the fast path (`skippable`): inside of a string value, for example, everything up to `<`
    or to a character that JSON must escape. The core then decodes such ids without calling the splitter. None is always
    correct. If `skippable` names tags, the core calls the splitter's `take_tag` for each one it finds. A block may name only

@@ -11,12 +11,13 @@ from tokenweir.stream.decode.parsers.base import (
     CUT_SHORT,
     MAX_HEADER,
     TOOL_CALL,
+    Count,
     Piece,
     ShortText,
     check_restored,
     find_mark,
 )
-from tokenweir.stream.decode.parsers.blocks.stepped_block import SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import BROKEN, State, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ToolStyle
 
@@ -28,15 +29,15 @@ MAX_BLOCK = 1 << 15
 """Most characters of a block between its opening and its closing text."""
 
 
-class FunctionBlock(SteppedBlock):
+STATES = {"opened": State("before the closing text", ("broken", "done")), **BROKEN}
+
+
+class FunctionBlock(SteppedBlock, states=STATES):
     """Block of tool calls that holds text up to the closing text, and then has a registered function read the calls."""
 
-    __slots__ = ("_opener", "_read")
+    __slots__ = ("_opened", "_read")
 
-    SAVED: ClassVar[dict[str, Any]] = SteppedBlock.BASE_SAVED | {
-        "_state": ShortText,
-        "_opener": ShortText,
-    }
+    SAVED: ClassVar[dict[str, Any]] = {**SteppedBlock.BASE_SAVED, "_state": ShortText, "_opened": Count}
 
     skippable = None
 
@@ -60,71 +61,55 @@ class FunctionBlock(SteppedBlock):
         self._read = read
 
     def begin(self, opener: str, call: int) -> None:
-        super().begin("", call)
-        self._opener = opener  # held, but no part of the text that is read
+        super().begin(opener, call)
+        self._opened = len(opener)  # held, but no part of the text that is read
 
     def leave_opener(self) -> None:
-        self._opener = ""
+        super().leave_opener()
+        self._opened = 0
 
     def check(self) -> None:
         super().check()
-        check_restored(self._undecided.length <= MAX_BLOCK, f"more than {MAX_BLOCK} characters are held")
-        check_restored(self._opener in ("", *self._style.opens), "this text opens no block")
-        check_restored(not (self.broken and self._opener), "text is held that has been given")
+        held = str(self._undecided)
+        check_restored(len(held) - self._opened <= MAX_BLOCK, f"more than {MAX_BLOCK} characters are held")
+        opened = self.broken or held[: self._opened] in ("", *self._style.opens)
+        check_restored(opened and self._opened <= MAX_HEADER, "this text opens no block")
 
-    @property
-    def held(self) -> str:
-        return self._opener + super().held
+    def _cut_short(self, held: str) -> list[Piece]:
+        return [Piece(held, ANSWER, held, malformed=CUT_SHORT)]
 
-    def finish(self) -> list[Piece]:
-        """End the answer: return the held text as a piece of the answer, with the reason why it is not a call."""
-        out: list[Piece] = []
-        self._refuse(self._reason or CUT_SHORT, self._unprocessed, out)
-        self._unprocessed = ""
-        return out
+    def _goes_on(self) -> bool:
+        return self._state == "opened"
 
-    def _opened(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_opened(self, text: str, place: int, out: list[Piece]) -> int:
         """Hold text from index `place` on back until the closing text has come, then emit the block's calls.
 
         A block that is too long or without a call is emitted as answer, with the reason. Return the index of the rest.
         """
         end, mark = find_mark(text, place, (self._style.closes,))
-        room = MAX_BLOCK - self._undecided.length
+        room = MAX_BLOCK + self._opened - self._undecided.length
         if end - place > room:
-            self._hold_back(text, place, place + room)
-            self._refuse(f"no {self._style.closes!r} comes within {MAX_BLOCK} characters", "", out)
-            self._state = "broken"
-            return place + room
-        self._hold_back(text, place, end)
+            end = self._hold(text, place, place + room, out)
+            return self._release(f"no {self._style.closes!r} comes within {MAX_BLOCK} characters", end, out)
+        self._hold(text, place, end, out)
         if not mark:
             return self._wait(text, end)
+        written = str(self._undecided)[self._opened :]
+        end = self._hold(text, end, end + len(mark), out)
         self._state = "done"
         try:
-            calls = [_call(found) for found in _several(self._read(str(self._undecided), self._schemas))]
+            calls = [_call(found) for found in _several(self._read(written, self._schemas))]
             if refusal := next(filter(None, (self._schemas.refusal(name) for name, _ in calls)), ""):
                 raise ValueError(refusal)
         except ValueError as error:
-            self._refuse(str(error)[:MAX_HEADER], mark, out)
-            return end + len(mark)
+            return self._release(str(error)[:MAX_HEADER], end, out)
         if not calls:
-            self._refuse("no call is in the block", mark, out)
-            return end + len(mark)
-        source, self._opener = self._opener + self._undecided.take() + mark, ""
+            return self._release("no call is in the block", end, out)
         for name, arguments in calls:
-            out.append(self._named(name, source))
+            out.append(self._named(name, self._undecided.take()))
             out.append(Piece("", TOOL_CALL, arguments, call=self.call))
             out.append(Piece("", TOOL_CALL, "", call=self.call, complete=True))
-            source = ""
-        return end + len(mark)
-
-    def _refuse(self, reason: str, rest: str, out: list[Piece]) -> None:
-        """Emit the held text, followed by `rest`, as answer that carries the reason why it is not a call."""
-        self._reason = reason
-        source, self._opener = self._opener + self._undecided.take() + rest, ""
-        if source:
-            out.append(Piece(source, ANSWER, source, malformed=reason))
-
-    STEPS = {"opened": _opened, "broken": SteppedBlock._broken}  # noqa: RUF012 (the base class declares it)
+        return end
 
 
 def _several(found: object) -> Iterable[object]:

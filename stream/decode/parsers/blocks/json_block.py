@@ -25,14 +25,11 @@ from tokenweir.stream.decode.parsers.base import (
     plain,
 )
 from tokenweir.stream.decode.parsers.blocks.call_object import CallObject
-from tokenweir.stream.decode.parsers.blocks.stepped_block import FENCE, OTHER_THAN_SPACE, SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import FENCE, OTHER_THAN_SPACE, RESTS, State, SteppedBlock
 from tokenweir.stream.decode.parsers.blocks.text_buffer import HeldText
 from tokenweir.stream.decode.parsers.blocks.written_ids import function_of
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ToolStyle
-
-MAX_HELD = 1 << 15
-"""Most characters of a call that are held before its name is known."""
 
 _BRACKET = re.compile(r"[\[{]").search
 _END = re.compile(r"[}\]]").search
@@ -41,16 +38,23 @@ _CONTINUES = ',:}]"'
 _SECOND_WORD = re.compile(r"(?<![ \t\r\n])[ \t\r\n]+(?:[^ \t\r\n<`{]|\Z)").search
 
 
-class JsonBlock(SteppedBlock):
-    """`Block` of calls whose arguments are JSON.
+STATES = {
+    "opened": State("before a call or a list of calls", ("header", "object", "between", "broken", "done")),
+    "header": State("before the arguments, in a header with the name", ("arguments", "between", "broken", "done")),
+    "arguments": State("in the arguments behind a header", ("between", "rest", "broken"), emits=True),
+    "object": State("in an object with name and arguments", ("between", "text", "rest", "broken", "done")),
+    "between": State("behind a call", ("opened", "broken", "done"), space="held"),
+    "text": State("in JSON that is not a call", ("done",), emits=True),
+    **RESTS,
+}
 
-    The states: "opened", before a call or a list of calls; "header" and "arguments", or "object", inside a call;
-    "between", after a call; "text", JSON that is not a call; "rest", in the rest of a malformed call; "broken", in the
-    rest of a malformed block; and "done".
-    """
+
+class JsonBlock(SteppedBlock, states=STATES):
+    """`Block` of calls whose arguments are JSON."""
 
     __slots__ = (
         "_after_mark",
+        "_bare",
         "_begun",
         "_call_ends",
         "_closers",
@@ -61,14 +65,13 @@ class JsonBlock(SteppedBlock):
         "_in_list",
         "_object",
         "_skippable_in_header",
-        "_tagged",
         "_value",
     )
 
     SAVED: ClassVar[dict[str, Any]] = {
         **SteppedBlock.BASE_SAVED,
         "_state": ShortText,
-        "_tagged": bool,
+        "_bare": bool,
         "_head": Count,
         "_early": HeldText,
         "_begun": bool,
@@ -77,7 +80,7 @@ class JsonBlock(SteppedBlock):
         "_value": JsonValue,
     }
 
-    EMITTING_STATES = frozenset({"arguments", "text", "rest", "broken"})
+    MAX_HELD = 1 << 15
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
         """Configure the block for a style of tool calls.
@@ -111,7 +114,7 @@ class JsonBlock(SteppedBlock):
         """
         super().begin(opener, call)
         style = self._style
-        self._tagged = bool(opener) and opener not in style.doubtful
+        self._bare = not opener or opener in style.doubtful
         self._head = 0  # where a header begins in the undecided text
         self._begun = False  # the name of the current call has been emitted
         self._in_list = style.lists and opener.endswith("[")
@@ -126,10 +129,10 @@ class JsonBlock(SteppedBlock):
         if self._state == "arguments":
             return SkippableText("", self._value)
         if self._state == "object":
-            return self._object.skippable(not self._begun) if self._begun or self._room(MAX_HELD) else None
+            return self._object.skippable(not self._begun) if self._begun or self._room(self.MAX_HELD) else None
         if self._state == "between" and not self._in_list:
-            return self._skippable_before_end(MAX_HELD)
-        if self._state == "header" and self._room(self._head + MAX_HEADER) and self._room(MAX_HELD):
+            return self._skippable_before_end()
+        if self._state == "header" and self._room(self._head + MAX_HEADER) and self._room(self.MAX_HELD):
             return None if self._unprocessed else self._skippable_in_header  # white space waits for a second word
         return None
 
@@ -138,31 +141,25 @@ class JsonBlock(SteppedBlock):
         """Whether the next text is emitted as answer, because the block is malformed or is not a call."""
         return self._state in ("broken", "text")
 
-    def finish(self) -> list[Piece]:
-        """End the answer: return pieces for the held text, which cannot become a complete call any more.
+    def _cut_short(self, held: str) -> list[Piece]:
+        """Return pieces for the held text, which cannot become a complete call any more.
 
         If it has the name of a call within markup, that is one piece with the name. Other text is emitted as answer, or
         removed if it is markup behind a call.
         """
-        held = self.held
-        if not held:
-            return []
-        if self._state in ("broken", "rest"):
-            channel, number = (TOOL_CALL, self.call) if self._state == "rest" else (ANSWER, 0)
-            return [Piece(held, channel, held, call=number, malformed=self._reason)]
         if self._state == "between" and not held.strip() and not self._style.closes:
             return [plain(held, ANSWER)]
         if self._state == "between" and held.strip() in self._style.tails:
             return [markup(held)]
-        if self._tagged and not self._begun:  # truncated before its arguments
+        if not (self._bare or self._begun):  # before its arguments
             name = self._object.name if self._state == "object" else ""
             if self._state == "header":
                 name = self._marked_name(held[self._head :])
             if name:
                 return [self._named(name, held)]
-        if self._called and self._tagged:  # truncated in its markup
+        if self._called and not self._bare:  # in its markup
             return [markup(held)]
-        return [Piece(held, ANSWER, held, malformed=self._malformed_reason(CUT_SHORT))]
+        return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
 
     def copy(self) -> Self:
         other = super().copy()
@@ -172,7 +169,7 @@ class JsonBlock(SteppedBlock):
     def check(self) -> None:
         super().check()
         held = self._undecided.length
-        check_restored(max(held, self._early.length) <= MAX_HELD, f"more than {MAX_HELD} characters are held")
+        check_restored(max(held, self._early.length) <= self.MAX_HELD, f"more than {self.MAX_HELD} characters are held")
         in_header = self._head <= held <= self._head + MAX_HEADER
         check_restored(self._state != "header" or in_header, "a header has no place in what is held")
         begun = self._state == "object" and self._begun
@@ -188,7 +185,7 @@ class JsonBlock(SteppedBlock):
 
     # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
 
-    def _opened(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_opened(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         if style.answers and not self._in_list:
             mark, partial = mark_at(text, place, style.answers)
@@ -221,7 +218,7 @@ class JsonBlock(SteppedBlock):
                 return self._hold(text, place, place + len(mark), out)
             if mark:
                 return self._release(f"{mark!r} stands where a call should begin", place, out)
-        if char == "]" and self._in_list and not (self._tagged or self._begun):  # an empty list, not a call
+        if char == "]" and self._in_list and self._bare and not self._begun:  # an empty list, not a call
             return self._release("", place, out)
         self._begun = False
         self._early.replace("")
@@ -288,8 +285,8 @@ class JsonBlock(SteppedBlock):
     def _in_arguments(self, text: str, place: int, out: list[Piece]) -> int:
         end = self._pass_json(self._value, text, place, out)
         if self._value.error is not None:
-            self._break(self._value.error, out)
-        elif self._value.done:
+            return self._break(self._value.error, end, out)
+        if self._value.done:
             self._complete(out)
         return end
 
@@ -301,19 +298,16 @@ class JsonBlock(SteppedBlock):
             if stretch:
                 out.append(Piece(stretch, TOOL_CALL, stretch, call=self.call) if arguments else markup(stretch))
         else:
-            end, arguments = call.feed(text[: place + MAX_HELD - self._undecided.length], place)
+            end, arguments = call.feed(text[: place + self.MAX_HELD - self._undecided.length], place)
             self._undecided.add(text[place:end])
             if arguments:
                 self._early.add(text[place:end])
-            if call.error is None and self._undecided.length == MAX_HELD:
-                return self._release(f"no name comes within {MAX_HELD} characters", end, out)
-        if not (self._begun or self._tagged) and self._is_text(call):
+            if call.error is None and self._undecided.length == self.MAX_HELD:
+                return self._release(f"no name comes within {self.MAX_HELD} characters", end, out)
+        if self._bare and not self._begun and self._is_text(call):
             return self._pass_over(end, out)
         if call.error is not None:
-            if not self._begun:
-                return self._release(call.error, end, out)
-            self._break(call.error, out)
-            return end
+            return (self._break if self._begun else self._release)(call.error, end, out)
         if call.done and not call.begun:
             self._early.add("{}")
         if not self._begun and call.name and (call.begun or call.done):
@@ -326,16 +320,14 @@ class JsonBlock(SteppedBlock):
             mark, partial = mark_at(text, end, (*self._call_ends, *self._style.opens, *("]" * self._in_list)))
             if partial:
                 return self._wait(text, end)
-            if mark and self._tagged:
+            if mark and not self._bare:
                 self._complete(out)
             else:
-                self._break(call.refusal(text[end]), out)
+                self._break(call.refusal(text[end]), end, out)
         return end
 
-    def _between(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_between(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold(text, place, end, out)
         if self._in_list and text[place] in ",]":
             end = self._hold(text, place, place + 1, out)
             if text[place] == ",":
@@ -344,7 +336,7 @@ class JsonBlock(SteppedBlock):
                 self._in_list = False
                 self._end_list(out)
             return end
-        if self._tagged and text[place] in "}]":  # one too many
+        if not self._bare and text[place] in "}]":  # one too many
             return self._hold(text, place, place + 1, out)
         inner = (style.call_opens, style.call_closes, *style.tails, *style.separators)
         marks = tuple(filter(None, (*style.opens, *self._closers, *inner)))
@@ -362,15 +354,9 @@ class JsonBlock(SteppedBlock):
             return end
         if text[place] == "{" and "" in style.separators and not self._in_list:
             self._state = "opened"
-        elif mark or not (style.closes or self._in_list):  # the block has ended without closing markup
-            if self._undecided.length:
-                held = self._undecided.take()
-                out.append(markup(held) if mark and held.strip() else plain(held, ANSWER))
-            self._state = "done"
-        else:
-            self._state, self._reason = "broken", f"{text[place]!r} stands after a call"
-            self._give_back(self._reason, out)
-        return place
+            return place
+        goes_on = not mark and bool(style.closes or self._in_list)
+        return self._leave_calls(text, place, mark if str(self._undecided).strip() else "", goes_on, out)
 
     def _begin_again(self, mark: str) -> None:
         self._after_mark = False
@@ -384,9 +370,9 @@ class JsonBlock(SteppedBlock):
             self._state = "done"
         return end
 
-    def _rest(self, text: str, place: int, out: list[Piece]) -> int:
-        if self._tagged:
-            return super()._rest(text, place, out)
+    def _in_rest(self, text: str, place: int, out: list[Piece]) -> int:
+        if not self._bare:
+            return super()._in_rest(text, place, out)
         # The call ends at a bracket that is not followed by more JSON.
         while (bracket := _END(text, place)) is not None:
             behind = first_match(OTHER_THAN_SPACE, text, bracket.end())
@@ -403,21 +389,6 @@ class JsonBlock(SteppedBlock):
         return self._wait(text, end)
 
     # -- shared parts of the steps -------------------------------------------------------------------------------------
-
-    def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
-        """Hold `text[place:end]` back, and return the index after it.
-
-        What would exceed `MAX_HELD` characters is not held: all held text is then emitted as answer.
-        """
-        room = MAX_HELD - self._undecided.length
-        self._undecided.add(text[place : min(end, place + room)])
-        if end - place > room:
-            return self._release(f"a call is not known as such after {MAX_HELD} characters", place + room, out)
-        return end
-
-    def _malformed_reason(self, reason: str | None) -> str | None:
-        """Return `reason` if the block began with markup; None if it may be an ordinary answer and so not malformed."""
-        return reason if self._tagged else None
 
     def _named(self, name: str, source: str) -> Piece:
         return super()._named(function_of(name, self._schemas) if self._style.call_ids else name, source)
@@ -440,16 +411,8 @@ class JsonBlock(SteppedBlock):
         else:
             self._close(out)
 
-    def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Emit the held text as answer, because it is not a call; `reason` says why. Return `place`.
-
-        The block ends, unless its markup shows that it continues: then the rest of it is answer, too.
-        """
-        inside = self._tagged and self._style.closes and (self._called or self._state in ("header", "object"))
-        self._give_back(self._malformed_reason(reason), out)
-        self._reason = reason
-        self._state = "broken" if inside else "done"
-        return place
+    def _goes_on(self) -> bool:
+        return bool(self._style.closes) and (self._called or self._state in ("header", "object"))
 
     def _is_text(self, call: CallObject) -> bool:
         """Return whether an object without markup around it is known not to be a call, though it may be incomplete."""
@@ -463,23 +426,11 @@ class JsonBlock(SteppedBlock):
         held = str(self._undecided)
         self._value.feed(held, first_match(_BRACKET, held))
         self._state = "done" if self._value.done or self._value.error is not None else "text"
-        self._give_back(None, out)
+        out.append(plain(self._undecided.take(), ANSWER))
         return place
 
-    def _break(self, reason: str, out: list[Piece]) -> None:
-        """End a call whose name has been emitted: report why it is malformed, and emit the rest of it as written."""
-        self._fail_call(reason, out)
-        if not (self._tagged or self._schemas):  # perhaps no call after all
+    def _break(self, reason: str, place: int, out: list[Piece]) -> int:
+        super()._break(reason, place, out)
+        if self._bare and not self._schemas:  # perhaps no call after all
             self._state = "broken"
-
-
-JsonBlock.STEPS = {
-    "opened": JsonBlock._opened,
-    "header": JsonBlock._in_header,
-    "arguments": JsonBlock._in_arguments,
-    "object": JsonBlock._in_object,
-    "between": JsonBlock._between,
-    "text": JsonBlock._in_text,
-    "rest": JsonBlock._rest,
-    "broken": JsonBlock._broken,
-}
+        return place

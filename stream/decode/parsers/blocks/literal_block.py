@@ -38,7 +38,7 @@ from tokenweir.stream.decode.parsers.blocks.literals import (
     json_of_word,
     string_ends,
 )
-from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, RESTS, State, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import LiteralStyle, ToolStyle
 
@@ -55,13 +55,30 @@ _LISTS = "[(" + SET  # brackets of lists, which become arrays
 _STACK = re.compile(rf"(?:a[{{\[({SET}]*)?")
 
 
-class LiteralBlock(SteppedBlock):
-    """`Block` of calls in the syntax of a programming language.
+_ENDS = ("rest", "done")
+STATES = {
+    "opened": State("before a call or a list of calls", ("name", "between", "broken", "done"), space="held"),
+    "name": State("in the name", ("named", "broken", "done")),
+    "named": State("between the name and its bracket", ("first", "broken", "done")),
+    "first": State(
+        "before the first argument or the end of the arguments; the name is held",
+        ("key", "broken", "done"),
+        space="held",
+    ),
+    "key": State("before or in a key", ("text", "assigns", "after", "between", *_ENDS), emits=True, space="dropped"),
+    "assigns": State("before the sign that assigns a value", ("value", *_ENDS), emits=True, space="dropped"),
+    "value": State("before a value", ("text", "word", "key", "after", *_ENDS), emits=True, space="dropped"),
+    "text": State("in a string", ("assigns", "after", *_ENDS), emits=True),
+    "word": State("in another literal", ("after", *_ENDS)),
+    "after": State("behind a value", ("comma", "between", *_ENDS), emits=True, space="dropped"),
+    "comma": State("behind a comma", ("key", "value", "after"), space="held"),
+    "between": State("behind a call", ("opened", "broken", "done"), space="held"),
+    **RESTS,
+}
 
-    The states: "opened", before a call or a list of calls; "name", and "named" up to the bracket behind it;
-    "first", before the first argument or the end of the arguments, when the name has not been emitted; "key", "assigns", "value", "text" (a string), "word"
-    (another literal), "after" and "comma", within the arguments; "between", after a call; "rest"; "broken"; and "done".
-    """
+
+class LiteralBlock(SteppedBlock, states=STATES):
+    """`Block` of calls in the syntax of a programming language."""
 
     __slots__ = ("_bare", "_in_list", "_is_key", "_name", "_quote", "_stack", "_word")
 
@@ -76,8 +93,6 @@ class LiteralBlock(SteppedBlock):
         "_is_key": bool,
         "_word": ShortText,
     }
-
-    EMITTING_STATES = frozenset({"key", "assigns", "value", "text", "after", "rest", "broken"})
 
     OTHER_QUOTES: ClassVar[str] = ""
     """Quotes of strings with escapes, besides those of the style."""
@@ -120,12 +135,7 @@ class LiteralBlock(SteppedBlock):
         """Description of the text that may bypass `feed`: white space where the block may end; None everywhere else."""
         return self._skippable_before_end() if self._state == "between" and not self._in_list else None
 
-    def finish(self) -> list[Piece]:
-        """End the answer: return pieces for the text that is held back. A call that has not ended stays incomplete."""
-        if not (held := self.held):
-            return []
-        if self._state == "broken":
-            return [Piece(held, ANSWER, held, malformed=self._reason)]
+    def _cut_short(self, held: str) -> list[Piece]:
         if self._state == "text" and held.startswith(self._quote):  # it cannot become part of a longer text any more
             out: list[Piece] = []
             end, self._unprocessed = self._end_string(out), ""
@@ -133,24 +143,21 @@ class LiteralBlock(SteppedBlock):
             return [*out, *self.finish(), *([plain(rest, ANSWER)] if rest else [])]
         if self._state == "text":
             return [Piece(run, TOOL_CALL, json, call=self.call) for run, json in escaped_runs(held)]
-        if self._state in ("word", "quoted", "rest"):
-            malformed = self._reason if self._state == "rest" else None
-            return [Piece(held, TOOL_CALL, held, call=self.call, malformed=malformed)]
+        if self._state in ("word", "quoted"):
+            return [Piece(held, TOOL_CALL, held, call=self.call)]
         if self._state in ("name", "named") and not self._in_list and self._called:  # perhaps a word behind the block
             return [plain(held, ANSWER)]
         if self._stack or (self._called and not self._bare) or (self._state == "between" and not held.strip()):
-            return [markup(held)]  # truncated in its markup
+            return [markup(held)]  # in its markup
         return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
 
     # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
 
-    def _opened(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
+    def _in_opened(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         if style.lists and text[place] == "[" and not self._in_list:
             self._in_list = True
-            return self._hold_back(text, place, place + 1)
+            return self._hold(text, place, place + 1, out)
         if self._in_list and text[place] == "]" and not self._bare:
             return self._end_list(text, place, out)
         marks = (*style.prefixes, style.closes, *style.leads, *style.opens)
@@ -160,32 +167,32 @@ class LiteralBlock(SteppedBlock):
         if mark in style.opens and not self._is_doubled(mark):
             return self._release(f"{mark!r} stands where a call should begin", place, out)
         if mark in (*style.leads, *style.opens):
-            return self._hold_back(text, place, place + len(mark))
+            return self._hold(text, place, place + len(mark), out)
         if mark and mark == style.closes:
-            end = self._hold_back(text, place, place + len(mark))
+            end = self._hold(text, place, place + len(mark), out)
             self._close(out)
             return end
         if style.prefixes and not mark:
             return self._release(f"{text[place]!r} stands where a call should begin", place, out)
         self._state, self._name = "name", ""
-        return self._hold_back(text, place, place + len(mark))
+        return self._hold(text, place, place + len(mark), out)
 
     def _in_name(self, text: str, place: int, out: list[Piece]) -> int:
         if not (self._name or self._bare) and (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
+            return self._hold(text, place, end, out)
         end = first_match(_ENDS_NAME, text, place)
         if end - place > (room := max(0, MAX_HEADER - len(self._name))):
-            end = self._hold_back(text, place, place + room)
+            end = self._hold(text, place, place + room, out)
             return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
         self._name += text[place:end]
-        self._hold_back(text, place, end)
+        self._hold(text, place, end, out)
         if end < len(text):
             self._state = "named"
         return end
 
-    def _behind_name(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_named(self, text: str, place: int, out: list[Piece]) -> int:
         if not self._bare and (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
+            return self._hold(text, place, end, out)
         suffix = self._style.name_suffix
         if (
             text[place] != self._style.brackets[0]
@@ -193,21 +200,19 @@ class LiteralBlock(SteppedBlock):
             or not self._name.endswith(suffix)
         ):
             return self._release(f"{self._name!r:.80} is no name of a function", place, out)
-        end = self._hold_back(text, place, place + 1)
+        end = self._hold(text, place, place + 1, out)
         self._name = self._name.removesuffix(suffix)
         if self._bare and (refusal := self._schemas.refusal(self._name)):
             return self._release(refusal, end, out)
         self._state = "first"
         return end
 
-    def _first(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_first(self, text: str, place: int, out: list[Piece]) -> int:
         """Decide whether a name and an opening bracket are a call: a named argument or the closing bracket must follow.
 
         Emit the name if it is a call, else all held text as answer. Return the index of the unprocessed text.
         """
         style = self._style
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
         rest = text[place : place + MAX_HEADER]
         if rest[0] != style.brackets[1]:
             quote, partial = mark_at(rest, 0, style.quotes)
@@ -236,8 +241,6 @@ class LiteralBlock(SteppedBlock):
         Return the index of the unprocessed text.
         """
         style = self._style
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return place + self._emit_argument(text[place:end], "", out)
         char = text[place]
         if char == self._closer():
             return self._close_bracket(text, place, out)
@@ -257,18 +260,14 @@ class LiteralBlock(SteppedBlock):
         self._state = "assigns"
         return place + self._emit_argument(key[0], quoted(key[0]), out)
 
-    def _assigns(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return place + self._emit_argument(text[place:end], "", out)
+    def _in_assigns(self, text: str, place: int, out: list[Piece]) -> int:
         sign = self._style.assigns if self._stack == "a" else ":"
         if text[place] != sign:
             return self._break(f"{text[place]!r} stands where {sign!r} should", place, out)
         self._state = "value"
         return place + self._emit_argument(sign, ": ", out)
 
-    def _value(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return place + self._emit_argument(text[place:end], "", out)
+    def _in_value(self, text: str, place: int, out: list[Piece]) -> int:
         char = text[place]
         if self._stack[-1] in _LISTS and char == self._closer():  # an empty list
             return self._close_bracket(text, place, out)
@@ -330,10 +329,10 @@ class LiteralBlock(SteppedBlock):
             at, mark = find_mark(text, place, (self._style.closes,))
             end, ends = (at, bool(mark)) if at < end else (end, ends)
         if end - place > (room := max(0, MAX_HEADER - len(self._word))):
-            end = self._hold_back(text, place, place + room)
+            end = self._hold(text, place, place + room, out)
             return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
         self._word += text[place:end]
-        self._hold_back(text, place, end)
+        self._hold(text, place, end, out)
         if not ends:
             return self._wait(text, end)
         if (value := self._word_as_json(self._word)) is None:
@@ -342,48 +341,42 @@ class LiteralBlock(SteppedBlock):
         self._state = "after"
         return end
 
-    def _after(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_after(self, text: str, place: int, out: list[Piece]) -> int:
         """Read the comma or the closing bracket behind a value. Return the index of the unprocessed text."""
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return place + self._emit_argument(text[place:end], "", out)
         if text[place] == self._closer():
             return self._close_bracket(text, place, out)
         if text[place] != ",":
             return self._break(f"{text[place]!r} stands after a value", place, out)
         self._state = "comma"
-        return self._hold_back(text, place, place + 1)
+        return self._hold(text, place, place + 1, out)
 
-    def _comma(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_comma(self, text: str, place: int, out: list[Piece]) -> int:
         """Read what follows a comma; emit the comma unless a bracket closes. Return the index of the unprocessed text."""
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
         ends = text[place] == self._closer()
         self._emit_argument(self._undecided.take(), "" if ends else ", ", out)
         self._state = "after" if ends else "value" if self._stack[-1] in _LISTS else "key"
         return place
 
-    def _between(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_between(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
         if self._in_list and text[place] in ",]":
             if text[place] == "]":
                 return self._end_list(text, place, out)
             self._state = "opened"
-            return self._hold_back(text, place, place + 1)
+            return self._hold(text, place, place + 1, out)
         mark, partial = mark_at(text, place, filter(None, (style.closes, *style.tails, *style.opens)))
         if partial:
             return self._wait(text, place)
         if mark in style.tails:
-            end = self._hold_back(text, place, place + len(mark))
+            end = self._hold(text, place, place + len(mark), out)
             out.append(markup(self._undecided.take()))
             return end
         if mark and mark == style.closes:
-            end = self._hold_back(text, place, place + len(mark))
+            end = self._hold(text, place, place + len(mark), out)
             self._close(out)
             return end
         if style.closes and not self._bare and text[place] in (style.brackets[1], "]"):  # one too many
-            return self._hold_back(text, place, place + 1)
+            return self._hold(text, place, place + 1, out)
         if style.closes and not mark and not self._in_list and _BEGINS_NAME(text, place):
             self._state = "opened"  # calls may follow each other outside of a list
             return place
@@ -423,7 +416,7 @@ class LiteralBlock(SteppedBlock):
 
     def _end_list(self, text: str, place: int, out: list[Piece]) -> int:
         self._in_list = False
-        end = self._hold_back(text, place, place + 1)
+        end = self._hold(text, place, place + 1, out)
         if self._style.closes and not self._bare:
             out.append(markup(self._undecided.take()))
             self._state = "between"
@@ -431,42 +424,12 @@ class LiteralBlock(SteppedBlock):
             self._close(out)
         return end
 
-    def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Emit the held text as answer, because it is not a call; `reason` says why. Return `place`.
-
-        The block ends, unless its markup shows that it continues: then the rest of it is answer, too.
-        """
-        self._give_back(None if self._bare else reason, out)
-        named = self._called or self._state not in ("opened", "name", "named", "first")
-        goes_on = self._style.closes and not self._bare and named
-        self._state, self._reason = "broken" if goes_on else "done", reason
-        return place
+    def _goes_on(self) -> bool:
+        return bool(self._style.closes) and (self._called or self._state not in ("opened", "name", "named", "first"))
 
     def _break(self, reason: str, place: int, out: list[Piece]) -> int:
-        """End a call whose name has been emitted, and report why it is malformed. Return `place`.
-
-        The rest of the call is emitted as written, or as answer if the block has no opening text.
-        """
-        if self._bare:  # perhaps no call after all
-            out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
-            return self._release(reason, place, out)
-        self._fail_call(reason, out)
-        return place
-
-
-LiteralBlock.STEPS = {
-    "opened": LiteralBlock._opened,
-    "name": LiteralBlock._in_name,
-    "named": LiteralBlock._behind_name,
-    "first": LiteralBlock._first,
-    "key": LiteralBlock._in_key,
-    "assigns": LiteralBlock._assigns,
-    "value": LiteralBlock._value,
-    "text": LiteralBlock._in_text,
-    "word": LiteralBlock._in_word,
-    "after": LiteralBlock._after,
-    "comma": LiteralBlock._comma,
-    "between": LiteralBlock._between,
-    "rest": LiteralBlock._rest,
-    "broken": LiteralBlock._broken,
-}
+        """End a call whose name has been emitted; without opening text it is perhaps no call, and the rest is answer."""
+        if not self._bare:
+            return super()._break(reason, place, out)
+        out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
+        return self._release(reason, place, out)

@@ -27,14 +27,14 @@ from tokenweir.stream.decode.parsers.base import (
     SkippableText,
     check_restored,
     find_mark,
-    first_match,
     mark_at,
     markup,
 )
+from tokenweir.stream.decode.parsers.blocks import tagged_calls
 from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, escaped, escaped_runs
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
 from tokenweir.stream.decode.parsers.blocks.nested_values import nested_json
-from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE
+from tokenweir.stream.decode.parsers.blocks.stepped_block import State
 from tokenweir.stream.decode.parsers.blocks.tagged_calls import TaggedCalls
 from tokenweir.stream.decode.parsers.blocks.value_ends import value_end
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
@@ -46,14 +46,25 @@ _SCALARS = frozenset({"integer", "number", "boolean", "null"})
 _ESCAPED = '"\\' + "".join(map(chr, range(0x20)))  # characters that a JSON string must escape
 
 
-class ParameterBlock(TaggedCalls):
-    """`Block` of calls with a tagged element for each argument, as in XML.
+_VALUED = ("value begins", "text", "value")
+STATES = tagged_calls.STATES | {
+    "parameters": State(
+        "before a key or the end of the call", ("object", "key", "between", "rest", "done"), space="held"
+    ),
+    "object": State("in all arguments, as JSON in place of tags", ("between", "rest"), emits=True),
+    "key": State("in a key", ("unvalued", *_VALUED, "parameters", "rest")),
+    "unvalued": State("between a key and its value", ("type", *_VALUED, "rest"), space="held"),
+    "type": State("in a tag with the value's type", ("unvalued", "rest")),
+    "value begins": State("at an optional mark before the value's text", ("text", "value"), emits=True),
+    "text": State("in a string that is emitted incrementally", ("parameters",), emits=True),
+    "value": State("in a value that is emitted when it has closed", ("json", "parameters")),
+    "json": State("in a long array or object that is emitted incrementally", ("json ends", "rest"), emits=True),
+    "json ends": State("behind such an array or object", ("parameters", "rest")),
+}
 
-    The states, besides those of `TaggedCalls`: "parameters", before a key or the end of the call; "key"; "unvalued",
-    between a key and its value, and "type", a tag there; "value begins", at an optional mark before the value's text;
-    "text" and "value", a value that is emitted incrementally or when it has closed; "json", a long array or object that
-    is emitted incrementally, and "json ends" behind it; and "object", all arguments as JSON in place of tags.
-    """
+
+class ParameterBlock(TaggedCalls, states=STATES):
+    """`Block` of calls with a tagged element for each argument, as in XML."""
 
     __slots__ = ("_call_ends", "_closer", "_depth", "_json", "_key", "_kind", "_opener", "_short", "_stops", "_streams")
 
@@ -69,8 +80,6 @@ class ParameterBlock(TaggedCalls):
         "_short": bool,
         "_json": JsonValue,
     }
-
-    EMITTING_STATES = frozenset({"value begins", "text", "json", "object", "rest", "broken"})
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
         super().__init__(style, schemas)
@@ -116,23 +125,16 @@ class ParameterBlock(TaggedCalls):
             return _skippable_in_text(self._closer[0] + self._stops)
         return _skippable_in_value(self._closer[0] + self._stops) if self._state == "value" else None
 
-    def finish(self) -> list[Piece]:
-        """End the answer: return pieces for the text that is held back. A call that has not ended stays incomplete."""
-        held = self.held
-        if not held:
-            return []
+    def _cut_short(self, held: str) -> list[Piece]:
         if self._state == "text":
             return self._string(held)
-        if self._state == "first":  # cut short before its parameters
+        if self._state == "first":  # before its parameters
             return [self._named(self._name, held)]
-        if self._state in ("value", "rest"):
-            malformed = self._reason if self._state == "rest" else None
-            return [Piece(held, TOOL_CALL, held, call=self.call, malformed=malformed)]
-        if self._state not in ("opened", "unnamed", "name", "tail", "broken") or (
-            self._called and self._state != "broken"
-        ):
-            return [markup(held)]  # truncated in its markup
-        return [Piece(held, ANSWER, held, malformed=self._reason if self._state == "broken" else CUT_SHORT)]
+        if self._state == "value":
+            return [Piece(held, TOOL_CALL, held, call=self.call)]
+        if self._called or self._state not in ("opened", "unnamed", "name", "tail"):
+            return [markup(held)]  # in its markup
+        return [Piece(held, ANSWER, held, malformed=CUT_SHORT)]
 
     def end_call(self, out: list[Piece]) -> None:
         """End a block that is one call, at markup that the caller has found: complete the call, or report that it is cut off."""
@@ -149,8 +151,6 @@ class ParameterBlock(TaggedCalls):
 
     def _in_parameters(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
         mark, partial = mark_at(text, place, self._after_name)
         if partial:
             return self._wait(text, place)
@@ -160,7 +160,7 @@ class ParameterBlock(TaggedCalls):
             return place
         if not mark or (mark == style.object_opens and not self._empty):
             return self._break(f"{text[place]!r} stands where a parameter should", place, out)
-        end = self._hold_back(text, place, place + len(mark))
+        end = self._hold(text, place, place + len(mark), out)
         if mark == style.object_opens:
             return end
         if mark == style.key_opens:
@@ -184,10 +184,10 @@ class ParameterBlock(TaggedCalls):
         kinds = dict(style.key_closes)
         end, mark = find_mark(text, place, (*kinds, style.value_closes, *self._call_ends))
         if end - place > (room := max(0, MAX_HEADER - len(self._key))):
-            end = self._hold_back(text, place, place + room)
+            end = self._hold(text, place, place + room, out)
             return self._break(f"a parameter has a name of more than {MAX_HEADER} characters", end, out)
         self._key += text[place:end]
-        end = self._hold_back(text, place, end)
+        end = self._hold(text, place, end, out)
         if mark == style.value_closes and style.joins:
             return self._joined(end, mark, out)
         if mark and mark not in kinds:
@@ -195,7 +195,7 @@ class ParameterBlock(TaggedCalls):
         if mark:
             self._kind = kinds[mark]
             self._key = self._unescaped(self._key)
-            end = self._hold_back(text, end, end + len(mark))
+            end = self._hold(text, end, end + len(mark), out)
             if style.value_opens:
                 self._state = "unvalued"
             else:
@@ -222,18 +222,16 @@ class ParameterBlock(TaggedCalls):
         self._state = "parameters"
         return end + len(closer)
 
-    def _unvalued(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
+    def _in_unvalued(self, text: str, place: int, out: list[Piece]) -> int:
         mark, partial = mark_at(text, place, filter(None, (self._style.value_opens, *self._style.type_tags[:1])))
         if partial:
             return self._wait(text, place)
         if mark in self._style.type_tags:
             self._state = "type"
-            return self._hold_back(text, place, place + len(mark))
+            return self._hold(text, place, place + len(mark), out)
         if not mark:
             return self._break(f"{text[place]!r} stands where the value of {self._key!r:.80} should", place, out)
-        end = self._hold_back(text, place, place + len(mark))
+        end = self._hold(text, place, place + len(mark), out)
         self._begin_value(out)
         return end
 
@@ -246,7 +244,7 @@ class ParameterBlock(TaggedCalls):
             return self._wait(text, place)
         self._kind = "string" if text[place:end].strip() in ("string", "str") else "json"
         self._state = "unvalued"
-        return self._hold_back(text, place, end + len(mark))
+        return self._hold(text, place, end + len(mark), out)
 
     def _begin_value(self, out: list[Piece]) -> None:
         """Emit the key as JSON, and decide whether its value is emitted incrementally or when it has closed."""
@@ -266,7 +264,7 @@ class ParameterBlock(TaggedCalls):
         self._opener = f"{style.nests}<{self._key}>" if style.nests and "string" not in types else ""
         self._state = "value begins" if style.trims or style.verbatim else "text" if as_it_comes else "value"
 
-    def _value_begins(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_value_begins(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         mark, partial = mark_at(text, place, (*style.verbatim[:1], *(("\n", "\r\n") if style.trims else ())))
         if partial:
@@ -304,7 +302,7 @@ class ParameterBlock(TaggedCalls):
             return self._wait(text, end)
         if self._opener and (closer == self._opener or self._depth):
             self._depth += 1 if closer == self._opener else -1
-            return self._hold_back(text, end, end + len(closer))
+            return self._hold(text, end, end + len(closer), out)
         source = self._undecided.take()
         if self._opener:
             value = nested_json(source, self._argument(), self._style.nests)
@@ -337,11 +335,11 @@ class ParameterBlock(TaggedCalls):
             self._state = "json ends"
         return end
 
-    def _json_ends(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_json_ends(self, text: str, place: int, out: list[Piece]) -> int:
         end, closer = value_end(self._style, self._closer, text, place)
         if text[place:end].strip():
             return self._break(f"text stands behind the value of {self._key!r:.80}", place, out)
-        self._hold_back(text, place, end + len(closer or ""))
+        self._hold(text, place, end + len(closer or ""), out)
         if closer is None:
             return self._wait(text, end)
         out.append(Piece(self._undecided.take(), TOOL_CALL, "", call=self.call))
@@ -359,21 +357,6 @@ class ParameterBlock(TaggedCalls):
 
     def _types(self) -> Types:
         return self._argument().types
-
-
-ParameterBlock.STEPS = {
-    **TaggedCalls.STEPS,
-    "parameters": ParameterBlock._in_parameters,
-    "key": ParameterBlock._in_key,
-    "unvalued": ParameterBlock._unvalued,
-    "type": ParameterBlock._in_type,
-    "value begins": ParameterBlock._value_begins,
-    "text": ParameterBlock._in_text,
-    "value": ParameterBlock._in_value,
-    "json": ParameterBlock._in_json,
-    "json ends": ParameterBlock._json_ends,
-    "object": ParameterBlock._in_object,
-}
 
 
 def _key(text: str) -> str:

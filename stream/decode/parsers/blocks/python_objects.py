@@ -20,25 +20,26 @@ from tokenweir.stream.decode.parsers.base import (
     Piece,
     ShortText,
     check_restored,
-    first_match,
     mark_at,
     markup,
 )
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_container
-from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
-
-MAX_HELD = 1 << 15
-"""Most characters of an object."""
+from tokenweir.stream.decode.parsers.blocks.stepped_block import BROKEN, State, SteppedBlock
 
 _OBJECT = frozenset({"object"})
 _NEXT = {quote: re.compile(rf"[{quote}\\]").search for quote in "'\""} | {"": re.compile(r"['\"\[\]{}()]").search}
 
 
-class PythonObjectBlock(SteppedBlock):
-    """`Block` of calls that are objects in Python's syntax.
+STATES = {
+    "opened": State("before an object or a list", ("object", "done"), space="held"),
+    "object": State("in an object", ("between", "done")),
+    "between": State("behind a call", ("opened", "done"), space="held"),
+    "done": BROKEN["done"],
+}
 
-    The states: "opened", before an object or a list; "object"; "between", after a call; "broken"; and "done".
-    """
+
+class PythonObjectBlock(SteppedBlock, states=STATES):
+    """`Block` of calls that are objects in Python's syntax."""
 
     __slots__ = ("_bare", "_depth", "_head", "_in_list", "_quote")
 
@@ -52,6 +53,8 @@ class PythonObjectBlock(SteppedBlock):
         "_quote": Literal["", "'", '"'],
     }
 
+    MAX_HELD = 1 << 15
+
     def begin(self, opener: str, call: int) -> None:
         super().begin(opener, call)
         self._bare = not opener
@@ -63,7 +66,7 @@ class PythonObjectBlock(SteppedBlock):
     def check(self) -> None:
         super().check()
         held = self._undecided.length
-        check_restored(held <= MAX_HELD, f"more than {MAX_HELD} characters are held")
+        check_restored(held <= self.MAX_HELD, f"more than {self.MAX_HELD} characters are held")
         opened = self._state != "object" or (self._head < held and self._depth > 0)
         check_restored(opened, "an object goes on that has not begun")
 
@@ -72,16 +75,15 @@ class PythonObjectBlock(SteppedBlock):
         """None: no text may bypass `feed`."""
         return None
 
-    def finish(self) -> list[Piece]:
-        if not (held := self.held):
-            return []
+    def _cut_short(self, held: str) -> list[Piece]:
         if self._called and not self._bare:
             return [markup(held)]
-        return [Piece(held, ANSWER, held, malformed=None if self._bare else self._reason or CUT_SHORT)]
+        return [Piece(held, ANSWER, held, malformed=None if self._bare else CUT_SHORT)]
 
-    def _opened(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold(text, place, end, out)
+    def _goes_on(self) -> bool:
+        return False
+
+    def _in_opened(self, text: str, place: int, out: list[Piece]) -> int:
         mark, partial = mark_at(text, place, self._style.opens)
         if partial:
             return self._wait(text, place)
@@ -127,11 +129,9 @@ class PythonObjectBlock(SteppedBlock):
         self._end_call(out)
         return place
 
-    def _between(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold(text, place, end, out)
+    def _in_between(self, text: str, place: int, out: list[Piece]) -> int:
         if self._in_list and text[place] in ",]":
-            end = self._hold_back(text, place, place + 1)
+            end = self._hold(text, place, place + 1, out)
             if text[place] == "]":
                 self._close(out)
             else:
@@ -140,33 +140,4 @@ class PythonObjectBlock(SteppedBlock):
         mark, partial = mark_at(text, place, self._style.opens)
         if partial:
             return self._wait(text, place)
-        held = self._undecided.take()
-        if held:
-            out.append(markup(held) if mark or held.strip() else Piece(held, ANSWER, held))
-        self._state = "done"
-        return place
-
-    def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
-        """Hold `text[place:end]` back, and return the index after it.
-
-        What would exceed `MAX_HELD` characters is not held: all held text is then emitted as answer.
-        """
-        room = MAX_HELD - self._undecided.length
-        self._hold_back(text, place, min(end, place + room))
-        if end - place > room:
-            return self._release(f"an object has more than {MAX_HELD} characters", place + room, out)
-        return end
-
-    def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Emit the held text as answer, because it is not a call; `reason` says why. End the block, return `place`."""
-        self._give_back(None if self._bare else reason, out)
-        self._state, self._reason = "done", reason
-        return place
-
-
-PythonObjectBlock.STEPS = {
-    "opened": PythonObjectBlock._opened,
-    "object": PythonObjectBlock._in_object,
-    "between": PythonObjectBlock._between,
-    "broken": PythonObjectBlock._broken,
-}
+        return self._leave_calls(text, place, mark or str(self._undecided).strip(), False, out)

@@ -1,10 +1,24 @@
-"""Base class of blocks of tool calls: a state machine with one step per state, and held text."""
+"""Base class of blocks of tool calls: a state machine with one step per state, and held text.
+
+The table `STATES` at the top of a block's file has its states: where in the text each one is, and which states may
+follow it. The step of the state "value begins" is the method `_in_value_begins`, which takes text from an index on, adds
+pieces to a list and returns the index of the rest. What the steps share is here:
+
+    _hold      keep text that is still ambiguous
+    _wait      leave text unprocessed until more has come
+    _release   emit the held text as answer, because it is not a call
+    _break     end a call whose name has been emitted, because it is malformed
+    _close     end the block, whose closing markup is held
+"""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
 
 from tokenweir.encode._core import JsonValue
 from tokenweir.stream.decode.parsers.base import (
@@ -18,6 +32,7 @@ from tokenweir.stream.decode.parsers.base import (
     SkippableText,
     check_restored,
     find_mark,
+    first_match,
     markup,
     plain,
 )
@@ -33,10 +48,40 @@ FENCE = "```"
 """A tail that arguments may contain, too."""
 
 Step = Callable[[Any, str, int, list[Piece]], int]
-"""Method that processes text from a place on, adds pieces to a list, and returns the place of the rest."""
+"""Method that processes text from an index on, adds pieces to a list, and returns the index of the rest."""
 
 
-class SteppedBlock(Saved):
+class State(Struct, frozen=True):
+    """A state of a block.
+
+    Attributes:
+        where: The place in the text.
+        then: The states that may follow.
+        emits: Text is emitted as it comes; only a possible prefix of markup is held.
+        space: White space is "held", or "dropped" from the emitted arguments, before the step sees the text.
+
+    """
+
+    where: str
+    then: tuple[str, ...]
+    emits: bool = False
+    space: Literal["", "held", "dropped"] = ""
+
+
+BROKEN = {
+    "broken": State("in the rest of a malformed block, which is answer", ("opened", "between", "done"), emits=True),
+    "done": State("behind the block", ()),
+}
+RESTS = {
+    "rest": State(
+        "in the rest of a malformed call, which is emitted as arguments", ("opened", "between", "done"), emits=True
+    ),
+    **BROKEN,
+}
+"""The states at the end of most blocks."""
+
+
+class SteppedBlock(Saved, ABC):
     """Base class of blocks of tool calls that are state machines: a method for each state processes its text."""
 
     __slots__ = (
@@ -51,12 +96,15 @@ class SteppedBlock(Saved):
         "call",
     )
 
+    STATES: ClassVar[Mapping[str, State]]
     STEPS: ClassVar[Mapping[str, Step]]
-    """The step of each state except "done"; in "broken", the rest of the block is emitted as answer, and in "rest", the
-    rest of a malformed call as its arguments."""
+    """The step of each state except "done"."""
 
-    EMITTING_STATES: ClassVar[frozenset[str]] = frozenset({"broken", "rest"})
-    """The states in which only a possible prefix of markup is held."""
+    MAX_HELD: ClassVar[int] = 1 << 62
+    """Most characters that are held; what goes beyond them is not a call."""
+
+    _bare: bool = False
+    """The block began without certain markup, so that it may be an ordinary answer."""
 
     BASE_SAVED: ClassVar[dict[str, Any]] = {
         "_undecided": HeldText,
@@ -66,6 +114,11 @@ class SteppedBlock(Saved):
         "call": CallNumber,
     }
     """The mutable attributes that all these blocks share."""
+
+    def __init_subclass__(cls, *, states: Mapping[str, State]) -> None:
+        super().__init_subclass__()
+        cls.STATES = states
+        cls.STEPS = {state: getattr(cls, f"_in_{state.replace(' ', '_')}") for state in states if state != "done"}
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
         """Configure the block for a style of tool calls.
@@ -104,7 +157,7 @@ class SteppedBlock(Saved):
         """Raise `ValueError` if a restored state is inconsistent."""
         check_restored(self._state in self.STEPS, "a block goes on that has ended, or is in an unknown state")
         check_restored(
-            self._state not in self.EMITTING_STATES or not self._undecided.length, "text is held that has been given"
+            not self.STATES[self._state].emits or not self._undecided.length, "text is held that has been given"
         )
         check_restored(self._state != "rest" or self._called, "the rest of a call comes before its name")
 
@@ -134,32 +187,64 @@ class SteppedBlock(Saved):
         text = self._unprocessed + text
         self._unprocessed = ""
         place = 0
-        while place < len(text) and self._state != "done":
-            place = self.STEPS[self._state](self, text, place, out)
+        while place < len(text) and (state := self._state) != "done":
+            if (space := self.STATES[state].space) and (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
+                if space == "held":
+                    place = self._hold(text, place, end, out)
+                else:
+                    out.append(Piece(text[place:end], TOOL_CALL, "", call=self.call))
+                    place = end
+            else:
+                place = self.STEPS[state](self, text, place, out)
         return text[place:]
 
-    def _skippable_before_end(self, most: int | None = None) -> SkippableText | None:
-        """Return a description of the white space that may bypass `feed` where the block may end; None if nothing may.
+    def finish(self) -> list[Piece]:
+        """End the answer: return pieces for the text that is held back. A call that has not ended stays incomplete."""
+        held = self.held
+        if not held:
+            return []
+        if self._state == "broken":
+            return [Piece(held, ANSWER, held, malformed=self._reason)]
+        if self._state == "rest":
+            return [Piece(held, TOOL_CALL, held, call=self.call, malformed=self._reason)]
+        return self._cut_short(held)
 
-        Args:
-            most: Limit of the held text in characters. Without room below it, nothing may bypass `feed`.
+    @abstractmethod
+    def _cut_short(self, held: str) -> list[Piece]:
+        """Return pieces for the held text of an answer that ends before the block, neither "broken" nor in a "rest"."""
 
-        """
-        return None if self._unprocessed or not (most is None or self._room(most)) else self._before_end
+    @abstractmethod
+    def _goes_on(self) -> bool:
+        """Return whether the markup shows that the block goes on behind text that is not a call."""
+
+    def _skippable_before_end(self) -> SkippableText | None:
+        """Return a description of the white space that may bypass `feed` where the block may end; None if nothing may."""
+        return self._before_end if not self._unprocessed and self._room(self.MAX_HELD) else None
 
     def _room(self, most: int) -> bool:
         """Return whether `most` characters are enough for the held text and all that the fast path may add to it unseen."""
         return self._undecided.length + MAX_PASSED <= most
 
-    def _hold_back(self, text: str, place: int, end: int) -> int:
-        """Hold `text[place:end]`, which is processed and still ambiguous, and return `end`."""
-        self._undecided.add(text[place:end])
+    def _hold(self, text: str, place: int, end: int, out: list[Piece]) -> int:
+        """Hold `text[place:end]`, which is processed and still ambiguous, and return the index after it.
+
+        What would exceed `MAX_HELD` characters is not held: the held text is then no call.
+        """
+        room = self.MAX_HELD - self._undecided.length
+        self._undecided.add(text[place : min(end, place + room)])
+        if end - place > room:
+            return self._release(f"a call is not known as such after {self.MAX_HELD} characters", place + room, out)
         return end
 
-    def _give_back(self, reason: str | None, out: list[Piece]) -> None:
-        """Emit the held text as answer, with the reason why it is a malformed call; None if it is ordinary text."""
+    def _release(self, reason: str, place: int, out: list[Piece]) -> int:
+        """Emit the held text as answer, because it is not a call; `reason` says why. Return `place`.
+
+        The block ends, unless its markup shows that it goes on: then the rest of it is answer, too.
+        """
         if held := self._undecided.take():
-            out.append(Piece(held, ANSWER, held, malformed=reason))
+            out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
+        self._state, self._reason = "broken" if not self._bare and self._goes_on() else "done", reason
+        return place
 
     def _wait(self, text: str, place: int) -> int:
         """Keep `text[place:]` unprocessed until more text has come, and return the length of `text`."""
@@ -176,14 +261,14 @@ class SteppedBlock(Saved):
             return not self._called
         return before.endswith(mark) and not before.removesuffix(mark).rstrip().endswith(mark)
 
-    def _broken(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_broken(self, text: str, place: int, out: list[Piece]) -> int:
         """Emit text from index `place` on as answer, up to the end of the block or the start of another call or block.
 
         Return the index of the unprocessed text.
         """
         return self._pass_rest(ANSWER, text, place, out)
 
-    def _rest(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_rest(self, text: str, place: int, out: list[Piece]) -> int:
         """Emit the rest of a malformed call unchanged on the channel of calls, up to its end or another call.
 
         Return the index of the unprocessed text.
@@ -222,14 +307,15 @@ class SteppedBlock(Saved):
         """Go on at `mark`, the opening text of a call, which continues the block, or of a block, which ends it."""
         self._state = "done" if mark in self._style.opens else "opened"
 
-    def _fail_call(self, reason: str, out: list[Piece]) -> None:
-        """End a call whose name has been emitted, with the reason why it is malformed.
+    def _break(self, reason: str, place: int, out: list[Piece]) -> int:
+        """End a call whose name has been emitted, with the reason why it is malformed. Return `place`.
 
         The held text and the rest of the call are emitted unchanged on the channel of calls.
         """
         out.append(Piece("", TOOL_CALL, "", call=self.call, malformed=reason))
         self._state, self._reason = "rest", reason
         self._pass_malformed(TOOL_CALL, self._undecided.take(), out)
+        return place
 
     def _named(self, name: str, source: str) -> Piece:
         """Count a new call and return the piece with its name; `source` is the generated text that it stands for."""
@@ -271,6 +357,23 @@ class SteppedBlock(Saved):
         """End the block. The held text is its closing markup, which is removed."""
         out.append(markup(self._undecided.take()))
         self._state = "done"
+
+
+def check_every_step() -> None:
+    """Have all blocks assert after each step that their tables allow the next state: a switch for tests and debugging."""
+    blocks = SteppedBlock.__subclasses__()
+    for block in blocks:
+        blocks += block.__subclasses__()
+        block.STEPS = {state: _checked(step, state, block.STATES[state].then) for state, step in block.STEPS.items()}
+
+
+def _checked(step: Step, state: str, then: tuple[str, ...]) -> Step:
+    def checked(block: SteppedBlock, text: str, place: int, out: list[Piece]) -> int:
+        end = step(block, text, place, out)
+        assert block._state in (state, *then), f"{type(block).__name__} goes from {state!r} to {block._state!r}"
+        return end
+
+    return checked
 
 
 def _before_end(style: ToolStyle) -> SkippableText | None:

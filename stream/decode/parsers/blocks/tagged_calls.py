@@ -16,11 +16,10 @@ from tokenweir.stream.decode.parsers.base import (
     ShortText,
     check_restored,
     find_mark,
-    first_match,
     mark_at,
     markup,
 )
-from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import RESTS, State, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
 
@@ -28,20 +27,25 @@ _NAMING = ("name", "tail", "first")
 _BEGINNING = re.compile(r"\s*[^\s<>{}\[\]\"'=,()]*\s*")  # prefixes of names
 
 
-class TaggedCalls(SteppedBlock):
+STATES = {
+    "opened": State("before a call", ("unnamed", "done"), space="held"),
+    "unnamed": State("before the call's name", ("name",), space="held"),
+    "name": State("in the name", ("tail", "first", "between", "broken", "done")),
+    "tail": State("behind the name, in its tag", ("first", "broken", "done")),
+    "first": State(
+        "before a parameter or the end of the call; the name is held",
+        ("parameters", "broken", "done"),
+        space="held",
+    ),
+    "between": State("behind a call", ("opened", "unnamed", "broken", "done"), space="held"),
+    **RESTS,
+}
+
+
+class TaggedCalls(SteppedBlock, states=STATES):
     """Base class of blocks of calls in tags: its steps read everything except the arguments.
 
-    A subclass reads the arguments, from the state "parameters" on. The states here:
-
-        opened   before a call
-        unnamed  before the call's name
-        name     in the name
-        tail     up to the end of the name's tag
-        first    before a parameter or the end of the call; the name has not been emitted
-        between  after a call
-        rest     in the rest of a malformed call
-        broken   in the rest of a malformed block
-        done     behind the block
+    A subclass reads the arguments, from the state "parameters" on.
     """
 
     __slots__ = ("_after_name", "_empty", "_name")
@@ -89,9 +93,7 @@ class TaggedCalls(SteppedBlock):
 
     # -- a step per state: processes text from `place`, adds pieces to `out`, returns the place of the rest ------------
 
-    def _opened(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
+    def _in_opened(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
         marks = (style.call_opens, *style.leads, style.closes, *style.opens)
         mark, partial = mark_at(text, place, filter(None, marks))
@@ -100,21 +102,19 @@ class TaggedCalls(SteppedBlock):
         begins_block = mark in style.opens and mark != style.call_opens
         if not mark or (begins_block and not self._is_doubled(mark)):
             return self._release(f"{text[place]!r} stands where a call should begin", place, out)
-        end = self._hold_back(text, place, place + len(mark))
+        end = self._hold(text, place, place + len(mark), out)
         if mark == style.closes:
             self._close(out)
         elif mark == style.call_opens:
             self._state = "unnamed"
         return end
 
-    def _before_name(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
+    def _in_unnamed(self, text: str, place: int, out: list[Piece]) -> int:
         mark, partial = mark_at(text, place, (self._style.call_opens or self._style.opens[0],))
         if partial:
             return self._wait(text, place)
         if mark and self._is_doubled(mark):
-            return self._hold_back(text, place, place + len(mark))
+            return self._hold(text, place, place + len(mark), out)
         self._state, self._name = "name", ""
         return place
 
@@ -122,22 +122,22 @@ class TaggedCalls(SteppedBlock):
         style = self._style
         end, mark = find_mark(text, place, (*style.name_ends, *style.name_stops))
         if end - place > (room := max(0, MAX_HEADER - len(self._name))):
-            end = self._hold_back(text, place, place + room)
+            end = self._hold(text, place, place + room, out)
             return self._release(f"a function has a name of more than {MAX_HEADER} characters", end, out)
         self._name += text[place:end]
         beginning = None if style.entities else _BEGINNING.match(self._name)
         if beginning and (after := len(self._name) - beginning.end()):
-            end = self._hold_back(text, place, end - after)
+            end = self._hold(text, place, end - after, out)
             name = self._name[: beginning.end() + 1].strip()
             return self._release(f"{name!r:.80} is no name of a function", end, out)
-        end = self._hold_back(text, place, end)
+        end = self._hold(text, place, end, out)
         if not mark:
             return self._wait(text, end)
         self._name = self._unescaped(self._name.strip())
         if not self._name:
             return self._release("a function has no name", end, out)
         if mark in style.name_ends:
-            end = self._hold_back(text, end, end + len(mark))
+            end = self._hold(text, end, end + len(mark), out)
         self._state = "tail" if style.name_tail else "first"
         if mark.endswith("/>"):
             self._announce(out)
@@ -147,17 +147,15 @@ class TaggedCalls(SteppedBlock):
     def _in_tail(self, text: str, place: int, out: list[Piece]) -> int:
         end, mark = find_mark(text, place, (self._style.name_tail,))
         if end - place > (room := max(0, 2 * MAX_HEADER - self._undecided.length)):
-            end = self._hold_back(text, place, place + room)
+            end = self._hold(text, place, place + room, out)
             return self._release(f"the tag of {self._name!r:.80} does not end", end, out)
-        end = self._hold_back(text, place, end + len(mark))
+        end = self._hold(text, place, end + len(mark), out)
         if not mark:
             return self._wait(text, end)
         self._state = "first"
         return end
 
-    def _first(self, text: str, place: int, out: list[Piece]) -> int:
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
+    def _in_first(self, text: str, place: int, out: list[Piece]) -> int:
         mark, partial = mark_at(text, place, self._after_name)
         if partial:
             return self._wait(text, place)
@@ -166,22 +164,20 @@ class TaggedCalls(SteppedBlock):
         self._announce(out)
         return place
 
-    def _between(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_between(self, text: str, place: int, out: list[Piece]) -> int:
         style = self._style
-        if (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-            return self._hold_back(text, place, end)
         ends = (style.closes, style.call_closes, *style.tails)  # the end of a call follows an object
         mark, partial = mark_at(text, place, filter(None, (*ends, style.call_opens, *style.leads, *style.opens)))
         if partial:
             return self._wait(text, place)
         if mark and mark in ends:
-            end = self._hold_back(text, place, place + len(mark))
+            end = self._hold(text, place, place + len(mark), out)
             out.append(markup(self._undecided.take()))
             self._state = "done" if mark == style.closes else "between"
             return end
         if mark and mark in (style.call_opens, *style.leads):
             self._state = "opened" if mark in style.leads else "unnamed"
-            return self._hold_back(text, place, place + len(mark))
+            return self._hold(text, place, place + len(mark), out)
         return self._leave_calls(text, place, mark, bool(style.closes), out)
 
     # -- shared parts of the steps -------------------------------------------------------------------------------------
@@ -197,33 +193,10 @@ class TaggedCalls(SteppedBlock):
         out.append(Piece(self._undecided.take(), TOOL_CALL, text, call=self.call))
         self._end_call(out)
 
-    def _release(self, reason: str, place: int, out: list[Piece]) -> int:
-        """Emit the held text as answer, because it is not a call; `reason` says why. Return `place`.
-
-        The block ends unless another call may begin in it.
-        """
-        self._give_back(reason, out)
+    def _goes_on(self) -> bool:
+        """Return whether another call may begin behind text that is not a call."""
         style = self._style
-        ends = self._state == "opened" or (self._state in _NAMING and style.call_opens in ("", *style.opens))
-        self._state, self._reason = "done" if ends else "broken", reason
-        return place
-
-    def _break(self, reason: str, place: int, out: list[Piece]) -> int:
-        """End a call whose name has been emitted, with the reason why it is malformed. Return `place`."""
-        self._fail_call(reason, out)
-        return place
+        return self._state != "opened" and (self._state not in _NAMING or style.call_opens not in ("", *style.opens))
 
     def _unescaped(self, name: str) -> str:
         return name.replace("&quot;", '"').replace("&amp;", "&") if self._style.entities else name
-
-
-TaggedCalls.STEPS = {
-    "opened": TaggedCalls._opened,
-    "unnamed": TaggedCalls._before_name,
-    "name": TaggedCalls._in_name,
-    "tail": TaggedCalls._in_tail,
-    "first": TaggedCalls._first,
-    "between": TaggedCalls._between,
-    "rest": TaggedCalls._rest,
-    "broken": TaggedCalls._broken,
-}

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from tokenweir.stream.decode.parsers.base import (
     MAX_HEADER,
     TOOL_CALL,
@@ -23,10 +25,11 @@ from tokenweir.stream.decode.parsers.base import (
     first_of,
     mark_at,
 )
+from tokenweir.stream.decode.parsers.blocks import literal_block
 from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, json_of, quoted
 from tokenweir.stream.decode.parsers.blocks.literal_block import LiteralBlock
 from tokenweir.stream.decode.parsers.blocks.literals import MAX_LOOK, json_of_argument, text_of_literal
-from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE
+from tokenweir.stream.decode.parsers.blocks.stepped_block import OTHER_THAN_SPACE, State
 
 _QUOTES = "\"'"
 _QUOTED = re.compile(
@@ -37,8 +40,14 @@ _QUOTED = re.compile(
 _FOLLOWS = re.compile(r"\s*(?:[}\]]|[^\s\"'<>()\[\]{},:=]+\s*:|(?P<cut>(?:[^\s\"'<>()\[\]{},:=]+\s*)?\Z))")
 
 
-class TypedLiteralBlock(LiteralBlock):
-    """`LiteralBlock` with one more state: "quoted", a value that is emitted when it has closed."""
+STATES = literal_block.STATES | {
+    "value": replace(literal_block.STATES["value"], then=(*literal_block.STATES["value"].then, "quoted")),
+    "quoted": State("in a value in quotes that is emitted when it has closed", ("after",)),
+}
+
+
+class TypedLiteralBlock(LiteralBlock, states=STATES):
+    """`LiteralBlock` with values of the types that the tools' schemas declare."""
 
     __slots__ = ("_key",)
 
@@ -50,7 +59,7 @@ class TypedLiteralBlock(LiteralBlock):
         super().begin(opener, call)
         self._key = ""  # of the current argument
 
-    def _first(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_first(self, text: str, place: int, out: list[Piece]) -> int:
         if text[place] in _QUOTES:
             ends, quoted_text = self._quoted_text(text, place, ":")
             if not ends:
@@ -58,7 +67,7 @@ class TypedLiteralBlock(LiteralBlock):
             if quoted_text is not None:
                 self._begin_arguments(out)
                 return place
-        return super()._first(text, place, out)
+        return super()._in_first(text, place, out)
 
     def _in_key(self, text: str, place: int, out: list[Piece]) -> int:
         if text[place] in _QUOTES:
@@ -74,7 +83,7 @@ class TypedLiteralBlock(LiteralBlock):
             self._key = text[place:end]
         return end
 
-    def _value(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_value(self, text: str, place: int, out: list[Piece]) -> int:
         if text[place] in _QUOTES:
             ends, value = self._quoted_text(text, place, ",}]")
             if not ends:
@@ -89,7 +98,7 @@ class TypedLiteralBlock(LiteralBlock):
                 return place + self._emit_argument(text[place], '"', out)
         quote, _ = mark_at(text, place, self._style.quotes)
         if not (quote and self._style.quotes_all and self._stack == "a" and self._types() != STRING):
-            return super()._value(text, place, out)
+            return super()._in_value(text, place, out)
         self._state, self._quote = "quoted", quote
         return place + self._emit_argument(quote, "", out)
 
@@ -100,10 +109,10 @@ class TypedLiteralBlock(LiteralBlock):
         """
         end, quote, known = self._word_end(text, place)
         if end - place > (room := max(0, MAX_HEADER - len(self._word))):
-            end = self._hold_back(text, place, place + room)
+            end = self._hold(text, place, place + room, out)
             return self._break(f"a value has more than {MAX_HEADER} characters", end, out)
         self._word += text[place:end]
-        self._hold_back(text, place, end)
+        self._hold(text, place, end, out)
         if not known:
             return self._wait(text, end)
         value = None if quote else self._word_as_json(self._word.rstrip())
@@ -166,7 +175,7 @@ class TypedLiteralBlock(LiteralBlock):
             return False
         return True if found["cut"] is None else unknown
 
-    def _quoted(self, text: str, place: int, out: list[Piece]) -> int:
+    def _in_quoted(self, text: str, place: int, out: list[Piece]) -> int:
         end, quote = find_mark(text, place, (self._quote,))
         self._undecided.add(text[place:end])
         if not quote:
@@ -182,13 +191,3 @@ class TypedLiteralBlock(LiteralBlock):
 
     def _types(self) -> Types:
         return self._schemas.arguments(self._name).member(self._key).types
-
-
-TypedLiteralBlock.STEPS = {
-    **LiteralBlock.STEPS,
-    "first": TypedLiteralBlock._first,
-    "key": TypedLiteralBlock._in_key,
-    "value": TypedLiteralBlock._value,
-    "word": TypedLiteralBlock._in_word,
-    "quoted": TypedLiteralBlock._quoted,
-}

@@ -12,12 +12,13 @@ from splitting import check_passing, cut, run, told
 from splitting import split_calls as split
 
 from tokenweir.stream.decode.parsers.base import MAX_HEADER
-from tokenweir.stream.decode.parsers.blocks.json_block import MAX_HELD
+from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
 WEATHER = '{"city": "Tōkyō \\"}\\u00e9", "days": [1, {"x": null}]}'
+MAX_HELD = JsonBlock.MAX_HELD
 STYLES = [style for style in TOOL_STYLES.values() if style.grammar == "json" and style.name != "harmony"]
 """Others have tests of their own: test_parameter_block.py, test_literal_block.py."""
 
