@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from tokenweir.stream.decode.parsers.base import (
     ANSWER,
     CUT_SHORT,
@@ -29,7 +31,11 @@ MAX_BLOCK = 1 << 15
 """Most characters of a block between its opening and its closing text."""
 
 
-STATES = {"opened": State("before the closing text", ("broken", "done")), **BROKEN}
+STATES = {
+    "opened": State("before the closing text", ("broken", "done")),
+    **BROKEN,
+    "broken": replace(BROKEN["broken"], then=("opened", "done")),
+}
 
 
 class FunctionBlock(SteppedBlock, states=STATES):

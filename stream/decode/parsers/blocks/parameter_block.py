@@ -34,7 +34,7 @@ from tokenweir.stream.decode.parsers.blocks import tagged_calls
 from tokenweir.stream.decode.parsers.blocks.coercion import STRING, Types, escaped, escaped_runs
 from tokenweir.stream.decode.parsers.blocks.literals import json_of_argument
 from tokenweir.stream.decode.parsers.blocks.nested_values import nested_json
-from tokenweir.stream.decode.parsers.blocks.stepped_block import State
+from tokenweir.stream.decode.parsers.blocks.stepped_block import RESTS, State
 from tokenweir.stream.decode.parsers.blocks.tagged_calls import TaggedCalls
 from tokenweir.stream.decode.parsers.blocks.value_ends import value_end
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
@@ -60,6 +60,7 @@ STATES = tagged_calls.STATES | {
     "value": State("in a value that is emitted when it has closed", ("json", "parameters")),
     "json": State("in a long array or object that is emitted incrementally", ("json ends", "rest"), emits=True),
     "json ends": State("behind such an array or object", ("parameters", "rest")),
+    **RESTS,
 }
 
 

@@ -19,7 +19,7 @@ from tokenweir.stream.decode.parsers.base import (
     mark_at,
     markup,
 )
-from tokenweir.stream.decode.parsers.blocks.stepped_block import RESTS, State, SteppedBlock
+from tokenweir.stream.decode.parsers.blocks.stepped_block import State, SteppedBlock
 from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.templates.styles.grammars import ParameterStyle, ToolStyle
 
@@ -38,7 +38,6 @@ STATES = {
         space="held",
     ),
     "between": State("behind a call", ("opened", "unnamed", "broken", "done"), space="held"),
-    **RESTS,
 }
 
 
