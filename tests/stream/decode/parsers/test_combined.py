@@ -28,27 +28,6 @@ def split(text, *styles, inside=False):
     return told(whole)
 
 
-def test_thinking_then_answer_then_calls():
-    got = split(f"<think>hm</think>Let me see.{CALL}")
-    assert got == {"thinking": "hm", "answer": "Let me see.", "calls": [("f", '{"a": 1}', "complete")], "why": []}
-
-
-def test_a_call_ends_thinking_that_was_not_closed():
-    """As vLLM and SGLang have it for Qwen 3.5; there it need not be first on its line."""
-    got = split(f"I need the file.\n\n{CALL}", inside=True)
-    assert (got["thinking"], got["calls"]) == ("I need the file.\n\n", [("f", '{"a": 1}', "complete")])
-    mention = "I might use <tool_call> here."
-    assert split(mention, inside=True)["thinking"] == mention
-
-
-def test_a_call_in_the_thinking_ends_it_wherever_it_stands():
-    """Models forget to close their thinking; a mention of the tag, without a call behind it, is thinking."""
-    got = split(f"Perhaps {CALL}", inside=True)
-    assert (got["thinking"], got["calls"]) == ("Perhaps ", split(CALL)["calls"])
-    mention = "I could write <tool_call> here."
-    assert split(mention, inside=True)["thinking"] == mention
-
-
 MENTIONS = [
     "\n<tool_call> tags are needed.\nmore",
     "The form is <tool_call>{...}</tool_call>, as said.",
@@ -57,23 +36,6 @@ MENTIONS = [
     "a <tool_call>[1]</tool_call> <tool_call>{<tool_call>{<x>",
     '<tool_call>{"arguments": {"a": "<tool_call>"}, "id": ' + "1" * 99 + "}</tool_call>",
 ]
-
-
-@pytest.mark.parametrize("mention", MENTIONS)
-def test_markup_that_opens_nothing_leaves_the_thinking_as_it_is(mention):
-    for behind, answer, calls in (("</think>Hi", "Hi", 0), (f"</think>{CALL}", "", 1), (CALL, "", 1), ("", "", 0)):
-        got = split(mention + behind, inside=True)
-        assert (got["thinking"], got["answer"], len(got["calls"]), got["why"]) == (mention, answer, calls, [])
-
-
-def test_a_call_of_no_function_of_the_request_is_a_mention():
-    def splitter():
-        return ThinkingAndTools(ReasoningParser("think", inside=True), ToolParser("hermes", [{"name": "g"}]))
-
-    text = f"Not {CALL} but</think>Hi"
-    got = told(run(splitter(), list(text)))
-    assert (got["thinking"], got["answer"], got["calls"]) == (f"Not {CALL} but", "Hi", [])
-    assert run(splitter(), [text]) == run(splitter(), list(text))
 
 
 @given(
@@ -90,27 +52,11 @@ def test_mentions_are_split_the_same_however_they_are_cut(parts, places):
     check_passing(lambda: both(inside=True), cut(text, places), "</think>")
 
 
-def test_a_mention_that_comes_with_the_tag_of_the_thinking_stays_thinking():
-    got = split('<|channel><function name="<function name="{"a"}</function>', "gemma4", "minicpm5")
-    assert (got["thinking"], got["answer"]) == ('<function name="<function name="{"a"}</function>', "")
-
-
 def test_tags_in_arguments_stay():
     text = '<tool_call>{"name": "f", "arguments": {"a": "<think>x</think>"}}</tool_call><think>b</think>c'
     got = split(text, ANYWHERE, "hermes")
     assert got["calls"] == [("f", '{"a": "<think>x</think>"}', "complete")]
     assert (got["thinking"], got["answer"]) == ("b", "c")
-
-
-def test_thinking_after_a_block_that_ends_without_a_word():
-    got = split('[TOOL_CALLS]f{"a": 1}\n[THINK]so[/THINK]c', "mistral", "mistral")
-    assert (got["thinking"], got["answer"]) == ("so", "\nc")
-    assert got["calls"] == [("f", '{"a": 1}', "complete")]
-
-
-def test_an_object_after_the_thinking_begins_the_answer():
-    got = split('<think>hm</think>\n\n{"name": "f", "parameters": {}}', "think", "llama3")
-    assert (got["answer"], got["calls"]) == ("\n\n", [("f", "{}", "complete")])
 
 
 def test_markup_does_not_reach_over_markup():

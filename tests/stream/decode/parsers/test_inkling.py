@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from splitting import check_passing, cut, run, told
@@ -18,49 +17,6 @@ NEXT = "<|end_message|><|message_model|>"
 OBJECT = '{"name": "count", "args": {"of": 3}}'
 CALL = f"<|content_invoke_tool_json|>{OBJECT}<|end_message|>"
 COUNT = ("count", '{"of": 3}', "complete")
-
-
-def split(text):
-    """Split an answer whole and character by character, which must be the same."""
-    whole = run(Inkling(), [text])
-    assert run(Inkling(), list(text)) == whole
-    return told(whole)
-
-
-@pytest.mark.parametrize(
-    ("text", "thinking", "answer", "calls"),
-    [
-        ("<|content_text|>It is.<|end_message|>", "", "It is.", []),
-        ("<|content_text|>It is.<|content_model_end_sampling|>", "", "It is.", []),
-        ("<|content_thinking|>Hm.", "Hm.", "", []),
-        (f"<|content_thinking|>Hm.{NEXT}<|content_text|>So.<|end_message|>", "Hm.", "So.", []),
-        (f"<|content_thinking|>Hm.{NEXT}<|content_thinking|>Oh.{NEXT}<|content_text|>So.", "Hm.Oh.", "So.", []),
-        (CALL, "", "", [COUNT]),
-        (f"count{CALL}", "", "", [COUNT]),
-        (f"<|content_thinking|>Hm.{CALL}", "Hm.", "", [COUNT]),
-        (f"<|content_text|>So.{NEXT}count{CALL}<|message_model|>{CALL}", "", "So.", [COUNT, COUNT]),
-        (f"{CALL}<|message_model|><|content_text|>So.<|end_message|>", "", "So.", [COUNT]),
-        (CALL.replace(OBJECT, '{"name": "now"}'), "", "", [("now", "{}", "complete")]),
-        # Other kinds, and text without one, are answer.
-        ("<|content_invoke_tool_text|>ls -l<|end_message|>", "", "ls -l", []),
-        ("It is <b>so</b>.", "", "It is <b>so</b>.", []),
-        ("so<|end_message|>", "", "so", []),
-        ("so<|content_text|>It is.", "", "soIt is.", []),
-        ("\n<|content_text|>It is.", "", "It is.", []),
-        ("count<|content_invoke_tool_json|>three<|end_message|>", "", "count<|content_invoke_tool_json|>three", []),
-        (f"<|content_text|>So.{NEXT}", "", "So.", []),
-        (f"<|content_text|>{OBJECT}", "", OBJECT, []),
-    ],
-)
-def test_messages(text, thinking, answer, calls):
-    got = split(text)
-    assert (got["thinking"], got["answer"], got["calls"]) == (thinking, answer, calls)
-
-
-def test_the_end_of_a_message_ends_its_call():
-    got = split(f"<|content_invoke_tool_json|>{OBJECT[:-4]}{NEXT}<|content_text|>So.")
-    assert [name for name, _, state in got["calls"] if state == "open"] == ["count"]
-    assert got["answer"].endswith("So.")
 
 
 WORDS = [*MARKS, "count", " ", "\n", "x y", "<", OBJECT, OBJECT[:20], OBJECT[20:], CALL]

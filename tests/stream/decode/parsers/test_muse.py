@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from splitting import check_passing, cut, run, told
@@ -21,66 +18,6 @@ INVOKE = '<atem:invoke name="count">\n<atem:parameter name="of">3</atem:paramete
 CALL = f"<atem:function_calls>\n{INVOKE}\n</atem:function_calls>"
 COUNT = ("count", '{"of": 3}', "complete")
 NEXT = "<|start|>assistant"
-
-
-def split(text):
-    """Split an answer whole and character by character, which must be the same."""
-    whole = run(Muse(TOOLS), [text])
-    assert run(Muse(TOOLS), list(text)) == whole
-    return told(whole)
-
-
-@pytest.mark.parametrize(
-    ("text", "thinking", "answer", "calls"),
-    [
-        (" to=user<|message|>It is.<|eot|>", "", "It is.", []),
-        (" to=commentary<|message|>I look.<|eom|>", "", "I look.", []),
-        ("<|message|>It is.", "", "It is.", []),
-        ("to=self<|message|>Hm.", "Hm.", "", []),
-        (f" to=self<|message|>Hm.<|eom|>{NEXT} to=user<|message|>So.<|eot|>", "Hm.", "So.", []),
-        (f" to=count<|message|>{CALL}", "", "", [COUNT]),
-        (f" to=count<|message|>{CALL}<|eom|>{NEXT} to=count<|message|>{CALL}<|eot|>", "", "", [COUNT, COUNT]),
-        (f" to=user<|message|>So.<|eom|>\n{NEXT} to=count<|message|>{CALL}", "", "So.", [COUNT]),
-        # Tags in a thought or an answer are text.
-        (f" to=self<|message|>Say {CALL}?<|eom|>", f"Say {CALL}?", "", []),
-        (f" to=user<|message|>Say {CALL}.<|eot|>", "", f"Say {CALL}.", []),
-        # What is no call in a message to a tool is answer, its header included.
-        (" to=count<|message|>three<|eom|>", "", " to=count<|message|>three", []),
-        (" to=count<|message|>\n<|eom|>", "", " to=count<|message|>\n", []),
-        (f" to=count<|message|>\n{CALL}\nSo.<|eom|>", "", "\nSo.", [COUNT]),
-        (f" to=count<|message|>I call {CALL}<|eom|>", "", " to=count<|message|>I call ", [COUNT]),
-        (f" to=count<|message|>{' ' * 2000}{CALL}", "", f" to=count<|message|>{' ' * 2000}", [COUNT]),
-    ],
-)
-def test_messages(text, thinking, answer, calls):
-    got = split(text)
-    assert (got["thinking"], got["answer"], got["calls"]) == (thinking, answer, calls)
-
-
-def test_the_end_of_a_message_ends_its_call():
-    got = split(f" to=count<|message|>{CALL[:70]}<|eom|>{NEXT} to=user<|message|>So.")
-    assert got["calls"] == [("count", "", "open")]
-    assert (got["answer"], got["why"]) == ("So.", [])
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("Just an answer.", "'J' is no header of a message"),
-        (" to=user or so<|message|>x", "' to=user o' is no header of a message"),
-        (" to=us", "the end stands in a header"),
-        (" to=us<|eom|>", "<|eom|> stands in a header"),
-        (" to=user<|message|>So.<|eom|>More.", "'M' stands outside of a message"),
-        (f" to=user<|message|>So.<|eom|>{NEXT} of<|message|>x", "' o'"),
-    ],
-)
-def test_a_header_that_is_none_is_answer_with_the_reason(text, reason):
-    pieces = run(Muse(TOOLS), [text])
-    assert pieces == run(Muse(TOOLS), list(text))
-    given = [piece for piece in pieces if piece.malformed]
-    assert given
-    assert all(piece.channel is Channel.ANSWER and piece.text == piece.source for piece in given)
-    assert reason.strip("'") in given[0].malformed
 
 
 WORDS = [
@@ -128,9 +65,3 @@ def test_thinking_that_stays_in_the_answer_loses_its_header():
     text = f" to=self<|message|>Hm.<|eom|>{NEXT} to=user<|message|> So.<|eot|>"
     assert told(run(splitter, [text]))["answer"] == "Hm. So."
     assert make_splitter(Styles(STYLES["muse"], None)).channel is Channel.ANSWER
-
-
-def test_arguments_are_typed_by_the_schemas():
-    call = CALL.replace('"of">3', '"as">3')
-    ((name, arguments, _),) = split(f" to=count<|message|>{call}")["calls"]
-    assert (name, json.loads(arguments)) == ("count", {"as": "3"})

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from splitting import check_passing, cut, run, told
 from splitting import split_calls as split
 
-from tokenweir.stream.decode.parsers.base import MAX_HEADER
 from tokenweir.stream.decode.parsers.blocks.json_block import JsonBlock
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
@@ -86,11 +85,6 @@ def block(style, texts):
 
 def answer(text):
     return {"answer": text, "thinking": "", "calls": [], "why": []}
-
-
-def test_a_call_cut_short_before_its_arguments_has_its_name():
-    got = split("hermes", '<tool_call>{"name": "f", "arguments')
-    assert (got["calls"], got["answer"]) == ([("f", "", "open")], "")
 
 
 # -- every style -------------------------------------------------------------------------------------------------------
@@ -217,26 +211,6 @@ def test_text_without_calls_passes():
         assert split(style, text) == answer(text)
 
 
-def test_hermes():
-    one = '<tool_call>\n{"name": "final_answer", "arguments": {"trigger": true}}\n</tool_call>'
-    assert split("hermes", one)["calls"] == [("final_answer", '{"trigger": true}', "complete")]
-    assert split("qwen3", one.removesuffix("\n</tool_call>"))["calls"][0][2] == "complete"  # it ends with the answer
-    assert split("hermes", one.removesuffix("}\n</tool_call>"))["calls"][0][2] == "open"
-    two = '<tool_call>{"name": "s", "arguments": {"q": "a"}}</tool_call>' * 2
-    assert [call[1] for call in split("hermes", two)["calls"]] == ['{"q": "a"}'] * 2
-    assert split("hermes", "Sure." + two)["answer"] == "Sure."
-
-
-def test_arguments_written_as_a_string_are_passed_on_as_one():
-    """vLLM takes JSON out of such a string; it is passed on here as it was written, and is JSON all the same."""
-    text = '<tool_call>{"name": "f", "arguments": "{\\"a\\": 1}"}</tool_call>'
-    assert split("hermes", text)["calls"] == [("f", '"{\\"a\\": 1}"', "complete")]
-
-
-def test_a_call_without_arguments_has_empty_ones():
-    assert split("hermes", '<tool_call>{"name": "f"}</tool_call>')["calls"] == [("f", "{}", "complete")]
-
-
 def test_arguments_before_the_name_wait_for_it():
     text = '[TOOL_CALLS] [{"arguments":{"name": "John Doe"}, "name": "get_age"}]'
     assert split("mistral", text)["calls"] == [("get_age", '{"name": "John Doe"}', "complete")]
@@ -253,157 +227,6 @@ def test_a_name_that_does_not_come_is_not_waited_for_for_ever():
     assert pieces[0].malformed == f"no name comes within {MAX_HELD} characters"
     assert not parser.held
     assert told(run(ToolParser("hermes"), [text]))["answer"] == text
-
-
-def test_llama3():
-    parameters = '{"query": "test {value} [complex]", "nested": {"inner": "more {brackets}"}}'
-    text = f'{{"name": "searchTool", "parameters": {parameters}}}'
-    assert split("llama3", text)["calls"] == [("searchTool", parameters, "complete")]
-    assert split("llama3", text.replace("parameters", "arguments"))["calls"] == [("searchTool", parameters, "complete")]
-    for separator in ("; ", ";", " ; ", ";\n", "\n"):
-        assert len(split("llama3", separator.join([text] * 3))["calls"]) == 3
-    for rest in (" I used {searchTool} for this.", ' The arguments were {"query": "test"}'):
-        got = split("llama3", text + rest)
-        assert (len(got["calls"]), got["answer"]) == (1, rest)
-    tagged = split("llama3", "<|python_tag|>" + text)
-    assert (tagged["calls"], tagged["answer"]) == ([("searchTool", parameters, "complete")], "")
-
-
-def test_llama3_objects_that_are_no_calls_are_answers():
-    for text in (
-        '{"parameters": {}}',
-        '{"name": "toolWithoutParams"}',
-        '{"name": "Bob", "age": 3}',
-        "{hello",
-        '{"name": "x", "age',
-        '{"name": 1, "parameters": {}}',
-        '{"a": {"name": "f", "parameters": {}}}',
-    ):
-        assert split("llama3", text) == answer(text)
-
-
-def test_llama3_calls_may_stand_after_prose():
-    text = 'Here is the result: {"name": "getOpenIncidentsTool", "parameters": {}} More?'
-    got = split("llama3", text)
-    assert (got["answer"], got["calls"]) == (
-        "Here is the result:  More?",
-        [("getOpenIncidentsTool", "{}", "complete")],
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'Write {"name": "Bob", "age": 3} or {"name": 1}.',
-        'It is {"calls": [{"name": "f", "parameters": {}}], "name": "f"} then.',
-        '{"a": {"name": "f", "parameters": {}}}',
-        'Call it as {"name": "unknown", "parameters": {"x": {"name": "f", "parameters": {}}}}.',
-        "int main() { return {1}; } // {",
-        '{"name": "f"',
-    ],
-)
-def test_llama3_objects_that_are_no_calls(text):
-    got = split("llama3", text, [{"name": "f"}])
-    assert got == answer(text)
-
-
-def test_llama3_arguments_that_are_no_json():
-    """vLLM gives the whole text as content; the name has gone out here before that is known."""
-    got = split("llama3", '{"name": "invalidTool", "parameters": {invalid json}')
-    assert got["calls"] == [("invalidTool", "{", "malformed")]
-    assert got["answer"] == "invalid json}"
-
-
-def test_mistral():
-    for text in (
-        '[TOOL_CALLS][{"name": "add", "arguments":{"a": 3.5, "b": 4}}]',
-        '[TOOL_CALLS] [{"name": "add", "arguments":{"a": 3.5, "b": 4}}]',
-        '[TOOL_CALLS]add{"a": 3.5, "b": 4}',
-        '[TOOL_CALLS]add[ARGS]{"a": 3.5, "b": 4}',
-        '[TOOL_CALLS]add[CALL_ID]a1B2c3D4e[ARGS]{"a": 3.5, "b": 4}',
-    ):
-        assert split("mistral", text)["calls"] == [("add", '{"a": 3.5, "b": 4}', "complete")]
-        twice = split("mistral", "Hello" + text * 2)  # vLLM refuses a list after a list
-        assert (len(twice["calls"]), twice["answer"]) == (2, "Hello")
-    trailing = split("mistral", '[TOOL_CALLS] [{"name": "f", "arguments": {}}]\nextra trailing data')
-    assert (len(trailing["calls"]), trailing["answer"]) == (1, "\nextra trailing data")
-
-
-def test_mistral_markup_that_begins_no_call():
-    """vLLM searches on for a list behind other words; here the text comes out, and nothing is searched in it."""
-    got = split("mistral", "[TOOL_CALLS] not json at all")
-    assert (got["answer"], got["calls"]) == ("[TOOL_CALLS] not json at all", [])
-    assert got["why"] == ["'not' is no name before arguments"]
-    long = "[TOOL_CALLS]" + "x" * 2 * MAX_HEADER
-    assert split("mistral", long)["why"] == [f"there are no arguments within {MAX_HEADER} characters"]
-
-
-def test_deepseek_v3_and_r1():
-    text = (
-        "ok<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n"
-        '{"location": "Paris"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n'
-        "{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
-    )
-    got = split("deepseek-v3", text)
-    assert got["calls"] == [("get_weather", '{"location": "Paris"}', "complete"), ("now", "{}", "complete")]
-    assert (got["answer"], got["why"]) == ("ok", [])
-
-
-def test_deepseek_v31_whose_function_is_called_function():
-    text = "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
-    assert split("deepseek", text)["calls"] == [("function", "{}", "complete")]
-
-
-def test_kimi_k2():
-    call = '<|tool_call_begin|>{} <|tool_call_argument_begin|>{{\n  "html": "<div>"\n}}<|tool_call_end|>'
-    begin, end = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
-    for shown in ("functions.get_weather:0", "get_weather:0"):
-        assert split("kimi-k2", begin + call.format(shown) + end)["calls"][0][0] == "get_weather"
-    # vLLM takes the function of a bare number from the tools' schemas, which are not known here.
-    got = split("kimi-k2", "a" + begin + call.format("0") + call.format("functions.good:1") + end)
-    assert [name for name, *_ in got["calls"]] == ["good"]
-    assert got["answer"] == "a" + begin + call.format("0")
-
-
-def test_qwen25_coder():
-    text = '<tools>\n{"name": "f", "arguments": {"a": 1}}\n</tools>'
-    assert split("qwen25-coder", text)["calls"] == [("f", '{"a": 1}', "complete")]
-    listed = '<tools>[{"name": "f", "parameters": {}}, {"name": "g", "arguments": {}}]</tools>So.'
-    got = split("qwen25-coder", listed)
-    assert (got["calls"], got["answer"]) == ([("f", "{}", "complete"), ("g", "{}", "complete")], "So.")
-
-
-def test_step_audio():
-    got = split("step_audio_2", 'So.<tool_call>function\nforecast\n{"at": "Bern"}</tool_call>')
-    assert (got["calls"], got["answer"]) == ([("forecast", '{"at": "Bern"}', "complete")], "So.")
-    assert split("step_audio_2", "a <tool_call>function\nof many words")["calls"] == []
-
-
-def test_rwkv():
-    text = '**Tool Call:**\n```json\n{"name": "f", "arguments": {"a": "```"}}\n```\n'
-    got = split("rwkv", text * 2)
-    assert (got["calls"], got["answer"].strip()) == ([("f", '{"a": "```"}', "complete")] * 2, "")
-
-
-def test_built_in_tools_of_llama():
-    got = split("llama31", '<|python_tag|>brave_search.call(query="x (y)")')
-    assert (got["calls"], got["answer"]) == ([("brave_search", '{"query": "x (y)"}', "complete")], "")
-    got = split("llama31", 'Now. {"name": "f", "parameters": {"a": 1}}', [{"name": "f"}])
-    assert (got["calls"], got["answer"]) == ([("f", '{"a": 1}', "complete")], "Now. ")
-    for text in ("<|python_tag|>print(1)", "<|python_tag|>x = search(query=1)"):
-        assert split("llama31", text)["answer"] == text
-
-
-@pytest.mark.parametrize("opener", ["<|tool_calls|>", ""])
-def test_sarashina(opener):
-    tools = [{"name": "look"}, {"name": "now"}]
-    calls = "[{'name': 'look', 'arguments': {'at': 'Bern]}', 'n': [1, None]}}, {'name': \"now\"}]"
-    got = split("sarashina", f"{opener}{calls} So.", tools)
-    assert [(name, json.loads(arguments)) for name, arguments, _ in got["calls"]] == [
-        ("look", {"at": "Bern]}", "n": [1, None]}),
-        ("now", {}),
-    ]
-    assert (got["answer"], got["why"]) == (" So.", [])
 
 
 def test_sarashina_lists_that_are_no_calls():
@@ -451,19 +274,6 @@ def test_sarashina_states_are_independent(words):
     check_passing(lambda: ToolParser("sarashina"), words, "[{'")
 
 
-def test_cohere():
-    text = (
-        '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "search", "parameters": {"q": "x"}},\n'
-        '    {"tool_call_id": "1", "tool_name": "now", "parameters": {}}\n]<|END_ACTION|>'
-    )
-    assert split("cohere", text)["calls"] == [("search", '{"q": "x"}', "complete"), ("now", "{}", "complete")]
-
-
-def test_objects_one_to_a_line():
-    text = '<tool_calls>\n{"name": "a", "arguments": {}}\n{"name": "b", "arguments": {}}\n</tool_calls>'
-    assert [name for name, *_ in split("minimax-m1", text)["calls"]] == ["a", "b"]
-
-
 # -- malformed calls ---------------------------------------------------------------------------------------------------
 
 
@@ -477,175 +287,9 @@ def test_the_name_goes_out_if_a_value_begins_however_soon_it_breaks(value, named
         assert run(ToolParser("hermes"), [before + after[:place], after[place:]]) == whole
 
 
-@pytest.mark.parametrize(
-    ("text", "calls"),
-    [
-        (
-            '{"id": "a", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}',
-            [("f", '{"a": 1}', "complete")],
-        ),
-        ('{"function": {"arguments": {"a": 1}, "name": "f"}, "type": "x"}', [("f", '{"a": 1}', "complete")]),
-        ('[{"function": {"name": "f"}}, {"name": "g"}]', [("f", "{}", "complete"), ("g", "{}", "complete")]),
-        ('{"name": "f", "function": {"name": "g"}, "arguments": {}}', [("f", "{}", "complete")]),
-        ('{"function": {"function": {"name": "f"}}}', []),
-        ('{"function": {}}', []),
-        ('{"function": {"name": "f", "arguments": {}}', [("f", "{}", "complete")]),
-    ],
-)
-def test_a_call_may_be_the_object_of_a_client(text, calls):
-    assert split("hermes", f"<tool_call>{text}</tool_call>")["calls"] == calls
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("<tool_call>word</tool_call>", "'w' stands where a call should begin"),
-        ("<tool_call>[1]</tool_call>", "'1' stands where a call should begin"),
-        ("<tool_call>{}</tool_call>", "the object has no name"),
-        ('<tool_call>{"name": 1}</tool_call>', "the name is not a string"),
-        ('<tool_call>{"name": ""}</tool_call>', "the name '' is empty or has a lone surrogate"),
-        ('<tool_call>{"name": "\\ud800"}</tool_call>', r"the name '\ud800' is empty or has a lone surrogate"),
-        ('<tool_call>{"name": "f", "name": "g"}</tool_call>', "the name came before"),
-        ("<tool_call>{'name': 1}</tool_call>", '"\'" cannot stand here in the JSON'),
-        ('<tool_call>{"name": "f', "the answer ends inside a tool call"),
-        ('<tool_call>{"' + "k" * 1024, "the key is longer than 1024 characters"),
-    ],
-)
-def test_what_is_no_call_comes_out_with_the_reason(text, reason):
-    got = split("hermes", text)
-    assert (got["answer"], got["calls"]) == (text, [])
-    assert got["why"] == [reason]
-
-
-@pytest.mark.parametrize(
-    ("rest", "reason"),
-    [
-        ("1,}}", "'}' cannot stand here in the JSON"),
-        ('"a\n"}}', r"'\n' cannot stand here in a string"),
-        ("[" * 128 + "]" * 128 + "}}", "the JSON is nested more than 128 levels deep"),
-        ('1}, "arguments": {}}', "the arguments came before"),
-        ('1}, "name": "g"}', "the name came before"),
-        ("1} x}", "'x' cannot stand here in the JSON"),
-    ],
-)
-def test_a_call_that_breaks_after_its_name_says_so_and_keeps_its_rest(rest, reason):
-    text = '<tool_call>{"name": "f", "arguments": {"a": ' + rest + "</tool_call> So"
-    got = split("hermes", text)
-    assert [(name, state) for name, _, state in got["calls"]] == [("f", "malformed")]
-    assert got["calls"][0][1].endswith(rest[-1])
-    assert got["why"] == [reason]
-    assert got["answer"] == " So"
-    pieces = run(ToolParser("hermes"), [text])
-    assert pieces[-1].source == " So"
-    assert pieces[-1].malformed is None
-
-
-def test_text_after_a_call_in_its_block_is_text_and_tags_are_markup():
-    got = split("hermes", '<tool_call>{"name": "f", "arguments": {}} so</tool_call>')
-    assert got["calls"] == [("f", "{}", "complete")]
-    assert (got["answer"], got["why"]) == (" so", ["'s' stands after a call"])
-
-
-def test_white_space_between_blocks_stays():
-    text = write(TOOL_STYLES["hermes"], ("f", "{}"), ("g", "{}"))
-    assert split("hermes", text)["answer"] == "\n"
-
-
 def test_white_space_has_an_end():
     text = "[TOOL_CALLS]" + " " * 2 * MAX_HELD
     parser = ToolParser("mistral")
     parser.feed(text)
     assert not parser.held
     assert told(run(ToolParser("mistral"), [text[:9], text[9:]]))["answer"] == text
-
-
-def test_apertus_where_the_name_is_the_key_of_the_arguments():
-    got = split("apertus", 'So.<|tools_prefix|>[{"f": {"a": 1}}, {"g": {}}]<|tools_suffix|>')
-    assert got["calls"] == [("f", '{"a": 1}', "complete"), ("g", "{}", "complete")]
-    got = split("apertus", '<|tools_prefix|>[{"f": {"a": 1}, "g": 2}]<|tools_suffix|>')
-    assert (got["calls"], got["why"]) == ([("f", '{"a": 1}2}]', "malformed")], ["the arguments came before"])
-    got = split("apertus", "<|tools_prefix|>[{}]<|tools_suffix|>")
-    assert (got["calls"], got["why"]) == ([], ["the object has no name"])
-
-
-def opened(style, opener, text):
-    """Split what follows a prompt that ends with an opening text."""
-    whole = run(ToolParser(style, opener=opener), [text])
-    assert run(ToolParser(style, opener=opener), list(text)) == whole
-    return told(whole)
-
-
-def test_functionary_where_the_prompt_has_begun_with_the_recipient():
-    def read(text):
-        return opened("functionary-v3.2", ">>>", text)
-
-    assert read("all\nType >>> x\n>>> all\n") == answer("Type >>> x\n>>> all\n")
-    assert read("al") == answer("al")
-    got = read('all\nSo.>>>f\n{"a": 1}>>>g\n{}')
-    assert (got["answer"], got["calls"]) == ("So.", [("f", '{"a": 1}', "complete"), ("g", "{}", "complete")])
-    assert read('all_of\n{"a": 1}')["calls"] == [("all_of", '{"a": 1}', "complete")]
-    assert read("python\nimport sys") == answer("python\nimport sys")  # code is no JSON
-
-
-@pytest.mark.parametrize(
-    ("style", "opener", "text"),
-    [
-        ("hermes", "<tool_call>", '\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'),
-        ("qwen3-coder", "<function=", "f>\n<parameter=a>\n1\n</parameter>\n</function>"),
-        ("gemma4", "<|tool_call>", "call:f{a:1}<tool_call|>"),
-    ],
-)
-def test_a_block_that_the_prompt_has_begun(style, opener, text):
-    got = opened(style, opener, text)
-    assert [(name, json.loads(arguments), state) for name, arguments, state in got["calls"]] == [
-        ("f", {"a": 1}, "complete")
-    ]
-    assert opened(style, opener, "I cannot.")["answer"] == "I cannot."
-
-
-LIST = '[{"name": "f", "arguments": {"a": 1}}]'
-
-
-@pytest.mark.parametrize(
-    "text", [LIST, f"```json\n{LIST}\n```", f"[TOOL_CALLS]{LIST}", f"<tool_call>{LIST}</tool_call>", f" \n{LIST}\n"]
-)
-def test_the_forms_of_xlam(text):
-    got = split("xlam", text)
-    assert (got["answer"].strip(), got["calls"], got["why"]) == ("", [("f", '{"a": 1}', "complete")], [])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '```json\n[{"x": "a<tool_call>b"}]\n```',
-        '```json\n{"name": "Bob", "arguments": 1}\n```',
-        '```json\n[{"name": "Bob"}, {"name": "Al"}]\n```\nSo.',
-        "```json\n[]\n```",
-        "[]",
-        "[1, 2]",
-        "```json",
-        "```js\nf()\n```",
-        '[{"name": "Bob"}]',
-    ],
-)
-def test_what_may_be_no_call_is_text_and_no_broken_call(text):
-    assert split("xlam", text) == answer(text)
-
-
-def test_a_module_of_python_begins_no_call():
-    text = "import functools\n\n@functools.cache\ndef f(): ..."
-    assert split("phi4-functools", text) == answer(text)
-    assert split("phi4-functools", 'functools[{"name": "f"}]')["calls"] == [("f", "{}", "complete")]
-
-
-def test_kimi_k2_with_text_between_calls():
-    def call(number):
-        return f"<|tool_call_begin|>functions.f:{number}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
-
-    section, end = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
-    for text in (
-        f"{section}{call(0)}\nNow.\n{call(1)}{end}",
-        f"{section}{call(0)}{end}\nNow.\n{section}{call(1)}{end}",
-    ):
-        got = split("kimi-k2", text)
-        assert (got["answer"], got["calls"]) == ("\nNow.\n", [("f", "{}", "complete")] * 2)

@@ -10,11 +10,6 @@ from splitting import check_passing, run, split_calls, told
 
 import tokenweir
 from tokenweir.encode.spec import AddedToken
-from tokenweir.stream.decode.parsers.combined import ThinkingAndTools
-from tokenweir.stream.decode.parsers.harmony import Harmony
-from tokenweir.stream.decode.parsers.inkling import Inkling
-from tokenweir.stream.decode.parsers.muse import Muse
-from tokenweir.stream.decode.parsers.reasoning import ReasoningParser
 from tokenweir.stream.decode.parsers.tools import ToolParser
 from tokenweir.stream.events.deltas import Channel
 from tokenweir.stream.events.merge import merge
@@ -23,7 +18,6 @@ from tokenweir.templates.styles.tools import TOOL_STYLES
 
 STYLES = [style for style in TOOL_STYLES.values() if style.name != "harmony"]
 TOOLS = [{"name": "g", "parameters": {"properties": {"a": {"type": "integer"}}}}]
-BARE = [style for style in STYLES if style.bare]
 
 
 def call(style, name):
@@ -88,84 +82,10 @@ def test_one_block_may_have_both(style):
     assert got["calls"] == [("g", "{}", "complete")] * 2
 
 
-@pytest.mark.parametrize(
-    ("style", "text"),
-    [
-        (
-            "cohere",
-            '<|START_ACTION|>[{"tool_name": "f", "parameters": {}}, {"tool_name": "g", "parameters": {}}]<|END_ACTION|>',
-        ),
-        ("lfm2", "<|tool_call_start|>[f(a=1), g()]<|tool_call_end|>"),
-        ("gemma4", "<|tool_call>call:f{a:1}call:g{}<tool_call|>"),
-    ],
-)
-def test_lists_may_have_both(style, text):
-    got = split_calls(style, text, TOOLS)
-    assert got["calls"] == [("g", "{}", "complete")]
-    assert got["answer"]
-
-
-def test_arguments_of_the_text_are_as_they_were_written():
-    text = '<tool_call>\n<function=f>\n<parameter=a>\nx"\\\n</parameter>\n<parameter=b>\n1\n</parameter>\n</function>\n</tool_call>'
-    got = split_calls("qwen3-coder", f"{text} So.", TOOLS)
-    assert (got["calls"], got["answer"]) == ([], f"{text} So.")
-
-
-@pytest.mark.parametrize("end", range(12, 60, 3))
-def test_a_call_that_is_cut_short_is_text(end):
-    text = '<tool_call>{"name": "f", "arguments": {"a": "b"}}</tool_call>'[:end]
-    assert split_calls("hermes", text, TOOLS)["answer"] == text
-
-
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
 def test_what_may_bypass_the_splitter_and_states(style):
     words = [block(style, "f")[:-1], block(style, "f")[-1], " ", block(style, "g"), "x", "\n", block(style, "f", "g")]
     check_passing(lambda: ToolParser(style, TOOLS), words, block(style, "f"))
-
-
-def test_thinking_goes_on_behind_it():
-    def split(parts):
-        return told(run(ThinkingAndTools(ReasoningParser("think"), ToolParser("hermes", TOOLS)), parts))
-
-    quoted = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
-    text = f"{quoted}\n<think>hm</think>So."
-    assert split([text]) == split(list(text))
-    assert (split([text])["answer"], split([text])["thinking"]) == (f"{quoted}\nSo.", "hm")
-
-
-@pytest.mark.parametrize(
-    ("splitter", "text", "shown"),
-    [
-        (
-            lambda: Harmony(tools=TOOLS),
-            '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}<|call|>',
-            '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}',
-        ),
-        (
-            lambda: Harmony(tools=TOOLS),
-            "<|channel|>analysis to=python code<|message|>print()<|call|>",
-            "<|channel|>analysis to=python code<|message|>print()",
-        ),
-        (
-            lambda: Inkling(TOOLS, None),
-            '<|message_model|>f<|content_invoke_tool_json|>{"name": "f", "args": {}}<|end_message|>',
-            'f<|content_invoke_tool_json|>{"name": "f", "args": {}}',
-        ),
-        (
-            lambda: Muse(TOOLS),
-            ' to=f<|message|><atem:function_calls><atem:invoke name="f"></atem:invoke></atem:function_calls><|eom|>',
-            ' to=f<|message|><atem:function_calls><atem:invoke name="f"></atem:invoke></atem:function_calls>',
-        ),
-    ],
-)
-def test_messages_to_another_function_are_text(splitter, text, shown):
-    got = told(run(splitter(), [text]))
-    assert told(run(splitter(), list(text))) == got
-    assert (got["calls"], got["answer"]) == ([], shown)
-    assert (
-        told(run(splitter(), [text.replace("=functions.f", "=functions.g").replace('f"', 'g"')]))["calls"]
-        or "python" in text
-    )
 
 
 @pytest.mark.parametrize("step", [1, 5, 999])

@@ -14,7 +14,6 @@ from tokenweir.templates.styles.grammars import LiteralStyle
 from tokenweir.templates.styles.tools import TOOL_STYLES
 
 STYLES = [style for style in TOOL_STYLES.values() if isinstance(style, LiteralStyle) and not style.name_suffix]
-PYTHON = [style for style in STYLES if style.escapes]
 TOOLS = [{"name": "f"}, {"name": "g"}, {"name": "a.b"}]
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text(st.sampled_from("ab\"'\\\n é😀{}[](),:=<"))
@@ -124,79 +123,3 @@ def test_a_call_cut_short_anywhere_is_never_complete_and_loses_nothing(style):
         assert all(state == "open" for _, _, state in got["calls"])
         if not got["calls"]:
             assert got["answer"] == text[:end]
-
-
-@pytest.mark.parametrize("style", PYTHON, ids=lambda style: style.name)
-def test_literals_of_python(style):
-    text = f"{style.opens[0]}[f(x=(1, 2,), y=1_000, long_name='\\x41\\u00e9\\101\\'\\\n')]{style.closes}"
-    assert json.loads(split(style, text)["calls"][0][1]) == {"x": [1, 2], "y": 1000, "long_name": "AéA'"}
-
-
-@pytest.mark.parametrize("style", PYTHON, ids=lambda style: style.name)
-@pytest.mark.parametrize(
-    ("literal", "value"),
-    [
-        ("'sed -n '3,4p' /tmp/x'", "sed -n '3,4p' /tmp/x"),
-        ("'echo \"a\"; f('b', c), 'd'e'", "echo \"a\"; f('b', c), 'd'e"),
-        ("'python -c \"g(x='\\,'))\"'", "python -c \"g(x='\\,'))\""),
-        ('"say "hi", then go"', 'say "hi", then go'),
-        ("'''one ' and ]\nline'''", "one ' and ]\nline"),
-        ('"""a " in [ it"""', 'a " in [ it'),
-        ("['a', 'it's', 'b']", ["a", "it's", "b"]),
-        ("{'a': 'it's', 'b': ''}", {"a": "it's", "b": ""}),
-    ],
-)
-def test_a_quote_ends_a_string_only_if_what_follows_can_stand_there(style, literal, value):
-    text = f"{style.opens[0]}[f(x={literal}, y=1), g(x={literal})]{style.closes}"
-    calls = [(name, json.loads(arguments), end) for name, arguments, end in split(style, text)["calls"]]
-    assert calls == [("f", {"x": value, "y": 1}, "complete"), ("g", {"x": value}, "complete")]
-
-
-def test_a_string_at_the_end_of_an_answer_has_ended():
-    style = TOOL_STYLES["lfm2"]
-    assert split(style, "<|tool_call_start|>f(x='a')")["calls"] == [("f", '{"x": "a"}', "complete")]
-    assert split(style, "<|tool_call_start|>[f(x='a', y")["calls"] == [("f", '{"x": "a", ', "open")]
-    assert split(style, "<|tool_call_start|>[f(x='a")["calls"] == [("f", '{"x": "a', "open")]
-
-
-def test_a_bare_list_of_calls_is_one_only_if_the_request_has_the_functions():
-    pythonic = TOOL_STYLES["pythonic"]
-    assert split(pythonic, '[f(x=1), a.b(y="z")]')["calls"] == [
-        ("f", '{"x": 1}', "complete"),
-        ("a.b", '{"y": "z"}', "complete"),
-    ]
-    got = split(pythonic, "[O'Reilly] So. [f(x=1)][g()] Done.")
-    assert got["calls"] == [("f", '{"x": 1}', "complete"), ("g", "{}", "complete")]
-    assert got["answer"] == "[O'Reilly] So.  Done."
-    assert split_calls(pythonic, "[h(x=1)]", [])["calls"] == [("h", '{"x": 1}', "complete")]
-    for text in ("[1] The first note.", "[unknown(x=1)]", "[f](https://example.org)", "[f(1)]"):
-        got = split(pythonic, text)
-        assert (got["calls"], got["answer"], got["why"]) == ([], text, [])
-
-
-def test_calls_on_lines_of_their_own():
-    got = split(TOOL_STYLES["olmo3"], "<function_calls>\nf(x=1)\ng()\n</function_calls>")
-    assert got["calls"] == [("f", '{"x": 1}', "complete"), ("g", "{}", "complete")]
-
-
-def test_words_without_quotes_are_strings_where_the_style_says_so():
-    got = split(TOOL_STYLES["gemma4"], '<|tool_call>call:f{x:Berlin,y:[true,1.5],<|"|>z<|"|>:null}<tool_call|>')
-    assert got["calls"] == [("f", '{"x": "Berlin", "y": [true, 1.5], "z": null}', "complete")]
-    for written, meant in [
-        ('x:New York<|"|>,y:5', {"x": "New York", "y": 5}),
-        ('x:Paris, France<|"|>,y:5 ', {"x": "Paris, France", "y": 5}),
-        ('x:Paris, France,y:[<|"|>a<|"|>,b<|"|>,2],', {"x": "Paris, France", "y": ["a", "b", 2]}),
-        ('x:{y:Rome<|"|>},y:https://x.y/z?q=1', {"x": {"y": "Rome"}, "y": "https://x.y/z?q=1"}),
-        ('x:a < b, c: d,<|"|>y<|"|>:<|"|>e<|"|>', {"x": "a < b", "c": "d", "y": "e"}),
-    ]:
-        got = split(TOOL_STYLES["gemma4"], f"<|tool_call>call:f{{{written}}}<tool_call|>")
-        assert [(json.loads(text), end) for _, text, end in got["calls"]] == [(meant, "complete")]
-    got = split(TOOL_STYLES["lfm2"], "<|tool_call_start|>[f(x=Berlin)]<|tool_call_end|>")
-    assert got["calls"] == [("f", '{"x": Berlin)]', "malformed")]
-    assert (got["answer"], got["why"]) == ("", ["'Berlin' is no value"])
-
-
-def test_arguments_nested_too_deeply_break_the_call():
-    got = split(TOOL_STYLES["lfm2"], "<|tool_call_start|>[f(x=" + "[" * 200)
-    assert got["calls"][0][2] == "malformed"
-    assert got["why"] == ["the arguments are nested more than 64 levels deep"]
