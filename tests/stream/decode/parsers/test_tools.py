@@ -1,5 +1,4 @@
-"""Tool calls of every style. What vLLM's and SGLang's published tests of their parsers say is restated here; where this
-project decides otherwise, the test says so."""
+"""Calls in JSON, in every style; `examples/calls.toml` has single answers."""
 
 from __future__ import annotations
 
