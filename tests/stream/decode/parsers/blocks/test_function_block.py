@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from splitting import check_passing, cut, run, split_calls, told
+from splitting import run, split_calls, told
 
 import tokenweir
 from tokenweir.stream.decode.parsers.blocks.function_block import MAX_BLOCK
@@ -16,20 +14,6 @@ from tokenweir.templates.styles.grammars import ToolStyle
 
 STYLE = ToolStyle(name="run", grammar="test lines", opens=("<run>", "<go>"), closes="</run>")
 TOOLS = [{"name": "look", "parameters": {"properties": {"days": {"type": "integer"}}}}, {"name": "move"}]
-WORDS = [
-    "<run>",
-    "<go>",
-    "</run>",
-    "</",
-    "<",
-    "look\n",
-    "days: 3\n",
-    "\n",
-    "no call",
-    "é",
-    " ",
-    "look\n\nmove\nto: a\n",
-]
 
 
 def read(text, tools):
@@ -52,17 +36,6 @@ def registered():
 
 def parser():
     return ToolParser(STYLE, TOOLS)
-
-
-@given(st.lists(st.sampled_from(WORDS), max_size=12), st.lists(st.integers(0, 999), max_size=6))
-def test_any_mixture_of_markup_is_split_the_same_however_it_is_cut(words, places):
-    text = "".join(words)
-    assert run(parser(), cut(text, places)) == run(parser(), [text])
-
-
-@given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(WORDS))
-def test_states_are_independent_and_saved(words, disturbance):
-    check_passing(parser, words, disturbance)
 
 
 def test_calls_come_back():
