@@ -15,6 +15,7 @@ _FIELDS: dict[NoContent, dict[str, Any]] = {"absent": {}, "empty": {"content": "
 _ASKED = turn("user", "?")
 _THOUGHT = {"role": "assistant", "reasoning_content": SAID[3], "thinking": SAID[3]}
 _FOREIGN_ID = "call_x9Kf2LmQ7bTzR4vWc1NyH8aJ"
+_OTHER_ID = "idofcall1"
 _LETTERS = "{letters}"
 _TOOL = {"type": "function", "function": TOOL["function"] | {"name": "other_name"}}  # not that of the calls
 
@@ -41,7 +42,7 @@ def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str) -> Histor
         of_answer=_Renders(probe, {form: _THOUGHT | fields for form, fields in _FIELDS.items()}, _ASKED).no_content(),
         replaces_empty=calls.writes(of_calls) and (of_calls == "none" or not calls.writes("empty")),
         parts_calls=spoken.writes("absent") and not spoken.writes("empty"),
-        orders_results=result.count(ID) <= _written(probe, _ASKED, calling).count(ID),
+        orders_results=not _writes_id_of_result(probe, calling, result),
         takes_orphans=LATER not in result or _writes_orphans(probe),
         joins_thinking=_refuses_all_three(probe, calling),
         **_system_forms(probe, contents),
@@ -112,6 +113,15 @@ def _content_form(probe: Probe, calling: Message, role: str) -> tuple[bool, bool
     text, parts = written(LATER), written([{"type": "text", "text": LATER}])
     prints_list = any(parts.count(name) > text.count(name) for name in ("'type'", '"type"'))
     return LATER in text, LATER in parts and not prints_list
+
+
+def _writes_id_of_result(probe: Probe, calling: Message, written: str) -> bool:
+    """Return whether the template writes a result's id; `written` is a call and a result.
+
+    Compared with a result of another call or, if the template refuses that, with the call alone.
+    """
+    other = _written(probe, _ASKED, calling, _result(LATER, _OTHER_ID)) or _written(probe, _ASKED, calling)
+    return written.count(ID) > other.count(ID)
 
 
 def _writes_orphans(probe: Probe) -> bool:

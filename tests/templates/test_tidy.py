@@ -256,6 +256,16 @@ def test_results_stand_in_the_order_of_their_calls_where_ids_are_not_written():
     assert found > 35
 
 
+def test_results_are_ordered_where_ids_are_written_of_earlier_calls_alone():
+    """Apriel writes the ids of calls unless they come last, and none of results."""
+    template = ChatTemplate(
+        "{% for m in messages %}{% set last = loop.last %}{% for c in m.tool_calls %}({{ c.function.name }}"
+        "{% if not last %} {{ c.id }}{% endif %}){% endfor %}{{ m.content }};{% endfor %}"
+    )
+    later = [result("OSLO-RES", "callBBBBB"), result("BERN-RES", "callAAAAA")]
+    assert tidied(template, ASKED, BOTH, *later).text == tidied(template, ASKED, BOTH, *reversed(later)).text
+
+
 WRITTEN = (
     "{% for m in messages %}{% for c in m.tool_calls %}({{ c.function.name }}){% endfor %}{{ m.content }};{% endfor %}"
 )
