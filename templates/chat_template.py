@@ -62,6 +62,7 @@ class ChatTemplate:
             found in its source.
         variables: The names of the variables that the template reads, `messages` and the special tokens included.
         marks_generation: Whether the source marks by `{% generation %}` what a model generates.
+        response_template: The model's `response_template`, which describes its answers; None without one.
 
     """
 
@@ -121,12 +122,12 @@ class ChatTemplate:
         self.marks_generation = self._template.marks_generation
         if control_tokens is None:
             roles = (token for token in self.special_tokens.values() if len(token) > 1)
-            control_tokens = dict.fromkeys((*roles, *_TOKEN_FORMS.findall(source)))
+            control_tokens = dict.fromkeys((*roles, *token_forms(source)))
         self.control_tokens = tuple(control_tokens)
         self._guards = guard
         self._roles = ROLES | frozenset(extra_roles) | frozenset(_OWN_ROLES.findall(source))
         self._clock = clock
-        self._response_template = response_template
+        self.response_template = response_template
         self._capabilities = TemplateCapabilities(self._template, source, self.special_tokens, clock)
 
     def __repr__(self) -> str:
@@ -233,14 +234,14 @@ class ChatTemplate:
 
         A model's `response_template` takes precedence. A style that it alone describes is an object rather than a name.
         """
-        if (style := reasoning_of(self._response_template)) is not None:
+        if (style := reasoning_of(self.response_template)) is not None:
             return style if style.name == NAME else style.name
         return shown_reasoning(self._capabilities.shown)
 
     @cached_property
     def tool_style(self) -> str | ToolStyle | None:
         """The style of the tool calls that the template shows, such as `"hermes"`; None if it shows none."""
-        if (style := tool_style_of_template(self._response_template)) is not None:
+        if (style := tool_style_of_template(self.response_template)) is not None:
             return style if style.name == NAME else style.name
         return shown_tools(self._capabilities.shown)
 
@@ -421,6 +422,11 @@ def _unpickled(
     options = dict(given)
     options["response_template"] = json.loads(options["response_template"])
     return kind(source, special_tokens=dict(special_tokens), name=name, **options)
+
+
+def token_forms(text: str) -> list[str]:
+    """Return the parts of a template's text that look like control tokens."""
+    return _TOKEN_FORMS.findall(text)
 
 
 def _choose(templates: Mapping[str, str], name: str, owner: str) -> str:

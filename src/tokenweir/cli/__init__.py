@@ -1,5 +1,5 @@
 """The command line: `tokenweir chat | serve | encode | encode-files | decode | count | tokens | render |
-inspect | verify | fetch-model`.
+inspect | verify | check | fetch-model`.
 
 Every command is one file, and imports heavy packages only when it runs: `tokenweir --help` needs click alone.
 
@@ -20,7 +20,20 @@ from typing import IO, Any
 
 import click
 
-from tokenweir.cli import chat, count, decode, encode, encode_files, fetch_model, inspect, render, serve, tokens, verify
+from tokenweir.cli import (
+    chat,
+    check,
+    count,
+    decode,
+    encode,
+    encode_files,
+    fetch_model,
+    inspect,
+    render,
+    serve,
+    tokens,
+    verify,
+)
 from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import TokenweirError, UnsupportedTokenizerError, without_number
 
@@ -106,6 +119,7 @@ for _command in (
     render.render,
     inspect.inspect,
     verify.verify,
+    check.check,
     fetch_model.fetch_model,
 ):
     main.add_command(_command)
