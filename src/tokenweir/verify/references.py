@@ -18,6 +18,7 @@ import base64
 import importlib
 import itertools
 import json
+import weakref
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
@@ -355,6 +356,7 @@ class LlamaCpp:
         except RuntimeError as error:
             raise UnsupportedTokenizerError(f"llama.cpp does not load {path.name}: {error}") from error
         self._connection = HTTPConnection(urlsplit(self._server.listening_address).netloc)
+        weakref.finalize(self, self._connection.close)
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> Ids:
         return [self._encode(text, add_special=add_special_tokens, parse_special=True) for text in texts]
