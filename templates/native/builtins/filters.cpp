@@ -194,12 +194,11 @@ Value to_int(Evaluator& evaluator, const Value& subject, const Bound& bound) {
     const std::string source = number_source(workspace, subject.text);
     if (integer_from(workspace, source, integer_or(bound[1], 10, "base"), made)) return made;
     if (!float_from(source, number) || !std::isfinite(number)) return otherwise;
-    return integer_of(workspace, number);
+    return integer_of(number);
   }
   if (subject.is_undefined()) fail_undefined(subject);
   if (subject.kind == Kind::Float) {
-    if (std::isinf(subject.number)) throw Failure("OverflowError: cannot convert float infinity to integer");
-    return std::isfinite(subject.number) ? integer_of(workspace, subject.number) : otherwise;
+    return std::isnan(subject.number) ? otherwise : integer_of(subject.number);
   }
   if (subject.kind == Kind::Bool) return Value::of_int(subject.integer);
   return subject.is_number() ? subject : otherwise;
@@ -210,8 +209,7 @@ Value to_float(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   if (subject.is_undefined()) fail_undefined(subject);
   if (subject.is_text() && float_from(number_source(evaluator.workspace, subject.text), number))
     return Value::of_float(number);
-  if (subject.is_number())
-    return Value::of_float(subject.kind == Kind::BigInt ? big_to_float(subject) : subject.as_float());
+  if (subject.is_number()) return Value::of_float(float_of(subject));
   return bound[0].is_missing() ? Value::of_float(0) : bound[0];
 }
 
@@ -264,7 +262,7 @@ Value round(Evaluator& evaluator, const Value& subject, const Bound& bound) {
   const Value scaled = evaluator.arithmetic(Arithmetic::Multiply, subject, power);
   Value whole_part = scaled;
   if (scaled.kind == Kind::Float)
-    whole_part = integer_of(workspace, method == "ceil" ? std::ceil(scaled.number) : std::floor(scaled.number));
+    whole_part = integer_of(method == "ceil" ? std::ceil(scaled.number) : std::floor(scaled.number));
   return evaluator.arithmetic(Arithmetic::Divide, whole_part, power);
 }
 

@@ -56,14 +56,14 @@ Digits number_digits(const Value& value, const Layout& layout) {
   bool negative;
   if (whole && (!type || std::string_view("dixXobn").find(type) != std::string_view::npos)) {
     const unsigned base = type == 'x' || type == 'X' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
-    out.body = big_digits(value, base);
+    out.body = digits_of(value, base);
     negative = out.body[0] == '-';
     if (negative) out.body.erase(0, 1);
     if (type == 'X')
       for (char& c : out.body) c = static_cast<char>(is_ascii_lower(static_cast<uint8_t>(c)) ? c - 32 : c);
     if (layout.alternate && base != 10) out.prefix = std::string("0") + type;
   } else {
-    double number = value.kind == Kind::BigInt ? big_to_float(value) : value.as_float();
+    double number = float_of(value);
     negative = std::signbit(number) && !std::isnan(number);
     number = std::fabs(number);
     if (type == '%') {

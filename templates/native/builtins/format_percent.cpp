@@ -120,7 +120,7 @@ class Percent {
     const bool whole = std::string_view("doxX").find(layout.type) != std::string_view::npos;
     if (whole && value.kind == Kind::Float) {
       if (layout.type != 'd') type_error(std::string("%") + type + " format: an integer is required, not float");
-      return number_layout(workspace_, integer_of(workspace_, value.number), layout);
+      return number_layout(workspace_, integer_of(value.number), layout);
     }
     if (whole && layout.precision >= 0) {
       Layout digits;

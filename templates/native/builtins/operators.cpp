@@ -210,8 +210,6 @@ bool Evaluator::contains(const Value& container, const Value& item) {
 
 namespace {
 
-double float_of(const Value& value) { return value.kind == Kind::BigInt ? big_to_float(value) : value.as_float(); }
-
 [[noreturn]] void divide_by_zero(const char* what) { throw Failure(std::string("ZeroDivisionError: ") + what); }
 
 Value float_arithmetic(Arithmetic op, double x, double y) {
@@ -248,42 +246,6 @@ Value float_arithmetic(Arithmetic op, double x, double y) {
   return Value::of_float(quotient - floor > 0.5 ? floor + 1 : floor);
 }
 
-Value integer_arithmetic(Workspace& workspace, Arithmetic op, const Value& a, const Value& b) {
-  if (a.is_integer() && b.is_integer()) {
-    const int64_t x = a.integer, y = b.integer;
-    int64_t out;
-    switch (op) {
-      case Arithmetic::Add:
-        if (!__builtin_add_overflow(x, y, &out)) return Value::of_int(out);
-        break;
-      case Arithmetic::Subtract:
-        if (!__builtin_sub_overflow(x, y, &out)) return Value::of_int(out);
-        break;
-      case Arithmetic::Multiply:
-        if (!__builtin_mul_overflow(x, y, &out)) return Value::of_int(out);
-        break;
-      case Arithmetic::FloorDivide:
-      case Arithmetic::Modulo:
-        if (!y) divide_by_zero("integer division or modulo by zero");
-        if (x == INT64_MIN && y == -1) break;
-        out = op == Arithmetic::Modulo ? x % y : x / y;
-        if (x % y != 0 && (x < 0) != (y < 0)) out += op == Arithmetic::Modulo ? y : -1;
-        return Value::of_int(out);
-      default: break;
-    }
-  }
-  if (op == Arithmetic::Divide) {
-    if (b.is_integer() && !b.integer) divide_by_zero("division by zero");
-    if (a.is_integer() && b.is_integer())
-      return Value::of_float(
-          static_cast<double>(static_cast<long double>(a.integer) / static_cast<long double>(b.integer)));
-    return Value::of_float(float_of(a) / float_of(b));
-  }
-  if (op == Arithmetic::Power && (b.kind == Kind::BigInt ? b.big->negative : b.integer < 0))
-    return float_arithmetic(op, float_of(a), float_of(b));
-  return big_arithmetic(workspace, op, a, b);
-}
-
 const char* sign_of(Arithmetic op) {
   switch (op) {
     case Arithmetic::Add: return "+";
@@ -297,13 +259,49 @@ const char* sign_of(Arithmetic op) {
   return "";
 }
 
+// `out` times the `exponent`-th power of `factor`; true: that has more than 64 bits.
+bool power_overflows(int64_t factor, int64_t exponent, int64_t& out) {
+  for (; exponent; exponent >>= 1) {
+    if ((exponent & 1) && __builtin_mul_overflow(out, factor, &out)) return true;
+    if (exponent > 1 && __builtin_mul_overflow(factor, factor, &factor)) return true;
+  }
+  return false;
+}
+
+Value integer_arithmetic(Arithmetic op, int64_t x, int64_t y) {
+  int64_t out = 1;
+  bool overflows = false;
+  switch (op) {
+    case Arithmetic::Add: overflows = __builtin_add_overflow(x, y, &out); break;
+    case Arithmetic::Subtract: overflows = __builtin_sub_overflow(x, y, &out); break;
+    case Arithmetic::Multiply: overflows = __builtin_mul_overflow(x, y, &out); break;
+    case Arithmetic::Divide:
+      if (!y) divide_by_zero("division by zero");
+      return Value::of_float(static_cast<double>(static_cast<long double>(x) / static_cast<long double>(y)));
+    case Arithmetic::FloorDivide:
+    case Arithmetic::Modulo:
+      if (!y) divide_by_zero("integer division or modulo by zero");
+      overflows = x == INT64_MIN && y == -1;
+      if (overflows) break;
+      out = op == Arithmetic::Modulo ? x % y : x / y;
+      if (x % y != 0 && (x < 0) != (y < 0)) out += op == Arithmetic::Modulo ? y : -1;
+      break;
+    case Arithmetic::Power:
+      if (y < 0) return float_arithmetic(op, static_cast<double>(x), static_cast<double>(y));
+      overflows = power_overflows(x, y, out);
+  }
+  if (overflows) beyond_64_bits(sign_of(op));
+  return Value::of_int(out);
+}
+
 }  // namespace
 
 Value Evaluator::arithmetic(Arithmetic op, const Value& left, const Value& right) {
   if (left.is_number() && right.is_number()) {
+    if (left.kind == Kind::BigInt || right.kind == Kind::BigInt) beyond_64_bits(sign_of(op));
     if (left.kind == Kind::Float || right.kind == Kind::Float)
-      return float_arithmetic(op, float_of(left), float_of(right));
-    return integer_arithmetic(workspace, op, left, right);
+      return float_arithmetic(op, left.as_float(), right.as_float());
+    return integer_arithmetic(op, left.integer, right.integer);
   }
   if (left.is_undefined()) fail_undefined(left);
   if (op == Arithmetic::Modulo && left.is_text()) return format_percent(*this, left, right);

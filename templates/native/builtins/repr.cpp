@@ -47,7 +47,7 @@ Text* number_text(Workspace& workspace, const Value& value) {
     case Kind::None: return workspace.leaf("None", value.origin, 0, 1, true);
     case Kind::Bool: return workspace.leaf(value.integer ? "True" : "False", value.origin, 0, 1, true);
     case Kind::Float: return workspace.copy(float_repr(value.number), value.origin, 0, true);
-    default: return workspace.copy(big_digits(value), value.origin, 0, true);
+    default: return workspace.copy(digits_of(value), value.origin, 0, true);
   }
 }
 

@@ -49,7 +49,7 @@ static void add_text(std::string& out, char kind, std::string_view text) {
 static void add_canonical(std::string& out, const Value& value) {
   switch (value.kind) {
     case Kind::Text: add_text(out, 's', {value.text->bytes, value.text->size}); return;
-    case Kind::BigInt: add_text(out, 'n', big_digits(value)); return;
+    case Kind::BigInt: add_text(out, 'n', digits_of(value)); return;
     case Kind::Bool: out += value.integer ? 'y' : 'f'; return;
     case Kind::Int:
     case Kind::Float:  // the two share their bytes

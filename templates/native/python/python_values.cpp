@@ -297,7 +297,7 @@ PyObject* to_python(const Value& value) {
     case Kind::Bool: return PyBool_FromLong(static_cast<long>(value.integer));
     case Kind::Int: return checked(PyLong_FromLongLong(value.integer));
     case Kind::Float: return checked(PyFloat_FromDouble(value.number));
-    case Kind::BigInt: return checked(PyLong_FromString(big_digits(value).c_str(), nullptr, 10));
+    case Kind::BigInt: return checked(PyLong_FromString(digits_of(value).c_str(), nullptr, 10));
     case Kind::Text:
       return checked(PyUnicode_FromStringAndSize(value.text->bytes, static_cast<Py_ssize_t>(value.text->size)));
     case Kind::List:

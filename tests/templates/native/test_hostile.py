@@ -21,7 +21,7 @@ BOUND = re.compile(
     r"takes more than the limit of \d+ steps for this input|needs more than the limit of \d+ MiB of memory"
     r"|makes a text of more than the limit of \d+ bytes|is nested more than \d+ deep|are nested more than \d+ deep"
     r"|are nested too deeply|more than the limit of \d+ tokens|too many \w+ in a row|a width or precision .* limit of \d+"
-    r"|has more than \d+ bits|is longer than the limit of \d+ bytes)"
+    r"|of more than \d+ bits|is longer than the limit of \d+ bytes)"
 )
 ENDS = CASES["ends"]
 
