@@ -102,14 +102,11 @@ class EngineServer:
 
         Raises:
             EngineError: httpx is not installed, the address is not an HTTP address, or a header cannot have the key.
-            TypeError: An argument is of the wrong type.
 
         """
         httpx = _httpx()
-        check_texts(url=url, api_key="-" if api_key is None else api_key)
         if api_key is not None and not (api_key and api_key.isascii() and api_key.isprintable()):
             raise EngineError(f"the API key of {name} must be printable ASCII and not empty", kind="refused")
-        check_numbers(connect_timeout=connect_timeout, read_timeout=read_timeout)
         try:
             address = httpx.URL(url)
         except (httpx.InvalidURL, ValueError) as error:

@@ -48,13 +48,9 @@ class NgramEngine:
             delay: Seconds before each id, for visible streaming.
 
         Raises:
-            TypeError: An argument is of the wrong type.
             ValueError: `delay` is negative.
 
         """
-        if not isinstance(table, NgramTable | None):
-            raise TypeError(f"table must be an NgramTable, not {type(table).__name__}")
-        check_numbers(delay=delay)
         if not 0 <= delay < float("inf"):
             raise ValueError(f"delay={delay} is not a finite number of at least 0")
         self.table = default_table() if table is None else table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
-from tokenweir.encode.base.options import check_flags, check_integers
+from tokenweir.encode.base.options import check_flags
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.events.media import MediaKind, MediaPrompt
 from tokenweir.stream.events.sampling import DEFAULTS, Sampling
@@ -34,10 +34,8 @@ class NoEngine:
             ValueError: The size is below 1.
 
         """
-        if context_size is not None:
-            check_integers(context_size=context_size)
-            if context_size < 1:
-                raise ValueError(f"context_size={context_size} is below 1")
+        if context_size is not None and context_size < 1:
+            raise ValueError(f"context_size={context_size} is below 1")
         check_flags(thinks_first=thinks_first)
         self.context_size = context_size
         self.thinks_first = thinks_first

@@ -62,9 +62,6 @@ class SyncEngine:
             ValueError: `max_concurrency` or `buffer` is below 1.
 
         """
-        if not callable(generate):
-            raise TypeError(f"generate must be a function, not {type(generate).__name__}")
-        check_integers(max_concurrency=max_concurrency, buffer=buffer)
         if max_concurrency < 1:
             raise ValueError(f"max_concurrency={max_concurrency} is below 1")
         if buffer < 1:

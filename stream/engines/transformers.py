@@ -110,12 +110,9 @@ class TransformersEngine:
 
         Raises:
             EngineError: transformers or PyTorch is not installed, or the folder does not hold a usable model.
-            TypeError: The argument is neither a model nor a folder.
 
         """
         self._model = load_model(Path(model)) if isinstance(model, str | Path) else model
-        if not hasattr(self._model, "generate"):
-            raise TypeError(f"model must be a model of transformers or its folder, not {type(model).__name__}")
         eos = self._model.generation_config.eos_token_id
         self.eos_ids: tuple[int, ...] = tuple(eos) if isinstance(eos, list | tuple) else () if eos is None else (eos,)
         self.context_size: int | None = getattr(self._model.config, "max_position_embeddings", None)

@@ -197,20 +197,6 @@ def test_bad_arguments(arguments, message):
         ReplayEngine(**arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"recordings": 5}, "recordings must be several recordings, not one int"),
-        ({"recordings": "x"}, r"recordings\[0\] must be a Recording, such as Recording.from_file\(\) gives, not str"),
-        ({"recordings": [*SHORT, 5]}, r"recordings\[2\] must be a Recording, such as .* gives, not int"),
-        ({"speed": "x"}, "speed must be int or float, not 'x'"),
-    ],
-)
-def test_arguments_of_a_wrong_type(arguments, message):
-    with pytest.raises(TypeError, match=f"^{message}$"):
-        ReplayEngine(**arguments)
-
-
 def test_a_recording_is_read_from_a_file(tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(msgspec.json.encode(SHORT[0]))

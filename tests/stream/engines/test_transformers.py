@@ -166,11 +166,6 @@ async def steps_of(model, **sampling):
         return [step async for step in steps]
 
 
-def test_what_is_no_model():
-    with pytest.raises(TypeError, match="^model must be a model of transformers or its folder, not int$"):
-        TransformersEngine(5)
-
-
 @pytest.mark.anyio
 async def test_generates_names_for_what_is_asked(asked):
     assert TransformersEngine(asked).context_size == 99
