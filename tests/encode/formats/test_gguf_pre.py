@@ -13,7 +13,7 @@ from case_tables import cases
 from tokenweir.encode.components.pre_tokenize import pre_tokenizer_core
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.formats import read_bytes
-from tokenweir.encode.formats.gguf.pre import PRE, TEKKEN
+from tokenweir.encode.formats.gguf.pre import PRE
 from tokenweir.encode.formats.known_rank_files import KIMI_PATTERN, O200K_PATTERN
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.spec import NFC, PreTokenizerSequence, RankBPE, Split
@@ -59,7 +59,7 @@ def test_components_are_the_originals(data, name, original):
 
 def test_tekken_is_mistrals(data):
     config = json.loads(data("tokenizers/mistral-common/tekken_240911.json").read_text())["config"]
-    assert config["pattern"] == TEKKEN
+    assert config["pattern"] == PRE["tekken"].stages[0].pattern.Regex
 
 
 def distinct():

@@ -13,11 +13,12 @@ from unicode_scalars import SWEPT
 
 from tokenweir.encode import _core
 from tokenweir.encode.components.pre_tokenize import GPT2_PATTERN
-from tokenweir.encode.formats.gguf.pre import LLAMA3, QWEN35, TEKKEN
+from tokenweir.encode.formats.gguf.pre import PRE
 from tokenweir.encode.formats.known_rank_files import CL100K_PATTERN, O200K_PATTERN, QWEN_PATTERN
 from tokenweir.encode.pattern import compile_pattern
 from tokenweir.encode.pattern.families import recognized
 
+LLAMA3, QWEN35, TEKKEN = (PRE[name].stages[0].pattern.Regex for name in ("llama-bpe", "qwen35", "tekken"))
 PATTERNS = {
     "gpt2": (GPT2_PATTERN, "oniguruma"),
     "cl100k": (CL100K_PATTERN, "fancy-regex"),
