@@ -14,7 +14,7 @@ from tokenweir.templates.chat_template import ChatTemplate
 
 BOUND = re.compile(
     r"more than the limit of [0-9]+ (steps|MiB of memory|bytes|tokens)|nested more than [0-9]+ deep|nested too deeply|RecursionError"
-    r"|too many .* in a row|Range too big|too long|over the limit of|is longer than"
+    r"|too many .* in a row|of more than 64 bits|Range too big|too long|over the limit of|is longer than"
 )
 OTHER = re.compile(
     r"is not supported|are not supported|is undefined|Missing end of comment|unexpected|expected '}}'|not JSON serializable"

@@ -31,6 +31,8 @@ def check(source):
     forms = (VARIABLES, as_json(VARIABLES))
     for variables in forms:
         ours = outcome(source, variables)
+        if "of more than 64 bits" in (ours.error or ""):
+            reject()
         assert (ours.text, ours.generation) == (reference.text, reference.generation), (reference.error, ours.error)
     if reference.text is not None:
         template = Template(source)
