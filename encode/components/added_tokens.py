@@ -108,18 +108,11 @@ def with_more(
         more: The tokens to add; a text alone is a token that is not special.
         first_id: The id for the first new token without an id; the next ones follow. None leaves them without ids.
 
-    Raises:
-        TypeError: An item of `more` is not a token, or its content is not a text.
-
     """
     free = repeat(None) if first_id is None else count(first_id)
     by_content = {token.content: token for token in tokens}
     for given in more:
-        if not isinstance(given, str | AddedToken):
-            raise TypeError(f"a token is a str or an AddedToken, not {type(given).__name__}")
         token = AddedToken(given) if isinstance(given, str) else given
-        if not isinstance(token.content, str):
-            raise TypeError(f"a token's content is a str, not {type(token.content).__name__}")
         if token.id is None:
             earlier = by_content.get(token.content)
             token = replace(token, id=earlier.id if earlier else next(free))

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode.base.options import check_integers
 from tokenweir.stream.chat.stages import Owned, Stage
 from tokenweir.stream.prompts.batching.prompt_encoding import Encoder, encode_all
 from tokenweir.templates.prompt import Prompt
@@ -28,7 +27,7 @@ def encode_prompts(
         batch_size: Prompts a batch. The stage waits for a full batch; use 1 where prompts trickle in.
 
     Raises:
-        TypeError: `prompts` is a single prompt, or an argument has the wrong type.
+        TypeError: `prompts` is a single prompt.
         ValueError: `batch_size` is below 1.
         TextError: A text has no UTF-8 form. The batches before it have been yielded.
 
@@ -36,9 +35,6 @@ def encode_prompts(
     if isinstance(prompts, str | Prompt):
         kind = type(prompts).__name__
         raise TypeError(f"prompts must be several prompts, not one {kind}: write encode_prompts([prompt], encoder)")
-    if not isinstance(prompts, Iterable | AsyncIterable):
-        raise TypeError(f"prompts must be several prompts, not {type(prompts).__name__}")
-    check_integers(batch_size=batch_size)
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size} is below 1")
     source = Owned(prompts if isinstance(prompts, AsyncIterable) else _each(prompts))

@@ -18,7 +18,6 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from tokenweir.encode.base.options import check_numbers, check_texts
 from tokenweir.encode.errors import EngineError, EngineFailure
 from tokenweir.stream.engines.protocol import refuse_unsupported
 from tokenweir.stream.events.json_bounds import as_float, has_more_outside_strings

@@ -10,7 +10,6 @@ import anyio
 import numpy as np
 from anyio.lowlevel import checkpoint
 
-from tokenweir.encode.base.options import check_numbers
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ngram_table import ORDER, Floats, NgramTable, default_table
 from tokenweir.stream.engines.protocol import check_top_k, refuse_several, refuse_unsupported

@@ -12,7 +12,6 @@ import anyio
 import msgspec
 from anyio.lowlevel import checkpoint
 
-from tokenweir.encode.base.options import check_numbers
 from tokenweir.encode.errors import EngineError, without_path
 from tokenweir.encode.files import read_regular
 from tokenweir.stream.engines.protocol import check_top_k, refuse_several, refuse_unsupported

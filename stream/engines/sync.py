@@ -14,7 +14,6 @@ from threading import Condition, Thread, current_thread
 import anyio
 from anyio import to_thread
 
-from tokenweir.encode.base.options import check_integers
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep

@@ -21,7 +21,6 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 from numpy.typing import NDArray
 
-from tokenweir.encode.base.options import check_integers, check_numbers
 from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer
 from tokenweir.stream.prompts.batching.calibrate import measure_crossover
 from tokenweir.stream.prompts.batching.prompt_encoding import BatchEncoder, check_encoder, encode_batch
@@ -110,7 +109,7 @@ class PromptBatcher:
                 0 is for an encoder that is to have all batches.
 
         Raises:
-            TypeError: An argument is of the wrong type.
+            TypeError: `encoder` or `cpu` is of the wrong type.
             ValueError: `max_batch` or `max_waiting` is below 1, or `max_delay` or `crossover` below 0.
 
         """
@@ -119,8 +118,6 @@ class PromptBatcher:
             raise TypeError(f"a PromptBatcher's encoder has encode_batch(), and {type(encoder).__name__} has none")
         if cpu is not None:
             check_tokenizer(cpu, "cpu")
-        check_integers(max_batch=max_batch, max_waiting=max_waiting)
-        check_numbers(max_delay=max_delay, crossover=0 if crossover is None else crossover)
         for name, value, least in (
             ("max_batch", max_batch, 1),
             ("max_waiting", max_waiting, 1),

@@ -15,8 +15,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenweir.encode.base.options import check_integers
-
 BlockScheme = Literal["sha256", "sha256_cbor", "sglang", "llm-d"]
 """`sha256` and `sha256_cbor`: vLLM 0.33 by those values of `--prefix-caching-hash-algo`. `sglang`: page hashes of SGLang's
 hierarchical cache. `llm-d`: llm-d-kv-cache's FNV-64a over CBOR."""
@@ -36,11 +34,9 @@ def block_keys(
         model: The model's name, which llm-d hashes.
 
     Raises:
-        TypeError: `size` is not an int.
         ValueError: `size` is below 1, the scheme is unknown, or it takes no salt.
 
     """
-    check_integers(size=size)
     if size < 1:
         raise ValueError(f"size={size} is below 1")
     if scheme not in get_args(BlockScheme):

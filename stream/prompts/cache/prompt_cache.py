@@ -14,7 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tokenweir.encode import _core
-from tokenweir.encode.base.options import check_integers, check_texts
+from tokenweir.encode.base.options import check_texts
 from tokenweir.encode.tokenizer import Tokenizer, check_tokenizer, core_of
 from tokenweir.stream.prompts.cache.cached_prompt import CachedPrompt, PromptSource
 from tokenweir.stream.prompts.cache.ledger import Ledger
@@ -107,7 +107,6 @@ class PromptCache:
         counts: Counts since the cache was created.
 
     Raises:
-        TypeError: `max_bytes` or `check_every` is not an int.
         ValueError: `max_bytes` is below 1, `check_every` below 0, or `max_age` is not above 0.
 
     """
@@ -121,7 +120,6 @@ class PromptCache:
         ledger: Ledger | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        check_integers(max_bytes=max_bytes, check_every=check_every)
         if max_bytes < 1:
             raise ValueError(f"max_bytes={max_bytes} is below 1")
         if check_every < 0:

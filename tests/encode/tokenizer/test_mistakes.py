@@ -51,10 +51,6 @@ from tokenweir.encode.tokenizer import Tokenizer
         (lambda tok: tok.encode_batch(["a"], threads="2"), "'str' object cannot be interpreted as an integer"),
         (lambda tok: tok.encode_batch(["a"], threads=2.5), "'float' object cannot be interpreted as an integer"),
         (
-            lambda tok: tok.encode_table({"text": ["a"]}, "text"),
-            "encode_table() takes a table of pyarrow's, not dict; encode_batch() takes texts",
-        ),
-        (
             lambda tok: tok.encode_batch(["a"]).padded(None),
             "pad_id must be int, not None: for a tokenizer without one use any id, such as 0, and the mask",
         ),
@@ -72,7 +68,6 @@ from tokenweir.encode.tokenizer import Tokenizer
         (lambda tok: tok.encode_batch(["a"], parse_special="no"), "parse_special='no' is neither True nor False"),
         (lambda tok: tok.count("a", add_special_tokens="no"), "add_special_tokens='no' is neither True nor False"),
         (lambda tok: tok.encode("a", add_bos="no"), "add_bos='no' is neither True nor False"),
-        (lambda tok: tok.decode_batch(None), "rows must be several rows of ids, not NoneType"),
         (lambda tok: tok.id_to_token(["a"]), "ids[0] must be int, not str"),
         (lambda tok: tok.id_to_token([1.0]), "ids[0] must be int, not float"),
         (lambda tok: tok.id_to_token(b"a"), "ids must be a sequence of int, not bytes"),

@@ -631,10 +631,6 @@ def test_options_that_cannot_be(tok, options, message):
         ({"encoder": None}, r"a PromptBatcher's encoder has encode_batch\(\), and NoneType has none"),
         ({"encoder": Tokenizer}, "encoder is the class Tokenizer itself, not one of its objects"),
         ({"cpu": 5}, r"cpu is a int, not a Tokenizer such as Tokenizer.from_file\(\) gives"),
-        ({"max_batch": "a"}, "max_batch must be int, not 'a'"),
-        ({"max_waiting": 2.5}, "max_waiting must be int, not 2.5"),
-        ({"max_delay": "a"}, "max_delay must be int or float, not 'a'"),
-        ({"crossover": "a"}, "crossover must be int or float, not 'a'"),
     ],
 )
 def test_arguments_of_a_wrong_type(tok, options, message):

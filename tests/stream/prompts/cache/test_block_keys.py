@@ -97,11 +97,6 @@ def test_what_cannot_be_is_refused(arguments, message):
         block_keys(IDS, *arguments)
 
 
-def test_sizes_are_integers():
-    with pytest.raises(TypeError, match="^size must be int, not '16'$"):
-        block_keys(IDS, "16", "sha256")
-
-
 def test_of_a_prompt():
     tokenizer = Tokenizer.default()
     template = ChatTemplate.from_tokenizer(tokenizer)
