@@ -85,6 +85,7 @@ CLIENTS = {
 OWN = {
     "cli.decode.parse_ids",
     "cli.terminal.token_view.svg",
+    "encode.formats.gguf.pre.stage",
     "encode.formats.gguf.word_piece._CAPITAL",
     "encode.formats.hub._NAME",
     "encode.formats.hub._REVISION",
