@@ -144,7 +144,6 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !$("dialog[open]")) chat.stop();
 });
 document.addEventListener("input", ({ target }) => { if (target.matches("textarea")) fit(target); });
-window.addEventListener("pagehide", () => chat.stop()); // a page that is left will not come back for its answer
 $("#key").addEventListener("submit", (event) => {
   event.preventDefault();
   useKey($("#key input").value);
@@ -155,5 +154,9 @@ $("#key").addEventListener("submit", (event) => {
 connection.connect();
 if (!await store.open()) notice("This browser keeps no conversations: they last until the page is left");
 const kept = location.hash && await store.get(location.hash.slice(1));
-if (kept && !chat.conversation.messages.length) open(kept);
-else list.show();
+if (kept && !chat.conversation.messages.length) {
+  open(kept);
+  chat.resume();
+} else {
+  list.show();
+}

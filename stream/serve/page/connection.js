@@ -21,6 +21,8 @@ import { address, authorized, key } from "./server.js";
  * @property {(code?: number) => void} lost  the answer that was asked for is lost: it had not begun
  */
 
+const LATEST = 3000, HIDDEN = 15000; // milliseconds between two tries to connect, while the page is seen and while it is not
+
 const ENDS = new Set(["response.completed", "response.failed", "response.incomplete", "error"]);
 
 /** A connection with at most one answer at a time. */
@@ -29,12 +31,15 @@ export class Connection {
   #receivedAt = 0;
   #interval = 0;
   #retry = 500;
+  #trying = 0; // the timer of the next try, 0 for none
   #flight = null; // {id, seen} of the answer that arrives: its id once it has one, and the number of its last event
 
   /** @param {Listener} on */
   constructor(on) {
     this.on = on;
     setInterval(() => this.#watch(), 1000);
+    addEventListener("online", () => this.#tryNow());
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) this.#tryNow(); });
   }
 
   get isOpen() {
@@ -45,6 +50,12 @@ export class Connection {
   create(request) {
     this.#flight = { id: null, seen: -1 };
     this.#send({ type: "response.create", background: true, ...request }); // in the background it outlives a connection
+  }
+
+  /** Go on with an answer that another page has asked for: all its events come once more. */
+  resume(id) {
+    this.#flight = { id, seen: -1 };
+    if (this.isOpen) this.#send({ type: "response.resume", response_id: id, starting_after: -1 });
   }
 
   /** Stop the answer. Returns whether the server was told; else there is no connection, and nothing more will come. */
@@ -110,8 +121,15 @@ export class Connection {
 
   #again(why) {
     this.on.state("closed", why + "; trying again");
-    setTimeout(() => this.connect(), this.#retry);
-    this.#retry = Math.min(this.#retry * 2, 15000);
+    this.#trying = setTimeout(() => this.#tryNow(), this.#retry);
+    this.#retry = Math.min(this.#retry * 2, document.hidden ? HIDDEN : LATEST);
+  }
+
+  #tryNow() {
+    if (!this.#trying) return; // connected, or connecting
+    clearTimeout(this.#trying);
+    this.#trying = 0;
+    this.connect();
   }
 
   /** A dead connection says nothing; heartbeats tell it from a quiet one. */

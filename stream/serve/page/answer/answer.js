@@ -43,6 +43,12 @@ export class Answer {
     }
   }
 
+  /** Show what was kept of the answer, since no more of it comes. */
+  showKept(record) {
+    this.record = record;
+    showParts(this.root, record);
+  }
+
   /** The last of it; `note` says why it is not whole, `error` what failed. */
   end({ error, response, note }) {
     const { record } = this;
@@ -103,8 +109,12 @@ export class Answer {
 
 /** Show a record that is whole. */
 export function showAnswer(root, record) {
-  for (const part of record.parts) new KINDS[part.type](root, part).end();
+  showParts(root, record);
   root.append(...endNodes(record));
+}
+
+function showParts(root, { parts }) {
+  for (const part of parts) new KINDS[part.type](root, part).end();
 }
 
 function endNodes(record) {

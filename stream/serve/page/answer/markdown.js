@@ -21,6 +21,10 @@ const TAGS = new Set(
   "p h1 h2 h3 h4 h5 h6 ul ol li blockquote table thead tbody tr th td em strong s a hr br".split(" "),
 );
 
+const LISTS = new Set(["ul", "ol"]);
+
+const TASK = /^\[([ xX])\] /; // at the start of a list's item
+
 /**
  * The blocks of a text: for each its tokens, and where it and its parts begin. Parts are a list's items or a table's
  * rows, which stay as they are once the next one has begun. `memory.references` gets the links that the text defines.
@@ -86,6 +90,11 @@ function build(tokens, root, outline) {
       const done = stack.pop();
       if (done.nodeName === "TABLE") scrolling(done);
     } else if (token.type === "inline") {
+      const task = parent.parentNode?.nodeName === "LI" && !parent.previousSibling && TASK.exec(token.children[0]?.content);
+      if (task) {
+        parent.append(element("span", "task", task[1] === " " ? "☐ " : "☑ "));
+        token.children[0].content = token.children[0].content.slice(task[0].length);
+      }
       build(token.children, parent, outline);
     } else if (token.type === "fence" || token.type === "code_block") {
       const language = languageOf(token.info), { block, code } = codeBlock(language);
@@ -96,6 +105,7 @@ function build(tokens, root, outline) {
       parent.append(leaf(token));
     } else {
       const node = opened(token, outline);
+      if (LISTS.has(token.tag)) node.dir = "auto"; // so that bullets stand where the text begins
       parent.append(node);
       if (parent.nodeName === "LI" && token.type === "paragraph_open" && !token.hidden) {
         parent.parentNode.classList.add("loose");

@@ -16,9 +16,11 @@ const REFUSED = "unsupported_content"; // the code with which a server refuses a
 const TOO_MANY = new Set(["context_length_exceeded", "conversation_too_long"]); // codes of what is too long for model or server
 const WAY_OUT = "Shorten the message, or begin a new chat.";
 const NO_IMAGES = "This model takes no images: delete the message that has them, and write it without.";
+const GONE = "response_not_found"; // the code of an answer that the server does not know any more
+const RESTARTED = "The server was restarted; the rest of this answer is lost.";
 const SAVE_EVERY = 2000; // milliseconds, while an answer arrives: a page that is left may save nothing more
 
-const log = $("#log"), hint = $(".hint");
+const log = $("#log"), hint = $(".hint"), told = $("#told"); // the last one is read to those who do not see the answer
 const toEnd = followEnd($("main"), log, (following) => { $("#end").hidden = following; });
 $("#end").addEventListener("click", toEnd);
 
@@ -28,6 +30,7 @@ export class Chat {
   #nodes = new Map(); // of messages
   #forms = new WeakMap(); // calls by the forms of their results
   #saving;
+  #partial = null; // what was kept of the answer that is resumed, until it arrives
   #afterwards = null; // what waits for the end of the answer
   #endUndo = null; // hides the notice of the last change
 
@@ -65,6 +68,7 @@ export class Chat {
   show(conversation) {
     conversation.forks ??= []; // one that was kept before there were any
     this.conversation = conversation;
+    nameTab(conversation);
     this.#render();
     toEnd();
     this.on.changed();
@@ -98,12 +102,19 @@ export class Chat {
 
   receive(event) {
     if (event.type === "error") {
+      if (this.#partial) this.#answer.showKept(this.#partial);
+      this.#partial = null;
       const error = this.#explained(event.error);
       return this.busy ? this.#end({ error }) : this.on.notice(error);
     }
     if (!this.busy) return;
+    this.#partial = null;
     this.#answer.receive(event);
     const { type, response } = event;
+    if (type === "response.created") {
+      this.#answer.record.response = response.id;
+      this.#save();
+    }
     if (type === "response.completed") this.#end({ response });
     else if (type === "response.failed") this.#end({ response, error: this.#explained(response.error) });
     else if (type === "response.incomplete") {
@@ -113,6 +124,7 @@ export class Chat {
 
   #explained({ code, message }) {
     if (code === REFUSED && this.#hasImages && !this.on.takesImages()) return NO_IMAGES;
+    if (code === GONE && this.busy) return RESTARTED;
     return TOO_MANY.has(code) ? `${message}. ${WAY_OUT}` : message;
   }
 
@@ -132,15 +144,32 @@ export class Chat {
 
   #ask() {
     const request = { model: $("#model").value, ...asked() };
+    const input = inputOf(this.conversation.messages);
+    this.#await(request);
+    this.connection.create({ ...request, input, store: false, return_token_ids: true });
+  }
+
+  /** Go on with the answer that was arriving when the page was left. */
+  resume() {
+    const last = this.conversation.messages.at(-1);
+    if (this.busy || last?.note !== "interrupted" || !last.response) return;
+    this.#partial = this.conversation.messages.pop();
+    this.#nodes.get(last).remove();
+    this.#nodes.delete(last);
+    this.#await({ model: last.model, ...last.request });
+    this.connection.resume(last.response);
+  }
+
+  /** Show an answer that will arrive. */
+  #await(request) {
     const root = element("article", "assistant", heading(`Answer by ${request.model}`));
     this.#answer = new Answer(root, request);
     log.append(root);
+    told.textContent = "Waiting for the answer";
     toEnd();
-    const input = inputOf(this.conversation.messages);
-    this.connection.create({ ...request, input, store: false, return_token_ids: true });
     this.#buttons();
     this.on.changed();
-    this.#save();
+    if (!this.#partial) this.#save(); // else what is kept would be lost with the answer
     this.#saving = setInterval(() => this.#save(), SAVE_EVERY);
   }
 
@@ -159,6 +188,7 @@ export class Chat {
     clearInterval(this.#saving);
     const { root, record } = this.#answer;
     this.#answer.end(how);
+    told.textContent = how.error ? "The answer failed" : how.note ? `Answer: ${how.note}` : "The answer is complete";
     this.#answer = null;
     this.conversation.messages.push(record);
     this.#nodes.set(record, root);
@@ -176,7 +206,8 @@ export class Chat {
     const { conversation } = this;
     conversation.changed = Date.now();
     conversation.title = titleOf(conversation);
-    const messages = this.busy ? [...conversation.messages, this.#answer.record] : conversation.messages;
+    nameTab(conversation);
+    const messages = this.busy ? [...conversation.messages, this.#partial ?? this.#answer.record] : conversation.messages;
     this.on.save({ ...conversation, messages });
   }
 
@@ -206,7 +237,7 @@ export class Chat {
   #again(message) {
     const { conversation } = this;
     if (!this.#canAsk()) return;
-    this.#put(forked(conversation, conversation.messages.indexOf(message)), "The answer is made anew");
+    this.#put(forked(conversation, conversation.messages.indexOf(message)), "Regenerating");
     this.#ask();
   }
 
@@ -347,6 +378,10 @@ export class Chat {
   #buttons() {
     for (const node of log.querySelectorAll(".actions .act:not(.always)")) node.disabled = this.busy;
   }
+}
+
+function nameTab({ name, title }) {
+  document.title = name || title ? `${name ?? title} · tokenweir` : "tokenweir";
 }
 
 const heading = (text, seen = false) => element("h2", seen ? "of" : "unseen", text);

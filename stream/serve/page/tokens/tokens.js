@@ -8,6 +8,7 @@ const ASKED_AT_ONCE = 5000;
 const AT_ONCE = 500; // tokens in a block that the browser lays out by itself
 const SHARE = 6; // milliseconds of each frame, while they become nodes
 const COLOURS = 6;
+const MOST_PARTS = 8; // tokens that have the bytes of the same characters; more are no text
 
 const dialog = $("#tokens"), place = $("#tokens .lists"), told = $("#tokens .told");
 const vocabulary = new Map(); // {bytes, special} of ids
@@ -34,7 +35,7 @@ export async function showTokens({ model, request, parts, tokens: { prompt, ids,
     place.append(element("p", "error", "These ids do not spell this answer's text: the server may have another tokenizer now."));
   }
   const given = logprobs.some((logprob) => logprob !== null) ? "" : "; the engine gives no logprobs";
-  const sections = [["Prompt", prompt, [], "", origins], ["Answer", ids, logprobs, given, null]];
+  const sections = [["Answer", ids, logprobs, given, null], ["Prompt", prompt, [], "", origins]];
   for (const [name, all, probabilities, note, written] of sections) {
     const box = element("div", "tokens");
     box.tabIndex = 0;
@@ -44,8 +45,9 @@ export async function showTokens({ model, request, parts, tokens: { prompt, ids,
     const go = listen(box, all, probabilities, written?.spans ?? []);
     if (written) place.append(...legend(written, go));
     place.append(box);
+    const texts = textsOf(all);
     for (let from = 0, begun = performance.now(); from < all.length && turn === shown; from += AT_ONCE) {
-      box.append(block(all, from, written?.spans ?? []));
+      box.append(block(all, from, texts, written?.spans ?? []));
       if (performance.now() - begun < SHARE) continue;
       await new Promise(requestAnimationFrame);
       begun = performance.now();
@@ -88,24 +90,48 @@ function legend({ differs, spans, leftOut, message }, go) {
   return [...(writers.length ? [element("div", "writers", ...writers)] : []), ...notes.map((note) => element("p", "note soft", note))];
 }
 
-function block(ids, from, spans) {
+function block(ids, from, texts, spans) {
   const nodes = ids.slice(from, from + AT_ONCE).map((id, offset) => {
-    const { bytes, special } = vocabulary.get(id), at = from + offset;
+    const { special } = vocabulary.get(id), at = from + offset;
     const colour = at in spans ? `by-${mainWriter(spans[at])}` : `c${at % COLOURS}`;
-    const node = element("span", special ? "token control" : `token ${colour}`, seen(bytes));
+    const node = element("span", special ? "token control" : `token ${colour}`, texts[at]);
     node.dataset.place = at;
     return node;
   });
   return element("div", "block", ...nodes);
 }
 
-/** A token's text; a line break is shown as a sign as well, and bytes that are no whole character by their numbers. */
+/**
+ * The texts of tokens. Characters whose bytes several tokens have stand in the first of these, and the others show a mark; bytes
+ * that are no character are shown by their numbers.
+ */
+function textsOf(ids) {
+  const texts = [];
+  for (let at = 0; at < ids.length;) {
+    let bytes = [], text = null, end = at;
+    while (text === null && end < ids.length && end - at < MOST_PARTS) {
+      bytes = [...bytes, ...vocabulary.get(ids[end]).bytes];
+      end += 1;
+      text = seen(Uint8Array.from(bytes));
+    }
+    if (text === null) {
+      texts.push(hex(vocabulary.get(ids[at]).bytes, "\\x"));
+      at += 1;
+    } else {
+      texts.push(text, ...Array(end - at - 1).fill("⋯"));
+      at = end;
+    }
+  }
+  return texts;
+}
+
+/** The text of whole characters, with a sign for each line break; null for other bytes. */
 function seen(bytes) {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     return text.replace(/[\r\n]/g, (sign) => (sign === "\n" ? "⏎\n" : "␍")).replaceAll("\t", "⇥\t") || "∅";
   } catch {
-    return hex(bytes, "\\x");
+    return null;
   }
 }
 

@@ -167,7 +167,8 @@ async def test_an_answer_that_is_gone_is_shown_and_the_chat_goes_on(browser):
         await send(page, "hi")
         await says(answer(page).locator(".answer"), "Once")
         cut_connections(page)
-        await answer(page).locator(".error").filter(has_text="nobody has read it for 0 s").wait_for()
+        await answer(page).locator(".error").filter(has_text="the rest of this answer is lost").wait_for()
+        await expect(page.locator("#told")).to_have_text("The answer failed")
         engine.parts = ("back", "<|im_end|>")
         await send(page, "hi")
         await says(answer(page).locator(".answer"), "back")
@@ -189,13 +190,29 @@ async def test_a_conversation_that_is_too_long_for_the_server_is_told_and_can_be
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_a_page_that_is_left_stops_its_answer(browser):
+async def test_a_page_that_is_left_stops_its_answer_unless_somebody_comes_back(browser):
     engine = Script("Once", asyncio.Event())
-    async with chatting(browser, engine) as page:
+    async with chatting(browser, engine, resume_grace=0.1) as page:
         await send(page, "hi")
         await says(answer(page).locator(".answer"), "Once")
         await page.goto("about:blank")
         await asyncio.wait_for(engine.closed.wait(), PATIENCE)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_page_that_is_loaded_again_goes_on_with_its_answer(browser):
+    more = asyncio.Event()
+    engine = Script("<think>Hm.</think>Once", more, " upon", "<|im_end|>")
+    async with chatting(browser, engine) as page:
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "Once")
+        await page.reload()
+        await says(answer(page).locator(".answer"), "Once")
+        more.set()
+        await says(answer(page).locator(".answer"), "Once upon")
+        await answer(page).locator(".stats").wait_for()
+        assert await page.locator(".assistant").count() == 1
+        assert len(engine.prompts) == 1
 
 
 @pytest.mark.asyncio(loop_scope="session")

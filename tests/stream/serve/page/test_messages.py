@@ -356,6 +356,19 @@ async def test_a_result_waits_for_the_connection_and_goes_with_its_call(browser)
 
 
 @pytest.mark.asyncio(loop_scope="session")
+async def test_a_page_that_comes_online_connects_at_once(browser):
+    async with chatting(browser, Script("Hi", "<|im_end|>")) as page:
+        await connected(page)
+        await page.clock.install()  # so that no timer of the page runs out
+        await page.route("**/v1/models", lambda route: route.abort())
+        await lose_connections(page)
+        await page.get_by_text("trying again").wait_for()
+        await page.unroute("**/v1/models")
+        await page.evaluate("dispatchEvent(new Event('online'))")
+        await connected(page)
+
+
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_result_that_is_being_typed_outlives_what_another_tab_does(browser):
     engine = Script(CALL, "<|im_end|>")
     async with called(browser, engine) as page:

@@ -21,7 +21,7 @@ async def opened(page):
     await page.get_by_role("button", name="Tokens", exact=True).last.click()
     lists = page.locator("#tokens .tokens")
     await expect(lists).to_have_count(2)
-    return lists.first, lists.last
+    return lists.last, lists.first
 
 
 async def told(page):
@@ -76,7 +76,7 @@ async def test_the_prompt_shows_who_wrote_it(browser):
         await ask(page, "hi wörld")
         await ask(page, "<|im_end|>")
         prompt, _ = await opened(page)
-        heading = await page.locator("#tokens h3").first.inner_text()
+        heading = await page.locator("#tokens h3").last.inner_text()
         await expect(prompt.locator(".token")).to_have_count(int(re.fullmatch(r"Prompt: (\d+) tokens", heading)[1]))
         for writer, text in (
             ("system", "Be brief."),
@@ -103,8 +103,24 @@ async def test_the_prompt_shows_who_wrote_it(browser):
 def bytes_of(shown):
     """Return the bytes of tokens as the view shows them."""
     return b"".join(
-        bytes.fromhex(text.replace("\\x", "")) if text.startswith("\\x") else text.encode() for text in shown
+        bytes.fromhex(text.replace("\\x", "")) if text.startswith("\\x") else text.encode()
+        for text in shown
+        if text != "⋯"
     )
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_character_of_several_tokens_is_shown_once_with_its_parts_marked(browser):
+    ids = TOK.encode("a𓂀b")
+    parts = len(ids) - len(TOK.encode("a")) - len(TOK.encode("b"))
+    assert parts > 1
+    lone = TOK.encode("𓂀")[0]  # the first bytes of a character that does not go on
+    async with chatting(browser, Script(EngineStep([*ids, lone]), "<|im_end|>")) as page:
+        await ask(page, "hi")
+        _, answer = await opened(page)
+        shown = await answer.locator(".token").all_inner_texts()
+        assert shown[: len(ids)] == ["a", "𓂀", *["⋯"] * (parts - 1), "b"]
+        assert shown[len(ids)].startswith("\\xf0")
 
 
 @pytest.mark.asyncio(loop_scope="session")
