@@ -45,7 +45,7 @@ ROOMS = {
         ["app"],
         ["transport"],
     ],
-    "stream/serve/wire": [["shared"], ["anthropic", "openai", "responses"], ["vllm"]],
+    "stream/serve/wire": [["shared"], ["anthropic", "openai", "responses"], ["vllm"], ["sglang"]],
 }
 """The rooms of a folder, in layers: a room imports rooms of the layers before its own."""
 

@@ -107,13 +107,11 @@ class SglangEngine(ModelCardEngine):
 
         """
         refuse_several("SGLang", sampling)
-        fields = request_fields("SGLang", sampling, NAMES, REQUEST_EXTRA | SAMPLING_EXTRA)
+        fields = sampling_fields(sampling)
         if sampling.max_tokens == 0:
             return
         if sampling.max_tokens is None and (rest := await self._rest_of_context(len(prompt_ids))) is not None:
             fields["max_new_tokens"] = rest  # the server's default is 128
-        if "json_schema" in fields:
-            fields["json_schema"] = msgspec.json.encode(fields["json_schema"]).decode()
         body = {name: fields.pop(name) for name in REQUEST_EXTRA & set(fields)}
         body |= {"input_ids": list(prompt_ids), "sampling_params": fields, "stream": True}
         for each in () if media is None else media.media:
@@ -134,6 +132,19 @@ class SglangEngine(ModelCardEngine):
                 if step.finish_reason is not None:
                     return
         raise EngineError("SGLang's stream ended before the answer did")
+
+
+def sampling_fields(sampling: Sampling) -> dict[str, Any]:
+    """Return the fields of a sampling as SGLang names them, and those of its `extra`; without stop strings.
+
+    Raises:
+        EngineError: A field cannot be honoured, or a key of `extra` is unknown to SGLang.
+
+    """
+    fields = request_fields("SGLang", sampling, NAMES, REQUEST_EXTRA | SAMPLING_EXTRA)
+    if "json_schema" in fields:
+        fields["json_schema"] = msgspec.json.encode(fields["json_schema"]).decode()
+    return fields
 
 
 def _step(chunk: _Chunk, given: int, most: int) -> EngineStep:

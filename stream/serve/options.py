@@ -19,6 +19,7 @@ from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.templates.chat_template import ChatTemplate, HistoryThinking
 
 ReasoningEvents = Literal["reasoning_text", "reasoning"]
+RenderSchemaName = Literal["vllm", "sglang"]
 
 
 class Option(Struct, frozen=True):
@@ -128,6 +129,15 @@ class ServerOptions(TypedDict, total=False):
             "understand, or `reasoning` as Open Responses has it.",
             default="reasoning_text",
             flag="--reasoning-events",
+        ),
+    ]
+    render_schema: Annotated[
+        RenderSchemaName,
+        Option(
+            "The schema of requests in ids that the paths `render` answer with: `vllm` for `POST /inference/v1/generate`, or "
+            "`sglang` as SGLang's renderer writes them for `POST /generate`.",
+            default="vllm",
+            flag="--render-schema",
         ),
     ]
     keep_billing_header: Annotated[

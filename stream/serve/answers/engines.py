@@ -232,6 +232,10 @@ class Engines:
         """Return the cache salt for a rendered request to this model, or None; see `rendered_salt`."""
         return rendered_salt(self._engines[model], client, self._secret, asked)
 
+    def thinks_first(self, model: str) -> bool:
+        """Return whether the engine of this model applies constraints behind the thinking only."""
+        return bool(getattr(self._engines[model], "thinks_first", False))
+
     def history(self, asked: MessageFields) -> MessageHistory:
         """Return a Messages request's messages in the form that this server's template takes.
 

@@ -131,7 +131,7 @@ class Application:
             *api.routes,
             *Messages(self.service, answering, api).routes,
             *Endpoints(self.service, answering).routes,
-            *TokenRoutes(self.service, answering).routes,
+            *TokenRoutes(self.service, answering, options["render_schema"]).routes,
             WebSocketRoute("/v1/responses", _Sockets(self.responses, self._sessions)),
         ]
         handlers: dict[Any, Any] = {

@@ -6,29 +6,21 @@ import re
 from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
-
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.chat.plan import AnswerPlan
 from tokenweir.stream.chat.plan_encoding import EncodedPlan
-from tokenweir.stream.engines.vllm import sampling_fields
 from tokenweir.stream.serve.answers.engines import Engines
 from tokenweir.stream.serve.answers.job import Job, chat_job, completion_job, message_job, response_job
 from tokenweir.stream.serve.answers.service import Service
-from tokenweir.stream.serve.wire.anthropic.requests import MessageCreate, parse_message
-from tokenweir.stream.serve.wire.openai.chat import SamplingFields, parse_chat
+from tokenweir.stream.serve.options import RenderSchemaName
+from tokenweir.stream.serve.tokens.schemas import SCHEMAS, Rendered, RenderedRequest, with_left_out
+from tokenweir.stream.serve.wire.anthropic.requests import parse_message
+from tokenweir.stream.serve.wire.openai.chat import parse_chat
 from tokenweir.stream.serve.wire.openai.completions import parse_completion
 from tokenweir.stream.serve.wire.responses.requests import parse_create
 from tokenweir.stream.serve.wire.shared.errors import RequestError
-from tokenweir.stream.serve.wire.shared.ids import new_id
-from tokenweir.stream.serve.wire.vllm.generate import (
-    Features,
-    GenerateRequest,
-    Placeholder,
-    PromptOrigin,
-    PromptOrigins,
-)
-from tokenweir.stream.serve.wire.vllm.render import ChatEngineFields, CompletionEngineFields, EngineFields, split
+from tokenweir.stream.serve.wire.vllm.generate import Features, Placeholder, PromptOrigin, PromptOrigins
+from tokenweir.stream.serve.wire.vllm.render import split
 from tokenweir.templates.messages import Messages
 from tokenweir.templates.prompt import Prompt
 
@@ -38,14 +30,15 @@ _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
 class Renderer:
     """Converter of a client's requests in text or messages to requests in ids for an external engine."""
 
-    def __init__(self, service: Service, engines: Engines) -> None:
+    def __init__(self, service: Service, engines: Engines, schema: RenderSchemaName = "vllm") -> None:
         self._service = service
         self._engines = engines
+        self._schema = SCHEMAS[schema]
         self._max_items = service.limits.max_items
 
     async def chat(
         self, body: dict[str, Any], messages: Messages | None = None, *, client: str = ""
-    ) -> GenerateRequest:
+    ) -> RenderedRequest:
         """Render a body of `POST /v1/chat/completions` to a request in ids.
 
         Args:
@@ -58,20 +51,22 @@ class Renderer:
             TokenweirError: The template refuses the messages, or the prompt does not fit the context.
 
         """
-        fields, rest = split(body, ChatEngineFields)
+        fields, rest = split(body, self._schema.chat_fields)
         asked = parse_chat(rest, messages, max_items=self._max_items)
         if fields.top_logprobs and not asked.logprobs:
             raise RequestError("top_logprobs wants logprobs to be true", param="top_logprobs")
         field, limit = asked.limit
         self._service.check_max_tokens(limit, field)
         self._service.check_choices(asked.n)
+        if asked.n > 1 and not self._schema.chat_choices:
+            raise RequestError("n: a rendered chat request is for one choice", code="unsupported_parameter", param="n")
         job = chat_job(asked, self._service.model(asked.model))
         logprobs = (fields.top_logprobs or 0) if asked.logprobs else None
         return await self._request("chatcmpl", job, fields, asked, logprobs, client)
 
-    async def completions(self, body: dict[str, Any], *, client: str) -> list[GenerateRequest]:
+    async def completions(self, body: dict[str, Any], *, client: str) -> list[RenderedRequest]:
         """Render a body of `POST /v1/completions` to requests in ids, one for each prompt; raises as `chat`."""
-        fields, rest = split(body, CompletionEngineFields)
+        fields, rest = split(body, self._schema.completion_fields)
         asked = parse_completion(rest, max_items=self._max_items)
         if asked.echo:
             raise RequestError(
@@ -82,14 +77,15 @@ class Renderer:
         self._service.check_max_tokens(asked.max_tokens, "max_tokens")
         model, prompts = self._service.model(asked.model), asked.prompts()
         self._service.check_choices(asked.n, len(prompts))
-        return [
+        requests = [
             await self._request("cmpl", completion_job(asked, model, prompt), fields, asked, fields.logprobs, client)
             for prompt in prompts
         ]
+        return self._schema.fan_out(requests, asked.n)
 
-    async def responses(self, body: dict[str, Any], *, client: str) -> GenerateRequest:
+    async def responses(self, body: dict[str, Any], *, client: str) -> RenderedRequest:
         """Render a body of `POST /v1/responses` to a request in ids; raises as `chat`."""
-        fields, rest = split(body, EngineFields)
+        fields, rest = split(body, self._schema.fields)
         asked = parse_create(rest, max_items=self._max_items)
         if asked.previous_response_id is not None:
             raise RequestError(
@@ -100,54 +96,37 @@ class Renderer:
         self._service.check_max_tokens(asked.max_output_tokens, "max_output_tokens")
         job = response_job(asked, self._service.model(asked.model), asked.messages(max_items=self._max_items))
         request = await self._request("resp", job, fields, asked, 0 if asked.logprobs else None, client)
-        return replace(request, left_out=[*asked.left_out, *request.left_out])
+        return with_left_out(request, asked.left_out)
 
-    async def messages(self, body: dict[str, Any], *, client: str) -> GenerateRequest:
+    async def messages(self, body: dict[str, Any], *, client: str) -> RenderedRequest:
         """Render a body of `POST /v1/messages` to a request in ids; raises as `chat`."""
-        fields, rest = split(body, EngineFields)
+        fields, rest = split(body, self._schema.fields)
         asked = parse_message(rest, max_items=self._max_items)
         history = self._engines.history(asked)
         job = message_job(asked, self._service.model(asked.model), history)
         request = await self._request("msg", job, fields, asked, None, client)
-        return replace(request, left_out=[*history.left_out, *request.left_out])
+        return with_left_out(request, history.left_out)
 
     async def _request(
-        self, prefix: str, job: Job, fields: EngineFields, asked: Any, logprobs: int | None, client: str
-    ) -> GenerateRequest:
+        self, prefix: str, job: Job, fields: Any, asked: Any, logprobs: int | None, client: str
+    ) -> RenderedRequest:
         plan = await self._engines.plan(job)
         encoded = await self._engines.encoded(plan, None)
         ids, prompt = encoded.ids, encoded.prompt
-        sampling = self._engines.fit(job, plan, len(ids))
-        parameters = sampling_fields(sampling) | fields.sampling()
-        if sampling.stop:
-            parameters["stop"] = list(sampling.stop)
-        if logprobs is not None:
-            parameters["logprobs"] = logprobs
-        request: dict[str, Any] = {}
-        if isinstance(asked, SamplingFields):
-            if asked.include_stop_str_in_output:
-                parameters["include_stop_str_in_output"] = True
-            if not asked.skip_special_tokens:
-                parameters["skip_special_tokens"] = False
-            request["return_token_ids"] = asked.return_token_ids
-            if asked.stream:
-                request["stream_options"] = {"include_usage": asked.stream_options.include_usage}
-        elif isinstance(asked, MessageCreate) and asked.stream:  # a stream of messages ends with its usage
-            request["stream_options"] = {"include_usage": True}
-        return GenerateRequest(
-            request_id=new_id(prefix),
-            token_ids=ids,
-            sampling_params=parameters,
-            stream=bool(asked.stream),
-            model=asked.model,
-            cache_salt=self._engines.cache_salt(job.model, client, fields.cache_salt),
-            priority=fields.priority,
-            kv_transfer_params=fields.kv_transfer_params,
-            ec_transfer_params=fields.ec_transfer_params,
-            left_out=[] if prompt is None else list(prompt.mended_calls),
-            features=await self._features(plan, encoded),
-            origins=await self._origins(encoded) if fields.return_origins else None,
-            **request,
+        return self._schema.write(
+            Rendered(
+                prefix,
+                asked,
+                fields,
+                self._engines.fit(job, plan, len(ids)),
+                ids,
+                logprobs,
+                self._engines.cache_salt(job.model, client, fields.cache_salt),
+                await self._features(plan, encoded),
+                await self._origins(encoded) if fields.return_origins else None,
+                [] if prompt is None else list(prompt.mended_calls),
+                self._engines.thinks_first(job.model),
+            )
         )
 
     async def _origins(self, encoded: EncodedPlan) -> PromptOrigins:

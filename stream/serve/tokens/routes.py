@@ -17,26 +17,27 @@ from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.http.exchange import read_json
 from tokenweir.stream.serve.http.replies import JSON, reply_with
 from tokenweir.stream.serve.monitoring.failures import explain
+from tokenweir.stream.serve.options import RenderSchemaName
 from tokenweir.stream.serve.tokens.derender import Derenderer
 from tokenweir.stream.serve.tokens.render import Renderer
+from tokenweir.stream.serve.tokens.schemas import RenderedRequest
 from tokenweir.stream.serve.tokens.stream import StreamDerenderer
 from tokenweir.stream.serve.wire.openai.chat import read_chat_json
 from tokenweir.stream.serve.wire.shared.checking import parse_object
 from tokenweir.stream.serve.wire.shared.errors import MESSAGES_PATH, RequestError
-from tokenweir.stream.serve.wire.vllm.generate import GenerateRequest
 
 Work = Callable[[dict[str, Any]], Awaitable[bytes]]
 Read = Callable[[bytes], tuple[Any, ...]]
-Rendering = Callable[..., Awaitable[GenerateRequest | list[GenerateRequest]]]
+Rendering = Callable[..., Awaitable[RenderedRequest | list[RenderedRequest]]]
 
 
 class TokenRoutes:
     """HTTP endpoints of render and derender, for clients that send the requests in ids to an engine themselves."""
 
-    def __init__(self, service: Service, engines: Engines) -> None:
+    def __init__(self, service: Service, engines: Engines, schema: RenderSchemaName = "vllm") -> None:
         self._service = service
-        self._render = Renderer(service, engines)
-        self._derender = Derenderer(service, engines, self._render)
+        self._render = Renderer(service, engines, schema)
+        self._derender = Derenderer(service, engines, Renderer(service, engines))
         self._stream = StreamDerenderer(self._derender)
 
     @property

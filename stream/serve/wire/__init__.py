@@ -5,4 +5,5 @@ openai/      Chat Completions and Completions
 responses/   Responses
 anthropic/   Messages
 vllm/        render and derender, and the requests in ids of the engine between them
+sglang/      requests in ids, as SGLang's renderer writes them
 """

@@ -1,0 +1,1 @@
+"""Requests in ids as SGLang's renderer writes them for SGLang's `POST /generate`."""
