@@ -1,4 +1,4 @@
-"""The command line: `tokenweir chat | serve | encode | encode-files | decode | count | tokens | render |
+"""The command line: `tokenweir chat | serve | encode | encode-files | preprocess-data | decode | count | tokens | render |
 inspect | verify | check | fetch-model`.
 
 Every command is one file, and imports heavy packages only when it runs: `tokenweir --help` needs click alone.
@@ -29,6 +29,7 @@ from tokenweir.cli import (
     encode_files,
     fetch_model,
     inspect,
+    preprocess_data,
     render,
     serve,
     tokens,
@@ -113,6 +114,7 @@ for _command in (
     serve.serve,
     encode.encode,
     encode_files.encode_files,
+    preprocess_data.preprocess_data,
     decode.decode,
     count.count,
     tokens.tokens,

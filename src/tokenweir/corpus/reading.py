@@ -52,7 +52,7 @@ def read_columns(
         case "arrow":
             yield from _arrow(part, columns, optional)
         case "jsonl":
-            yield from _json_lines(part, [*columns, *optional])
+            yield from json_lines(part, [*columns, *optional])
         case _:
             for lines, numbers in _line_batches(part):
                 yield {columns[0]: lines}, numbers
@@ -141,7 +141,8 @@ def _strings(array: pyarrow.Array) -> pyarrow.Array:
     return array.dictionary_decode() if pyarrow.types.is_dictionary(array.type) else array
 
 
-def _json_lines(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+def json_lines(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, list[Any]], Sequence[int]]]:
+    """Read the lines of a part as JSON; yield the values of fields, None where they are missing, in batches."""
     fields: list[tuple[str, type, Any]] = [(f"f{i}", object, None) for i in range(len(columns))]
     row = msgspec.defstruct("row", fields, rename={f"f{i}": name for i, name in enumerate(columns)})
     decoder = msgspec.json.Decoder(row)

@@ -268,32 +268,36 @@ _MEGATRON_CODES = {"uint8": 1, "int32": 4, "uint16": 8}  # type codes of an inde
 
 
 class Indexed:
-    """Writer of a pair of files as Megatron-LM's indexed datasets have them: ids in `.bin`, document sizes in `.idx`."""
+    """Writer of a pair of files as Megatron-LM's indexed datasets have them: ids in `.bin`, and `.idx`, the index."""
 
     def __init__(self, data: Path, index: Path, dtype: np.dtype[Any]) -> None:
         self._data: BinaryIO = open(data, "wb")  # noqa: SIM115
         self._index, self._dtype = index, dtype
-        self.sizes: list[NDArray[np.int32]] = []
+        self._sizes: list[NDArray[np.int64]] = []
+        self._sequences: list[NDArray[np.int64]] = []
 
-    def write(self, values: NDArray[Any], offsets: NDArray[np.int64]) -> None:
+    def write(self, values: NDArray[Any], sizes: NDArray[np.int64], sequences: NDArray[np.int64]) -> None:
+        """Write sequences of ids of some sizes, and documents of so many sequences each."""
         self._data.write(values.astype(self._dtype, copy=False).data)
-        self.sizes.append(np.diff(offsets).astype(np.int32))
+        self._sizes.append(sizes)
+        self._sequences.append(sequences)
 
     def abandon(self) -> None:
+        """Close the files, whatever is in them."""
         self._data.close()
 
     def close(self) -> None:
+        """Write the index."""
         self._data.close()
-        sizes = np.concatenate([np.zeros(0, np.int32), *self.sizes])
-        ends = np.cumsum(sizes, dtype=np.int64) * self._dtype.itemsize
+        sizes = np.concatenate([np.zeros(0, np.int64), *self._sizes])
+        begins = (np.cumsum(sizes) - sizes) * self._dtype.itemsize
+        documents = np.cumsum(np.concatenate([np.zeros(1, np.int64), *self._sequences]))
         with open(self._index, "wb") as file:
             file.write(b"MMIDIDX\x00\x00" + struct.pack("<QB", 1, _MEGATRON_CODES[self._dtype.name]))
-            file.write(struct.pack("<QQ", len(sizes), len(sizes) + 1))
-            file.write(sizes.astype("<i4").data)
-            file.write(
-                (ends - sizes * np.int64(self._dtype.itemsize)).astype("<i8").data
-            )  # where each begins, in bytes
-            file.write(np.arange(len(sizes) + 1, dtype="<i8").data)  # a document is one sequence
+            file.write(struct.pack("<QQ", len(sizes), len(documents)))
+            file.writelines(
+                values.astype(kind).data for values, kind in ((sizes, "<i4"), (begins, "<i8"), (documents, "<i8"))
+            )
 
 
 class MegatronShard(ShardWriter):
@@ -312,7 +316,7 @@ class MegatronShard(ShardWriter):
     def _write(self, rows: Sequences) -> None:
         for files, values in zip(self._all, (rows.ids.ids, rows.mask), strict=False):
             if values is not None:
-                files.write(values, rows.ids.offsets)
+                files.write(values, np.diff(rows.ids.offsets), np.ones(len(rows.ids), np.int64))
 
     def _end(self) -> None:
         for files in self._all:

@@ -1,0 +1,65 @@
+"""The demos of engines that distribute work run on these, and give the ids of `encode`.
+
+`scripts/check --engines` has an environment for each engine. Elsewhere those that are not installed are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tokenweir import Tokenizer
+
+pq = pytest.importorskip("pyarrow.parquet")
+pa = pytest.importorskip("pyarrow")
+
+DEMOS = Path(__file__).resolve().parents[2] / "demos" / "engines"
+PACKAGES = {"ray": "ray", "spark": "pyspark", "daft": "daft", "dask": "distributed", "datasets": "datasets"}
+TEXTS = [f"Text {n}: naïve 你好 \U0001f600 <|endoftext|> {'word ' * (n % 50)}" for n in range(3000)]
+
+
+def required(package):
+    """Skip the test without the package of an engine, unless that is the one to check."""
+    if os.environ.get("REQUIRE_ENGINE") != package and find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+
+
+def run(name, *arguments, folder):
+    environment = os.environ | {
+        "HF_HUB_OFFLINE": "1",
+        "PYSPARK_PYTHON": sys.executable,
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    }
+    command = [sys.executable, DEMOS / f"on_{name}.py", *map(str, arguments)]
+    found = subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=folder, timeout=280, check=False
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """A folder with two Parquet files of texts."""
+    (tmp_path / "texts").mkdir()
+    for number in range(2):
+        rows = range(number, len(TEXTS), 2)
+        table = pa.table({"n": [*rows], "text": [TEXTS[row] for row in rows]})
+        pq.write_table(table, tmp_path / "texts" / f"{number}.parquet")
+    return tmp_path / "texts"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("engine", PACKAGES)
+def test_ids_beside_the_other_columns(engine, texts, tmp_path):
+    required(PACKAGES[engine])
+    run(engine, texts, tmp_path / "ids", folder=tmp_path)
+    tok, found = Tokenizer.default(), {}
+    for path in (tmp_path / "ids").glob("*.parquet"):
+        table = pq.ParquetFile(path).read()
+        found |= dict(zip(table["n"].to_pylist(), table["input_ids"].to_pylist(), strict=True))
+    assert found == {n: tok.encode(text) for n, text in enumerate(TEXTS)}
