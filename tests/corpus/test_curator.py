@@ -25,7 +25,9 @@ TEXTS = [*(f"Text {n}: naïve 你好 \U0001f600 {'word ' * (n % 50)}" for n in r
 def test_the_files_of_the_original(data, tmp_path, monkeypatch, tokenizer, eod):
     """Transformers 5 has no `batch_encode_plus`, without which the original fails; a call is the same."""
     base = transformers.PreTrainedTokenizerBase
-    monkeypatch.setattr(base, "batch_encode_plus", lambda tok, texts, **options: tok([*texts], **options), raising=False)
+    monkeypatch.setattr(
+        base, "batch_encode_plus", lambda tok, texts, **options: tok([*texts], **options), raising=False
+    )
     folder = str(data(f"tokenizers/{tokenizer}"))
     batch = DocumentBatch(
         dataset_name="some", data=pandas.DataFrame({"text": TEXTS}), _metadata={"source_files": ["a.jsonl"]}

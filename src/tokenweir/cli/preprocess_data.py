@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tokenweir.cli.options import FROM_ENVIRONMENT, load_tokenizer
-from tokenweir.encode.visible_text import visible
+from tokenweir.encode.base.visible_text import visible
 
 
 class _SeveralKeys(click.Command):

@@ -83,7 +83,7 @@ class _Encoded(NamedTuple):
     spans: NDArray[np.int64] | None
 
     def char_to_token(self, place: int) -> Any:
-        """Return the number of the id that has a character; None if there is none."""
+        """Return the number of the id that has a character; None for white space that no id has."""
         assert self.spans is not None
         found = np.flatnonzero((self.spans[:, 0] <= place) & (place < self.spans[:, 1]))
         return int(found[0]) if len(found) else None
