@@ -10,6 +10,8 @@ import subprocess
 import time
 
 TIMEOUT = 30.0
+PROMPT = "\x1b[0m>"
+"""The prompt of `chat`, as prompt_toolkit writes it."""
 
 
 def take_ctrl_c():
@@ -50,6 +52,11 @@ class PseudoTerminal:
 
     def type(self, keys):
         os.write(self._ours, keys.encode())
+
+    def enter(self, line):
+        """Wait for the prompt of `chat`, and answer it."""
+        self.expect(PROMPT)
+        self.type(f"{line}\r")
 
     def expect(self, text):
         """Wait until `text` is shown behind the text that was expected last; return the output in between."""

@@ -7,27 +7,13 @@ import re
 
 import pytest
 from chat_program import ANSWER, CHAT, environment
-from pseudo_terminal import PseudoTerminal
+from pseudo_terminal import PROMPT, PseudoTerminal
 from tmux import Tmux
 
-WORDS = [
-    "alpha",
-    "bravo",
-    "charlie",
-    "delta",
-    "echo",
-    "foxtrot",
-    "golf",
-    "hotel",
-    "india",
-    "juliett",
-    "kilo",
-    "lima",
-    "mike",
-    "november",
-    "oscar",
-    "papa",
-]
+
+def words(count):
+    """Return an answer of words of one to nine letters."""
+    return " ".join("abcdefghi"[: 1 + i * 7 % 9] for i in range(count))
 
 
 @pytest.fixture
@@ -56,19 +42,14 @@ def terminal(*args, **env):
     return PseudoTerminal(*CHAT, *args, env=environment(**env))
 
 
-PROMPT = "\x1b[0m>"
-"""As prompt_toolkit writes it."""
-
-
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("columns", [20, 80, 200])
 def test_words_stay_whole(window, columns):
-    said = " ".join(WORDS[i * 7 % len(WORDS)] for i in range(100))
+    said = words(100)
     screen = window(said + "<|im_end|>", columns=columns, rows=40)
-    screen.type("hi")
-    screen.keys("Enter")
+    screen.enter("hi")
     shown = screen.expect("stop]")
     answer = shown[shown.index("hi\n") + 3 : shown.index("[")].split("\n")
     assert " ".join(" ".join(answer).split()) == said
@@ -77,12 +58,11 @@ def test_words_stay_whole(window, columns):
 
 
 def test_words_stay_whole_while_the_window_changes(window):
-    said = " ".join(WORDS[i * 7 % len(WORDS)] for i in range(150))
+    said = words(150)
     screen = window(said + "<|im_end|>", columns=90, rows=40, wait_ms=15)
-    screen.type("hi")
-    screen.keys("Enter")
+    screen.enter("hi")
     for columns in (40, 25, 70, 33):
-        screen.expect("alpha")
+        screen.expect("abcdefgh")
         screen.resize(columns, 40)
     shown = screen.expect("stop]")
     answer = shown[shown.index("hi\n") + 3 : shown.rindex("[")].split("\n")
@@ -94,8 +74,7 @@ def test_words_stay_whole_while_the_window_changes(window):
 def test_nothing_is_lost_where_an_answer_is_longer_than_the_window(window):
     items = [f"{i}. item number {i} with **bold** and `code`" for i in range(1, 61)]
     screen = window("\n".join(items) + "<|im_end|>", columns=60, rows=12)
-    screen.type("hi")
-    screen.keys("Enter")
+    screen.enter("hi")
     shown = screen.expect("stop]")
     found = re.findall(r"item number (\d+) with bold and code", shown)
     assert sorted(set(map(int, found))) == list(range(1, 61))
@@ -105,8 +84,7 @@ def test_nothing_is_lost_where_an_answer_is_longer_than_the_window(window):
 def test_nothing_is_lost_where_a_long_answer_meets_another_width(window):
     said = " ".join(f"word{i}" for i in range(400))
     screen = window(said + "<|im_end|>", columns=60, rows=10, wait_ms=3)
-    screen.type("hi")
-    screen.keys("Enter")
+    screen.enter("hi")
     screen.expect("word150")
     screen.resize(37, 10)
     screen.expect("stop]")
@@ -121,8 +99,7 @@ def test_markdown_is_drawn_and_nothing_left_out(window):
         "# Head\n\nSome **bold** <b>text</b> &lt; \\(x\\) ![i](http://a/b.png)\n\n[r]: http://c\n\n```py\nx = 1\n```\n"
     )
     screen = window(said + "<|im_end|>")
-    screen.type("hi")
-    screen.keys("Enter")
+    screen.enter("hi")
     shown = screen.expect("stop]")
     assert "\nHead\n\nSome bold <b>text</b> &lt; \\(x\\) !i (http://a/b.png)\n\n[r]: http://c\n\n x = 1\n" in shown
 
@@ -130,8 +107,7 @@ def test_markdown_is_drawn_and_nothing_left_out(window):
 def test_thinking_is_dim_and_ctrl_d_ends(recording):
     with terminal(recording(ANSWER)) as screen:
         screen.expect("Answers come from replay:")
-        screen.expect(PROMPT)
-        screen.type("hi\r")
+        screen.enter("hi")
         shown = screen.expect("; stop]")
         assert re.search(r"\x1b\[2mLet me see\.\x1b\[0m", shown)
         assert "It is 👩‍🚀 — done." in shown
@@ -144,22 +120,19 @@ def test_thinking_is_dim_and_ctrl_d_ends(recording):
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_styles_where_they_are_not_wanted(recording, env):
     with terminal(recording(ANSWER), "--reasoning=dim", **env) as screen:
-        screen.expect(PROMPT)
-        screen.type("hi\r")
+        screen.enter("hi")
         screen.expect("[thinking]")
         shown = screen.expect("; stop]")
         assert "done." in shown
         assert not re.search(r"\x1b\[[0-9;]*m", shown)
-        screen.expect(PROMPT)
-        screen.type("/quit\r")
+        screen.enter("/quit")
         assert screen.end() == 0
 
 
 def test_nothing_that_acts_reaches_the_terminal(recording):
     texts = ("x\x1b]52;c;aGk=\x07\x1b[2Jy\rz\x9b2J", "&#x1b;[2J&#x202e;", "`span\x1b[2J`", "```\nfenced\x1b[2J\n```")
     with terminal(recording("\n\n".join(texts) + "<|im_end|>")) as screen:
-        screen.expect(PROMPT)
-        screen.type("hi\r")
+        screen.enter("hi")
         shown = screen.expect("; stop]")
         assert all(words in shown for words in ("]52;c;aGk=", "&#x1b;[2J&#x202e;", "span", "fenced"))
         assert not re.search(r"\x1b\](?!0)|\x07|\x1b\[2J|\x9b|\u202e", screen.shown)
@@ -168,42 +141,24 @@ def test_nothing_that_acts_reaches_the_terminal(recording):
 # -- keys --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_paste_is_one_message(window):
-    screen = window("Yes.<|im_end|>")
+def test_keys_of_a_message(window):
+    """A paste of several lines, a line feed by either key, and completion."""
+    screen = window("Yes.<|im_end|>", rows=60)
     screen.paste("one\ntwo\nthree\nfour")
     screen.expect("> one\n  two\n  three\n  four")
     screen.keys("Enter")
     screen.expect("; stop]")
-    screen.expect("\n>", times=2)
-    assert screen.screen().count("; prompt") == 1
-
-
-def test_a_paste_during_an_answer_is_one_message(window):
-    screen = window("word " * 60 + "<|im_end|>", wait_ms=20)
-    screen.type("hi")
-    screen.keys("Enter")
-    screen.expect("word word")
-    screen.paste("one\ntwo")
-    screen.expect("; stop]")
-    shown = screen.expect("> one\n  two")
-    assert "one" not in shown[: shown.index("; stop]")]  # and it was not shown amid the answer
-
-
-@pytest.mark.parametrize("newline", ["M-Enter", "\\ Enter"])
-def test_several_lines(window, newline):
-    screen = window("Yes.<|im_end|>")
-    screen.type("one")
-    for key in newline.split():
-        screen.keys(key)
-    screen.type("two")
-    screen.expect("> one\n  two")
-    screen.keys("Enter")
-    screen.expect("; stop]")
-    assert screen.screen().count("; prompt") == 1
-
-
-def test_commands_complete(window):
-    screen = window("Yes.<|im_end|>")
+    for times, newline in enumerate(["M-Enter", "\\ Enter"], 2):
+        screen.expect("\n>", times=times)
+        screen.type("five")
+        for key in newline.split():
+            screen.keys(key)
+        screen.type("six")
+        screen.expect("> five\n  six", times=times - 1)
+        screen.keys("Enter")
+        shown = screen.expect("; stop]", times=times)
+        assert shown.count("; prompt") == times
+    screen.expect("\n>", times=4)
     screen.type("/thi")
     screen.keys("Tab")
     screen.expect("> /think")
@@ -214,11 +169,20 @@ def test_commands_complete(window):
     screen.expect("Thinking is set to hide.")
 
 
+def test_a_paste_during_an_answer_is_one_message(window):
+    screen = window("word " * 60 + "<|im_end|>", wait_ms=20)
+    screen.enter("hi")
+    screen.expect("word word")
+    screen.paste("one\ntwo")
+    screen.expect("; stop]")
+    shown = screen.expect("> one\n  two")
+    assert "one" not in shown[: shown.index("; stop]")]  # and it was not shown amid the answer
+
+
 @pytest.mark.parametrize(("columns", "second"), [(80, " " * 9 + "too"), (20, "the conversation as")])
 def test_help_stands_in_columns_where_there_is_room(window, columns, second):
     screen = window("Yes.<|im_end|>", columns=columns, rows=60)
-    screen.type("/help")
-    screen.keys("Enter")
+    screen.enter("/help")
     lines = screen.expect("follows.").split("\n")
     save = next(i for i, line in enumerate(lines) if line.startswith("/save "))
     assert lines[save].startswith("/save    FILE: write")
@@ -228,8 +192,7 @@ def test_help_stands_in_columns_where_there_is_room(window, columns, second):
 def test_history_stays(window, tmp_path):
     history = tmp_path / "state" / "history"
     screen = window("Yes.<|im_end|>", history=history)
-    screen.type("a memorable line")
-    screen.keys("Enter")
+    screen.enter("a memorable line")
     screen.expect("; stop]")
     screen.expect("\n>", times=2)  # Ctrl-D means the end of input to the prompt, which may not be there yet
     screen.keys("C-d")
@@ -246,8 +209,7 @@ def test_a_history_that_can_no_longer_be_written_is_let_go(window, tmp_path):
     history.unlink()
     history.mkdir()
     for times in (1, 2):
-        screen.type("hi")
-        screen.keys("Enter")
+        screen.enter("hi")
         screen.expect("; stop]", times=times)
     screen.keys("Up")
     screen.expect("> hi", times=3)
@@ -260,8 +222,7 @@ def test_a_history_that_is_a_folder_is_told(tmp_path, recording):
     del env["TOKENWEIR_NO_HISTORY"]
     with Tmux(tmp_path, *CHAT, recording("Yes.<|im_end|>"), env=env) as screen:
         screen.expect("No history is kept: ")
-        screen.type("hi")
-        screen.keys("Enter")
+        screen.enter("hi")
         screen.expect("; stop]")
 
 
@@ -273,8 +234,7 @@ def test_a_system_message_that_is_no_text_does_not_cost_a_saved_file(window, tmp
     screen._tmux("send-keys", "-H", "ff")
     screen.keys("Enter")
     screen.expect("is set")
-    screen.type(f"/save {saved}")
-    screen.keys("Enter")
+    screen.enter(f"/save {saved}")
     screen.expect("not saved: 'utf-8' codec can't encode")
     assert saved.read_text() == "before"
 
@@ -282,8 +242,7 @@ def test_a_system_message_that_is_no_text_does_not_cost_a_saved_file(window, tmp
 def test_ctrl_c_stops_the_answer_and_not_the_program(window):
     screen = window("word " * 2000, wait_ms=20)
     for times in (1, 2):
-        screen.type("hi")
-        screen.keys("Enter")
+        screen.enter("hi")
         screen.expect("> hi\nword word", times=times)
         screen.keys("C-c")
         screen.expect("; Ctrl-C]", times=times)
@@ -298,16 +257,13 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(window):
 def test_an_answer_goes_on_after_it_was_suspended(tmp_path, recording):
     with Tmux(tmp_path, "bash", "--norc", "-i", env=environment(PS1="ready: ")) as screen:
         screen.expect("ready:")
-        screen.type(" ".join([*CHAT, recording("word " * 100 + "<|im_end|>", wait_ms=20)]))
-        screen.keys("Enter")
+        screen.enter(" ".join([*CHAT, recording("word " * 100 + "<|im_end|>", wait_ms=20)]))
         screen.expect("\n>")
-        screen.type("hi")
-        screen.keys("Enter")
+        screen.enter("hi")
         screen.expect("word word")
         screen.keys("C-z")
         screen.expect("Stopped")
-        screen.type("fg")
-        screen.keys("Enter")
+        screen.enter("fg")
         screen.expect("; stop]")
         screen.expect("\n>", times=2)
 
@@ -315,8 +271,7 @@ def test_an_answer_goes_on_after_it_was_suspended(tmp_path, recording):
 def test_ctrl_c_stops_a_real_engine(tiny_model):
     args = (f"--engine=ctranslate2:{tiny_model}", "--max-tokens=1000000", "--reasoning=show")
     with terminal(*args, TERM="dumb") as screen:
-        screen.expect(PROMPT)
-        screen.type("hi\r")
+        screen.enter("hi")
         screen.expect("\x1b[?2004l")  # the prompt is over: from here on Ctrl-C is a signal
         screen.more()
         screen.type("\x03")
@@ -346,16 +301,14 @@ def test_another_answer_that_fails_leaves_the_last(tiny_model, tmp_path):
             ("/retry", "error: CTranslate2 seeds the whole process"),
             (f"/save {saved}", "2 messages are in"),
         ):
-            screen.expect(PROMPT)
-            screen.type(f"{line}\r")
+            screen.enter(f"{line}")
             screen.expect(note)
     assert [message["role"] for message in json.loads(saved.read_text())] == ["user", "assistant"]
 
 
 def test_a_demo_says_what_it_is(recording):
     with terminal(recording("x")) as screen:
-        screen.expect(PROMPT)
-        screen.type("/demo code\r")
+        screen.enter("/demo code")
         screen.expect("A recording named 3-code, not a model.")
         screen.expect("import")
         screen.type("\x03")

@@ -44,6 +44,10 @@ class Tmux:
     def type(self, text):
         self._tmux("send-keys", "-l", text)
 
+    def enter(self, text):
+        self.type(text)
+        self.keys("Enter")
+
     def paste(self, text):
         """Paste a text as a terminal does: as a bracketed paste if the program has switched that on."""
         self._tmux("set-buffer", text)

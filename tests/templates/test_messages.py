@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pydantic
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from random_conversations import conversations
@@ -18,6 +19,8 @@ from random_conversations import conversations
 from tokenweir.encode.errors import TemplateError, TextError
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.messages import ROLES, GrowingMessages, Messages
+
+CASES = cases(__file__)
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"città": [1, 2.5, {"b": null}]}'}}
 CONVERSATION = [
@@ -234,28 +237,7 @@ def digest(message):
 
 
 def test_digests_tell_messages_apart():
-    values = [
-        "",
-        "1",
-        1,
-        1.0,
-        True,
-        False,
-        0,
-        None,
-        [],
-        {},
-        [1],
-        ["1"],
-        [[1]],
-        {"1": 1},
-        {"1": "1"},
-        2**64,
-        str(2**64),
-        -1,
-        0.0,
-        -0.0,
-    ]
+    values = list(map(json.loads, CASES["told_apart"]))
     values += [["a", "b"], ["ab"], [["a"], "b"], {"a": {"b": 1}}, {"a": 1, "b": 1}, {"b": 1, "a": 1}]
     digests = [digest({"role": "user", "content": value}) for value in values]
     assert len(set(digests)) == len(values)

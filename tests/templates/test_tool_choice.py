@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from case_tables import cases
 from jsonschema import Draft202012Validator
 
 from tokenweir.encode.errors import TemplateError
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.templates.tool_choice import call_list_schema, resolve_tool_choice
+
+CASES = cases(__file__)
 
 DEAF = ChatTemplate("{{ tools | length if tools else 0 }}")
 HEARING = ChatTemplate(
@@ -23,24 +28,9 @@ def rendered(template, tool_choice, parallel=None, tools=TOOLS):
     return template.render([], tools=resolved.tools, **resolved.variables).text
 
 
-@pytest.mark.parametrize(
-    ("choice", "parallel", "text"),
-    [
-        (None, None, "a b||"),
-        ("auto", True, "a b||True"),
-        ("none", None, "a b|none|"),
-        ("required", False, "a b|required|False"),
-        ({"type": "function", "function": {"name": "b"}}, None, "b|required|"),
-        ({"type": "function", "name": "a"}, None, "a|required|"),
-        (ONLY_B, None, "b||"),
-        (ONLY_B | {"mode": "required"}, None, "b|required|"),
-        (ONLY_B | {"mode": "none"}, None, "b|none|"),
-        ({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": TOOLS[1:]}}, True, "b||True"),
-        (ONLY_B | {"tools": [{"type": "web_search"}]}, None, "||"),
-    ],
-)
+@pytest.mark.parametrize(("choice", "parallel", "text"), CASES["given"])
 def test_a_template_that_reads_the_choice_is_given_it(choice, parallel, text):
-    assert rendered(HEARING, choice, parallel) == text
+    assert rendered(HEARING, json.loads(choice), json.loads(parallel)) == text
 
 
 @pytest.mark.parametrize(
@@ -51,24 +41,10 @@ def test_what_every_template_can_honour(choice, parallel, text):
     assert rendered(DEAF, choice, parallel) == text
 
 
-@pytest.mark.parametrize(
-    ("choice", "parallel", "message"),
-    [
-        ("required", None, "tool_choice='required' cannot be honoured: the engine is not known to hold an answer to a"),
-        ({"type": "function", "name": "a"}, None, "cannot be honoured"),
-        ({"type": "function", "name": "c"}, None, "tool_choice names 'c', which is not among the 2 tools"),
-        ("always", None, "tool_choice 'always' is not auto, none, required or one function"),
-        ({"type": "function"}, None, "is not auto, none, required or one function"),
-        (ONLY_B | {"mode": "required"}, None, "cannot be honoured"),
-        (ONLY_B | {"tools": [{"name": "c"}]}, None, "tool_choice names 'c', which is not among the 2 tools"),
-        (ONLY_B | {"tools": [{"type": "function"}]}, None, "tool_choice names None, which is not among the 2 tools"),
-        (ONLY_B | {"mode": "some"}, None, "has no list of tools, or another mode than auto, none and required"),
-        ({"type": "allowed_tools"}, None, "has no list of tools, or another mode than auto, none and required"),
-    ],
-)
+@pytest.mark.parametrize(("choice", "parallel", "message"), CASES["refused"])
 def test_what_nobody_would_hear_is_refused(choice, parallel, message):
     with pytest.raises(TemplateError) as error:
-        rendered(DEAF, choice, parallel)
+        rendered(DEAF, json.loads(choice), json.loads(parallel))
     assert message in str(error.value)
 
 

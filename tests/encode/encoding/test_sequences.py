@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 import tokenizers
+from case_tables import cases
 from full_run import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,21 +16,9 @@ from real_tokenizers import real_tokenizer
 
 from tokenweir import Encoded, TextError, Tokenizer
 
-JSON_FILES = [
-    "bert-base-uncased/tokenizer.json",
-    "bora-with-config/tokenizer.json",
-    "deepseek-litellm/tokenizer.json",
-    "gemma/tokenizer.json",
-    "gpt2/tokenizer.gigatoken.json",
-    "gpt2/tokenizer.json",
-    "llama-2/tokenizer.json",
-    "llama-3.1/tokenizer.json",
-    "mistral-7b-v0.3/tokenizer.json",
-    "phi-3-early-with-config/tokenizer.json",
-    "phi-3-mini/tokenizer.json",
-    "qwen3/tokenizer.json",
-    "t5-small/tokenizer.json",
-]
+CASES = cases(__file__)
+
+JSON_FILES = CASES["json_files"]
 PARTS = ["a", "b", "ab", " ", "  ", "\t", "é", "日", "<s>", "</s>", "<l>", "\n", " a", "\u3000"]
 ADDED = [{"content": "<s>", "special": True}, {"content": "</s>", "special": True}, {"content": "<l>", "lstrip": True}]
 WORDS = ["ab", " a", "  ", "   ", "é", " b", "日", " \t", "a ", "\u3000"]

@@ -1,32 +1,17 @@
 """Texts cut to a number of tokens: pieces that encode to no more, and lose nothing."""
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenweir.encode.tokenizer import Tokenizer
 
+CASES = cases(__file__)
+
 NAMES = ["default", "llama-2/tokenizer.json", "llama-2/tokenizer.model", "bert-base-uncased", "t5-small", "llama-3.1"]
 texts = st.lists(
-    st.sampled_from(
-        [
-            "the weir",
-            " holds",
-            "  ",
-            "\n",
-            "é",
-            "日本語",
-            "👩‍👩‍👧",
-            "Unbelievable",
-            "a",
-            " ",
-            "\u0301",
-            "<s>",
-            "</s>",
-            "1234567",
-        ]
-    )
-    | st.text(max_size=4),
+    st.sampled_from(CASES["pieces"]) | st.text(max_size=4),
     max_size=14,
 ).map("".join)
 

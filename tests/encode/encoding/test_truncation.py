@@ -8,28 +8,16 @@ from functools import cache
 import numpy as np
 import pytest
 import tokenizers
+from case_tables import cases
 from full_run import share
 from real_tokenizers import real_tokenizer
 
 from tokenweir import Ragged, TextError, Tokenizer
 
+CASES = cases(__file__)
+
 FILES = ["bert-base-uncased", "t5-small", "llama-2", "mistral-7b-v0.3", "qwen3", "phi-3-mini", "gpt2"]
-PIECES = [
-    "one",
-    " two",
-    " ",
-    "  ",
-    "three",
-    "é",
-    "日本語",
-    "\n",
-    "[SEP]",
-    "</s>",
-    "<|im_end|>",
-    " unbelievable",
-    "😀",
-    "x" * 9,
-]
+PIECES = CASES["pieces"]
 SIDES = ["right", "left"]
 ROBERTA = {
     "type": "RobertaProcessing",

@@ -8,6 +8,7 @@ from functools import partial
 import gguf_files
 import pytest
 import sentencepiece
+from case_tables import cases
 from gguf_files import BYTES, ROWS, keys, pieces, words
 
 from tokenweir.encode import formats
@@ -33,6 +34,8 @@ from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
 from tokenweir.verify import adversarial
 from tokenweir.verify.references import huggingface
+
+CASES = cases(__file__)
 
 SEPARATOR = "\n__ggml_vocab_test__\n"
 SPACES = [Replace(Pattern(String="▁"), " "), ByteFallback(), Fuse()]
@@ -248,32 +251,9 @@ def test_a_separator_goes_last_but_once(read, bytes_bpe):
     assert Tokenizer.from_spec(read(**values, add_eos_token=True)).encode("") == [n, n + 1]
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"merges": None}, "tokenizer.ggml.merges: missing"),
-        (
-            {"merges": ["a b", "a"]},
-            'tokenizer.ggml.merges: merge 1 ("a") is not two tokens with a space between',
-        ),
-        ({"tokens": None}, "tokenizer.ggml.tokens: missing or empty; the file has no vocabulary"),
-        ({"tokens": []}, "tokenizer.ggml.tokens: missing or empty; the file has no vocabulary"),
-        ({"tokens": ["a", "b", "a"], "token_type": [1, 1, 1]}, "tokenizer.ggml.tokens: tokens 0 and 2 are both 'a'"),
-        ({"token_type": [1, 1]}, "tokenizer.ggml.token_type: 2 types for 275 tokens"),
-        (
-            {"token_type": [1] * 274 + [9]},
-            "tokenizer.ggml.token_type: 9, the type of token 274, is not from 1 to 6",
-        ),
-        (
-            {"bos_token_id": 275},
-            "tokenizer.ggml.bos_token_id: token id 275 is outside the vocabulary (0 to 274)",
-        ),
-        ({"add_bos_token": True}, "tokenizer.ggml.add_bos_token: set, and there is no bos token"),
-        ({"model": None}, "tokenizer.ggml.model: missing; the file has no tokenizer"),
-    ],
-)
+@pytest.mark.parametrize(("values", "message"), CASES["contradictions"])
 def test_files_that_contradict_themselves(bytes_bpe, refuse, values, message):
-    refuse(TokenizerFileError, message, **bytes_bpe() | values)
+    refuse(TokenizerFileError, message, **bytes_bpe() | json.loads(values))
 
 
 @pytest.mark.parametrize("model", ["rwkv", "plamo2", "whitespace", "hybriddna", "none", "no_vocab", "llama2"])
@@ -392,20 +372,9 @@ def test_scores_that_say_nothing(read, refuse, scores, prefix):
     assert spec.notes == ("no two tokens differ in score: BPE by the file's merges",)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"token_type": None}, "tokenizer.ggml.token_type: missing"),
-        ({"scores": [0.0]}, "tokenizer.ggml.scores: 1 scores for 264 tokens"),
-        ({"scores": [0.0] * 263 + [float("nan")]}, "tokenizer.ggml.scores: the score of token 263 is nan"),
-        (
-            {"token_type": [2, 3, 3] + [6] * 257 + [1] * 4},
-            "tokenizer.ggml.token_type: token 259 is '▁', typed as a byte",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), CASES["sentencepiece_contradictions"])
 def test_sentencepiece_files_that_contradict_themselves(refuse, change, message):
-    refuse(TokenizerFileError, message, **pieces() | change)
+    refuse(TokenizerFileError, message, **pieces() | json.loads(change))
 
 
 def test_sentencepiece_needs_an_unknown_token_and_all_bytes(refuse):

@@ -7,26 +7,16 @@ from pathlib import Path
 
 import pytest
 import transformers
+from case_tables import cases
 from full_run import share
 
 import tokenweir
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.verify import adversarial
 
-FOLDERS = [
-    "bert-base-uncased",
-    "bora-with-config",
-    "deepseek-litellm",
-    "gemma",
-    "gpt2",
-    "llama-2",
-    "llama-3.1",
-    "mistral-7b-v0.3",
-    "phi-3-early-with-config",
-    "phi-3-mini",
-    "qwen3",
-    "t5-small",
-]
+CASES = cases(__file__)
+
+FOLDERS = CASES["folders"]
 CONTROL = ["<s>", "</s>", "<|endoftext|>", "<|im_end|>", "<eos>", "<mask>", "[SEP]", "<pad>", "<|end|>", "<extra_id_0>"]
 TEXTS = ["", "Hello world", *CONTROL, *(f"a {token}  {token}b" for token in CONTROL)]
 

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import pytest
 import tiktoken.load
+from case_tables import cases
 from full_run import share
 
 from tokenweir import Tokenizer
 from tokenweir.verify import adversarial, comparison, references
 
-FILES = [
-    "abi/tokenizer.json",
-    "afaan-wordpiece/tokenizer.json",
-    "azl-spm/tokenizer.model",
-    "bigbird-gpt2/tokenizer.model",
-    "chinese-sp/tokenizer.model",
-    "llmjp-cc100-40K_en10K/tokenizer.model",
-    "llmjp-v22-hf/tokenizer.json",
-    "ort-nmt/tokenizer.json",
-    "pix2tex/tokenizer.json",
-    "tortoise/tokenizer.json",
-    "tune-gemma-cropped/tokenizer.json",
-    "tune-json/tokenizer.json",
-    "tune-m/tokenizer.model",
-    "tune-tiny-bpe/tokenizer.json",
-    "vallex-1024/tokenizer.json",
-]
+CASES = cases(__file__)
+
+FILES = CASES["files"]
 PATTERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
 

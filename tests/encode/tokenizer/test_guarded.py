@@ -7,6 +7,7 @@ import json
 import random
 
 import pytest
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece_files import charsmap, train
@@ -33,6 +34,8 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.templates.chat_template import ChatTemplate
 
+CASES = cases(__file__)
+
 RULES = charsmap({"\u00ad": "", "＜": "<", "≪": "<<", "‼": "!!", "s̸": "s", "ſ": "s", "〱": "<s>", "＞": ">", "\t": " "})
 NORMALIZERS = {
     "none": None,
@@ -50,33 +53,7 @@ NORMALIZERS = {
     "Precompiled": {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(RULES).decode()},
 }  # fmt: skip
 TOKENS = ["<s>", "END!", "[X]", "▁<p>", "Ｚ|"]
-PARTS = [
-    *TOKENS,
-    *(
-        "<",
-        "s",
-        ">",
-        "＜",
-        "＞",
-        "ſ",
-        "≪",
-        "〱",
-        "!",
-        "‼",
-        "E",
-        "N",
-        "D",
-        "end",
-        "Ｅ",
-        "[",
-        "x]",
-        "▁",
-        " ",
-        "  ",
-        "<p>",
-    ),
-    *("\u00ad", "\u0301", "\u0338", "\u200d", "a", "a<", "\0", "\n", "\t", "中", "Z", "z", "|", "｜"),
-]
+PARTS = CASES["parts"]
 
 
 def tokenizers_with(tokenizer_json, normalizer, *, normalized):

@@ -7,29 +7,15 @@ import random
 from itertools import pairwise
 
 import pytest
+from case_tables import cases
 from tokenizers import models
 
 from tokenweir.encode import _core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 
-LETTERS = [
-    "a",
-    "b",
-    "ab",
-    "#",
-    "##",
-    "é",
-    "e\u0301",
-    "日",
-    "本",
-    "\u0301",
-    "😀",
-    "\x00",
-    "\ufffd",
-    "\u2581",
-    " ",
-    "\u200d",
-]
+CASES = cases(__file__)
+
+LETTERS = CASES["letters"]
 
 
 def both(vocab, unk="[UNK]", prefix="##", most=100, control=()):

@@ -10,6 +10,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from case_tables import cases
 from full_run import FULL, share
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,51 +23,12 @@ from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.spec import Precompiled
 
+CASES = cases(__file__)
+
 ROOT = Path(__file__).resolve().parents[4]
 TABLES = ROOT / "encode" / "core" / "normalizers" / "grapheme_tables.h"
-JOINING = [
-    *(
-        "a",
-        "é",
-        "\r",
-        "\n",
-        "\r\n",
-        "\0",
-        "\u00a9",
-        "\u00ae",
-        "\u200d",
-        "\u200c",
-        "\u2600",
-        "\ufe0f",
-        "👨",
-        "\U0001f3fd",
-    ),
-    *("\u0301", "\u0300", "\u0903", "\u0915", "\u094d", "\u093c", "\u0600", "\u0890", "\U000110bd", "\U0001f1e6"),
-    *("\u1100", "\u1161", "\u11a8", "가", "각", "\U00016d63", "\u0e33", "\u1039", "\u1000", "\U00011133", "\U00011103"),
-]
-CHANGING = [
-    *(
-        "ﬁ",
-        "ﬀ",
-        "①",
-        "㌀",
-        "½",
-        "™",
-        "㍿",
-        "ﷺ",
-        "Ⅳ",
-        "Å",
-        "\u0344",
-        "\u0958",
-        "カ\u3099",
-        "ｶ",
-        "ﾞ",
-        "\x07",
-        "\x7f",
-        "\t",
-    ),
-    *("\u200b", "\ufeff", "\xa0", "\u3000", " ", "\xad", "…", "hello", "日本", "İ", "ß", "ΑΣ", "\u2028"),
-]
+JOINING = CASES["joining"]
+CHANGING = CASES["changing"]
 
 
 def pair(rules):

@@ -7,6 +7,7 @@ import struct
 
 import pytest
 import sentencepiece
+from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece_files import USER, USER_DEFINED, charsmap, edited, piece, small_model, train
@@ -15,6 +16,8 @@ from tokenweir.encode import _core
 from tokenweir.encode.components.normalize import normalizer_core
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.sentencepiece import read
+
+CASES = cases(__file__)
 
 NO_ESCAPE, ADD_DUMMY_PREFIX, REMOVE_EXTRA, ESCAPE = {5: 0}, 3, 4, 5  # of the normalizer's message
 MODELS = {
@@ -41,26 +44,7 @@ REAL = [
     "sp-test-unigram-en/tokenizer.model",
     "sp-test-unigram-ja/tokenizer.model",
 ]
-PARTS = [
-    *(" ", " ", "  ", "   ", "\t", "\n", "\r\n", "\0", "\x07", "\x7f", "\x85", "\xa0", "\u2009", "\u2028", "\u3000"),
-    *("\u200b", "\u200d", "\ufeff", "\xad", "▁", "▁▁", "a", "b", "aa", "the", "▁the", "hello", "don't", "....", "…"),
-    *("ﬁ", "ﬀ", "①", "①①", "㌀", "½", "™", "㍿", "ﷺ", "Ⅳ", "İ", "ß", "ΑΣ", "é", "e\u0301", "Å", "\u0301", "\u0344"),
-    *("カ\u3099", "ｶ", "ﾞ", "ー", "｡", "日本", "가", "각", "\u1100\u1161", "\u11a8", "\u0e33", "\u0958", "क\u094d", "़"),
-    *(
-        "👨\u200d👩",
-        "\U0001d400",
-        "\U0001f600",
-        "\ue000",
-        "\U000e0001",
-        "\ufffd",
-        "<sep>",
-        "<sep",
-        "x",
-        "a b",
-        " c",
-        "d ",
-    ),
-]
+PARTS = CASES["parts"]
 
 
 def pair(model):
