@@ -20,6 +20,9 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import pytest
+from case_tables import cases
+
+CASES = cases(__file__)
 
 HERE = Path(__file__).parent
 PEERS = os.environ.get("TOKENWEIR_PEERS")
@@ -47,42 +50,11 @@ class Suite(NamedTuple):
     needs: str | None = None
 
 
-RENDERERS = (
-    "bridge",
-    "sampled_mask",
-    "message_indices",
-    "is_content",
-    "roundtrip",
-    "incremental",
-    "tokens_per_message",
-    "parse_response",
-    "parse_response_robustness",
-    "preserve_thinking",
-    "build_helpers",
-    "parity",
-)
+RENDERERS = CASES["renderers"]
 RENDERED = ("Qwen3-8B", "Qwen2.5-0.5B", "Llama-3.2-1B", "GLM-4.7", "MiniMax", "Kimi-K2-Instruct", "Nemotron-3-Nano")
 """Models of `renderers_suite.py`, as parts of their names."""
 
-VLLM = (
-    "tokenizers_",
-    "detokenizer/test_check_stop_strings.py",
-    "detokenizer/test_min_tokens.py",
-    "v1/engine/test_output_processor.py",
-    "v1/engine/test_fast_incdec_prefix_err.py",
-    "v1/engine/test_logprobs_processor.py",
-    "v1/engine/test_parallel_sampling.py",
-    "entrypoints/tool_parsers",
-    "entrypoints/unit_tests/test_chat_billing_header.py",
-    "entrypoints/unit_tests/test_context.py",
-    "renderers",
-    "parser",
-    "reasoning",
-    "tool_parsers",
-    "tool_use/test_kimi_k3_tool_parser.py",
-    "tool_use/test_muse.py",
-    "tool_use/test_muse_parse_delta.py",
-)
+VLLM = CASES["vllm"]
 """Files of vLLM's suite that need neither a model nor a GPU, and folders of them."""
 
 SUITES = {
@@ -110,23 +82,7 @@ SUITES = {
     ),
 }
 
-LISTED = {
-    "tokenizers": {
-        r"TestTokenizer::test_decode_stream_fallback$": (
-            "the first step repeats a character that the prompt's ids have begun; ours gives the new character only"
-        ),
-        r"TestTokenizer::test_multiprocessing_with_parallelism$": "expects that a fork hangs with parallelism; ours does not",
-    },
-    "renderers": {
-        r"^tests\.test_(is_content|preserve_thinking|build_helpers)::.*\[moonshotai/Kimi-K2-Instruct": (
-            "the template appends to a list, which transformers' sandbox refuses, too"
-        ),
-        r"test_renderer_matches_reference\[moonshotai/Kimi-K2-Instruct-inline-thinking-history": (
-            "<think> within a message is text, not a control token"
-        ),
-        r"test_glm_tool_stop_ownership\[": "skips renderers of other classes than the library's",
-    },
-}
+LISTED = CASES["listed"]
 """Tests of a suite, by patterns of their names, that pass without the patch and fail with it, and why that is right."""
 
 
