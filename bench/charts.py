@@ -1,6 +1,6 @@
-"""Draw the charts of the benchmarks page from the tables that benchmarks wrote into RESULTS.md.
+"""Draw the charts of the benchmarks page, and write the README's proofs, from the tables that benchmarks wrote into RESULTS.md.
 
-    python bench/charts.py            rewrites docs/benchmarks.md and docs/images/chart-*.svg
+    python bench/charts.py            rewrites docs/benchmarks.md, docs/images/chart-*.svg and the proofs in README.md
 
 Nothing is measured here. A chart says below it which table it shows, when and where that was measured, and what repeats it.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
-from shared.report import RESULTS, ROOT, SERVING_RESULTS
+from shared.report import RESULTS, ROOT, SERVING_RESULTS, write_between
 
 IMAGES = ROOT / "docs" / "images"
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -99,7 +99,12 @@ def device(rows: list[Row]) -> Bars:
 def turns(rows: list[Row]) -> Bars:
     """Draw turn 200 of the conversations whose prompts the peers get right."""
     return [
-        (row["template"], [("tokenweir", number(row["turn 200"])), ("peers", number(row["peers"]))]) for row in rows
+        (
+            row["template"].removeprefix("deepseek-ai-").removeprefix("meta-llama-"),
+            [("tokenweir", number(row["turn 200"])), ("peers", number(row["peers"]))],
+        )
+        for row in rows
+        if "(" not in row["peers"]
     ]
 
 
@@ -259,8 +264,37 @@ def draw(chart: Chart, bars: Bars, look: str) -> str:
     return "\n".join((f"{head} {style}>", title, *parts, "</svg>", ""))
 
 
+def proofs(results: str) -> str:
+    """Return the README's proofs but the first, each a sentence with its figures and the command that repeats it."""
+    cases = [row for rows, _ in tables(results, "museum") for row in rows]
+    wrong = {}
+    for engine in ("tokenweir", "vLLM", "SGLang"):
+        cells = [cell for row in cases for name, cell in row.items() if name.startswith(f"{engine} ")]
+        wrong[engine] = sum(cell not in ("right", "-") for cell in cells)
+    tried = [line for line in results.splitlines() if "attacks on the origins" in line or "random attacks" in line]
+    attacks, through = (sum(int(_cells(line)[at].replace(",", "")) for line in tried) for at in (2, 3))
+    turn = next(chart for chart in CHARTS if chart.name == "turn")
+    rows, _ = next(found for found in tables(results, turn.marker) if turn.column in found[0][0])
+    ours, peers = ([series[at][1] for _, series in turn.bars(rows)] for at in (0, 1))
+    warm, _ = next(found for found in tables(results, "fastest-throughput"))
+    (_, core), (_, peer) = pair(next(row["warm"] for row in warm if row[""] == "cl100k, English"))
+    batch, _ = next(found for found in tables(results, "gpu") if "exact, on the device" in found[0][0])
+    row = next(row for row in batch if row[""] == "64 MB, English")
+    lines = (
+        f"2. {len(cases)} streams from the bug reports of other projects: {wrong['tokenweir']} wrong here, {wrong['vLLM']} in vLLM, ",
+        f"{wrong['SGLang']} in SGLang. `scripts/bench museum`\n",
+        f"3. {attacks:,} attacks by user text on 36 chat templates: {through} became a control token. `scripts/bench origins`\n",
+        f"4. The next turn of a conversation of 250,000 ids: {min(ours):.1f} to {max(ours):.1f} ms, where peers take {min(peers):.0f} to ",
+        f"{max(peers):.0f}. `scripts/bench conversations`\n",
+        f"5. English by cl100k: {core / 1000:.2f} GB/s a core (best peer {peer / 1000:.2f}), and on an H100 {number(row['str']):.1f} GB/s ",
+        f"from strings to ids, {number(row['exact, on the device']):.0f} for text on the device (16 cores of the best peer: ",
+        f"{number(row['gigatoken, 16']):.1f}). `scripts/bench encode`, `scripts/gpu_day`",
+    )
+    return "".join(lines)
+
+
 def main() -> None:
-    """Write the charts and their page."""
+    """Write the charts, their page, and the README's proofs."""
     results = RESULTS.read_text("utf-8") + SERVING_RESULTS.read_text("utf-8")
     page = [
         "# Benchmarks",
@@ -286,6 +320,7 @@ def main() -> None:
             "",
             f"Measured: {when.strip()}. Repeat it: `{chart.command}`.",
         ]
+    write_between(ROOT / "README.md", "proofs", proofs(results))
     PAGE.write_text("\n".join(page) + "\n", encoding="utf-8")
 
 

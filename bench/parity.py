@@ -64,14 +64,14 @@ def summary(results: dict[str, list[Row]]) -> str:
 
 
 def sentence(results: dict[str, list[Row]], refused: int) -> str:
-    """Write the README's sentence about the results."""
+    """Return the first of the README's proofs."""
     rows = [row for of_file in results.values() for row in of_file]
     strings = sum(row.strings for row in rows if row.kind != "random ids")
     ids = sum(row.strings for row in rows if row.kind == "random ids")
     differences = sum(len(row.differences) for row in rows)
     return (
-        f"{len(results)} tokenizer files of every family and format, {strings:,} strings and {ids:,} lists of random ids:\n"
-        f"{differences} differences to the reference libraries, {refused} files refused."
+        f"1. {len(results)} tokenizer files of every family and format, {strings:,} strings and {ids:,} lists of random ids: "
+        f"{differences} differences to the reference libraries, {refused} files refused. `scripts/bench parity`"
     )
 
 

@@ -6,8 +6,6 @@ import ast
 import asyncio
 import inspect
 import re
-import socket
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,54 +31,18 @@ def examples(page: Path) -> str:
     return "\n".join(lines)
 
 
-def run(page: Path, **replacements: str) -> dict[str, Any]:
-    """Run a page's examples; `await` may stand at the top, as inside the `main` that the pages speak of.
-
-    Args:
-        page: The page.
-        replacements: `old=new` in the code, such as a port.
-
-    Returns:
-        The names that the examples leave.
-
-    """
-    source = examples(page)
-    for old, new in replacements.items():
-        assert old in source
-        source = source.replace(old, new)
+def run(page: Path) -> None:
+    """Run a page's examples; `await` may stand at the top, as inside the `main` that the pages speak of."""
     names: dict[str, Any] = {"__name__": "__main__"}
-    done = eval(compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    done = eval(compile(examples(page), str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
     if inspect.iscoroutine(done):
         asyncio.run(done)
-    return names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     run(page)
-
-
-def test_the_readmes_client_reads_from_the_readmes_server(capsys):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    names = run(ROOT / "README.md", **{"8000": str(port)})
-
-    async def both() -> None:
-        serving = asyncio.create_task(names["serve"]())
-        while True:
-            await asyncio.sleep(0.05)
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                break
-        capsys.readouterr()
-        await names["ask"]()
-        serving.cancel()
-        with suppress(asyncio.CancelledError):
-            await serving
-
-    asyncio.run(asyncio.wait_for(both(), 60))
-    assert capsys.readouterr().out.strip()  # what the toy made up
 
 
 def test_there_are_pages_with_examples():
