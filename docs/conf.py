@@ -36,7 +36,7 @@ nitpick_ignore_regex = [
     ("py:class", r"(.*\.)?T"),  # type variables
     (
         "py:class",
-        r"(.*\.)?(StageRunner|Cancellable|Responses|Ledger|Kept|Patch|PromptScores|ToolSchemas)",
+        r"(.*\.)?(StageRunner|Cancellable|Responses|Ledger|Kept|Patch|ToolSchemas)",
     ),  # objects that only the package makes
     (
         "py:class",

@@ -78,6 +78,7 @@ from tokenweir.stream.events.deltas import ToolCallDelta as ToolCallDelta
 from tokenweir.stream.events.deltas import Usage as Usage
 from tokenweir.stream.events.media import Media as Media
 from tokenweir.stream.events.media import MediaPrompt as MediaPrompt
+from tokenweir.stream.events.prompt_scores import PromptScores as PromptScores
 from tokenweir.stream.events.sampling import Sampling as Sampling
 from tokenweir.stream.events.step import EngineStep as EngineStep
 from tokenweir.stream.prompts.batching.batcher import PromptBatcher as PromptBatcher

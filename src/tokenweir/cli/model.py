@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -18,12 +18,78 @@ from tokenweir.encode.errors import EngineError, TokenizerFileError
 if TYPE_CHECKING:
     from tokenweir.encode.tokenizer import Tokenizer
     from tokenweir.stream.engines.protocol import Engine
+    from tokenweir.stream.engines.served_model import ServedModel
     from tokenweir.stream.engines.startup import RemoteEngine
     from tokenweir.templates.chat_template import ChatTemplate
 
+
+class ServerClient(NamedTuple):
+    """Client of an engine's server.
+
+    Attributes:
+        describe: Requests the description of the server's model.
+        engine: Makes the engine, from the tokenizer and that description.
+        has_template: Whether the description has the chat template.
+
+    """
+
+    describe: Callable[[], Awaitable[ServedModel]]
+    engine: Callable[[Tokenizer, ServedModel], RemoteEngine]
+    has_template: bool = False
+
+
+def _vllm(url: str, key: str | None, thinks_first: bool) -> ServerClient:
+    from tokenweir.stream.engines.vllm import VllmEngine
+
+    engine = VllmEngine(url, api_key=key, thinks_first=thinks_first)
+    return ServerClient(engine.served, lambda _, __: engine)
+
+
+def _sglang(url: str, key: str | None, thinks_first: bool) -> ServerClient:
+    from tokenweir.stream.engines.sglang import SglangEngine
+
+    engine = SglangEngine(url, api_key=key, thinks_first=thinks_first)
+    return ServerClient(engine.served, lambda _, __: engine)
+
+
+def _llama_server(url: str, key: str | None, _: bool) -> ServerClient:
+    from tokenweir.stream.engines.llama_server import LlamaServerEngine, llama_server, served
+
+    def connect(tokenizer: Tokenizer, model: ServedModel) -> RemoteEngine:
+        engine = LlamaServerEngine(url, tokenizer, api_key=key)
+        engine.context_size = model.context_size
+        return engine
+
+    return ServerClient(partial(served, llama_server(url, api_key=key)), connect, has_template=True)
+
+
+SERVERS: dict[str, Callable[[str, str | None, bool], ServerClient]] = {
+    "vllm": _vllm,
+    "sglang": _sglang,
+    "llama-server": _llama_server,
+}
+"""The engines behind a URL, by their names: clients, of the URL, the API key, and whether the server thinks first."""
+
+
+def _ctranslate2(folder: str) -> Engine:
+    from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
+
+    return CTranslate2Engine(folder, logprobs=True)
+
+
+def _transformers(folder: str) -> Engine:
+    from tokenweir.stream.engines.transformers import TransformersEngine
+
+    return TransformersEngine(folder)
+
+
+FOLDERS: dict[str, Callable[[str], Engine]] = {"ctranslate2": _ctranslate2, "transformers": _transformers}
+"""The engines that load a folder."""
+
+
 ENGINES = (
-    "local, vllm:URL, sglang:URL, llama-server:URL, ctranslate2:FOLDER, transformers:FOLDER, ngram, replay, replay:NAME, "
-    "replay:FILE.json, or none or none:CONTEXT to render and derender only"
+    f"local, {', '.join(f'{kind}:URL' for kind in SERVERS)}, {', '.join(f'{kind}:FOLDER' for kind in FOLDERS)}, ngram, replay, "
+    "replay:NAME, replay:FILE.json, or none or none:CONTEXT to render and derender only"
 )
 
 engine_option = click.option(
@@ -170,22 +236,6 @@ def _none(argument: str, thinks_first: bool) -> Engine:
     return NoEngine(int(argument) if argument else None, thinks_first=thinks_first)
 
 
-def _ctranslate2(folder: str) -> Engine:
-    from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
-
-    return CTranslate2Engine(folder, logprobs=True)
-
-
-def _transformers(folder: str) -> Engine:
-    from tokenweir.stream.engines.transformers import TransformersEngine
-
-    return TransformersEngine(folder)
-
-
-FOLDERS: dict[str, Callable[[str], Engine]] = {"ctranslate2": _ctranslate2, "transformers": _transformers}
-"""The engines that load a folder."""
-
-
 def _tokenizer_in(folder: Path) -> Path:
     """Return the path of the tokenizer file in a model's folder; raise `click.UsageError` if there is no such file."""
     from tokenweir.encode.formats import find_in_folder
@@ -194,10 +244,6 @@ def _tokenizer_in(folder: Path) -> Path:
         return find_in_folder(folder)
     except TokenizerFileError as error:
         raise click.UsageError(f"{error}: give --tokenizer") from error
-
-
-SERVERS = ("vllm", "sglang", "llama-server")
-"""The engines that are behind a URL."""
 
 
 def _connect_to_server(
@@ -212,7 +258,7 @@ def _connect_to_server(
     """Connect to an engine's server, and return the engine with the tokenizer and the template of the server's model.
 
     Args:
-        kind: "vllm", "sglang" or "llama-server".
+        kind: A name of `SERVERS`.
         url: The server's address.
         tokenizer: A file or folder; None for the path that the server reports.
         template: A file or folder; None for the template that the server reports, or the tokenizer's.
@@ -223,34 +269,20 @@ def _connect_to_server(
     """
     import anyio
 
-    from tokenweir.stream.engines.llama_server import LlamaServerEngine, llama_server, served
     from tokenweir.stream.engines.served_model import ServedModel
-    from tokenweir.stream.engines.sglang import SglangEngine
     from tokenweir.stream.engines.startup import NOT_UP, until_up
-    from tokenweir.stream.engines.vllm import VllmEngine
     from tokenweir.templates.chat_template import ChatTemplate
 
-    def reported(describe: Callable[[], Awaitable[ServedModel]], needed: bool) -> ServedModel:
-        if wait == 0 and not needed:
-            return ServedModel()
+    client = SERVERS[kind](url, key, thinks_first)
+    needed = tokenizer is None or (client.has_template and template is None)
+    model = ServedModel()
+    if needed or wait != 0:
         try:
-            return anyio.run(until_up, describe, wait or 0 if needed else 0, note)
+            model = anyio.run(until_up, client.describe, wait or 0 if needed else 0, note)
         except EngineError as error:
             if needed or wait is None or error.kind not in NOT_UP:
                 raise
-            return ServedModel()
-
-    engine: VllmEngine | SglangEngine | LlamaServerEngine
-    if kind == "llama-server":
-        model = reported(partial(served, llama_server(url, api_key=key)), tokenizer is None or template is None)
-        tok = load_tokenizer(tokenizer or _require_local_path(url, model.path))
-        engine = LlamaServerEngine(url, tok, api_key=key)
-        engine.context_size = model.context_size
-    else:
-        made = VllmEngine if kind == "vllm" else SglangEngine
-        engine = made(url, api_key=key, thinks_first=thinks_first)
-        model = reported(engine.served, tokenizer is None)
-        tok = load_tokenizer(tokenizer or _require_local_path(url, model.path))
+    tok = load_tokenizer(tokenizer or _require_local_path(url, model.path))
     if template is None and model.template is not None:
         chosen = ChatTemplate(
             model.template,
@@ -260,6 +292,7 @@ def _connect_to_server(
         )
     else:
         chosen = load_template(template, tok)
+    engine = client.engine(tok, model)
     return Model(engine, tok, chosen, f"Answers come from {kind}:{url}.", engine)
 
 

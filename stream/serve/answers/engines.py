@@ -1,28 +1,22 @@
-"""Engines by their names: a job planned, its prompt encoded, and its answer generated."""
+"""Engines by their names: a job planned, and its prompt encoded."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from tokenweir.encode.errors import EngineError, MediaError, TemplateError
-from tokenweir.stream.chat.cancellable import Deltas
-from tokenweir.stream.chat.chat import answer
+from tokenweir.encode.errors import MediaError, TemplateError
 from tokenweir.stream.chat.media import LONG_MEDIA, MediaLimits, media_size
 from tokenweir.stream.chat.plan import AnswerPlan, plan_answer
 from tokenweir.stream.chat.plan_encoding import EncodedPlan, encode_plan, placed_media
-from tokenweir.stream.chat.thinking_budget import enforce_budget
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
 from tokenweir.stream.decode.options import DecoderOptions, OutputOptions
-from tokenweir.stream.engines.protocol import Engine, ScoringEngine, refuse_unsupported
-from tokenweir.stream.events.deltas import Alignment, TokenLogprob
+from tokenweir.stream.engines.protocol import Engine
 from tokenweir.stream.events.media import MediaPrompt
-from tokenweir.stream.events.prompt_scores import EchoedPrompt
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.batching.worker_thread import run_in_thread
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
@@ -32,7 +26,6 @@ from tokenweir.stream.serve.answers.job import Job
 from tokenweir.stream.serve.answers.render_cost import render_cost
 from tokenweir.stream.serve.limits.fair_queue import FairQueue
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.monitoring.metrics import Meter
 from tokenweir.stream.serve.options import ServerOptions
 from tokenweir.stream.serve.wire.anthropic.history import MessageHistory
 from tokenweir.stream.serve.wire.anthropic.requests import MessageFields
@@ -53,17 +46,6 @@ MEDIA_SHARE = 4
 """Number of bytes of media, in base64, that cost as much as one of text: they are decoded and hashed only."""
 
 
-class Answer(Protocol):
-    """Callable that generates the answer to a job; `Engines.answer` is one."""
-
-    def __call__(self, job: Job, meter: Meter) -> AbstractAsyncContextManager[Deltas]:
-        """Return an async context manager that yields the answer's deltas, with `Finish` as the last one.
-
-        Leaving it stops the engine. Tokens are counted in `meter`.
-        """
-        ...
-
-
 class Engines:
     """The engines of a server by their names, with what makes prompts for them: one template and one tokenizer.
 
@@ -75,6 +57,11 @@ class Engines:
             media.
         prompts: Cache of prompts, or None.
         secret: Secret of the salts by which engines keep clients' prompts apart.
+
+    Attributes:
+        tokenizer: The tokenizer.
+        template: The chat template.
+        keeps_in: The cache that keeps the ids of answers, or None if prompts keep none.
 
     Raises:
         ValueError: Tags are to count as ids, and the model's are no tokens of the vocabulary.
@@ -96,8 +83,9 @@ class Engines:
         self._options = options
         self._engines = engines
         self._prompts = prompts
-        self._keeps_ids = prompts is not None and options["history"] != "canonical"
-        if self._keeps_ids:
+        self.keeps_in: PromptCache | None = None
+        if prompts is not None and options["history"] != "canonical":
+            self.keeps_in = prompts
             prepare(self.tokenizer)  # here, since the first answer would make all others wait
         self._output: OutputOptions = {"markup": options["markup"]}
         if options["markup"] == "ids":  # raise now rather than at each request
@@ -111,7 +99,6 @@ class Engines:
             image_pixels=limits.max_image_pixels,
             remote=options["remote_media"],
         )
-        self._media_bytes = 0  # of all answers in progress
         self._queue = FairQueue(
             limits.max_renders,
             max_waiting=limits.max_waiting,
@@ -119,100 +106,9 @@ class Engines:
             timeout=limits.queue_timeout,
         )
 
-    @asynccontextmanager
-    async def answer(self, job: Job, meter: Meter) -> AsyncIterator[Deltas]:
-        """Render and encode a job's prompt, generate, and yield the answer's deltas; see `Answer`.
-
-        Raises `RequestError` if the job asks for an option that its engine does not support, and as `plan`, `encoded`
-        and `fit`.
-        """
-        engine, plan = self._engines[job.model], await self.plan(job)
-        if (supports := getattr(engine, "supports", None)) is not None:
-            try:
-                refuse_unsupported(job.model, plan.sampling, supports)
-            except EngineError as error:
-                field = job.names.get(error.option or "", error.option)
-                raise RequestError(str(error), code="unsupported_parameter", param=field) from error
-        encoded = await self.encoded(plan, job.tenant if job.caches else None)
-        prompt_ids, cached = encoded.ids, encoded.cached
-        sampling = self.fit(job, plan, len(prompt_ids))
-        if job.alignment and supports is not None and "logprobs" in supports:
-            sampling = replace(sampling, logprobs=True)
-        sampling = salted(sampling, engine, job.tenant, self._secret)
-        echo = await self._echo(job, prompt_ids) if job.echo else None
-        meter.start(len(prompt_ids))
-        options = plan.decoder_options | {"alignment": job.alignment}
-        media = await self.prompt_media(plan, encoded) if job.generate else None
-        engine, sampling = enforce_budget(engine, sampling, options, self.tokenizer, self.template)
-        engine = engine if job.generate else _Silent()
-        keep = None
-        if self._keeps_ids and self._prompts is not None and job.generate:
-            keep = encoded.keep_in(self._prompts)
-        conversation = None if cached is None else cached.source.digests[-1]
-        del job, plan, cached, encoded  # frees the messages, which may be large
-        with self._held(media):
-            async with answer(
-                prompt_ids,
-                options,
-                engine=engine,
-                tokenizer=self.tokenizer,
-                sampling=sampling,
-                media=media,
-                keep=keep,
-            ) as deltas:
-                deltas.conversation = conversation
-                deltas.echo = echo
-                yield deltas
-
-    async def _echo(self, job: Job, prompt_ids: Sequence[int]) -> EchoedPrompt:
-        """Return the prompt as the answer repeats it, with its logprobs if the job asks for them.
-
-        Raise `RequestError` if the engine gives no logprobs of a prompt.
-        """
-        text = (
-            job.prompt
-            if isinstance(job.prompt, str)
-            else await self.work(partial(self._text, job, prompt_ids), len(prompt_ids))
-        )
-        if job.scores is None:
-            return EchoedPrompt(text)
-        engine = self._engines[job.model]
-        if not isinstance(engine, ScoringEngine):
-            raise RequestError(
-                "echo is true and logprobs are asked for, and this model's engine gives no logprobs of a prompt",
-                code="unsupported_parameter",
-                param="echo",
-            )
-        sampling = salted(Sampling(top_logprobs=job.scores), engine, job.tenant, self._secret)
-        scores = await engine.score(prompt_ids, sampling)
-        token_bytes = self.tokenizer.token_bytes
-        tops = [
-            [TokenLogprob(each, logprob, token_bytes(each)) for each, logprob in row] for row in scores.top_logprobs
-        ]
-        return EchoedPrompt(text, Alignment([*scores.logprobs], [token_bytes(each) for each in prompt_ids], 0, 0, tops))
-
-    def _text(self, job: Job, prompt_ids: Sequence[int]) -> str:
-        return self.tokenizer.decode(prompt_ids, skip_special_tokens=job.output.get("skip_special_tokens", True))
-
-    @contextmanager
-    def _held(self, media: MediaPrompt | None) -> Iterator[None]:
-        """Count the bytes of an answer's media while the context is open.
-
-        Raise `RequestError` if the media of all answers in progress would have more than `max_held_media_bytes`.
-        """
-        size = 0 if media is None else sum(len(each.url) for each in media.media)
-        if size and self._media_bytes + size > (most := self._limits.max_held_media_bytes):
-            raise RequestError(
-                f"the media of all requests would have {self._media_bytes + size} bytes; max_held_media_bytes is {most}",
-                code="too_much_media",
-                status=503,
-                retry_after=1,
-            )
-        self._media_bytes += size
-        try:
-            yield
-        finally:
-            self._media_bytes -= size
+    def engine(self, model: str) -> Engine:
+        """Return the engine of this name."""
+        return self._engines[model]
 
     async def prompt_media(self, plan: AnswerPlan, encoded: EncodedPlan) -> MediaPrompt | None:
         """Return the images and other media of a plan, and their places in the prompt; None without media.
@@ -227,6 +123,10 @@ class Engines:
             return await self.work(partial(placed_media, plan, encoded, self.tokenizer), len(encoded.ids))
         except MediaError as error:
             raise _refused_media(error) from error
+
+    def salted(self, sampling: Sampling, model: str, tenant: str) -> Sampling:
+        """Return sampling parameters with the salt that keeps a tenant's prompts apart in the engine's cache; see `salted`."""
+        return salted(sampling, self._engines[model], tenant, self._secret)
 
     def cache_salt(self, model: str, client: str, asked: str | None) -> str | None:
         """Return the cache salt for a rendered request to this model, or None; see `rendered_salt`."""
@@ -390,11 +290,3 @@ def _refused_choice(error: TemplateError) -> RequestError:
 
 def _refused_media(error: MediaError) -> RequestError:
     return RequestError(str(error), code="unsupported_content", param=error.place or None)
-
-
-class _Silent:
-    """Engine that generates nothing, for jobs with `generate=False`."""
-
-    async def generate(self, prompt_ids: Sequence[int], sampling: Sampling) -> AsyncGenerator[Sequence[int], None]:
-        return
-        yield []

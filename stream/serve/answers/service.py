@@ -15,9 +15,9 @@ from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.prompts.cache.ledger import Ledger
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.stream.serve.answers.conversations import Conversations
-from tokenweir.stream.serve.answers.engines import Answer
 from tokenweir.stream.serve.answers.generation import Generation, abandoned
 from tokenweir.stream.serve.answers.job import Job
+from tokenweir.stream.serve.answers.job_runner import Answer
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.admission import Admission
 from tokenweir.stream.serve.limits.connections import Connections

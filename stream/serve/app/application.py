@@ -34,6 +34,7 @@ from tokenweir.encode.base.options import check_options
 from tokenweir.stream.prompts.cache.ledger import Ledger
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.stream.serve.answers.engines import Engines
+from tokenweir.stream.serve.answers.job_runner import JobRunner
 from tokenweir.stream.serve.answers.response_task import Responses
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.app.auth import KEY_SUBPROTOCOL
@@ -106,7 +107,7 @@ class Application:
         limits, options = settings.limits, settings.options
         ledger = Ledger(limits.max_stored_bytes)
         prompts = PromptCache(ledger=ledger, check_every=CHECK_EVERY) if options["prompt_cache"] else None
-        answering = Engines(
+        engines = Engines(
             settings.engines,
             options,
             template=settings.template,
@@ -115,7 +116,7 @@ class Application:
             secret=settings.secret,
         )
         self.service = Service(
-            answering.answer,
+            JobRunner(engines, limits.max_held_media_bytes).answer,
             list(settings.engines),
             limits,
             reasoning_events=options["reasoning_events"],
@@ -129,9 +130,9 @@ class Application:
         api = Api(self.responses)
         routes = [
             *api.routes,
-            *Messages(self.service, answering, api).routes,
-            *Endpoints(self.service, answering).routes,
-            *TokenRoutes(self.service, answering, options["render_schema"]).routes,
+            *Messages(self.service, engines, api).routes,
+            *Endpoints(self.service, engines).routes,
+            *TokenRoutes(self.service, engines, options["render_schema"]).routes,
             WebSocketRoute("/v1/responses", _Sockets(self.responses, self._sessions)),
         ]
         handlers: dict[Any, Any] = {
