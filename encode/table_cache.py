@@ -48,7 +48,7 @@ _MAGIC = b"tokenweir tables"
 _PREAMBLE = struct.Struct("<16sQQQ24x")  # magic, bytes of the head, checksums of head and tables
 
 
-class Source(msgspec.Struct, frozen=True, array_like=True):
+class SourceFile(msgspec.Struct, frozen=True, array_like=True):
     """A source file of a tokenizer, with the state that identifies its version.
 
     Attributes:
@@ -84,12 +84,12 @@ class _Head(msgspec.Struct, frozen=True, array_like=True):
 
     key: str
     code: str
-    sources: tuple[Source, ...]
+    sources: tuple[SourceFile, ...]
     digest: str
     spec: TokenizerSpec  # without tokens and merges, which are in the tables
 
 
-class Kept(NamedTuple):
+class KeptTokenizer(NamedTuple):
     """A tokenizer from the cache.
 
     Attributes:
@@ -121,7 +121,7 @@ class Origin(NamedTuple):
     digest: str
 
 
-class Entry:
+class CacheEntry:
     """The cache entry of one tokenizer: its source files and its cache file. Must be created before the files are read.
 
     Attributes:
@@ -141,14 +141,14 @@ class Entry:
         """
         path = Path(os.path.abspath(path))
         file = find_in_folder(path) if os.path.isdir(path) else path  # `Path.is_dir` fails for names that are too long
-        self.sources = tuple(map(Source.at, [file, *beside(file)]))
+        self.sources = tuple(map(SourceFile.at, [file, *beside(file)]))
         self._given = (str(path), pattern, None if special_tokens is None else tuple(special_tokens.items()), nfc)
         self._key = hashlib.sha256(json.dumps(self._given).encode()).hexdigest()
         self._path = cache_folder() / f"{self._key}.tables"
         self._started = time.time_ns()
         self._known_digest: str | None = None  # of the files as they were then
 
-    def find(self, *, verify: bool = False) -> Kept | None:
+    def find(self, *, verify: bool = False) -> KeptTokenizer | None:
         """Load the tokenizer from the cache; return None without a valid cache file.
 
         With `verify`, also compare the hash of the source files, instead of trusting their times.
@@ -168,7 +168,7 @@ class Entry:
             kept = _core.KeptTables(block, start)
             self._known_digest = found.digest
             self.from_cache = True
-            return Kept(replace(found.spec, model=_with_tables(found.spec.model, kept)), kept)
+            return KeptTokenizer(replace(found.spec, model=_with_tables(found.spec.model, kept)), kept)
         except (OSError, ValueError, struct.error, msgspec.DecodeError, TokenizerFileError):
             return None
 
@@ -216,7 +216,7 @@ class Entry:
         return self._known_digest
 
     def _holds(self) -> bool:
-        return all(Source.at(Path(source.path)) == source for source in self.sources)
+        return all(SourceFile.at(Path(source.path)) == source for source in self.sources)
 
     def _hash(self) -> str:
         digest = hashlib.sha256()

@@ -43,7 +43,7 @@ from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
 from tokenweir.encode.other_names import WRITE_INSTEAD
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
-from tokenweir.encode.table_cache import Entry, Origin
+from tokenweir.encode.table_cache import CacheEntry, Origin
 from tokenweir.encode.values.encoded import Encoded, Ragged, Side
 from tokenweir.encode.values.ids import Ids, as_sequence, in_place, no_sequence, not_ids
 from tokenweir.encode.values.texts import Texts, for_core
@@ -98,7 +98,7 @@ class Tokenizer:
         self.added_tokens = with_real_ids(with_roles(spec), spec.model, named)
         own_controls = own_control_texts(spec.model, self.added_tokens)
         self._core = build_core(spec, self.added_tokens, own_controls, _tables)
-        self._files: Entry | None = None
+        self._files: CacheEntry | None = None
         self._encoder = self._core.encoder
         self._tokens = self._core.tokens
         self.vocab_size = len(self._tokens)
@@ -168,7 +168,7 @@ class Tokenizer:
                 f"{path}: no such file or folder; for a model in the hub's cache write Tokenizer.from_pretrained({path!r})"
             )
         formats.check_given(pattern, special_tokens, nfc)
-        files = Entry(Path(path), pattern, special_tokens, nfc)
+        files = CacheEntry(Path(path), pattern, special_tokens, nfc)
         if cache and (kept := files.find(verify=verify)):
             tokenizer = cls(kept.spec, _tables=kept.tables)
         else:

@@ -87,7 +87,7 @@ class GpuDecoder:
         self.tokenizer = tokenizer
         self.device = CupyDevice() if device is None else device
         with self.device.use():
-            self._tables = _Tables(found, self.device)
+            self._tables = _DecodeTables(found, self.device)
             self.device.synchronize()  # the tables are for every thread, whose streams do not wait for this one's
 
     def decode_batch(self, rows: DeviceRagged | Ragged) -> DeviceTexts:
@@ -185,7 +185,7 @@ class GpuDecoder:
         )
 
 
-class _Tables(Structs):
+class _DecodeTables(Structs):
     """The decoding table on a device: the bytes of each id.
 
     Attributes:

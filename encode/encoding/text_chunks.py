@@ -12,7 +12,7 @@ from tokenweir.encode.base.options import EncodeOptions
 from tokenweir.encode.values.encoded import Encoded, Side
 
 
-class Encoding(Protocol):
+class TextEncoder(Protocol):
     """The methods of `Tokenizer` that are needed here."""
 
     def encode(self, text: str, **options: Unpack[EncodeOptions]) -> list[int]: ...
@@ -35,7 +35,7 @@ class TextChunk(NamedTuple):
     ids: list[int]
 
 
-def truncate(tokenizer: Encoding, text: str, max_tokens: int, side: Side, **options: Unpack[EncodeOptions]) -> str:
+def truncate(tokenizer: TextEncoder, text: str, max_tokens: int, side: Side, **options: Unpack[EncodeOptions]) -> str:
     """Return a text truncated to at most `max_tokens` ids; see `Tokenizer.truncate`."""
     if side not in ("left", "right"):
         raise ValueError(f'side must be "left" or "right", not {side!r}')
@@ -53,7 +53,7 @@ def truncate(tokenizer: Encoding, text: str, max_tokens: int, side: Side, **opti
 
 
 def chunks(
-    tokenizer: Encoding, text: str, max_tokens: int, overlap: int, **options: Unpack[EncodeOptions]
+    tokenizer: TextEncoder, text: str, max_tokens: int, overlap: int, **options: Unpack[EncodeOptions]
 ) -> Iterator[TextChunk]:
     """Yield the chunks of a text, of at most `max_tokens` ids each; see `Tokenizer.chunks`."""
     room = _room(tokenizer, max_tokens, options, least=1)
@@ -63,7 +63,7 @@ def chunks(
 
 
 def _chunks(
-    tokenizer: Encoding, text: str, cuts: _Cuts, max_tokens: int, room: int, overlap: int, options: EncodeOptions
+    tokenizer: TextEncoder, text: str, cuts: _Cuts, max_tokens: int, room: int, overlap: int, options: EncodeOptions
 ) -> Iterator[TextChunk]:
     start = end = 0
     while end < len(text):
@@ -76,7 +76,7 @@ def _chunks(
 
 
 def _longest(
-    tokenizer: Encoding, text: str, start: int, ends: list[int], max_tokens: int, options: EncodeOptions
+    tokenizer: TextEncoder, text: str, start: int, ends: list[int], max_tokens: int, options: EncodeOptions
 ) -> TextChunk:
     """Return the longest chunk that begins at `start`, ends at one of `ends`, and has at most `max_tokens` ids.
 
@@ -89,7 +89,7 @@ def _longest(
     raise ValueError(f"character {start}, {text[start]!r}, alone has {len(ids)} tokens, and max_tokens is {max_tokens}")
 
 
-def _room(tokenizer: Encoding, max_tokens: int, options: EncodeOptions, least: int) -> int:
+def _room(tokenizer: TextEncoder, max_tokens: int, options: EncodeOptions, least: int) -> int:
     """Return how many of `max_tokens` ids are left for the text itself, after those added to every text.
 
     `ValueError` if they are fewer than `least`.
@@ -109,7 +109,7 @@ class _Cuts:
 
     """
 
-    def __init__(self, tokenizer: Encoding, text: str, options: EncodeOptions) -> None:
+    def __init__(self, tokenizer: TextEncoder, text: str, options: EncodeOptions) -> None:
         plain: EncodeOptions = {"parse_special": options.get("parse_special", True), "add_special_tokens": False}
         offsets = tokenizer.encode_with_offsets(text, **plain).offsets
         size = len(text)

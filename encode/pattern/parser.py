@@ -9,7 +9,7 @@ from typing import Literal, assert_never
 
 from tokenweir.encode.pattern.code_points import CodePoints
 from tokenweir.encode.pattern.sets import MAX_DEPTH, bracket, escape, fold, named_set
-from tokenweir.encode.pattern.source import Dialect, Source
+from tokenweir.encode.pattern.source import Dialect, PatternCursor
 
 MAX_LENGTH = 10_000
 """The most characters of a pattern; the longest real one, DeepSeek-LLM's list of letter ranges, has 2,000."""
@@ -190,7 +190,7 @@ def parse(pattern: str, dialect: Dialect) -> Node:
         TokenizerFileError: The pattern is not a regular expression.
 
     """
-    source = Source(pattern, dialect)
+    source = PatternCursor(pattern, dialect)
     if len(pattern) > MAX_LENGTH:
         source.refuse(f"a pattern of more than {MAX_LENGTH:,} characters", MAX_LENGTH)
     node = _alternate(source, ignore_case=False, depth=0)
@@ -199,7 +199,7 @@ def parse(pattern: str, dialect: Dialect) -> Node:
     return node
 
 
-def _alternate(source: Source, ignore_case: bool, depth: int) -> Node:
+def _alternate(source: PatternCursor, ignore_case: bool, depth: int) -> Node:
     if depth > MAX_DEPTH:
         source.refuse(f"more than {MAX_DEPTH} groups inside one another", source.at)
     branches = [_concat(source, ignore_case, depth)]
@@ -208,7 +208,7 @@ def _alternate(source: Source, ignore_case: bool, depth: int) -> Node:
     return branches[0] if len(branches) == 1 else Alternate(tuple(branches))
 
 
-def _concat(source: Source, ignore_case: bool, depth: int) -> Node:
+def _concat(source: PatternCursor, ignore_case: bool, depth: int) -> Node:
     start = source.at
     parts: list[Node] = []
     while source.peek() not in ("", "|", ")"):
@@ -222,7 +222,7 @@ def _concat(source: Source, ignore_case: bool, depth: int) -> Node:
     return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
 
-def _repeat(source: Source, ignore_case: bool, depth: int) -> Node:
+def _repeat(source: PatternCursor, ignore_case: bool, depth: int) -> Node:
     at = source.at
     node = _atom(source, ignore_case, depth)
     quantifier = _quantifier(source)
@@ -246,7 +246,7 @@ def _repeat(source: Source, ignore_case: bool, depth: int) -> Node:
     return _unquantified(source, _repeat_of(source, node, low, high, "greedy", at))
 
 
-def _quantifier(source: Source) -> tuple[int, int | None, bool] | None:
+def _quantifier(source: PatternCursor) -> tuple[int, int | None, bool] | None:
     """Parse a quantifier such as `+` or `{1,3}`, if the next characters are one; otherwise return None.
 
     Returns:
@@ -272,20 +272,20 @@ def _quantifier(source: Source) -> tuple[int, int | None, bool] | None:
     return low, high, True
 
 
-def _repeat_of(source: Source, body: Node, low: int, high: int | None, mode: Mode, at: int) -> Repeat:
+def _repeat_of(source: PatternCursor, body: Node, low: int, high: int | None, mode: Mode, at: int) -> Repeat:
     # Engines differ in how they leave a loop whose body matched the empty string, so such loops are refused.
     if matches_empty(body):
         source.refuse("a repeat of what can match the empty string", at)
     return Repeat(body, low, high, mode)
 
 
-def _unquantified(source: Source, node: Node) -> Node:
+def _unquantified(source: PatternCursor, node: Node) -> Node:
     if source.peek() in ("*", "+", "?", "{"):
         source.refuse(f"the quantifier {source.peek()} on a quantifier", source.at)
     return node
 
 
-def _atom(source: Source, ignore_case: bool, depth: int) -> Node:
+def _atom(source: PatternCursor, ignore_case: bool, depth: int) -> Node:
     at = source.at
     character = source.take()
     if character == "(":
@@ -316,7 +316,7 @@ def _atom(source: Source, ignore_case: bool, depth: int) -> Node:
     return Symbol(fold(source, members, at), character.lower() if character.isascii() and character.isalpha() else "")
 
 
-def _line_start(source: Source) -> Node:
+def _line_start(source: PatternCursor) -> Node:
     start = Lookbehind(CodePoints.of(), at_start=True)
     if source.dialect != "oniguruma":
         return start
@@ -327,7 +327,7 @@ def _line_start(source: Source) -> Node:
     return Alternate((start, after_line_feed))
 
 
-def _anchor(source: Source, letter: str, at: int) -> Node:
+def _anchor(source: PatternCursor, letter: str, at: int) -> Node:
     r"""Return the node for the anchor `\A`, `\z`, `\Z`, `\b` or `\B`, whose letter has been read.
 
     Any other letter is treated as `B`, so the caller checks it. `\Z` is refused in dialects other than Oniguruma; it
@@ -356,7 +356,7 @@ def _anchor(source: Source, letter: str, at: int) -> Node:
     return Alternate((Concat((after, before)), Concat((not_after, not_before))))
 
 
-def _group(source: Source, ignore_case: bool, depth: int) -> Node:
+def _group(source: PatternCursor, ignore_case: bool, depth: int) -> Node:
     at = source.at - 1
     look = next((look for look in ("?!", "?=", "?<!", "?<=") if source.accept(look)), "")
     if look:

@@ -10,7 +10,7 @@ import string
 from functools import cache
 
 from tokenweir.encode.pattern.code_points import N_CODE_POINTS, CodePoints
-from tokenweir.encode.pattern.source import Source
+from tokenweir.encode.pattern.source import PatternCursor
 from tokenweir.encode.unicode import categories
 
 MAX_DEPTH = 50
@@ -42,7 +42,7 @@ def _named(name: str, dialect: str) -> CodePoints | None:
     return None if ranges is None else CodePoints.from_ranges(ranges)
 
 
-def fold(source: Source, members: CodePoints, at: int) -> CodePoints:
+def fold(source: PatternCursor, members: CodePoints, at: int) -> CodePoints:
     """Apply `(?i:)` to a set: return it with every character that simple case folding makes equal to a member.
 
     Oniguruma also folds one character to several (`ss` matches U+00DF), and treats properties differently inside and
@@ -57,7 +57,7 @@ def fold(source: Source, members: CodePoints, at: int) -> CodePoints:
     return members.folded()
 
 
-def escape(source: Source, ignore_case: bool, bracketed: bool = False) -> int | CodePoints:
+def escape(source: PatternCursor, ignore_case: bool, bracketed: bool = False) -> int | CodePoints:
     r"""Parse an escape whose backslash has been read.
 
     Args:
@@ -89,7 +89,7 @@ def escape(source: Source, ignore_case: bool, bracketed: bool = False) -> int | 
     source.refuse(f"the escape \\{letter}", at)
 
 
-def _property(source: Source, negated: bool, ignore_case: bool, at: int) -> CodePoints:
+def _property(source: PatternCursor, negated: bool, ignore_case: bool, at: int) -> CodePoints:
     if not source.accept("{"):
         source.refuse(r"a property without braces", at)
     if source.accept("^"):
@@ -106,7 +106,7 @@ def _property(source: Source, negated: bool, ignore_case: bool, at: int) -> Code
     return ~members if negated else members
 
 
-def _hexadecimal(source: Source, letter: str, at: int) -> int:
+def _hexadecimal(source: PatternCursor, letter: str, at: int) -> int:
     braced = letter == "x" and source.accept("{")
     if braced:
         end = source.pattern.find("}", source.at)
@@ -125,7 +125,7 @@ def _hexadecimal(source: Source, letter: str, at: int) -> int:
     return code_point
 
 
-def bracket(source: Source, ignore_case: bool, depth: int = 1) -> CodePoints:
+def bracket(source: PatternCursor, ignore_case: bool, depth: int = 1) -> CodePoints:
     """Parse a bracket expression whose opening bracket has been read; return its set of characters.
 
     It may have ranges, nested brackets, and `&&`, which has the lowest precedence.
@@ -176,7 +176,7 @@ def bracket(source: Source, ignore_case: bool, depth: int = 1) -> CodePoints:
     return intersection
 
 
-def _item(source: Source, ignore_case: bool) -> tuple[int, int] | CodePoints:
+def _item(source: PatternCursor, ignore_case: bool) -> tuple[int, int] | CodePoints:
     """Parse one item of a bracket expression.
 
     Returns:
@@ -200,7 +200,7 @@ def _item(source: Source, ignore_case: bool) -> tuple[int, int] | CodePoints:
     return first, last
 
 
-def _character(source: Source, ignore_case: bool) -> int | CodePoints:
+def _character(source: PatternCursor, ignore_case: bool) -> int | CodePoints:
     at = source.at
     for operator in ("--", "~~"):  # fancy-regex: difference and symmetric difference
         if source.peek(2) == operator:

@@ -21,7 +21,7 @@ def shown(pattern: str) -> str:
     return repr(pattern) if len(pattern) <= 200 else f"{pattern[:200]!r}... ({len(pattern)} characters)"
 
 
-class Source:
+class PatternCursor:
     """A cursor over a pattern; `at` is the index of the next character."""
 
     def __init__(self, pattern: str, dialect: Dialect) -> None:

@@ -43,7 +43,7 @@ class CharacterMode(MergingMode):
     """Exact mode for BPE of characters."""
 
     def _load(self) -> None:
-        self._tables = _Tables(self.tokenizer, self._device)
+        self._tables = _CharacterTables(self.tokenizer, self._device)
 
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
         tables, searches = self._tables, self._tables.added if parse_special else []
@@ -75,7 +75,7 @@ class CharacterMode(MergingMode):
         return batch.count()
 
 
-class _Tables(SearchTables):
+class _CharacterTables(SearchTables):
     """The tables of added tokens, of the model, and of its split points.
 
     Attributes:

@@ -34,7 +34,7 @@ class UnigramMode(ExactMode):
     """Exact mode for Unigram. A document with a piece of more than `max_bytes` bytes is refused."""
 
     def _load(self) -> None:
-        self._tables = _Tables(self.tokenizer, self._device)
+        self._tables = _UnigramTables(self.tokenizer, self._device)
 
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
         tables, searches = self._tables, self._tables.added if parse_special else []
@@ -130,7 +130,7 @@ def form_of(tokenizer: Tokenizer) -> Form:
             )
 
 
-class _Tables(SearchTables):
+class _UnigramTables(SearchTables):
     """The tables of added tokens, of normalization, and of the model.
 
     Attributes:

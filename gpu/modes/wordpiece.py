@@ -44,7 +44,7 @@ class WordPieceMode(ExactMode):
     """
 
     def _load(self) -> None:
-        self._tables = _Tables(self.tokenizer, self._device)
+        self._tables = _WordPieceTables(self.tokenizer, self._device)
 
     def begin(self, text: Any, offsets: Any, *, parse_special: bool, guards: NDArray[np.int64] | None) -> Batch:
         searches = self._tables.added if parse_special else []
@@ -70,7 +70,7 @@ class WordPieceMode(ExactMode):
         return batch.count()
 
 
-class _Tables(SearchTables):
+class _WordPieceTables(SearchTables):
     """The tables of added tokens, of characters, and of the model.
 
     Attributes:

@@ -46,7 +46,7 @@ MAX_LOST = 32
 FINISH_REASONS = {"eos": "stop", "word": "stop", "limit": "length"}
 
 
-class Candidate(Struct):
+class LikelyToken(Struct):
     """A token that could have been generated, with its logprob, as llama.cpp's server reports it."""
 
     id: int
@@ -57,7 +57,7 @@ class Probability(Struct):
     """Logprob of a generated token and of the likeliest tokens in its place, as llama.cpp's server reports them."""
 
     logprob: float | None = None
-    top_logprobs: list[Candidate] = field(default_factory=list)
+    top_logprobs: list[LikelyToken] = field(default_factory=list)
 
 
 class Timings(Struct):

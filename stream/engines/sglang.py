@@ -53,7 +53,7 @@ class _Meta(Struct):
     output_top_logprobs: list[list[tuple[float | None, int, Any]] | None] | None = None
 
 
-class _Chunk(Event):
+class _SglangChunk(Event):
     meta_info: _Meta | None = None
     output_ids: list[int] | None = None
     index: int = 0
@@ -124,7 +124,7 @@ class SglangEngine(ModelCardEngine):
         if most:
             body["top_logprobs_num"] = most
         given = 0
-        async with aclosing(self._server.events("/generate", body, _Chunk)) as events:
+        async with aclosing(self._server.events("/generate", body, _SglangChunk)) as events:
             async for chunk in events:
                 step = _step(chunk, given, most)
                 given += len(step.ids)
@@ -147,7 +147,7 @@ def sampling_fields(sampling: Sampling) -> dict[str, Any]:
     return fields
 
 
-def _step(chunk: _Chunk, given: int, most: int) -> EngineStep:
+def _step(chunk: _SglangChunk, given: int, most: int) -> EngineStep:
     """Return the step with the new ids of a chunk of SGLang's stream.
 
     Args:

@@ -83,7 +83,7 @@ class _Logprobs(Struct):
     top_logprobs: list[dict[str, float] | None] | None = None  # likewise
 
 
-class _Choice(Struct):
+class _VllmChoice(Struct):
     index: int = 0
     token_ids: list[int] | None = None
     text: str = ""
@@ -99,8 +99,8 @@ class _Usage(Struct):
     prompt_tokens_details: _PromptDetails | None = None
 
 
-class _Chunk(Event):
-    choices: list[_Choice] = field(default_factory=list)
+class _VllmChunk(Event):
+    choices: list[_VllmChoice] = field(default_factory=list)
     usage: _Usage | None = None
 
     @property
@@ -234,7 +234,7 @@ class VllmEngine(ModelCardEngine):
             "temperature": 0,
             "return_tokens_as_token_ids": True,
         }
-        async with aclosing(self._server.events("/v1/completions", body, _Chunk)) as events:
+        async with aclosing(self._server.events("/v1/completions", body, _VllmChunk)) as events:
             chunk = await anext(events, None)
         given = None if chunk is None or not chunk.choices else chunk.choices[0].logprobs
         scores = None if given is None else given.token_logprobs
@@ -260,7 +260,7 @@ class VllmEngine(ModelCardEngine):
             most: Most candidates of an id to report.
 
         """
-        async with aclosing(self._server.events(path, body, _Chunk)) as events:
+        async with aclosing(self._server.events(path, body, _VllmChunk)) as events:
             async for chunk in events:
                 cached = chunk.cached
                 for choice in chunk.choices:
@@ -312,7 +312,7 @@ def _tops(given: _Logprobs, most: int) -> list[list[tuple[int, float]]]:
     return [likeliest(((_named_id(token), logprob) for token, logprob in row), most) for row in rows]
 
 
-def _step(choice: _Choice, most: int) -> EngineStep:
+def _step(choice: _VllmChoice, most: int) -> EngineStep:
     if choice.token_ids is None and choice.text:
         raise EngineError("vLLM gives text without ids: return_token_ids needs 0.10.2 or later")
     ids = choice.token_ids or []

@@ -27,9 +27,9 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.llama_server import (
     NAMES,
-    Candidate,
     CompletionEvent,
     CompletionSteps,
+    LikelyToken,
     Probability,
     Timings,
     completion_body,
@@ -54,7 +54,7 @@ _NEUTRAL = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repeat_penalty": 1.0}
 class _Token(Struct, frozen=True):
     id: int
     logprob: float | None = None
-    top_logprobs: list[Candidate] = []
+    top_logprobs: list[LikelyToken] = []
 
 
 class _Tokens(Struct, frozen=True):

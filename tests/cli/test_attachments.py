@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from tokenweir.cli import main
 from tokenweir.cli.attachments import read_attachment
-from tokenweir.cli.conversation import Conversation
+from tokenweir.cli.conversation import TerminalConversation
 from tokenweir.cli.model import Model
 from tokenweir.encode.errors import MediaError
 from tokenweir.encode.tokenizer import Tokenizer
@@ -71,7 +71,7 @@ def test_what_the_engine_cannot_take_is_refused(files, name, said):
 def test_a_file_goes_with_the_next_message_only(files, capsys):
     engine = Sighted()
     model = Model(engine, Tokenizer.default(), TEMPLATE, "about")
-    conversation = Conversation(model, Sampling(), None, None, lambda spec: model)
+    conversation = TerminalConversation(model, Sampling(), None, None, lambda spec: model)
     with asyncio.Runner() as runner:
         for line in (
             f"/attach {files}/cat.gif",

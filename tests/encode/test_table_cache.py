@@ -308,10 +308,10 @@ def test_a_folder_that_cannot_be_written(ranks, monkeypatch, tmp_path):
 def test_verify_trusts_no_times(ranks, cache, monkeypatch):
     load(ranks)
     assert was_kept(load(ranks, verify=True))
-    real = table_cache.Source.at
+    real = table_cache.SourceFile.at
     states = {str(source): real(Path(source)) for source in [ranks]}
     write_ranks(ranks, b"cd")
-    monkeypatch.setattr(table_cache.Source, "at", lambda path: states.get(str(path)) or real(path))
+    monkeypatch.setattr(table_cache.SourceFile, "at", lambda path: states.get(str(path)) or real(path))
     assert load(ranks).encode("ab") == [256]  # a file system that hides the change
     assert load(ranks, verify=True).encode("ab") == [97, 98]
 

@@ -27,7 +27,7 @@ from tokenweir.encode.files import check_regular
 from tokenweir.encode.formats import huggingface
 from tokenweir.encode.formats.gguf import models, word_piece
 from tokenweir.encode.formats.gguf.metadata import Metadata
-from tokenweir.encode.formats.gguf.vocabulary import GGML, Vocabulary, read_vocabulary
+from tokenweir.encode.formats.gguf.vocabulary import GGML, GgufVocabulary, read_vocabulary
 from tokenweir.encode.spec import NFC, Normalizer, NormalizerSequence, TokenizerSpec
 
 _HUGGINGFACE = "tokenizer.huggingface.json"
@@ -142,7 +142,7 @@ def _from_huggingface(metadata: Metadata, source: str) -> TokenizerSpec:
         spec = huggingface.read(source.encode())
     except (TokenizerFileError, UnsupportedTokenizerError) as error:
         raise type(error)(f"{_HUGGINGFACE}: {error}") from error
-    vocabulary: Vocabulary | None = read_vocabulary(metadata) if GGML + "tokens" in metadata else None
+    vocabulary: GgufVocabulary | None = read_vocabulary(metadata) if GGML + "tokens" in metadata else None
     return replace(
         spec,
         special_roles=vocabulary.special_roles() if vocabulary else {},

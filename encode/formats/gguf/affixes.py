@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tokenweir.encode.errors import TokenizerFileError
 from tokenweir.encode.formats.gguf.metadata import Metadata
-from tokenweir.encode.formats.gguf.vocabulary import GGML, Vocabulary
+from tokenweir.encode.formats.gguf.vocabulary import GGML, GgufVocabulary
 from tokenweir.encode.spec import TemplateProcessing, TokenizerSpec
 from tokenweir.encode.spec.models import CONTROL, UNKNOWN
 
@@ -17,7 +17,7 @@ def flag(metadata: Metadata, key: str, otherwise: bool) -> bool:
     return otherwise if value is None else value
 
 
-def with_defaults(vocabulary: Vocabulary, **roles: int) -> Vocabulary:
+def with_defaults(vocabulary: GgufVocabulary, **roles: int) -> GgufVocabulary:
     """Return the vocabulary with default ids for roles that the file does not name.
 
     A default does not apply if the token with that id is not a control or unknown token. If the file names no ids that end
@@ -41,7 +41,7 @@ def with_defaults(vocabulary: Vocabulary, **roles: int) -> Vocabulary:
 def with_affixes(
     spec: TokenizerSpec,
     metadata: Metadata,
-    vocabulary: Vocabulary,
+    vocabulary: GgufVocabulary,
     add_bos: bool,
     *,
     add_eos: bool = False,
@@ -83,7 +83,7 @@ def with_affixes(
     )
 
 
-def template(vocabulary: Vocabulary, before: list[int], after: list[int]) -> TemplateProcessing:
+def template(vocabulary: GgufVocabulary, before: list[int], after: list[int]) -> TemplateProcessing:
     """Return the post-processor that adds the tokens with these ids before and after a text."""
     return TemplateProcessing.around(
         [(vocabulary.tokens[i], i) for i in before], [(vocabulary.tokens[i], i) for i in after]

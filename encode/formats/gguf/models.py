@@ -17,7 +17,7 @@ from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerErro
 from tokenweir.encode.formats.gguf.affixes import flag, with_affixes, with_defaults
 from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.formats.gguf.pre import PRE, Pre, split
-from tokenweir.encode.formats.gguf.vocabulary import GGML, Vocabulary
+from tokenweir.encode.formats.gguf.vocabulary import GGML, GgufVocabulary
 from tokenweir.encode.spec import (
     BPE,
     NFC,
@@ -46,7 +46,7 @@ _BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
 # -- byte-level BPE ----------------------------------------------------------------------------------------------------
 
 
-def byte_level_bpe(metadata: Metadata, vocabulary: Vocabulary, pattern: str | None) -> TokenizerSpec:
+def byte_level_bpe(metadata: Metadata, vocabulary: GgufVocabulary, pattern: str | None) -> TokenizerSpec:
     """Return the spec for a file with `tokenizer.ggml.model = "gpt2"`: byte-level BPE.
 
     Text is split as `tokenizer.ggml.pre` says, or by `pattern` if it is given.
@@ -90,7 +90,7 @@ def _merges(metadata: Metadata) -> Sequence[str | tuple[str, str]]:
         raise TokenizerFileError(f"{GGML}merges: {error}") from error
 
 
-def _ranks(vocabulary: Vocabulary) -> RankBPE:
+def _ranks(vocabulary: GgufVocabulary) -> RankBPE:
     """Return tiktoken's model for a vocabulary whose tokens are spelled in GPT-2's byte alphabet: each rank is the id."""
     alphabet = {letter: byte for byte, letter in enumerate(_core.byte_alphabet())}
     ranks = {}
@@ -107,7 +107,7 @@ def _ranks(vocabulary: Vocabulary) -> RankBPE:
 # -- BPE over text -----------------------------------------------------------------------------------------------------
 
 
-def bpe_over_text(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
+def bpe_over_text(metadata: Metadata, vocabulary: GgufVocabulary) -> TokenizerSpec:
     """Return the spec for a file with `tokenizer.ggml.model = "gemma4"`.
 
     That is BPE by merges over text whose spaces are U+2581, with byte tokens for unknown characters.
@@ -115,7 +115,7 @@ def bpe_over_text(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
     return with_affixes(_bpe_over_text(metadata, vocabulary, prefix_space=False), metadata, vocabulary, True)
 
 
-def _bpe_over_text(metadata: Metadata, vocabulary: Vocabulary, *, prefix_space: bool) -> TokenizerSpec:
+def _bpe_over_text(metadata: Metadata, vocabulary: GgufVocabulary, *, prefix_space: bool) -> TokenizerSpec:
     """Return the spec of BPE by merges over text whose spaces are U+2581, as Gemma's tokenizer.json has it.
 
     With `prefix_space`, a space is put before each text, as in Llama 2's.
@@ -141,7 +141,7 @@ def _bpe_over_text(metadata: Metadata, vocabulary: Vocabulary, *, prefix_space: 
     )
 
 
-def _byte_tokens(vocabulary: Vocabulary) -> int:
+def _byte_tokens(vocabulary: GgufVocabulary) -> int:
     """Return how many of the 256 bytes have a token such as `<0xE4>`; raise `TokenizerFileError` for a malformed one."""
     for token_id in vocabulary.of_type(BYTE):
         if vocabulary.tokens[token_id] not in _BYTE_TOKENS:
@@ -154,7 +154,7 @@ def _byte_tokens(vocabulary: Vocabulary) -> int:
 # -- SentencePiece -----------------------------------------------------------------------------------------------------
 
 
-def sentencepiece_bpe(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
+def sentencepiece_bpe(metadata: Metadata, vocabulary: GgufVocabulary) -> TokenizerSpec:
     """Return the spec for a file with `tokenizer.ggml.model = "llama"`: SentencePiece's BPE by scores.
 
     If the scores are missing, or equal for all normal tokens, it is BPE by the file's merges instead.
@@ -179,7 +179,7 @@ def sentencepiece_bpe(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSp
     return with_affixes(spec, metadata, vocabulary, True)
 
 
-def sentencepiece_unigram(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
+def sentencepiece_unigram(metadata: Metadata, vocabulary: GgufVocabulary) -> TokenizerSpec:
     """Return the spec for a file with `tokenizer.ggml.model = "t5"`: SentencePiece's Unigram."""
     scores = _scores(metadata, len(vocabulary.tokens))
     if scores is None:
@@ -192,7 +192,7 @@ def sentencepiece_unigram(metadata: Metadata, vocabulary: Vocabulary) -> Tokeniz
 
 def _sentencepiece(
     metadata: Metadata,
-    vocabulary: Vocabulary,
+    vocabulary: GgufVocabulary,
     scores: NDArray[np.float32],
     algorithm: Literal["BPE", "Unigram"],
     *,
@@ -248,7 +248,7 @@ def _scores(metadata: Metadata, size: int) -> NDArray[np.float32] | None:
     return singles
 
 
-def _space_marks(vocabulary: Vocabulary) -> tuple[bool, tuple[str, ...]]:
+def _space_marks(vocabulary: GgufVocabulary) -> tuple[bool, tuple[str, ...]]:
     """Return whether spaces become U+2581 before encoding, as the tokens show; and notes on that for `TokenizerSpec.notes`.
 
     Raise `UnsupportedTokenizerError` if no token has either.

@@ -33,7 +33,7 @@ _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 _NO_TOKEN = (-1, 0xFFFFFFFF)
 
 
-class Vocabulary(Struct, frozen=True):
+class GgufVocabulary(Struct, frozen=True):
     """The tokens of a GGUF file.
 
     Attributes:
@@ -82,7 +82,7 @@ class Vocabulary(Struct, frozen=True):
         )
 
 
-def read_vocabulary(metadata: Metadata) -> Vocabulary:
+def read_vocabulary(metadata: Metadata) -> GgufVocabulary:
     """Read the tokens of a GGUF file, with their types and roles.
 
     Raises:
@@ -117,7 +117,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     for role, token_id in roles.items():
         if types[token_id] == NORMAL:
             notes.append(f"{role} is {tokens[token_id][:40]!r}, which the file types as ordinary text: it stays text")
-    return Vocabulary(tokens, types, frozenset(padding), roles, tuple(sorted(ends)), tuple(notes))
+    return GgufVocabulary(tokens, types, frozenset(padding), roles, tuple(sorted(ends)), tuple(notes))
 
 
 def _token_id(metadata: Metadata, key: str, size: int) -> int | None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.formats.gguf.affixes import template
 from tokenweir.encode.formats.gguf.metadata import Metadata
-from tokenweir.encode.formats.gguf.vocabulary import GGML, ROLE_KEYS, Vocabulary
+from tokenweir.encode.formats.gguf.vocabulary import GGML, ROLE_KEYS, GgufVocabulary
 from tokenweir.encode.spec import BertNormalizer, BertPreTokenizer, TokenizerSpec, WordPiece, WordPieceDecoder
 from tokenweir.encode.spec.models import CONTROL, NORMAL, UNKNOWN
 
@@ -17,7 +17,7 @@ _SPACE = "\u2581"
 _CAPITAL = re.compile("[A-Z]").search
 
 
-def word_piece(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
+def word_piece(metadata: Metadata, vocabulary: GgufVocabulary) -> TokenizerSpec:
     """Return the spec for a file with `tokenizer.ggml.model = "bert"`: WordPiece.
 
     [CLS] and [SEP] are added around each text, whatever the file's flags say.
@@ -50,7 +50,7 @@ def word_piece(metadata: Metadata, vocabulary: Vocabulary) -> TokenizerSpec:
     )
 
 
-def _with_continuations(vocabulary: Vocabulary) -> tuple[Vocabulary, tuple[str, ...]]:
+def _with_continuations(vocabulary: GgufVocabulary) -> tuple[GgufVocabulary, tuple[str, ...]]:
     """Return the vocabulary in BERT's spelling, with `##` before tokens that continue a word; and notes on the change.
 
     Converters put U+2581 before tokens that begin a word instead. Exceptions are control tokens and, in older files,
@@ -84,7 +84,7 @@ def _in_brackets(token: str) -> bool:
     return len(token) > 2 and token[0] == "[" and token[-1] == "]"
 
 
-def _bert_token(vocabulary: Vocabulary, roles: tuple[str, ...], name: str) -> int:
+def _bert_token(vocabulary: GgufVocabulary, roles: tuple[str, ...], name: str) -> int:
     """Return the id of a token that BERT requires: by its role, else by its usual name."""
     for role in roles:
         if role in vocabulary.roles:

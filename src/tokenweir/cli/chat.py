@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tokenweir.cli.attachments import read_attachment
-from tokenweir.cli.conversation import COMMANDS, THINK, Conversation, recordings, settings
+from tokenweir.cli.conversation import COMMANDS, THINK, TerminalConversation, recordings, settings
 from tokenweir.cli.model import engine_key_option, engine_option, load_model
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
@@ -88,7 +88,7 @@ def chat(
 
     model = load_model(engine, tokenizer, template, engine_key=engine_key)
     sampling = Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed, stop=stop)
-    conversation = Conversation(
+    conversation = TerminalConversation(
         model, sampling, system, reasoning, lambda spec: load_model(spec, None, None, engine_key=engine_key)
     )
     interactive = once is None and sys.stdin.isatty()

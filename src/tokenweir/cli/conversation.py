@@ -53,7 +53,7 @@ THINK: tuple[Think, ...] = get_args(Think)
 
 
 @dataclass
-class Conversation:
+class TerminalConversation:
     """A conversation in the terminal: the messages so far, and the settings of the next answer.
 
     Attributes:

@@ -17,7 +17,7 @@ _MESSAGE = re.compile(r"messages\[([0-9]+)\]")
 _THINKING = re.compile(r"messages\[([0-9]+)\]\.(?:reasoning_content|reasoning|thinking)\b")
 
 
-class Turns(NamedTuple):
+class RenderedTurns(NamedTuple):
     """The ids of a rendered conversation, each with its message.
 
     Attributes:
@@ -34,7 +34,7 @@ class Turns(NamedTuple):
     sampled: list[bool]
 
 
-def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> Turns:
+def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> RenderedTurns:
     """Encode a prompt, and find for each id the message of its turn and whether a model generates it.
 
     Args:
@@ -69,7 +69,7 @@ def turns(prompt: Prompt, tokenizer: Tokenizer, opening: Sequence[int] = ()) -> 
     content = [
         flag or bool(other and number >= 0) for flag, other, number in zip(sampled, others, written, strict=True)
     ]
-    return Turns(ids, owners, content, sampled)
+    return RenderedTurns(ids, owners, content, sampled)
 
 
 def _end_of_turn(tokenizer: Tokenizer, ids: Sequence[int], start: int, until: int, sampled: Sequence[bool] = ()) -> int:

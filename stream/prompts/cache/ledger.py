@@ -11,7 +11,7 @@ ENTRY_BYTES = 512
 """Bytes that an entry costs besides its content: keys, objects and tables. Without them, tiny entries would be free."""
 
 
-class Entry:
+class LedgerEntry:
     """Memory that a client holds, as a `Ledger` counts it, until it is released or evicted.
 
     Attributes:
@@ -33,13 +33,13 @@ class Entry:
 class _ClientEntries(NamedTuple):
     """Entries of one client, the oldest first: caches, which are evicted first, and others."""
 
-    caches: dict[Entry, None]
-    others: dict[Entry, None]
+    caches: dict[LedgerEntry, None]
+    others: dict[LedgerEntry, None]
 
-    def of(self, entry: Entry) -> dict[Entry, None]:
+    def of(self, entry: LedgerEntry) -> dict[LedgerEntry, None]:
         return self.caches if entry.is_cache else self.others
 
-    def oldest(self) -> Entry:
+    def oldest(self) -> LedgerEntry:
         return next(iter(self.caches or self.others))
 
 
@@ -61,7 +61,7 @@ class Ledger:
 
     """
 
-    def __init__(self, max_bytes: int, on_evict: Callable[[Entry], object] = lambda _: None) -> None:
+    def __init__(self, max_bytes: int, on_evict: Callable[[LedgerEntry], object] = lambda _: None) -> None:
         self.bytes = 0
         self._max_bytes = max_bytes
         self.on_evict = on_evict
@@ -77,7 +77,7 @@ class Ledger:
         """Return the bytes of all entries of a client; 0 for an unknown client."""
         return self._held.get(client, 0)
 
-    def enter(self, client: str, size: int, drop: Callable[[], object], *, is_cache: bool = False) -> Entry:
+    def enter(self, client: str, size: int, drop: Callable[[], object], *, is_cache: bool = False) -> LedgerEntry:
         """Add an entry for memory of a client, and evict the oldest entries until all fit in the bound.
 
         Args:
@@ -85,13 +85,13 @@ class Ledger:
             size: Bytes of the memory.
             drop: Frees the memory; called when the entry is evicted. That is before this method returns if the entry alone is
                 larger than the bound, in which case no other is evicted, or if it is itself the one to evict.
-            is_cache: As for `Entry`.
+            is_cache: As for `LedgerEntry`.
 
         Returns:
             The entry, for `leave`.
 
         """
-        entry = Entry(client, size + ENTRY_BYTES, drop, is_cache=is_cache)
+        entry = LedgerEntry(client, size + ENTRY_BYTES, drop, is_cache=is_cache)
         evicted = []
         with self._lock:
             if entry.size > self._max_bytes:
@@ -110,14 +110,14 @@ class Ledger:
                 self.on_evict(one)
         return entry
 
-    def leave(self, entry: Entry) -> None:
+    def leave(self, entry: LedgerEntry) -> None:
         """Remove an entry whose memory its owner has freed, without calling `drop`; a no-op for an evicted one."""
         with self._lock:
             entry._drop = None  # which may refer back to the entry's owner
             if (own := self._entries.get(entry.client)) is not None and entry in own.of(entry):
                 self._remove(entry)
 
-    def _remove(self, entry: Entry) -> None:
+    def _remove(self, entry: LedgerEntry) -> None:
         own = self._entries[entry.client]
         del own.of(entry)[entry]
         if not own.caches and not own.others:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tokenweir.encode import _core
 from tokenweir.encode.tokenizer import Tokenizer
-from tokenweir.stream.prompts.cache.ledger import Entry
+from tokenweir.stream.prompts.cache.ledger import LedgerEntry
 from tokenweir.stream.prompts.turns.sampled_turns import SampledTurn
 
 MESSAGE_BYTES = 128
@@ -40,7 +40,7 @@ class KeptPrompt:
         self.tape = tape
         self.answers: dict[KeptAnswer, None] = {}
         self.used = 0.0
-        self.entry: Entry | None = None
+        self.entry: LedgerEntry | None = None
 
     @property
     def size(self) -> int:
@@ -80,7 +80,7 @@ class KeptAnswer:
         self.answered_digest = answered_digest
         self.turn = turn
         self.used = 0.0
-        self.entry: Entry | None = None
+        self.entry: LedgerEntry | None = None
 
     @property
     def key(self) -> ShelfKey:

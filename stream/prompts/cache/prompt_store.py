@@ -8,7 +8,7 @@ from functools import partial
 from threading import Lock
 
 from tokenweir.encode import _core
-from tokenweir.stream.prompts.cache.ledger import Entry, Ledger
+from tokenweir.stream.prompts.cache.ledger import Ledger, LedgerEntry
 from tokenweir.stream.prompts.cache.message_digests import delivered
 from tokenweir.stream.prompts.cache.prompt_index import KeptAnswer, KeptPrompt, Shelf, ShelfKey
 from tokenweir.stream.prompts.turns.answer_identity import fingerprint
@@ -185,7 +185,7 @@ class PromptStore:
 
     def _use(
         self, used: Iterable[KeptPrompt | KeptAnswer], changed: Iterable[KeptPrompt | KeptAnswer]
-    ) -> list[Entry | None]:
+    ) -> list[LedgerEntry | None]:
         """Set the time of use of `used`, and detach the ledger's entries from `changed`.
 
         The caller holds the lock.
@@ -226,12 +226,12 @@ class PromptStore:
             entries = self._remove(kept) if kept in self._by_use else []
         self._leave(entries)
 
-    def _leave(self, entries: Iterable[Entry | None]) -> None:
+    def _leave(self, entries: Iterable[LedgerEntry | None]) -> None:
         for entry in entries:
             if entry is not None:
                 self._ledger.leave(entry)
 
-    def _remove(self, kept: KeptPrompt | KeptAnswer) -> list[Entry | None]:
+    def _remove(self, kept: KeptPrompt | KeptAnswer) -> list[LedgerEntry | None]:
         """Remove an answer, or a prompt with its answers; return the ledger's entries of all that was removed.
 
         The caller holds the lock, and gives the entries back to the ledger after it has released the lock.
@@ -247,12 +247,12 @@ class PromptStore:
             del self._shelves[kept.key]
         return [*entries, kept.entry]
 
-    def _expired(self) -> list[Entry | None]:
+    def _expired(self) -> list[LedgerEntry | None]:
         """Remove the prompts and answers that were not used for `max_age` seconds; return their ledger entries.
 
         The caller holds the lock, and gives the entries back to the ledger after it has released the lock.
         """
-        entries: list[Entry | None] = []
+        entries: list[LedgerEntry | None] = []
         oldest = self._clock() - self._max_age
         while self._by_use and (kept := next(iter(self._by_use))).used < oldest:
             entries += self._remove(kept)

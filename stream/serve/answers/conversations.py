@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from tokenweir.stream.prompts.cache.ledger import Entry, Ledger
+from tokenweir.stream.prompts.cache.ledger import Ledger, LedgerEntry
 from tokenweir.stream.serve.wire.responses.response_object import Item, MessageItem, OutputText, text_of
 from tokenweir.stream.serve.wire.shared.message_builder import ChatMessage
 
@@ -45,7 +45,7 @@ class _Kept:
         self.private = private
         self.digest = digest
         self.items = items
-        self.entry: Entry | None = None
+        self.entry: LedgerEntry | None = None
 
 
 def _bare(item: Item) -> Item:

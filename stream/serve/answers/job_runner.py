@@ -24,7 +24,7 @@ from tokenweir.stream.serve.monitoring.metrics import Meter
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 
-class Answer(Protocol):
+class RunJob(Protocol):
     """Callable that generates the answer to a job; `JobRunner.answer` is one."""
 
     def __call__(self, job: Job, meter: Meter) -> AbstractAsyncContextManager[Deltas]:
@@ -51,7 +51,7 @@ class JobRunner:
 
     @asynccontextmanager
     async def answer(self, job: Job, meter: Meter) -> AsyncIterator[Deltas]:
-        """Render and encode a job's prompt, generate, and yield the answer's deltas; see `Answer`.
+        """Render and encode a job's prompt, generate, and yield the answer's deltas; see `RunJob`.
 
         Raises `RequestError` if the job asks for an option that its engine does not support, and as the methods of `Engines`.
         """

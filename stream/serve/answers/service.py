@@ -17,13 +17,13 @@ from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.stream.serve.answers.conversations import Conversations
 from tokenweir.stream.serve.answers.generation import Generation, abandoned
 from tokenweir.stream.serve.answers.job import Job
-from tokenweir.stream.serve.answers.job_runner import Answer
+from tokenweir.stream.serve.answers.job_runner import RunJob
 from tokenweir.stream.serve.answers.pacer import Pacer
 from tokenweir.stream.serve.limits.admission import Admission
 from tokenweir.stream.serve.limits.connections import Connections
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.rates import Rates
-from tokenweir.stream.serve.limits.turns import Turns
+from tokenweir.stream.serve.limits.turns import InputTurns
 from tokenweir.stream.serve.monitoring.metrics import Counts, Metrics
 from tokenweir.stream.serve.monitoring.tracing import INSTALLED, AnswerSpan
 from tokenweir.stream.serve.wire.responses.response_object import Item
@@ -98,7 +98,7 @@ class Service:
 
     def __init__(
         self,
-        answer: Answer,
+        answer: RunJob,
         models: Sequence[str],
         limits: Limits | None = None,
         *,
@@ -120,7 +120,7 @@ class Service:
         self.worker = ""
         self.peers: PeerLinks | None = None
         self.draining = False
-        self.turns = Turns()
+        self.turns = InputTurns()
         self.pacer = Pacer(self.limits.send_interval, self.limits.max_send_interval, lambda: self.turns.total)
         self._answer = answer
         self._running: dict[Generation[Any], str] = {}  # with their models

@@ -43,7 +43,7 @@ class Tokenize(Struct, frozen=True, kw_only=True):
     return_token_strs: bool = False
 
 
-class Detokenize(Struct, frozen=True, kw_only=True):
+class DetokenizeRequest(Struct, frozen=True, kw_only=True):
     """The body of `POST /detokenize`.
 
     `return_tokens` is an extension: describe each token by itself, with its id and bytes.
@@ -164,7 +164,7 @@ class Endpoints:
 
     async def detokenize(self, request: Request) -> Response:
         """Handle `POST /detokenize`: return the text of ids."""
-        asked = convert(await read_object(request, self._service), Detokenize)
+        asked = convert(await read_object(request, self._service), DetokenizeRequest)
         self._service.model(asked.model)
         if asked.return_tokens:
             check_described(len(asked.tokens), self._service.limits, "return_tokens")
@@ -181,7 +181,7 @@ class Endpoints:
             told["token_strs"] = [token_bytes(token_id).decode("utf-8", "replace") for token_id in ids]
         return encoded(told, self._service.limits)
 
-    def _detokenized(self, asked: Detokenize) -> bytes:
+    def _detokenized(self, asked: DetokenizeRequest) -> bytes:
         tokenizer, limits = self._engines.tokenizer, self._service.limits
         check_text(tokenizer, [asked.tokens], limits)
         told: dict[str, Any] = {"prompt": tokenizer.decode(asked.tokens, skip_special_tokens=False)}

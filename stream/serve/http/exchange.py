@@ -71,7 +71,7 @@ async def read_body(request: Request, service: Service, connection: Connection |
 async def read_json(request: Request, service: Service) -> bytes:
     """Read the body of a request, and wait until its turn to be parsed has come; the caller parses it at once.
 
-    Its bytes count as incoming until then. Raises as `read_body` and `Turns.take`.
+    Its bytes count as incoming until then. Raises as `read_body` and `InputTurns.take`.
     """
     connection = CONNECTION.get()
     try:

@@ -186,7 +186,7 @@ class Connection:
         return self._all.incoming.has_room(self.client, size)
 
     async def until(self, turn: asyncio.Future[bool]) -> None:
-        """Wait for a future of `Turns`; raise `Disconnected` if the socket is closed before its turn."""
+        """Wait for a future of `InputTurns`; raise `Disconnected` if the socket is closed before its turn."""
         self._turn = turn
         if not self._open:
             self._drop_turn()

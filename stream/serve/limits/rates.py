@@ -14,7 +14,7 @@ MOST_CLIENTS = 1 << 16
 """Clients with a bucket that is not full; beyond them the one least recently seen starts anew."""
 
 
-class Bucket:
+class TokenBucket:
     """Token buckets, one for each client: an allowance that refills evenly up to the amount of one minute.
 
     Args:
@@ -72,8 +72,8 @@ class Rates:
     ) -> None:
         self._limits = limits
         self._refused = refused
-        self._requests = Bucket(limits.max_requests_per_minute, clock)
-        self._tokens = Bucket(limits.max_tokens_per_minute, clock)
+        self._requests = TokenBucket(limits.max_requests_per_minute, clock)
+        self._tokens = TokenBucket(limits.max_tokens_per_minute, clock)
 
     def request(self, client: str) -> None:
         """Count a client's request.

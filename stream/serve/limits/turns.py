@@ -30,7 +30,7 @@ Work = Callable[[], bool | None]
 """A piece of work; true if there is more of it."""
 
 
-class Turns:
+class InputTurns:
     """Scheduler of clients' input: it limits the CPU time that input takes in each turn of the event loop.
 
     It belongs to one event loop.

@@ -25,7 +25,7 @@ from tokenweir.encode.base.platform import limit_unsent
 from tokenweir.stream.serve.app.guard import network_of
 from tokenweir.stream.serve.limits.connections import Connection, Connections
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.limits.turns import REQUEST, Turns
+from tokenweir.stream.serve.limits.turns import REQUEST, InputTurns
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
 from tokenweir.stream.serve.transport.paced_input import HeldFlow, PacedInput
 from tokenweir.stream.serve.wire.shared.errors import RequestError, error_body
@@ -80,7 +80,7 @@ class HttpProtocol(HttpToolsProtocol, TimedInput):
 
     limits: Limits
     sockets: Connections
-    turns: Turns
+    turns: InputTurns
 
     _input: PacedInput
     _connection: Connection | None = None

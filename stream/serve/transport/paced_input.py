@@ -8,7 +8,7 @@ from typing import Protocol
 
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from tokenweir.stream.serve.limits.turns import Turns
+from tokenweir.stream.serve.limits.turns import InputTurns
 
 PIECE_BYTES = 1 << 11
 """Most bytes that are parsed without a look at the clock: a few hundred of the shortest frames."""
@@ -41,7 +41,7 @@ class PacedInput:
 
     def __init__(
         self,
-        turns: Turns,
+        turns: InputTurns,
         transport: asyncio.Transport,
         reader: Reader,
         parse: Callable[[bytes], bool | None],

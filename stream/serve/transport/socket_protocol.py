@@ -17,7 +17,7 @@ from websockets.frames import CloseCode
 from tokenweir.stream.serve.answers.service import Service
 from tokenweir.stream.serve.limits.connections import Connection
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.limits.turns import REQUEST, Turns
+from tokenweir.stream.serve.limits.turns import REQUEST, InputTurns
 from tokenweir.stream.serve.sockets.websocket import CLOSE_TIMEOUT
 from tokenweir.stream.serve.transport.http_protocol import HttpProtocol, TimedInput, drop_bound_methods
 from tokenweir.stream.serve.transport.paced_input import PacedInput
@@ -36,7 +36,7 @@ class SocketProtocol(WebSocketsSansIOProtocol, TimedInput):
     """
 
     limits: Limits
-    turns: Turns
+    turns: InputTurns
 
     _input: PacedInput
 

@@ -19,7 +19,7 @@ from tokenweir.encode.encoding.sequence_encoder import Sequences
 from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.tokenizer import Tokenizer, sequence_encoder_of
 from tokenweir.integrations.counts import count
-from tokenweir.integrations.transformers.batches import BatchEncoder, pad
+from tokenweir.integrations.transformers.batches import BackendEncoder, pad
 from tokenweir.integrations.transformers.encoding import Encoding
 from tokenweir.integrations.transformers.inputs import Fallback, listed, sequence_of, sequences_of
 
@@ -65,7 +65,7 @@ class Backend:
     _original: Any
     _name: str
     _version: object
-    _made: tuple[object, BatchEncoder | str]
+    _made: tuple[object, BackendEncoder | str]
     _handed_out: list[tuple[Any, object]]
     _truncation: dict[str, Any] | None
     _padding: dict[str, Any] | None
@@ -113,7 +113,7 @@ class Backend:
             _encode_special_tokens=original.encode_special_tokens,
         )
 
-    def _state(self) -> BatchEncoder:
+    def _state(self) -> BackendEncoder:
         """Return the encoder of batches for the original in its current state; build it if the original has changed.
 
         Threads that call it at the same time may build it twice. There is no lock, which a fork could leave locked:
@@ -136,7 +136,7 @@ class Backend:
             raise Fallback(built)
         return built
 
-    def _build(self) -> BatchEncoder | str:
+    def _build(self) -> BackendEncoder | str:
         """Build the encoder from the original's JSON.
 
         Return the reason as a str if tokenweir does not reproduce it exactly.
@@ -149,7 +149,7 @@ class Backend:
         live = {token.content: i for i, token in self._original.get_added_tokens_decoder().items()}
         if live != {token.content: token.id for token in tokenizer.added_tokens}:
             return "added tokens with ids that its JSON does not give"
-        return BatchEncoder(tokenizer, *sequence_encoder_of(tokenizer))
+        return BackendEncoder(tokenizer, *sequence_encoder_of(tokenizer))
 
     def _changed_in_place(self) -> bool:
         """Whether a component that was handed out to a caller, such as the normalizer, was changed in place since then.
@@ -232,7 +232,7 @@ class Backend:
         Truncation and padding are applied if they are on.
         """
 
-        def run(built: BatchEncoder) -> Encoding:
+        def run(built: BackendEncoder) -> Encoding:
             given = [sequence_of(each, is_pretokenized) for each in ((sequence,) if pair is None else (sequence, pair))]
             return self._encoded(built, [given], add_special_tokens)[0]
 
@@ -241,7 +241,7 @@ class Backend:
     def encode_batch(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
         """Encode a list of texts and pairs of texts, as `encode` does; return a list of `Encoding` objects."""
 
-        def run(built: BatchEncoder) -> list[Encoding]:
+        def run(built: BackendEncoder) -> list[Encoding]:
             given = [sequences_of(each, is_pretokenized) for each in listed(input)]
             return self._encoded(built, given, add_special_tokens)
 
@@ -250,14 +250,14 @@ class Backend:
     def encode_batch_fast(self, input: Any, is_pretokenized: bool = False, add_special_tokens: bool = True) -> Any:
         """Encode as `encode_batch`, but without offsets, word ids and token texts: they are (0, 0), None and empty."""
 
-        def run(built: BatchEncoder) -> list[Encoding]:
+        def run(built: BackendEncoder) -> list[Encoding]:
             given = [sequences_of(each, is_pretokenized) for each in listed(input)]
             return self._encoded(built, given, add_special_tokens, offsets=False)
 
         return self._run_or_fall_back("encode_batch_fast", run, input, is_pretokenized, add_special_tokens)
 
     def _encoded(
-        self, built: BatchEncoder, inputs: Sequence[Sequences], add_special_tokens: bool, *, offsets: bool = True
+        self, built: BackendEncoder, inputs: Sequence[Sequences], add_special_tokens: bool, *, offsets: bool = True
     ) -> list[Encoding]:
         found = built.encode(inputs, bool(add_special_tokens), self._truncation, offsets=offsets)
         pad(found, self._padding)
@@ -266,7 +266,7 @@ class Backend:
     def post_process(self, encoding: Any, pair: Any = None, add_special_tokens: bool = True) -> Any:
         """Truncate one encoding or a pair, join them, add special tokens, and pad; return the new encoding."""
 
-        def run(built: BatchEncoder) -> Encoding:
+        def run(built: BackendEncoder) -> Encoding:
             parts = [each.columns.copy() for each in (encoding, pair) if each is not None]
             found = built.post_process(parts, bool(add_special_tokens), self._truncation)
             pad([found], self._padding)
@@ -301,7 +301,7 @@ class Backend:
         except Fallback:
             return None
 
-    def _run_or_fall_back(self, call: str, run: Callable[[BatchEncoder], _T], *args: Any) -> _T:
+    def _run_or_fall_back(self, call: str, run: Callable[[BackendEncoder], _T], *args: Any) -> _T:
         try:
             found = run(self._state())
         except (Fallback, TextError, TokenIdError, UnsupportedTokenizerError, TypeError, ValueError) as error:

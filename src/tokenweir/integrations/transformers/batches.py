@@ -26,7 +26,7 @@ Truncation = Mapping[str, Any]
 Ids = list[int] | NDArray[np.int32]
 
 
-class BatchEncoder(NamedTuple):
+class BackendEncoder(NamedTuple):
     """Encoder of batches for one state of a `tokenizers.Tokenizer`.
 
     Attributes:

@@ -19,7 +19,7 @@ from tokenweir.integrations.transformers.decode_stream import DecodeStream
 from tokenweir.integrations.transformers.patch import patch_transformers
 
 if TYPE_CHECKING:
-    from tokenweir.integrations.vllm.server import Server
+    from tokenweir.integrations.vllm.server import EngineFrontEnd
 
 PLUGIN = "tokenweir"
 """The patch's name in VLLM_PLUGINS."""
@@ -60,8 +60,8 @@ def register_parsers() -> None:
         register_all()
 
 
-def endpoint_plugin() -> Server:
+def endpoint_plugin() -> EngineFrontEnd:
     """Return the plug-in that adds the server's routes. vLLM calls this only if VLLM_PLUGINS names it."""
-    from tokenweir.integrations.vllm.server import Server
+    from tokenweir.integrations.vllm.server import EngineFrontEnd
 
-    return Server()
+    return EngineFrontEnd()

@@ -43,7 +43,7 @@ UNSUPPORTED = ("default_chat_template_kwargs", "skip_tokenizer_init", "tokens_on
 """Arguments of vLLM's server that change answers in a way this server does not."""
 
 
-class Server:
+class EngineFrontEnd:
     """vLLM's endpoint plug-in: serves the paths of `ROUTES` by tokenweir's server."""
 
     name = NAME

@@ -46,7 +46,7 @@ class ToolUseBlock(Struct, frozen=True, tag_field="type", tag="tool_use"):
     input: Any = None
 
 
-class Source(Struct, frozen=True):
+class MediaSource(Struct, frozen=True):
     """Source of an image or a document.
 
     `data` is base64 or text, as `type` says; `url` is its address; `content` is a text, or texts and images.
@@ -62,7 +62,7 @@ class Source(Struct, frozen=True):
 class ImageBlock(Struct, frozen=True, tag_field="type", tag="image"):
     """Content block of an image."""
 
-    source: Source
+    source: MediaSource
 
     def part(self, where: str) -> dict[str, Any]:
         """Return the image as content part for a chat template.
@@ -80,7 +80,7 @@ class ImageBlock(Struct, frozen=True, tag_field="type", tag="image"):
 class DocumentBlock(Struct, frozen=True, tag_field="type", tag="document"):
     """Content block of a text document or another file."""
 
-    source: Source
+    source: MediaSource
     title: str | None = None
     context: str | None = None
 

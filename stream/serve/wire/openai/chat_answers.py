@@ -181,7 +181,7 @@ class ChatAnswer:
         self._logprobs = logprobs
         self._top_logprobs = top_logprobs
         self._token_ids = token_ids
-        self._choices = [_Choice() for _ in range(choices)]
+        self._choices = [_OpenChoice() for _ in range(choices)]
 
     def start(self, prompt_ids: Sequence[int]) -> list[bytes]:
         """Return the first chunk of each answer, which has its role, as server-sent events.
@@ -374,7 +374,7 @@ def _arguments(pieces: Iterable[CallDelta]) -> str:
     return "".join(piece.function.arguments or "" for piece in pieces)
 
 
-class _Choice:
+class _OpenChoice:
     """One of a request's parallel answers, with the text, logprobs, ids and usage collected so far."""
 
     def __init__(self) -> None:

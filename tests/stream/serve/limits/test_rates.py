@@ -10,7 +10,7 @@ from serving import TOK, Endless, Script, eventually, say, serving, socket_to, u
 
 from tokenweir.stream.serve.limits import rates
 from tokenweir.stream.serve.limits.limits import Limits
-from tokenweir.stream.serve.limits.rates import Bucket, Rates
+from tokenweir.stream.serve.limits.rates import Rates, TokenBucket
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 
 TOLD = {"role": "user", "content": "hi"}
@@ -30,7 +30,7 @@ class Clock:
 )
 def test_after_the_time_told_and_not_before_there_is_enough(rate, spent, amount):
     clock = Clock()
-    bucket = Bucket(rate, clock)
+    bucket = TokenBucket(rate, clock)
     for seconds, tokens in spent:
         clock.now += seconds
         bucket.spend("client", tokens)
@@ -64,7 +64,7 @@ def test_a_minute_has_as_many_requests_as_the_rate_says():
 def test_clients_are_forgotten(monkeypatch):
     monkeypatch.setattr(rates, "MOST_CLIENTS", 10)
     clock = Clock()
-    bucket = Bucket(60, clock)
+    bucket = TokenBucket(60, clock)
     for number in range(100):
         bucket.spend(str(number), 1)
     assert len(bucket._full_at) == 10 and "99" in bucket._full_at
@@ -74,7 +74,7 @@ def test_clients_are_forgotten(monkeypatch):
 
 
 def test_nothing_is_counted_without_a_rate():
-    bucket = Bucket(0)
+    bucket = TokenBucket(0)
     bucket.spend("client", 10**9)
     assert bucket.wait("client", 10**9) == 0 and not bucket._full_at
 

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tokenweir.stream.serve.limits.fair_queue import CLIENT
-from tokenweir.stream.serve.limits.turns import BYTE, LONG, QUANTUM, REQUEST, SHARE, Turns
+from tokenweir.stream.serve.limits.turns import BYTE, LONG, QUANTUM, REQUEST, SHARE, InputTurns
 
 pytestmark = pytest.mark.anyio
 
@@ -17,7 +17,7 @@ async def parse(turns, size, order, name):
 
 
 async def test_between_two_long_messages_everybody_has_a_turn():
-    turns, order = Turns(), []
+    turns, order = InputTurns(), []
 
     async def other():
         while order.count("long") < 20:
@@ -31,7 +31,7 @@ async def test_between_two_long_messages_everybody_has_a_turn():
 
 
 async def test_short_messages_wait_for_none():
-    turns, order = Turns(), []
+    turns, order = InputTurns(), []
     async with asyncio.timeout(10):
         await asyncio.gather(
             *(parse(turns, LONG, order, "long") for _ in range(5)), parse(turns, LONG - 1, order, "short")
@@ -40,7 +40,7 @@ async def test_short_messages_wait_for_none():
 
 
 async def test_long_messages_of_clients_go_round_robin():
-    turns, order = Turns(), []
+    turns, order = InputTurns(), []
 
     async def message(client, number):
         CLIENT.set(client)
@@ -52,7 +52,7 @@ async def test_long_messages_of_clients_go_round_robin():
 
 
 async def test_after_a_long_message_the_loop_does_other_work_for_as_long(monkeypatch):
-    turns, order, pauses = Turns(), [], []
+    turns, order, pauses = InputTurns(), [], []
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(loop, "call_later", lambda seconds, call: pauses.append(seconds) or loop.call_soon(call))
     await asyncio.gather(*(parse(turns, size, order, size) for size in (LONG, 10 * LONG)))
@@ -60,7 +60,7 @@ async def test_after_a_long_message_the_loop_does_other_work_for_as_long(monkeyp
 
 
 async def test_who_leaves_gives_up_the_turn():
-    turns, order = Turns(), []
+    turns, order = InputTurns(), []
     tasks = [asyncio.create_task(parse(turns, LONG, order, number)) for number in range(3)]
     await asyncio.sleep(0)
     tasks[0].cancel()
@@ -75,7 +75,7 @@ class Loop:
 
     def __init__(self):
         self.now = 0.0
-        self.turns = Turns(clock=lambda: self.now)
+        self.turns = InputTurns(clock=lambda: self.now)
         self.done = []
         self._turn = 0
         self._next()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tokenweir.stream.serve.limits.turns import SHARE, Turns
+from tokenweir.stream.serve.limits.turns import SHARE, InputTurns
 from tokenweir.stream.serve.transport.paced_input import PIECE_BYTES, HeldFlow, PacedInput
 
 pytestmark = pytest.mark.anyio
@@ -31,7 +31,7 @@ def made(seconds=SHARE / 2):
         pieces.append(data)
 
     flow = HeldFlow(socket)
-    flow.input = PacedInput(Turns(clock=lambda: now[0]), socket, flow, parse)
+    flow.input = PacedInput(InputTurns(clock=lambda: now[0]), socket, flow, parse)
     return flow.input, socket, flow, pieces
 
 
@@ -107,7 +107,7 @@ async def test_a_piece_ends_behind_the_end_and_the_rest_can_wait():
         return waits[len(pieces) - 1]
 
     flow = HeldFlow(socket)
-    paced = flow.input = PacedInput(Turns(), socket, flow, parse, end=b"||")
+    paced = flow.input = PacedInput(InputTurns(), socket, flow, parse, end=b"||")
     paced.put("client", b"a||b||c||d")
     assert pieces == [b"a||", b"b||"] and not socket.reads
     paced.put("client", b"e")
