@@ -202,6 +202,33 @@ Single calls that `patch_transformers()` hands on have these reasons in `report(
 Of MLX's arrays, ragged rows and values that the caller has changed, transformers makes the tensors itself; of padded batches for numpy
 and PyTorch, tokenweir does.
 
+## Beside other libraries
+
+What each does itself, by its own documents and its package's classes. "tokenizers" means that it calls that library; an empty cell
+means that nothing of the kind was found.
+
+| | tokenweir | fastokens 0.3.5 [1] | gigatoken 0.10.0 [2] | vLLM 0.33 [3] | SGLang 0.5.23 [4] |
+| --- | --- | --- | --- | --- | --- |
+| tokenizers | byte-level BPE, BPE over characters, SentencePiece, Unigram, WordPiece | BPE; others are refused | BPE, also over characters; others are refused | tokenizers, mistral-common; fastokens in its Rust front end | tokenizers |
+| files | tokenizer.json, rank files, SentencePiece models, tekken.json, GGUF | tokenizer.json, rank files | tokenizer.json, rank files, SentencePiece models | those of transformers | those of transformers |
+| offsets of tokens | yes | no, an error | no | tokenizers | tokenizers |
+| ids to text, whole | yes | yes | yes | tokenizers | tokenizers |
+| ids to text, as they come | yes, [every delta final](../explanation/final-deltas.md) | no | no | yes; [known bugs](../explanation/streaming-bugs.md) | yes; [known bugs](../explanation/streaming-bugs.md) |
+| chat templates | an engine of its own, with the origin of each character | no | no | Jinja2, by transformers | Jinja2, by transformers |
+| spelled control tokens stay text | [yes](../explanation/guard.md) | no | no | no: its pull request 31735 is closed | no: its pull request 30962 is open |
+| thinking and tool calls | yes, by [tables of styles](styles.md) | no | no | a parser a model | a parser a model |
+| prompts of long conversations | a cache of ids by [proof](../explanation/prompt-cache.md) | a cache of segments | no | | |
+| requests in ids, answers in ids | render and derender | no | no | render and derender | a renderer, render only |
+| files of any size to shards | `encode-files`, resumable | no | `encode_files`, to arrays | | |
+| on a GPU | yes | no | no | | |
+| inside transformers | `patch_transformers()` | `patch_transformers()` | `as_hf()` | | |
+
+[1] [fastokens](https://github.com/crusoecloud/fastokens), its README and the methods of `fastokens.Tokenizer`.
+[2] [gigatoken](https://github.com/marcelroed/gigatoken), its README and the methods of `gigatoken.Tokenizer`.
+[3] [Renderer APIs](https://github.com/vllm-project/vllm/blob/main/docs/serving/online_serving/renderer.md) and vLLM's sources.
+[4] [sglang-renderer](https://github.com/sgl-project/sglang/tree/main/rust/sglang-renderer) and SGLang's sources.
+The speed of both libraries beside tokenweir's, measured in one run, is in `bench/RESULTS.md`.
+
 ## Components by file format
 
 What each reader makes of its files. All of these components are reproduced exactly; a component without a row is refused by
