@@ -1,10 +1,10 @@
 """CPU time of engines that distribute work, with tokenweir's step and with the tokenizer that each has otherwise. Prints a table.
 
-    python bench/engines.py NAME=ENVIRONMENT/bin/python ... [--megabytes 20] [--write]
+    python bench/engines.py NAME=ENVIRONMENT/bin/python ... [--megabytes 100] [--write]
 
 NAME is one of those of `ENGINES`; its environment has the engine, tokenweir, tokenizers and psutil, as those have that
 `scripts/check --engines` makes. Each way encodes the same Parquet file of texts by Qwen3's tokenizer in a process of its own, on one
-worker, and then a file with one text, whose time is subtracted: it is what an engine needs to start. The other tokenizer is
+worker, and then a file with one text, whose time is subtracted: it is what an engine needs to start. The slower step has a twentieth of the texts. The other tokenizer is
 HuggingFace's `tokenizers`, called with whole batches, as datatrove itself does. `alone` is the same work by neither engine nor disk.
 """
 
@@ -165,14 +165,16 @@ def engines(pythons: dict[str, str], megabytes: float) -> str:
     """CPU seconds per 100 MB of text on one worker; and an engine's own seconds for its start, both times included."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        few, many = Path(folder) / "few.parquet", Path(folder) / "many.parquet"
+        few = Path(folder) / "few.parquet"
         write_texts(few, 0)
-        write_texts(many, megabytes)
+        sizes = dict(zip(STEPS, (megabytes, megabytes / 20), strict=True))
+        for step, size in sizes.items():
+            write_texts(Path(folder) / f"{step}.parquet", size)
         for name, python in pythons.items():
             cells, seconds = [], []
-            for step in STEPS:
+            for step, size in sizes.items():
                 before = measured(python, name, few, step)
-                seconds.append((measured(python, name, many, step) - before) * 100 / megabytes)
+                seconds.append((measured(python, name, Path(folder) / f"{step}.parquet", step) - before) * 100 / size)
                 cells += [f"{seconds[-1]:.1f}", f"{before:.1f}"]
             rows.append([name, *cells, f"{seconds[1] / seconds[0]:.1f}"])
             print(*rows[-1], file=sys.stderr, flush=True)
@@ -182,7 +184,7 @@ def engines(pythons: dict[str, str], megabytes: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pythons", nargs="*", metavar="NAME=PYTHON", help=f"engines, of {', '.join(ENGINES)}")
-    parser.add_argument("--megabytes", type=float, default=20, help="size of the texts (20)")
+    parser.add_argument("--megabytes", type=float, default=100, help="size of the texts (100)")
     parser.add_argument("--write", action="store_true", help="write the table into bench/RESULTS.md")
     parser.add_argument("--measure", choices=ENGINES, help=argparse.SUPPRESS)
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)

@@ -37,7 +37,7 @@ def run(name, *arguments, folder):
     }
     command = [sys.executable, DEMOS / f"on_{name}.py", *map(str, arguments)]
     found = subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=folder, timeout=880, check=False
+        command, capture_output=True, text=True, env=environment, cwd=folder, timeout=1780, check=False
     )
     assert found.returncode == 0, found.stderr[-3000:]
 
@@ -53,7 +53,7 @@ def texts(tmp_path):
     return tmp_path / "texts"
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("engine", PACKAGES)
 def test_ids_beside_the_other_columns(engine, texts, tmp_path):
     required(PACKAGES[engine])
