@@ -147,7 +147,7 @@ def measured(python: str, name: str, texts: Path, step: str) -> float:
 
 
 def write_texts(path: Path, megabytes: float) -> None:
-    """English and Chinese in documents of 2,000 characters."""
+    """English and Chinese in documents of 2,000 characters; after 6 MB they come again."""
     import pyarrow as pa
     from pyarrow import parquet
     from shared.texts import corpus
@@ -162,7 +162,7 @@ def write_texts(path: Path, megabytes: float) -> None:
 
 
 def engines(pythons: dict[str, str], megabytes: float) -> str:
-    """CPU seconds per 100 MB of text on one worker; and an engine's own seconds for its start, both times included."""
+    """CPU seconds per 100 MB of text on one worker, engine included, and those of the engine's start. Passages come again after 6 MB."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         few = Path(folder) / "few.parquet"

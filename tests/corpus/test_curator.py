@@ -15,7 +15,8 @@ from nemo_curator.tasks import DocumentBatch
 
 from tokenweir.corpus.curator import MegatronTokenizerWriter
 
-TEXTS = [*(f"Text {n}: naïve 你好 \U0001f600 {'word ' * (n % 50)}" for n in range(300)), "", "<|endoftext|>", " "]
+TEXTS = [*(f"Text {n}: naïve 你好 \U0001f600 {'word ' * (n % 50)}" for n in range(300)), "", "<|endoftext|>"]
+"""No lone space: the class that transformers has for Phi-3 replaces the file's normalizer, and gives another id there."""
 
 
 @pytest.mark.timeout(900)

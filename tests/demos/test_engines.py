@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tokenweir import Tokenizer
@@ -20,7 +22,7 @@ pa = pytest.importorskip("pyarrow")
 
 DEMOS = Path(__file__).resolve().parents[2] / "demos" / "engines"
 PACKAGES = {"ray": "ray", "spark": "pyspark", "daft": "daft", "dask": "distributed", "datasets": "datasets"}
-TEXTS = [f"Text {n}: naïve 你好 \U0001f600 <|endoftext|> {'word ' * (n % 50)}" for n in range(3000)]
+TEXTS = [f"Text {n}: naïve 你好 \U0001f600 {'word ' * (n % 50)}" for n in range(3000)]
 
 
 def required(package):
@@ -63,3 +65,30 @@ def test_ids_beside_the_other_columns(engine, texts, tmp_path):
         table = pq.ParquetFile(path).read()
         found |= dict(zip(table["n"].to_pylist(), table["input_ids"].to_pylist(), strict=True))
     assert found == {n: tok.encode(text) for n, text in enumerate(TEXTS)}
+
+
+@pytest.mark.timeout(1800)
+def test_files_of_datatrove(texts, data, tmp_path):
+    required("datatrove")
+    path = data("tokenizers/gpt2/tokenizer.json")
+    run("datatrove", texts, tmp_path / "ids", path, folder=tmp_path)
+    found = []
+    for file in (tmp_path / "ids").glob("*.ds"):
+        ends = np.fromfile(f"{file}.index", "<u8").astype(np.int64)
+        found += [row.tolist() for row in np.split(np.fromfile(file, "<u2"), ends)[:-1]]
+    tok = Tokenizer.from_file(path)
+    assert sorted(found) == sorted([*tok.encode(text), tok.token_to_id("<|endoftext|>")] for text in TEXTS)
+
+
+@pytest.mark.timeout(1800)
+def test_files_of_curator(data, tmp_path):
+    required("nemo_curator")
+    path = data("tokenizers/gpt2/tokenizer.json")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    run("curator", tmp_path / "texts", tmp_path / "ids", path, folder=tmp_path)
+    (file,) = (tmp_path / "ids").glob("*.bin")
+    tok = Tokenizer.from_file(path)
+    assert np.fromfile(file, "<u2").tolist() == [
+        id for text in TEXTS for id in [*tok.encode(text), tok.token_to_id("<|endoftext|>")]
+    ]
