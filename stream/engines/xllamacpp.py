@@ -12,9 +12,11 @@ Verified with xllamacpp 2026.10.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
@@ -23,7 +25,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tokenweir.encode.errors import EngineError
+from tokenweir.encode.errors import EngineError, TokenizerFileError
+from tokenweir.encode.formats.gguf.metadata import Metadata
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.engines.llama_server import (
     NAMES,
@@ -88,6 +91,10 @@ class _Chunk(Struct, frozen=True):
     error: _Failure | None = None
 
 
+MOST_CONTEXT = 8192
+"""Most ids of a context that `from_file` makes room for: memory of keys and values is taken at once."""
+
+
 class XllamacppEngine:
     """Engine over a GGUF file in this process.
 
@@ -122,6 +129,29 @@ class XllamacppEngine:
         self._loaded: Any = None
         self._enforces = lru_cache(KNOWN_SCHEMAS)(self._tried_out)
         self._engine = SyncEngine(self._steps)
+
+    @classmethod
+    def from_file(cls, path: Path) -> XllamacppEngine:
+        """Return the engine of a GGUF file, with the tokenizer in the file, on all cores.
+
+        The context is the model's, up to `MOST_CONTEXT` ids.
+
+        Raises:
+            EngineError: xllamacpp is not installed.
+            TokenizerFileError: The file is no GGUF file, or has no length of a context.
+
+        """
+        if find_spec("xllamacpp") is None:
+            raise EngineError("a GGUF file needs xllamacpp: pip install 'tokenweir[local]'")
+        metadata = Metadata.from_file(path)
+        context = metadata.integer(f"{metadata.string('general.architecture')}.context_length")
+        if context is None:
+            raise TokenizerFileError(f"{path}: the file has no context_length")
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cls(path, Tokenizer.from_file(path), context_size=min(context, MOST_CONTEXT), threads=threads)
+
+    def __repr__(self) -> str:
+        return f"XllamacppEngine({str(self._path)!r})"
 
     def generate(
         self, prompt_ids: Sequence[int], sampling: Sampling

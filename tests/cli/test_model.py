@@ -102,7 +102,12 @@ def test_a_server_whose_tokenizer_is_elsewhere(models, message):
 @pytest.mark.parametrize(
     ("engine", "code", "message"),
     [
-        ("openai:http://127.0.0.1:1", 2, "openai:URL speaks text: no ids go in"),
+        ("openai:http://127.0.0.1:1", 2, "it speaks text: no ids go in"),
+        ("ollama:llama3", 2, "unknown engine 'ollama:llama3': Ollama takes and gives text only"),
+        ("http://127.0.0.1:1", 2, "say which server it is: vllm:http://127.0.0.1:1,"),
+        ("model.gguf", 2, "a GGUF file is gguf:model.gguf"),
+        ("/", 2, "a model's folder is transformers:/ or ctranslate2:/"),
+        ("gguf:/nothing.gguf", 1, "No such file or directory"),
         ("vllm:127.0.0.1", 1, "'127.0.0.1' is no address of vLLM: give http://HOST:PORT"),
         ("ngram:3", 2, "unknown engine ngram:3"),
         ("sglang", 2, "unknown engine 'sglang'"),

@@ -81,7 +81,7 @@ def test_a_conversation_and_a_clean_end():
 def test_without_an_engine_the_small_model_is_served(small_model):
     with server() as (process, address):
         assert process.stderr.readline().startswith("SmolLM2-135M-Instruct answers")
-        assert [model["id"] for model in json.loads(get(address, "/v1/models"))["data"]] == ["default"]
+        assert [model["id"] for model in json.loads(get(address, "/v1/models"))["data"]] == ["SmolLM2-135M-Instruct"]
         with connect(f"ws://{address}/v1/responses") as websocket:
             ask(websocket, input="What is the capital of France?", temperature=0, max_output_tokens=16)
             ends = {"response.completed", "response.incomplete", "response.failed", "error"}

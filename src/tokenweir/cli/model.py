@@ -77,6 +77,12 @@ def _ctranslate2(folder: str) -> Engine:
     return CTranslate2Engine(folder, logprobs=True)
 
 
+def _gguf(file: str) -> Engine:
+    from tokenweir.stream.engines.xllamacpp import XllamacppEngine
+
+    return XllamacppEngine.from_file(Path(file))
+
+
 def _transformers(folder: str) -> Engine:
     from tokenweir.stream.engines.transformers import TransformersEngine
 
@@ -85,11 +91,13 @@ def _transformers(folder: str) -> Engine:
 
 FOLDERS: dict[str, Callable[[str], Engine]] = {"ctranslate2": _ctranslate2, "transformers": _transformers}
 """The engines that load a folder."""
+FILES: dict[str, Callable[[str], Engine]] = {"gguf": _gguf}
+"""The engines that load a file, which has the tokenizer, too."""
 
 
 ENGINES = (
-    f"local, {', '.join(f'{kind}:URL' for kind in SERVERS)}, {', '.join(f'{kind}:FOLDER' for kind in FOLDERS)}, ngram, replay, "
-    "replay:NAME, replay:FILE.json, or none or none:CONTEXT to render and derender only"
+    f"local, {', '.join([*(f'{kind}:URL' for kind in SERVERS), *(f'{kind}:FOLDER' for kind in FOLDERS), *(f'{kind}:FILE' for kind in FILES)])}, "
+    "ngram, replay, replay:NAME, replay:FILE.json, or none or none:CONTEXT to render and derender only"
 )
 
 engine_option = click.option(
@@ -112,7 +120,7 @@ thinks_first_option = click.option(
 )
 
 TEXT_ONLY = (
-    "openai:URL speaks text: no ids go in, so the guard's promise would end there, and none come out. Give vllm:URL, "
+    "it speaks text: no ids go in, so the guard's promise would end there, and none come out. Give vllm:URL, "
     "sglang:URL or llama-server:URL, which the same servers mostly offer"
 )
 
@@ -128,6 +136,7 @@ class Model:
         tokenizer: The tokenizer.
         template: The chat template.
         about: A line for users that says where answers come from.
+        name: The name of the model; "default" if its server or the toy has none.
         remote: The engine, if it is behind a URL.
 
     """
@@ -136,6 +145,7 @@ class Model:
     tokenizer: Tokenizer
     template: ChatTemplate
     about: str
+    name: str = "default"
     remote: RemoteEngine | None = None
 
 
@@ -175,6 +185,7 @@ def load_model(
     if spec == "local" or (spec is None and tokenizer is None and not missing()):
         return _local(tokenizer, template)
     engine: Engine
+    name = "default"
     if spec is None:
         if tokenizer is not None:
             raise click.UsageError("--tokenizer needs the --engine that speaks its ids")
@@ -189,15 +200,16 @@ def load_model(
         return _connect_to_server(kind, argument, tokenizer, template, engine_key, thinks_first, wait)
     elif kind in FOLDERS and argument:
         engine, about = FOLDERS[kind](argument), f"Answers come from {spec}."
-        tokenizer = tokenizer or _tokenizer_in(Path(argument))
+        tokenizer, name = tokenizer or _tokenizer_in(Path(argument)), Path(argument).name
+    elif kind in FILES and argument:
+        engine, about = FILES[kind](argument), f"Answers come from {spec}."
+        tokenizer, name = tokenizer or Path(argument), Path(argument).stem
     elif kind == "none":
         engine, about = _none(argument, thinks_first), "Nothing answers: this server renders and derenders."
-    elif kind == "openai":
-        raise click.UsageError(TEXT_ONLY)
     else:
-        raise click.UsageError(f"unknown engine {spec!r}: give {ENGINES}")
+        raise click.UsageError(f"unknown engine {spec!r}: {_meant(spec)}")
     tok = load_tokenizer(tokenizer)
-    return Model(engine, tok, load_template(template, tok), about)
+    return Model(engine, tok, load_template(template, tok), about, name)
 
 
 def _local(tokenizer: Path | None, template: Path | None) -> Model:
@@ -208,7 +220,7 @@ def _local(tokenizer: Path | None, template: Path | None) -> Model:
     engine = load_engine(note)
     tok = load_tokenizer(model_file())
     about = f"{NAME} answers, a small model in this process: quick to be had, often wrong."
-    return Model(engine, tok, load_template(template, tok), about)
+    return Model(engine, tok, load_template(template, tok), about, NAME)
 
 
 def _toy(kind: str, argument: str) -> Engine:
@@ -234,6 +246,24 @@ def _none(argument: str, thinks_first: bool) -> Engine:
     if argument and not (argument.isascii() and argument.isdigit() and int(argument)):
         raise click.UsageError(f"none:{argument}: give the length of the model's context, such as none:32768")
     return NoEngine(int(argument) if argument else None, thinks_first=thinks_first)
+
+
+def _meant(spec: str) -> str:
+    """Return what a specification that no engine has may mean, as the end of an error message."""
+    kind, _, rest = spec.partition(":")
+    if spec.endswith(".gguf"):
+        return f"a GGUF file is gguf:{spec}"
+    if kind in ("http", "https"):
+        return f"say which server it is: vllm:{spec}, sglang:{spec} or llama-server:{spec}"
+    if kind == "ollama":
+        return (
+            "Ollama takes and gives text only; its model files are GGUF: give gguf:FILE, or serve one by llama-server"
+        )
+    if kind in ("openai", "anthropic"):
+        return TEXT_ONLY
+    if not rest and Path(spec).is_dir():
+        return f"a model's folder is transformers:{spec} or ctranslate2:{spec}"
+    return f"give {ENGINES}"
 
 
 def _tokenizer_in(folder: Path) -> Path:
@@ -293,7 +323,7 @@ def _connect_to_server(
     else:
         chosen = load_template(template, tok)
     engine = client.engine(tok, model)
-    return Model(engine, tok, chosen, f"Answers come from {kind}:{url}.", engine)
+    return Model(engine, tok, chosen, f"Answers come from {kind}:{url}.", remote=engine)
 
 
 def _require_local_path(url: str, path: str | None) -> Path:

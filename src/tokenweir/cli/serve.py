@@ -108,7 +108,7 @@ def _server_options() -> tuple[click.Option, ...]:
 )
 @tokenizer_option
 @template_option
-@click.option("--model", metavar="NAME", default="default", show_default=True, help="What clients call it.")
+@click.option("--model", metavar="NAME", help="What clients call it.  [default: its own name, or default]")
 @click.option(
     "--device",
     type=device_choice,
@@ -142,7 +142,7 @@ def serve(
     engine_wait: float,
     tokenizer: Path | None,
     template: Path | None,
-    model: str,
+    model: str | None,
     device: str,
     limit: tuple[str, ...],
     access_log: bool,
@@ -196,7 +196,7 @@ def serve(
     if access_log:
         _log_accesses()
     served = load_model(engine, tokenizer, template, engine_key=engine_key, thinks_first=thinks_first, wait=engine_wait)
-    engines: dict[str, Engine] = {model: served.engine}
+    engines: dict[str, Engine] = {model or served.name: served.engine}
     if isinstance(served.engine, NgramEngine):
         engines.setdefault("demo", ReplayEngine())  # over the same vocabulary, and better to look at
     gpu = load_gpu_encoder(served.tokenizer, device)
