@@ -68,6 +68,23 @@ class State(Struct, frozen=True):
     space: Literal["", "held", "dropped"] = ""
 
 
+def _behind_space(step: Step, space: str) -> Step:
+    """Return a step that takes white space first, as `State.space` says; the step itself if that is empty."""
+
+    def held(block: SteppedBlock, text: str, place: int, out: list[Piece]) -> int:
+        end = first_match(OTHER_THAN_SPACE, text, place)
+        return block._hold(text, place, end, out) if end > place else step(block, text, place, out)
+
+    def dropped(block: SteppedBlock, text: str, place: int, out: list[Piece]) -> int:
+        end = first_match(OTHER_THAN_SPACE, text, place)
+        if end == place:
+            return step(block, text, place, out)
+        out.append(Piece(text[place:end], TOOL_CALL, "", call=block.call))
+        return end
+
+    return {"held": held, "dropped": dropped}.get(space, step)
+
+
 BROKEN = {
     "broken": State("in the rest of a malformed block, which is answer", ("opened", "between", "done"), emits=True),
     "done": State("behind the block", ()),
@@ -118,7 +135,8 @@ class SteppedBlock(Saved, ABC):
     def __init_subclass__(cls, *, states: Mapping[str, State]) -> None:
         super().__init_subclass__()
         cls.STATES = states
-        cls.STEPS = {state: getattr(cls, f"_in_{state.replace(' ', '_')}") for state in states if state != "done"}
+        steps = {state: getattr(cls, f"_in_{state.replace(' ', '_')}") for state in states if state != "done"}
+        cls.STEPS = {name: _behind_space(step, states[name].space) for name, step in steps.items()}
 
     def __init__(self, style: ToolStyle, schemas: ToolSchemas) -> None:
         """Configure the block for a style of tool calls.
@@ -188,14 +206,7 @@ class SteppedBlock(Saved, ABC):
         self._unprocessed = ""
         place = 0
         while place < len(text) and (state := self._state) != "done":
-            if (space := self.STATES[state].space) and (end := first_match(OTHER_THAN_SPACE, text, place)) > place:
-                if space == "held":
-                    place = self._hold(text, place, end, out)
-                else:
-                    out.append(Piece(text[place:end], TOOL_CALL, "", call=self.call))
-                    place = end
-            else:
-                place = self.STEPS[state](self, text, place, out)
+            place = self.STEPS[state](self, text, place, out)
         return text[place:]
 
     def finish(self) -> list[Piece]:
