@@ -49,6 +49,10 @@ class Encoder {
         guarded_(guarded) {
     if (by_characters && normalizer_->splits_in_ascii() && !pre_tokenizer_->depends_on_start())
       pre_split_.emplace(*normalizer_, *pre_tokenizer_);
+    if (!model_->words()) return;
+    auto first = pool_.take();
+    PieceEncoder(*model_, false, first->caches, first->model, first->ids).fill();
+    pool_.give_back(std::move(first));
   }
 
   WorkspacePool& pool() const { return pool_; }

@@ -33,7 +33,12 @@ class PieceEncoder {
         caches_(caches),
         scratch_(scratch),
         ids_(ids),
-        byte_cut_parts_(model, guarded ? nullptr : model.byte_cuts(), words_, caches, scratch, ids) {}
+        byte_cut_parts_(model, guarded ? nullptr : model.byte_cuts(), words_, caches, scratch, ids) {
+    caches.words.grow_with(model.words(), token_flags());
+  }
+
+  // Fills the cache with the tokens, before the first text.
+  void fill() { caches_.words.fill(); }
 
   // Adds the piece [b, e) of `text`. Its ids follow those of earlier pieces, at the latest after `flush`.
   void operator()(const uint8_t* b, const uint8_t* e, const AlignedText& text) {
@@ -105,6 +110,9 @@ class PieceEncoder {
   // Without a table of tokens the batch is small: a new piece is merged again each time it occurs in one batch.
   static constexpr size_t kSmallBatch = 128;
 
+  // The flags of the tokens that are the ids of their bytes as a piece.
+  uint32_t token_flags() const { return ignore_merges_ ? 0 : WordTable::kMergeable; }
+
   Piece piece(size_t i) const { return {starts_[i], batch_.keys[i].bytes(), readable_[i]}; }
 
   // Adds the parts between split points.
@@ -169,36 +177,42 @@ class PieceEncoder {
     for (size_t k = 0; k < n; k++) {
       const size_t i = misses[k].piece;
       new_counts_[i] = 0;
-      const Piece one = piece(i);
-      if (words_ && one.n <= WordKey::kMaxBytes) words_->prefetch(batch_.keys[i].hash());
-      if (is_cacheable(one)) {
-        hashes_[i] = LongPieceCache::hash(one.p, one.n);
-        caches_.long_pieces.prefetch(hashes_[i]);
-      }
+      if (words_ && is_short(i)) words_->prefetch(batch_.keys[i].hash());
     }
-    for (size_t k = 0; k < n; k++)
-      if (const size_t i = misses[k].piece; is_cacheable(piece(i))) caches_.long_pieces.prefetch_entry(hashes_[i]);
-    if (guarded_ || !model_.encodes_words()) return;
-    const uint32_t flags = ignore_merges_ ? 0 : WordTable::kMergeable;
-    uint16_t places[kWordsAtOnce];
-    size_t n_words = 0;
+    const bool by_words = !guarded_ && model_.encodes_words();
+    uint16_t rest[WordBatch::kSize], words[kWordsAtOnce];
+    size_t n_rest = 0, n_words = 0;
     for (size_t k = 0; k < n; k++) {
       const size_t i = misses[k].piece;
-      const WordKey& key = batch_.keys[i];
-      if (key.bytes() > WordKey::kMaxBytes) continue;
-      const uint32_t hash = key.hash();
-      uint32_t token = words_ ? words_->find(key, hash) : kNone;
-      if (token == kNone && ignore_merges_ && !words_->is_complete(hash)) token = model_.token(starts_[i], key.bytes());
-      if (token != kNone && (token & flags) == flags) {
-        new_ids_[i][0] = static_cast<int32_t>(token & WordTable::kId);
-        new_counts_[i] = 1;
-        caches_.words.insert(key, hash, new_ids_[i], 1);
-      } else if (needs_merging(i)) {
-        places[n_words++] = misses[k].piece;
-        if (n_words == kWordsAtOnce) merge_words_at(places, std::exchange(n_words, 0));
-      }
+      if (by_words && is_short(i) && find_token(i)) continue;
+      rest[n_rest++] = misses[k].piece;
+      if (!is_cacheable(piece(i))) continue;
+      hashes_[i] = LongPieceCache::hash(starts_[i], batch_.keys[i].bytes());
+      caches_.long_pieces.prefetch(hashes_[i]);
     }
-    if (n_words > 0) merge_words_at(places, n_words);
+    for (size_t k = 0; k < n_rest; k++)
+      if (is_cacheable(piece(rest[k]))) caches_.long_pieces.prefetch_entry(hashes_[rest[k]]);
+    for (size_t k = 0; by_words && k < n_rest; k++) {
+      if (!is_short(rest[k]) || !needs_merging(rest[k])) continue;
+      words[n_words++] = rest[k];
+      if (n_words == kWordsAtOnce) merge_words_at(words, std::exchange(n_words, 0));
+    }
+    if (n_words > 0) merge_words_at(words, n_words);
+  }
+
+  bool is_short(size_t i) const { return batch_.keys[i].bytes() <= WordKey::kMaxBytes; }
+
+  // Sets the ids of a cache miss to its token, if it is one.
+  bool find_token(size_t i) {
+    const WordKey& key = batch_.keys[i];
+    const uint32_t hash = key.hash(), flags = token_flags();
+    uint32_t token = words_ ? words_->find(key, hash) : kNone;
+    if (token == kNone && ignore_merges_ && !words_->is_complete(hash)) token = model_.token(starts_[i], key.bytes());
+    if (token == kNone || (token & flags) != flags) return false;
+    new_ids_[i][0] = static_cast<int32_t>(token & WordTable::kId);
+    new_counts_[i] = 1;
+    caches_.words.insert(key, hash, new_ids_[i], 1);
+    return true;
   }
 
   // Whether merging, and nothing else, decides the ids of a cache miss.

@@ -1,8 +1,10 @@
 // A cache of pieces of up to 15 bytes and up to 4 ids: text repeats its words.
 //
 // One cache belongs to one thread at a time, so it needs no locks. An entry is 32 bytes, a set is two entries in one
-// cache line; the older of the two is replaced. It begins small, because a large empty table costs more page faults
-// than it saves on a short text. It then grows to a huge page at once, which is a single page fault.
+// cache line; the older of the two is replaced. It begins small, because a large table costs more page faults than it
+// saves on a short text. When it grows, it takes over the tokens of the table of all tokens, so that a token is found
+// here at first sight, like any other word. Both tables are ordered by the same bits of the hash, so this reads and
+// writes memory in order.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 
 #include "memory/table_memory.h"
 #include "vocabulary/word_key.h"
+#include "vocabulary/word_table.h"
 
 namespace tokenweir {
 
@@ -18,7 +21,7 @@ class WordCache {
  public:
   static constexpr size_t kMaxIds = WordBatch::kMaxIds;
 
-  WordCache() : sets_(size_t{1} << kFirstBits) {}
+  WordCache() : sets_(kFirstSets) {}
 
   // The byte offset of the set for a hash, valid until the next insert. Bytes, so that a look-up need not multiply.
   uint32_t place(uint32_t hash) const { return hash & static_cast<uint32_t>((sets_.size() - 1) * sizeof(Set)); }
@@ -50,12 +53,23 @@ class WordCache {
   // Inserts a piece unless it is there.
   void insert(const WordKey& key, uint32_t hash, const int32_t* ids, size_t n) {
     if (at(place(hash)).find(key)) return;
-    if (++inserted_ > sets_.size() && sets_.size() < (size_t{1} << kLastBits)) grow();
+    if (++inserted_ > sets_.size() && sets_.size() < kMaxSets) grow();
     at(place(hash)).insert(key, Ids::of(ids, n));
   }
 
+  // Sets the tokens to take over: those with these flags. `words` may be null.
+  void grow_with(const WordTable* words, uint32_t flags) {
+    tokens_ = words;
+    flags_ = flags;
+  }
+
+  // Takes over the tokens at once, if they are many.
+  void fill() {
+    if (tokens_ && tokens_->size() > sets_.size()) grow();
+  }
+
  private:
-  static constexpr int kFirstBits = 9, kNextBits = 15, kLastBits = 17;  // 32 KiB, 2 MiB, 8 MiB
+  static constexpr size_t kFirstSets = 1 << 9, kNextSets = 1 << 15, kMaxSets = 1 << 17;  // 32 KiB, 2 MiB, 8 MiB
 
   struct alignas(16) Ids {
     int32_t ids[kMaxIds];  // padded with -1
@@ -107,8 +121,13 @@ class WordCache {
   Set& at(uint32_t place) const { return at(sets_.begin(), place); }
 
   void grow() {
-    TableMemory<Set> old(std::max(sets_.size() * 4, size_t{1} << kNextBits));
+    TableMemory<Set> old(std::min(std::max({sets_.size() * 4, kNextSets, tokens_ ? tokens_->size() : 0}), kMaxSets));
     old.swap(sets_);
+    if (tokens_)
+      tokens_->for_each([&](const WordKey& key, uint32_t token) {
+        const int32_t id = static_cast<int32_t>(token & WordTable::kId);
+        if ((token & flags_) == flags_) at(place(key.hash())).insert(key, Ids::of(&id, 1));
+      });
     for (const Set& set : old)
       for (int i = 1; i >= 0; i--)
         if (set.keys[i].high) at(place(set.keys[i].hash())).insert(set.keys[i], set.ids[i]);
@@ -116,6 +135,8 @@ class WordCache {
 
   TableMemory<Set> sets_;
   size_t inserted_ = 0;
+  const WordTable* tokens_ = nullptr;
+  uint32_t flags_ = 0;
 };
 
 }  // namespace tokenweir

@@ -38,7 +38,7 @@ class WordTable {
   // Inserts a token. The first of equal tokens wins.
   void insert(std::string_view token, uint32_t id) {
     const WordKey key = key_of(token);
-    Line& line = lines().at(key.hash());
+    Line& line = this->line(key.hash());
     for (size_t i = 0; i < 3; i++) {
       if (line.keys[i] == key) return;
       if (line.keys[i].high == 0) {
@@ -51,25 +51,36 @@ class WordTable {
   }
 
   // Whether the table has all tokens with this hash.
-  bool is_complete(uint32_t hash) const { return lines().at(hash).ids[3] != kLeftOut; }
+  bool is_complete(uint32_t hash) const { return line(hash).ids[3] != kLeftOut; }
 
-  void prefetch(uint32_t hash) const { __builtin_prefetch(&lines().at(hash)); }
+  void prefetch(uint32_t hash) const { __builtin_prefetch(&line(hash)); }
 
   // Returns the token with its flags, or kNone.
   uint32_t find(const WordKey& key, uint32_t hash) const {
-    const Line& line = lines().at(hash);
+    const Line& line = this->line(hash);
     const size_t at = line.place(key);
     return at < 3 ? __atomic_load_n(&line.ids[at], __ATOMIC_RELAXED) : kNone;
   }
 
   // Records whether merging yields the token of `key`, which is in the table.
   void record_merge(const WordKey& key, bool mergeable) const {
-    Line& line = lines().at(key.hash());
+    Line& line = this->line(key.hash());
     for (size_t i = 0; i < 3; i++)
       if (line.keys[i] == key) {
         const uint32_t id = __atomic_load_n(&line.ids[i], __ATOMIC_RELAXED) & kId;
         __atomic_store_n(&line.ids[i], id | (mergeable ? kMergeable : kUnmergeable), __ATOMIC_RELAXED);
       }
+  }
+
+  // About how many tokens there are, at least half of them.
+  size_t size() const { return lines_.size() * 2; }
+
+  // Calls `use(key, token)` for every token, with its flags, in the order of the lines.
+  template <class Use>
+  void for_each(Use&& use) const {
+    for (const Line& line : lines_)
+      for (size_t i = 0; i < 3 && line.keys[i].high != 0; i++)
+        use(line.keys[i], __atomic_load_n(&line.ids[i], __ATOMIC_RELAXED));
   }
 
   template <class Visit>
@@ -96,7 +107,8 @@ class WordTable {
     return WordKey::of(reinterpret_cast<const uint8_t*>(token.data()), token.size(), false);
   }
 
-  TableView<Line> lines() const { return {lines_.data(), lines_.size() - 1}; }
+  // `WordCache::place` takes the same bits of a hash, so that the order of the lines is that of its sets.
+  Line& line(uint32_t hash) const { return lines_[hash / sizeof(Line) & (lines_.size() - 1)]; }
 
   SharedArray<Line> lines_;  // their number is a power of two; only flags change later
 };
