@@ -52,8 +52,8 @@ class ByteCutParts {
   // Appends the ids of the piece [p, p + n), which `may_cut` accepts. `readable`: 16 bytes may be read from each of its
   // bytes. Returns whether the ids are complete; if not, some parts have left gaps.
   //
-  // Characters are looked up in blocks, before any of their ids is written, so that look-ups do not wait for one
-  // another.
+  // Characters are looked up in blocks, and so are the parts of a block, before any of their ids is written: look-ups do
+  // not wait for one another.
   bool encode(const uint8_t* p, size_t n, bool readable) {
     constexpr size_t kBlock = 32;
     struct Character {
@@ -65,11 +65,23 @@ class ByteCutParts {
     uint32_t before = ByteCuts::kCharacters;  // beside which no cut is possible
     uint64_t lone_ids = 0;                    // of a part that is one character; else 0
     bool complete = true;
+    Part parts[kBlock];
+    size_t n_parts = 0;
     const auto finish = [&](const uint8_t* part_end) {
-      if (lone_ids)
-        ids_.advance(PremergedChars::unpack(lone_ids, ids_.room(3)));
-      else
-        complete &= encode_part(part, static_cast<size_t>(part_end - part), readable);
+      Part& made = parts[n_parts++];
+      made = {part, static_cast<size_t>(part_end - part), lone_ids, {}};
+      if (lone_ids || made.n > WordKey::kMaxBytes) return;
+      made.key = WordKey::of(part, made.n, readable);
+      words_->prefetch(made.key.hash());
+      caches_.words.prefetch(caches_.words.place(cached(made.key).hash()));
+    };
+    const auto write = [&] {
+      for (size_t i = 0; i < n_parts; i++)
+        if (parts[i].lone_ids)
+          ids_.advance(PremergedChars::unpack(parts[i].lone_ids, ids_.room(3)));
+        else
+          complete &= encode_part(parts[i]);
+      n_parts = 0;
     };
     while (at < end) {
       size_t count = 0;
@@ -85,12 +97,14 @@ class ByteCutParts {
         }
         lone_ids = block[i].p == part ? block[i].lone_ids : 0;
       }
+      write();
     }
     if (const uint32_t token = ignore_merges_ && part == p ? model_.token(part, n) : kNone; token != kNone) {
       ids_.push(token);  // no token has a cut inside
       return true;
     }
     finish(end);
+    write();
     return complete;
   }
 
@@ -132,24 +146,32 @@ class ByteCutParts {
     WordKey key;
   };
 
-  // Appends the ids of a part. Returns false on a cache miss, which leaves a gap.
-  bool encode_part(const uint8_t* p, size_t n, bool readable) {
-    if (n > WordKey::kMaxBytes) {
-      model_.encode_part(p, n, scratch_, ids_);
+  struct Part {
+    const uint8_t* p;
+    size_t n;
+    uint64_t lone_ids;  // if it is one character; else 0
+    WordKey key;        // if it is neither that nor too long for one
+  };
+
+  static WordKey cached(const WordKey& key) { return {key.low, key.high | WordKey::kPart}; }
+
+  // Appends the ids of a part of several characters. Returns false on a cache miss, which leaves a gap.
+  bool encode_part(const Part& part) {
+    if (part.n > WordKey::kMaxBytes) {
+      model_.encode_part(part.p, part.n, scratch_, ids_);
       return true;
     }
-    WordKey key = WordKey::of(p, n, readable);
-    const uint32_t token = words_->find(key, key.hash());
-    if (token != kNone && is_mergeable(model_, *words_, token, key)) {
+    const uint32_t token = words_->find(part.key, part.key.hash());
+    if (token != kNone && is_mergeable(model_, *words_, token, part.key)) {
       ids_.push(token & WordTable::kId);
       return true;
     }
-    key.high |= WordKey::kPart;
+    const WordKey key = cached(part.key);
     if (const size_t found = caches_.words.find(key, key.hash(), ids_.room(WordCache::kMaxIds))) {
       ids_.advance(found);
       return true;
     }
-    gaps_[n_gaps_++] = {ids_.size(), p, key};
+    gaps_[n_gaps_++] = {ids_.size(), part.p, key};
     if (n_gaps_ == kWordsAtOnce) fill_gaps();
     return false;
   }
