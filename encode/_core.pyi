@@ -968,6 +968,9 @@ def tape(encoder: Encoder, text: str | ReadableBuffer, guarded: Sequence[int], e
 
     """
 
+def kept_bytes() -> int:
+    """Return the bytes of freed buffers that are kept for the next ones, in all threads together."""
+
 class Encoder:
     """The encoder of a tokenizer, from text to ids: added tokens, normalizer, pre-tokenizer and model."""
 

@@ -70,6 +70,13 @@ inline void* resize_pages([[maybe_unused]] void* pages, [[maybe_unused]] size_t 
 #endif
 }
 
+// Lets the system take back the memory of whole pages until they are written again; what they hold is lost or not.
+inline void lend_pages([[maybe_unused]] void* pages, [[maybe_unused]] size_t bytes) {
+#if defined(__linux__) && defined(MADV_FREE)
+  madvise(pages, bytes, MADV_FREE);
+#endif
+}
+
 // Registers a function that the child of each fork calls before anything else. Returns 0 on success.
 inline int call_in_forked_child([[maybe_unused]] void (*function)()) {
 #if defined(_WIN32)

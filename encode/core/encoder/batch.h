@@ -1,7 +1,7 @@
 // Many texts on several threads.
 //
-// The unit of work is a run of adjacent texts, so one long text delays no other. Each run keeps its ids, and the caller
-// joins them in order at the end.
+// The unit of work is a run of adjacent texts, so one long text delays no other. Each thread appends the ids of its runs
+// to one buffer. If one thread did all of them, its buffer is the result; otherwise the threads copy their runs to it.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 
 #include "base/character_offsets.h"
 #include "encoder/encoder.h"
+#include "memory/id_buffer.h"
 
 namespace tokenweir {
 
@@ -33,82 +34,108 @@ class Batch {
         parse_special_(parse_special),
         spans_(spans),
         limit_(limit) {
-    size_t bytes = 0;
-    starts_.push_back(0);
-    for (size_t i = 0; i < texts.size(); i++) {
+    offsets_.reset(new int64_t[texts.size() + 1]);
+    for (size_t i = 0, bytes = 0; i < texts.size(); i++) {
       bytes += texts[i].size() + 1;
-      if (bytes >= kRunBytes || i + 1 == texts.size()) {
-        starts_.push_back(i + 1);
-        bytes = 0;
-      }
+      if (bytes < kRunBytes && i + 1 < texts.size()) continue;
+      runs_.push_back({i + 1, bytes_ += bytes});
+      bytes = 0;
     }
-    runs_.resize(starts_.size() - 1);
   }
 
   // Encodes all texts on up to `threads` threads; 0 means one per CPU.
   void run(size_t threads) {
     if (threads == 0) threads = machine_threads();
-    share_out(encoder_.pool(), nullptr, runs_.size(), threads,
-              [&](size_t r, Workspace& w) { encode_run(r, runs_.size() == 1 ? threads : 1, w); });
+    parts_.resize(std::max<size_t>(1, std::min(threads, runs_.size())));
+    each_run(threads,
+             [&](size_t r, Workspace& w, size_t thread) { encode_run(r, runs_.size() == 1 ? threads : 1, w, thread); });
+    join(threads);
+    offsets_[0] = 0;
+    for (size_t i = 0; i < texts_.size(); i++) offsets_[i + 1] += offsets_[i];
   }
 
-  size_t total() const {
-    size_t total = 0;
-    for (const Run& run : runs_) total += run.ids.size();
-    return total;
-  }
-
-  std::unique_ptr<int32_t[]> take_ids() const {
-    std::unique_ptr<int32_t[]> ids(new int32_t[total()]);
-    int32_t* to = ids.get();
-    for (const Run& run : runs_) to = std::copy(run.ids.begin(), run.ids.end(), to);
-    return ids;
-  }
-
-  std::unique_ptr<int64_t[]> take_offsets() const {
-    std::unique_ptr<int64_t[]> offsets(new int64_t[texts_.size() + 1]);
-    int64_t *to = offsets.get(), at = 0;
-    *to++ = 0;
-    for (const Run& run : runs_)
-      for (const size_t count : run.counts) {
-        at += static_cast<int64_t>(count);
-        *to++ = at;
-      }
-    return offsets;
-  }
+  IdBuffer& ids() { return ids_; }
+  std::unique_ptr<int64_t[]> take_offsets() { return std::move(offsets_); }
 
   // The characters that each id covers in its text; none for ids around a text.
-  std::vector<Span> spans() const { return joined(&Run::spans); }
+  std::vector<Span> spans() const { return joined(&Part::spans); }
 
   // The number of each id's piece in its text; -1 for ids around a text.
-  std::vector<int32_t> words() const { return joined(&Run::words); }
+  std::vector<int32_t> words() const { return joined(&Part::words); }
 
   // The text of ids that are named by their text, with their indices.
   std::vector<std::pair<size_t, std::string>> called() const {
     std::vector<std::pair<size_t, std::string>> all;
-    size_t shift = 0;
-    for (const Run& run : runs_) {
-      for (const auto& [at, text] : run.called) all.emplace_back(shift + at, text);
-      shift += run.ids.size();
-    }
+    for (const Run& run : runs_)
+      for (size_t i = run.first_called; i < run.end_called; i++) {
+        const auto& [at, text] = parts_[run.part].called[i];
+        all.emplace_back(run.place + at - run.first, text);
+      }
     return all;
   }
 
  private:
   static constexpr size_t kRunBytes = 32 << 10;
+  static constexpr size_t kIdBytes = 3;  // bytes of text an id, at least in most texts
 
-  struct Run {
-    std::vector<int32_t> ids;
-    std::vector<size_t> counts;
+  // The results of one thread, with the members of `Workspace`.
+  struct Part {
+    IdBuffer ids;
     std::vector<Span> spans;
     std::vector<int32_t> words;
     std::vector<std::pair<size_t, std::string>> called;
+
+    void swap(Workspace& w) {
+      ids.swap(w.ids);
+      spans.swap(w.spans);
+      words.swap(w.words);
+      called.swap(w.called);
+    }
   };
 
+  struct Run {
+    size_t end_text, end_bytes;               // of the texts up to its end
+    size_t part = 0, first = 0, end = 0;      // its ids
+    size_t first_called = 0, end_called = 0;  // of its part's `called`
+    size_t place = 0;                         // of its ids in the result
+  };
+
+  // Calls `work(run, workspace, thread)`. Each thread begins at an equal share of the bytes.
+  template <class Work>
+  void each_run(size_t threads, Work&& work) {
+    const auto begin = [this](size_t thread, size_t all) {
+      const size_t bytes = bytes_ / all * thread;
+      const auto starts_before = [](const Run& run, size_t at) { return run.end_bytes <= at; };
+      return static_cast<size_t>(std::lower_bound(runs_.begin(), runs_.end(), bytes, starts_before) - runs_.begin());
+    };
+    share_out(encoder_.pool(), nullptr, runs_.size(), threads, begin, work);
+  }
+
+  void join(size_t threads) {
+    size_t total = 0;
+    bool in_order = true;
+    for (Run& run : runs_) {
+      in_order &= run.part == 0 && run.first == total;
+      run.place = total;
+      total += run.end - run.first;
+    }
+    if (in_order) return ids_.swap(parts_[0].ids);
+    int32_t* const to = ids_.room(total);
+    each_run(threads, [&](size_t r, Workspace&, size_t) {
+      const Run& run = runs_[r];
+      const int32_t* const from = parts_[run.part].ids.data();
+      std::copy(from + run.first, from + run.end, to + run.place);
+    });
+    ids_.advance(total);
+  }
+
   template <class T>
-  std::vector<T> joined(std::vector<T> Run::* member) const {
+  std::vector<T> joined(std::vector<T> Part::* member) const {
     std::vector<T> all;
-    for (const Run& run : runs_) all.insert(all.end(), (run.*member).begin(), (run.*member).end());
+    for (const Run& run : runs_) {
+      const auto from = (parts_[run.part].*member).begin();
+      all.insert(all.end(), from + static_cast<ptrdiff_t>(run.first), from + static_cast<ptrdiff_t>(run.end));
+    }
     return all;
   }
 
@@ -119,11 +146,16 @@ class Batch {
     w.words.resize(w.ids.size(), -1);
   }
 
-  void encode_run(size_t r, size_t threads, Workspace& w) {
+  void encode_run(size_t r, size_t threads, Workspace& w, size_t thread) {
     Run& run = runs_[r];
     EncodeOptions options{parse_special_, {}, threads};
-    w.clear();
-    for (size_t i = starts_[r]; i < starts_[r + 1]; i++) {
+    Part& part = parts_[thread];
+    part.ids.room(part.ids.capacity() ? 0 : bytes_ / parts_.size() / kIdBytes);
+    part.swap(w);
+    run.part = thread;
+    run.first = w.ids.size();
+    run.first_called = w.called.size();
+    for (size_t i = r > 0 ? runs_[r - 1].end_text : 0; i < run.end_text; i++) {
       const size_t before = w.ids.size();
       around(prefix_, w);
       if (!guards_.empty()) options.guards = guards_[i];
@@ -136,12 +168,11 @@ class Batch {
         encoder_.encode<false>(texts_[i], options, w);
       }
       around(suffix_, w);
-      run.counts.push_back(w.ids.size() - before);
+      offsets_[i + 1] = static_cast<int64_t>(w.ids.size() - before);
     }
-    run.ids.assign(w.ids.data(), w.ids.data() + w.ids.size());
-    run.spans = w.spans;
-    run.words = w.words;
-    run.called = w.called;
+    run.end = w.ids.size();
+    run.end_called = w.called.size();
+    part.swap(w);
   }
 
   const Encoder& encoder_;
@@ -150,8 +181,11 @@ class Batch {
   const std::vector<int32_t>&prefix_, &suffix_;
   const bool parse_special_, spans_;
   const size_t limit_;
-  std::vector<size_t> starts_;  // of runs, in texts
+  size_t bytes_ = 0;
   std::vector<Run> runs_;
+  std::vector<Part> parts_;             // by thread
+  std::unique_ptr<int64_t[]> offsets_;  // until the end of `run`: the number of ids of each text
+  IdBuffer ids_;
 };
 
 }  // namespace tokenweir

@@ -36,7 +36,7 @@ class LongText {
   void encode(size_t threads, Workspace& own) {
     IdBuffer ids = std::move(own.ids);
     split(threads);
-    share_out(pool_, &own, parts_.size(), threads, [&](size_t i, Workspace& w) { encode_part(parts_[i], i == 0, w); });
+    each_part(threads, own, [&](size_t i, Workspace& w, size_t) { encode_part(parts_[i], i == 0, w); });
     for (size_t i = 0; i + 1 < parts_.size(); i++)
       if (!find_junction(parts_[i], parts_[i + 1])) bridge(i, own);
     join(threads, own, ids);
@@ -61,6 +61,12 @@ class LongText {
     IdBuffer ids = {};
     size_t from = 0, to = 0;  // the ids of the text, without what a neighbour has
   };
+
+  template <class Work>
+  void each_part(size_t threads, Workspace& own, Work&& work) {
+    const auto begin = [n = parts_.size()](size_t thread, size_t all) { return n * thread / all; };
+    share_out(pool_, &own, parts_.size(), threads, begin, work);
+  }
 
   void split(size_t threads) {
     const uint8_t *p = text_.start, *end = text_.end;
@@ -152,7 +158,7 @@ class LongText {
     std::vector<size_t> places{0};
     for (const Part& part : parts_) places.push_back(places.back() + part.to - part.from);
     int32_t* const to = ids.room(places.back());
-    share_out(pool_, &own, parts_.size(), threads, [&](size_t i, Workspace&) {
+    each_part(threads, own, [&](size_t i, Workspace&, size_t) {
       Part& part = parts_[i];
       std::copy(part.ids.data() + part.from, part.ids.data() + part.to, to + places[i]);
       part.ids = IdBuffer();

@@ -96,12 +96,12 @@ class WorkspacePool {
 // The number of CPUs.
 inline size_t machine_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Calls `work(i, workspace)` for each i below `n`, on up to `threads` threads. Each thread begins at an index of its
-// own, takes the following ones, and skips those that others have begun. So a thread gets adjacent indices, and in the
-// next call of the same kind the same ones, with a warm cache. The first thread uses the workspace `own`, unless it is
-// null, and all others one from the pool. Throws the first failure; after it no call begins.
-template <class Work>
-void share_out(WorkspacePool& pool, Workspace* own, size_t n, size_t threads, Work&& work) {
+// Calls `work(i, workspace, thread)` for each i below `n`, on up to `threads` threads, numbered from 0. Thread t of m
+// begins at the index begin(t, m), takes the following ones, and skips those that others have begun. So a thread gets
+// adjacent indices, and in the next call of the same kind the same ones, with a warm cache. The first thread uses the
+// workspace `own`, unless it is null, and all others one from the pool. Throws the first failure; after it no call begins.
+template <class Begin, class Work>
+void share_out(WorkspacePool& pool, Workspace* own, size_t n, size_t threads, Begin&& begin, Work&& work) {
   const size_t most = std::max<size_t>(1, std::min(threads, n));
   const std::unique_ptr<std::atomic<bool>[]> begun(new std::atomic<bool>[n]());
   std::atomic<size_t> comers{0};
@@ -112,8 +112,8 @@ void share_out(WorkspacePool& pool, Workspace* own, size_t n, size_t threads, Wo
     try {
       const size_t me = comers++;
       std::unique_ptr<Workspace> taken = own && me == 0 ? nullptr : pool.take();
-      for (size_t k = 0, i = n * me / most; k < n && !failed; k++, i = i + 1 < n ? i + 1 : 0)
-        if (!begun[i].exchange(true)) work(i, taken ? *taken : *own);
+      for (size_t k = 0, i = begin(me, most); k < n && !failed; k++, i = i + 1 < n ? i + 1 : 0)
+        if (!begun[i].exchange(true)) work(i, taken ? *taken : *own, me);
       if (taken) pool.give_back(std::move(taken));
     } catch (...) {
       const std::lock_guard lock(mutex);

@@ -1,9 +1,9 @@
 // A growing array of numbers that leaves new elements uninitialized.
 //
 // On Linux, a large buffer has pages of its own, which the system remaps: it grows without holding the old and the new
-// memory at once, uses only the pages that were written, and is returned to the system as a whole. (`realloc` does the
-// same, but not after a process has freed large buffers.) Buffers of some megabytes use huge pages, which cost fewer
-// page faults.
+// memory at once, uses only the pages that were written, and is kept for the next buffer as a whole (page_pool.h).
+// (`realloc` does the same, but not after a process has freed large buffers.) Buffers of some megabytes use huge pages,
+// which cost fewer page faults.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/platform.h"
+#include "memory/page_pool.h"
 
 namespace tokenweir {
 
@@ -29,7 +30,10 @@ class GrowingBuffer {
     GrowingBuffer(std::move(other)).swap(*this);
     return *this;
   }
-  ~GrowingBuffer() { resize(items_, capacity_ * sizeof(T), 0); }
+  ~GrowingBuffer() {
+    size_t none = 0;
+    resize(items_, capacity_ * sizeof(T), none);
+  }
 
   T* data() { return items_; }
   const T* data() const { return items_; }
@@ -57,20 +61,28 @@ class GrowingBuffer {
 
  private:
   static constexpr size_t kOwnPages = 1 << 20;  // bytes that are worth a system call
+  static constexpr size_t kPages = 1 << 16;     // bytes, a multiple of every system's page
 
   void grow(size_t n) {
-    size_t bytes = std::max<size_t>(capacity_ * 2, size_ + n + 256) * sizeof(T);
-    if (bytes >= 2 * kHugePage) bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    const size_t more = capacity_ * sizeof(T) < kOwnPages ? capacity_ : capacity_ / 2;  // pages move without a copy
+    size_t bytes = std::max<size_t>(capacity_ + more, size_ + n + 256) * sizeof(T);
+    const size_t unit = bytes >= 2 * kHugePage ? kHugePage : bytes >= kOwnPages ? kPages : sizeof(T);
+    bytes = (bytes + unit - 1) / unit * unit;
     items_ = static_cast<T*>(resize(items_, capacity_ * sizeof(T), bytes));
     capacity_ = bytes / sizeof(T);
   }
 
-  // Grows memory from `from` to `to` bytes, and may move it. `from` 0 allocates; `to` 0 frees.
-  static void* resize(void* items, size_t from, size_t to) {
+  // Grows memory from `from` to `to` bytes, and may move it. `from` 0 allocates; `to` 0 frees. Sets `to` to the size of
+  // kept pages, if it takes such.
+  static void* resize(void* items, size_t from, size_t& to) {
     const bool was_own = kHasResizablePages && from >= kOwnPages;
-    if (was_own && to == 0) return resize_pages(items, from, 0);
+    if (was_own && to == 0) {
+      PagePool::give_back(items, from);
+      return nullptr;
+    }
     if (kHasResizablePages && to >= kOwnPages) {
-      void* const pages = resize_pages(items, was_own ? from : 0, to);
+      void* pages = was_own ? nullptr : PagePool::take(to);
+      if (!pages) pages = resize_pages(items, was_own ? from : 0, to);
       if (!pages) throw std::bad_alloc();
       if (to >= 2 * kHugePage) prefer_huge_pages(pages, to);
       if (was_own || from == 0) return pages;

@@ -1,6 +1,7 @@
 // Bindings of Encoder and its parts.
 
 #include "encoder/batch.h"
+#include "memory/page_pool.h"
 #include "python/arrays/texts.h"
 #include "python/bindings.h"
 #include "python/decoders/decoding.h"
@@ -83,6 +84,7 @@ void bind_parts(nb::module_& m) {
 }
 
 void bind_encoder(nb::module_& m) {
+  m.def("kept_bytes", &PagePool::kept_bytes);
   nb::class_<PyEncoder>(m, "Encoder")
       .def(
           "__init__",
@@ -155,10 +157,9 @@ void bind_encoder(nb::module_& m) {
               const GilRelease release;
               batch.run(threads);
             }
-            const size_t total = batch.total(), n = views.size() + 1;
             nb::object traced = nb::none();
             if (offsets) traced = nb::make_tuple(span_array(batch.spans()), batch.called(), to_numpy(batch.words()));
-            return nb::make_tuple(to_numpy(batch.take_ids(), {total}), to_numpy(batch.take_offsets(), {n}), traced);
+            return nb::make_tuple(id_array(batch.ids()), to_numpy(batch.take_offsets(), {views.size() + 1}), traced);
           },
           "texts"_a, "parse_special"_a, "guarded"_a, "threads"_a, "prefix"_a, "suffix"_a, "offsets"_a = false,
           "limit"_a = 0);
