@@ -1,10 +1,12 @@
 """Speed of encoding beside the fastest libraries that load the same vocabularies. Prints tables; --write keeps them.
 
-    python bench/encode.py [throughput] [families] [messages] [runs] [batch] [decode] [load] [--only cl100k] [--rounds 1]
-        [--write]
+    python bench/encode.py [throughput] [families] [messages] [runs] [batch] [decode] [load] [--only cl100k]
+        [--beside gigatoken,fastokens] [--rounds 1] [--write]
 
-Each library has a process of its own: the tokenizer is loaded, then text that it has not seen is encoded (cold),
-then encoded once more (again), then other text of the same kind (unseen). What can be measured again, such as the first text (warm), is measured when the
+Each library has a process of its own: the tokenizer is loaded and encodes "Hi", then text that it has not seen is encoded
+(cold), then encoded once more (again), then other text of the same kind (unseen). Libraries divide the work between
+loading, "Hi" and that text in different ways, so there is also the speed from the start of loading to the end of the text
+(with load). What can be measured again, such as the first text (warm), is measured when the
 processes of all libraries are there: these take turns, so that all have the same minutes of a machine that changes its
 speed, and the best of 15 turns counts. A number is the median of the rounds. Time is CPU time of the process; for
 `batch`, which is about threads, wall time. MB are 10^6 bytes of UTF-8. A cell has ours, the best peer's and its name, and
@@ -52,11 +54,12 @@ OTHERS = {
     "BERT": "bert-base-uncased/tokenizer.json",
 }
 KINDS = ("English", "code", "math", "Chinese", "Japanese")
-PACKAGES = ("gigatoken", "fastokens", "toktok-rs", "splintr-rs", "tokie", "snaptokens", "nanotoken")
+PACKAGES = {library: library for library in LIBRARIES} | {"toktok": "toktok-rs", "splintr": "splintr-rs"}
 DOCUMENT = 20_000  # characters
 TURNS = 15
 SLOW = 100.0  # ms for a short run, where a long one might take minutes
 HAN = "".join(map(chr, range(0x4E00, 0x9FA6)))
+CHOSEN = [*LIBRARIES]
 LESS = ("messages", "runs", "load")  # the sections whose numbers are times, so that less is better
 
 
@@ -111,6 +114,7 @@ def measure(job: Job) -> Measurements | None:
     threads = 2 if job.section == "batch" else 1
     os.environ["RAYON_NUM_THREADS"] = str(threads)
     path = DATA / "tokenizers" / (VOCABULARIES | OTHERS)[job.vocabulary]
+    begun = time.process_time()
     try:
         if job.section == "load":
             return _load(job, path)
@@ -119,20 +123,24 @@ def measure(job: Job) -> Measurements | None:
         return None
     if peer is None:
         return None
+    peer.array("Hi")
+    loading = time.process_time() - begun
     gc.disable()
-    sections = {"throughput": _throughput, "messages": _messages, "runs": _runs, "batch": _batch, "decode": _decode}
+    throughput = partial(_throughput, loading=loading)
+    sections = {"throughput": throughput, "messages": _messages, "runs": _runs, "batch": _batch, "decode": _decode}
     return sections[job.section](peer, job)
 
 
-def _throughput(peer: Any, job: Job) -> Measurements:
+def _throughput(peer: Any, job: Job, loading: float) -> Measurements:
     first, second = of_kind(job.text)
     texts, others = documents(first, DOCUMENT), documents(second, DOCUMENT)
-    peer.array("Hi")
 
     def rate(way: Callable[[str], object], text: str, some: Sequence[str]) -> float:
         return len(text.encode()) / seconds(lambda: deque(map(way, some), maxlen=0)) / 1e6
 
     found = {what: rate(peer.array, first, texts) for what in ("cold", "again")}
+    size = len(first.encode()) / 1e6
+    found = {"with load": size / (loading + size / found["cold"]), **found}
     found["unseen"] = rate(peer.array, second, others)
     found["ids"] = checksum(map(peer.array, texts)) ^ checksum(map(peer.list, others))
     return Measurements(
@@ -239,7 +247,11 @@ def _load(job: Job, path: Any) -> Measurements | None:
     made.list("Hi")
     after = time.process_time(), time.perf_counter()
     cpu, wall = ((end - start) * 1e3 for start, end in zip(clocks, after, strict=True))
-    return Measurements({"CPU ms": cpu, "wall ms": wall, "MB": rss() - before, "ids": 0}, {})
+    loaded = rss()
+    made.array(of_kind("English")[0])
+    return Measurements(
+        {"CPU ms": cpu, "wall ms": wall, "MB": loaded - before, "MB a thread": rss() - loaded, "ids": 0}, {}
+    )
 
 
 def _gsm8k() -> list[str]:
@@ -316,12 +328,14 @@ def cells(found: dict[Job, Measured], section: str, vocabulary: str, text: str) 
 
 
 def libraries() -> list[str]:
-    return [*LIBRARIES]
+    """Ours and the peers that `--beside` names; all by default."""
+    return [*CHOSEN]
 
 
 def throughput(names: Sequence[str], rounds: int) -> str:
     """One text at a time, in documents of 20,000 characters; MB/s of CPU time, ours / best peer = ratio. `again`:
-    the second pass over the texts of `cold`; `list`: to a list, warm.
+    the second pass over the texts of `cold`; `with load`: `cold`, and all the time since loading began; `list`: to a
+    list, warm.
     """
     return _each_kind(names, KINDS, rounds)
 
@@ -389,7 +403,7 @@ def decode(names: Sequence[str], rounds: int) -> str:
 def load(names: Sequence[str], rounds: int) -> str:
     """From a file to the first ids, in a process that has imported the library and nothing else: ours from the file and
     from its cache of loaded tokenizers, splintr, and the best of all peers. A ratio is what that peer needs, divided by
-    ours. CPU ms / wall ms / MB.
+    ours. CPU ms / wall ms / MB / MB more after a megabyte of English, which each thread needs.
     """
     cached = [Job("load", "tokenweir", name, "cache") for name in names]
     measure_all(cached, 1)  # so that the cache has them
@@ -420,12 +434,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"any of {', '.join(SECTIONS)} (all)")
     parser.add_argument("--only", default="", metavar="NAME", help="only vocabularies whose name contains NAME")
+    parser.add_argument(
+        "--beside", default=",".join(LIBRARIES), metavar="PEERS", help="only these peers, by commas (all)"
+    )
     parser.add_argument("--rounds", type=int, default=1, help="processes for each number (1)")
     parser.add_argument("--write", action="store_true", help="write the tables into bench/RESULTS.md")
     options = parser.parse_args()
     if not SECTIONS.keys() >= set(options.sections):
         parser.error(f"sections are {', '.join(SECTIONS)}")
-    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    CHOSEN[:] = [who for who in LIBRARIES if who == "tokenweir" or who in options.beside.split(",")]
+    versions = ", ".join(f"{PACKAGES[who]} {version(PACKAGES[who])}" for who in CHOSEN if who != "tokenweir")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # idle ones count as CPU time for some 30 ms after numpy's import
     for title in options.sections or SECTIONS:
         section = SECTIONS[title]

@@ -25,7 +25,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,10 +39,11 @@ from tokenweir.encode.errors import DeviceError
 
 
 class Section(NamedTuple):
-    """A section: measurements that are made together, and the format of their numbers."""
+    """A section: measurements that are made together, the format of their numbers, and whether they need a GPU."""
 
     measure: Callable[[Bench], Rows]
     format: str = ".3f"
+    needs_device: bool = True
 
 
 SECTIONS = {
@@ -58,7 +59,8 @@ SECTIONS = {
     "sweep": Section(speed.sweep),
     "long": Section(long, ".2f"),
     "pieces": Section(speed.pieces, ".2f"),
-    "threads": Section(host.threads),
+    "threads": Section(host.threads, needs_device=False),
+    "pinned": Section(host.pinned),
     "sanitize": Section(checks.sanitize),
     "decode": Section(speed.decode),
     "models": Section(speed.models),
@@ -122,7 +124,7 @@ def measured(name: str, bench: Bench, out: Path) -> dict[str, Any]:
     """Measure a section; each row is in the file as soon as it is there."""
     numbers: dict[str, Row] = {}
     result = {
-        "device": bench.device.name,
+        "device": bench.device.name if SECTIONS[name].needs_device else "no GPU",
         "machine": machine(),
         "of": origin(),
         "finished": False,
@@ -173,12 +175,14 @@ def main() -> None:
         print(run.stdout, run.stderr, sep="", end="")
         sys.exit(run.returncode)
     bench = Bench(smoke=options.smoke, folder=options.out.parent)
-    with bench.device.use():
+    sections = options.sections or [*SECTIONS]
+    needs_device = any(SECTIONS[name].needs_device for name in sections) or options.once or options.profiled
+    with bench.device.use() if needs_device else nullcontext():
         if options.once:
             return checks.once(bench)
         if options.profiled:
             return checks.profiled(bench)
-        for name in options.sections or SECTIONS:
+        for name in sections:
             print(f"## {name}\n\n{shown(name, measured(name, bench, options.out))}\n", flush=True)
 
 

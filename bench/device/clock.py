@@ -6,6 +6,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -33,7 +34,7 @@ class Bench:
     """The state that the sections share.
 
     Attributes:
-        device: What is measured.
+        device: What is measured; asked for when it is first used.
         smoke: On the stand-in for CuPy, once, and a few bytes a text.
         repeats: How often a time is taken.
         threads: What the peers run on, the most first.
@@ -50,8 +51,11 @@ class Bench:
         self.smoke, self.folder = smoke, folder
         self.repeats = 1 if smoke else 20
         self.threads = (1,) if smoke else tuple(sorted({1, min(16, len(os.sched_getaffinity(0)))}, reverse=True))
-        self.device = CupyDevice()
         encoder.CPU_BYTES = 0  # the device is measured, whether or not it pays
+
+    @cached_property
+    def device(self) -> CupyDevice:
+        return CupyDevice()
 
     def seconds(self, run: Callable[[], object]) -> float:
         """Median wall time of a run, the device's work included, of as many as take a second."""

@@ -228,7 +228,17 @@ print("made")
 def test_sections_of_processes_of_their_own(tmp_path, data, nvrtc):
     data("tokenizers/openai/cl100k_base.tiktoken")
     out = tmp_path / "gpu.json"
-    run = bench("--smoke", "threads", "profile", "--variant", "no cuts", "--out", out)
+    run = bench("--smoke", "pinned", "profile", "--variant", "no cuts", "--out", out)
     assert run.returncode == 0, run.stderr
     found = json.loads(out.read_text())
-    assert "copy, the default" in found["threads"]["numbers"] and found["profile"]["finished"]
+    assert "copy, the default" in found["pinned"]["numbers"] and found["profile"]["finished"]
+
+
+def test_threads_and_instructions_are_measured_without_a_device(tmp_path, data):
+    data("tokenizers/openai/cl100k_base.tiktoken")
+    out = tmp_path / "gpu.json"
+    run = bench("--smoke", "threads", "--out", out)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(out.read_text())["threads"]
+    assert (found["device"], found["finished"]) == ("no GPU", True)
+    assert found["numbers"]["64 MB, English, tokenweir portable, 1"]["GB/s"] > 0
