@@ -46,7 +46,10 @@ def client(vllm_modules):
                     logprob = vllm_modules("vllm.logprobs").Logprob
                     told = [{i: logprob(-0.5), 1: logprob(-9.0)} for i in ids] if self.with_logprobs else None
                     answer = outputs.CompletionOutput(0, "", ids, None, told, finish_reason=self.end if ends else None)
-                    yield outputs.RequestOutput(request_id, None, prompt["prompt_token_ids"], None, [answer], ends)
+                    asked = prompt["prompt_token_ids"]
+                    scored = sampling_params.prompt_logprobs is not None
+                    scores = [None, *({i: logprob(-i / 8), 1: logprob(-0.25)} for i in asked[1:])] if scored else None
+                    yield outputs.RequestOutput(request_id, None, asked, scores, [answer], ends, num_cached_tokens=1)
                     await asyncio.sleep(0)
             finally:
                 self.closed = True
@@ -82,6 +85,7 @@ async def test_the_engine_takes_ids_and_gives_ids(client, engine, vllm_modules):
     )
     assert [(list(step.ids), step.finish_reason) for step in steps] == [([10, 11], None), ([12], "stop")]
     assert steps[0].logprobs == [-0.5, -0.5]
+    assert [step.cached for step in steps] == [1, 1]
     prompt, parameters, options = there.calls[0]
     assert prompt == {"type": "token", "prompt_token_ids": [5, 6], "cache_salt": "s"}
     assert options == {"lora_request": lora, "priority": 3}
@@ -92,6 +96,21 @@ async def test_the_engine_takes_ids_and_gives_ids(client, engine, vllm_modules):
     assert parameters.structured_outputs.json == {"type": "object"}
     assert engine(there).context_size == 4096
     assert await collected(engine(there), Sampling(max_tokens=2))
+
+
+@pytest.mark.asyncio
+async def test_the_likeliest_tokens_and_the_scores_of_a_prompt(client, engine):
+    there = client([10, 11, 12], logprobs=True)
+    steps = await collected(engine(there), Sampling(top_logprobs=2))
+    assert there.calls[0][1].logprobs == 2
+    assert [list(step.top_logprobs) for step in steps] == [
+        [[(10, -0.5), (1, -9.0)], [(11, -0.5), (1, -9.0)]],
+        [[(12, -0.5), (1, -9.0)]],
+    ]
+    scores = await engine(there).score([5, 6, 7], Sampling(top_logprobs=1, extra={"cache_salt": "s"}))
+    assert (scores.logprobs, scores.top_logprobs) == ([None, -0.75, -0.875], [[], [(1, -0.25)], [(1, -0.25)]])
+    prompt, parameters, _ = there.calls[-1]
+    assert (prompt["cache_salt"], parameters.prompt_logprobs, parameters.max_tokens) == ("s", 1, 1)
 
 
 @pytest.mark.asyncio
@@ -183,6 +202,25 @@ async def test_our_routes_answer_from_vllms_engine(plugin, client, args, monkeyp
         message = {"model": "small", "messages": user, "max_tokens": 40}
         assert (await http.post("/v1/messages", json=message)).json()["content"][0]["text"] == "Hello there, you."
         assert (await http.get("/v1/models")).json() == {"from": "vLLM"}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("parser", "begins"), [("", "</think>\n\n"), ("qwen3", "<think>\n")])
+async def test_a_schema_holds_behind_the_thinking_where_vllm_has_a_reasoning_parser(
+    parser, begins, plugin, client, args, monkeypatch
+):
+    there = client([*TOK.encode("{}"), IM_END])
+    app = application(plugin, monkeypatch)
+    args.chat_template = TEMPLATE + "{% if enable_thinking %}<think>\n{% else %}<think>\n</think>\n{% endif %}"
+    args.reasoning_parser = parser
+    await plugin.init_state(there, SimpleNamespace(), args)
+    shape = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+    body = {"model": "small", "messages": [{"role": "user", "content": "Hi"}], "response_format": shape}
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://vllm.example") as http:
+        await http.post("/v1/chat/completions", json=body | {"chat_template_kwargs": {"enable_thinking": True}})
+    prompt = TOK.decode(there.calls[0][0]["prompt_token_ids"], skip_special_tokens=False)
+    assert prompt.endswith(begins)
 
 
 def test_the_socket_of_responses_is_ours(plugin, client, args, monkeypatch):

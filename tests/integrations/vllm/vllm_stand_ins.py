@@ -186,6 +186,7 @@ class SamplingParams:
     max_tokens: int | None = 16
     min_tokens: int = 0
     logprobs: int | None = None
+    prompt_logprobs: int | None = None
     detokenize: bool = True
     output_kind: RequestOutputKind = RequestOutputKind.CUMULATIVE
     structured_outputs: StructuredOutputsParams | None = None
@@ -210,8 +211,11 @@ class CompletionOutput:
 
 
 class RequestOutput:
-    def __init__(self, request_id, prompt, prompt_token_ids, prompt_logprobs, outputs, finished):
+    def __init__(
+        self, request_id, prompt, prompt_token_ids, prompt_logprobs, outputs, finished, *, num_cached_tokens=None
+    ):
         self.request_id, self.outputs, self.finished = request_id, outputs, finished
+        self.prompt_logprobs, self.num_cached_tokens = prompt_logprobs, num_cached_tokens
 
 
 @dataclass

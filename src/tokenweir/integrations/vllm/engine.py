@@ -13,8 +13,9 @@ from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOu
 from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.protocol import refuse_unsupported
 from tokenweir.stream.engines.vllm import FINISH_REASONS, NAMES, sampling_fields
+from tokenweir.stream.events.prompt_scores import PromptScores
 from tokenweir.stream.events.sampling import Sampling
-from tokenweir.stream.events.step import EngineStep
+from tokenweir.stream.events.step import EngineStep, likeliest
 
 CALL_OPTIONS = frozenset({"cache_salt", "priority"})
 """Keys of `Sampling.extra` that are not vLLM's sampling parameters."""
@@ -26,9 +27,8 @@ REFUSED = frozenset({"model", "kv_transfer_params", "ec_transfer_params"})
 class ClientEngine:
     """Engine over vLLM's `EngineClient`, in the same process.
 
-    Sampling: every field is honoured except `top_logprobs`, which is refused with `EngineError`. `extra` may have
-    `cache_salt`, `priority`, and vLLM's further sampling parameters, such as `bad_words`; other keys, and those in
-    `REFUSED`, raise `EngineError`.
+    Sampling: every field is honoured. `extra` may have `cache_salt`, `priority`, and vLLM's further sampling parameters, such
+    as `bad_words`; other keys, and those in `REFUSED`, raise `EngineError`.
 
     Attributes:
         thinks_first: Whether `json_schema` and `grammar` hold only behind the thinking, as with a reasoning parser.
@@ -38,7 +38,7 @@ class ClientEngine:
 
     parallel = True
     runs_ahead = True
-    supports = frozenset({*NAMES, "logprobs", "extra"})
+    supports = frozenset({*NAMES, "logprobs", "top_logprobs", "extra"})
 
     def __init__(self, client: Any, *, lora_request: Any = None, thinks_first: bool = False) -> None:
         """Wrap a client.
@@ -63,23 +63,40 @@ class ClientEngine:
         parameters, called = _parameters(sampling)
         if sampling.max_tokens == 0:
             return
-        ids = [int(token_id) for token_id in prompt_ids]
-        prompt = tokens_input(ids, cache_salt=called.get("cache_salt"))
-        outputs = self._client.generate(
-            prompt,
+        async with aclosing(self._outputs(prompt_ids, parameters, called)) as outputs:
+            async for output in outputs:
+                for answer in output.outputs:
+                    yield _step(answer, sampling.top_logprobs, output.num_cached_tokens)
+
+    async def score(self, prompt_ids: Sequence[int], sampling: Sampling) -> PromptScores:
+        """Return the logprob of each id of a prompt, and the likeliest ids in its place; see `ScoringEngine`.
+
+        vLLM generates one id behind the prompt, which is not used. Raise `EngineError` if it gives no logprobs.
+        """
+        most = sampling.top_logprobs
+        asked = Sampling(max_tokens=1, temperature=0, extra=sampling.extra)
+        parameters, called = _parameters(asked, prompt_logprobs=most)
+        async with aclosing(self._outputs(prompt_ids, parameters, called)) as outputs:
+            rows = [output.prompt_logprobs async for output in outputs if output.prompt_logprobs]
+        if not rows or len(rows[0]) != len(prompt_ids):
+            raise EngineError("vLLM gives no logprobs of the prompt")
+        places = [row or {} for row in rows[0]]
+        logprobs = [row[token_id].logprob if row else None for token_id, row in zip(prompt_ids, places, strict=True)]
+        return PromptScores(logprobs, [_likeliest(row, most) for row in places] if most else ())
+
+    def _outputs(self, prompt_ids: Sequence[int], parameters: Any, called: dict[str, Any]) -> AsyncGenerator[Any, None]:
+        outputs: AsyncGenerator[Any, None] = self._client.generate(
+            tokens_input([int(token_id) for token_id in prompt_ids], cache_salt=called.get("cache_salt")),
             parameters,
             f"tokenweir-{uuid4().hex}",
             lora_request=self._lora_request,
             priority=called.get("priority", 0),
         )
-        async with aclosing(outputs):
-            async for output in outputs:
-                for answer in output.outputs:
-                    yield _step(answer)
+        return outputs
 
 
-def _parameters(sampling: Sampling) -> tuple[Any, dict[str, Any]]:
-    """Convert a sampling to vLLM's `SamplingParams` and the further options of its `generate` call.
+def _parameters(sampling: Sampling, **more: Any) -> tuple[Any, dict[str, Any]]:
+    """Convert a sampling to vLLM's `SamplingParams`, with `more` fields, and the further options of its `generate` call.
 
     Raise `EngineError` for an unsupported field.
     """
@@ -93,16 +110,22 @@ def _parameters(sampling: Sampling) -> tuple[Any, dict[str, Any]]:
         fields["structured_outputs"] = StructuredOutputsParams(**fields["structured_outputs"])
     if "stop_token_ids" in fields:
         fields["stop_token_ids"] = list(fields["stop_token_ids"])
-    if sampling.logprobs:
-        fields["logprobs"] = 0
-    return SamplingParams(detokenize=False, output_kind=RequestOutputKind.DELTA, **fields), called
+    if sampling.logprobs or sampling.top_logprobs:
+        fields["logprobs"] = sampling.top_logprobs
+    return SamplingParams(detokenize=False, output_kind=RequestOutputKind.DELTA, **fields, **more), called
 
 
-def _step(answer: Any) -> EngineStep:
+def _likeliest(place: Any, most: int) -> list[tuple[int, float]]:
+    """Return the `most` likeliest ids of vLLM's candidates for one place."""
+    return likeliest(((token_id, candidate.logprob) for token_id, candidate in place.items()), most)
+
+
+def _step(answer: Any, most: int, cached: int | None) -> EngineStep:
     reason = None
     if answer.finish_reason is not None and (reason := FINISH_REASONS.get(answer.finish_reason)) is None:
         raise EngineError(f"vLLM ended answer {answer.index} by {answer.finish_reason!r}")
-    ids, logprobs = list(answer.token_ids), None
+    ids, logprobs, tops = list(answer.token_ids), None, None
     if answer.logprobs is not None:
         logprobs = [place[token_id].logprob for token_id, place in zip(ids, answer.logprobs, strict=True)]
-    return EngineStep(ids, logprobs, reason, answer.index)
+        tops = [_likeliest(place, most) for place in answer.logprobs] if most else None
+    return EngineStep(ids, logprobs, reason, answer.index, cached=cached, top_logprobs=tops)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,10 @@ class EngineFrontEnd:
         model = engine_client.model_config
         tokenizer = tokenizer_of(model)
         names = args.served_model_name or [args.model]
-        engines: dict[str, Any] = dict.fromkeys(names, ClientEngine(engine_client))
+        engine = partial(ClientEngine, engine_client, thinks_first=bool(getattr(args, "reasoning_parser", None)))
+        engines: dict[str, Any] = dict.fromkeys(names, engine())
         adapters = getattr(getattr(state, "openai_serving_models", None), "lora_requests", {})
-        engines |= {name: ClientEngine(engine_client, lora_request=one) for name, one in adapters.items()}
+        engines |= {name: engine(lora_request=one) for name, one in adapters.items()}
         keys = [key for key in (args.api_key or [os.environ.get("VLLM_API_KEY")]) if key]
         self._application = asgi_app(
             engine=engines,
