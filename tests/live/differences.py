@@ -12,6 +12,7 @@ NONE = "`tool_choice` none: tokenweir shows the model no tools. vLLM shows them,
 REQUIRED = "A call that must come: tokenweir lets the model write JSON, vLLM the markup of the style. The call is the same, its ids are not."
 THINKING = "`reasoning_tokens`: tokenweir counts the tag that ends the thinking. vLLM does not, and counts one less where it streams."
 
+BLANK = "White space in front of a call: vLLM streams it, and leaves it out of whole answers. tokenweir leaves it out of both."
 ECHO = "`echo` in a stream: vLLM adds the prompt's ids, which were not asked for."
 USAGE = ("usage.prompt", "usage.completion")
 
@@ -35,6 +36,8 @@ def explained(way: str, name: str, field: str, theirs: Any, ours: Any) -> str | 
         return NONE
     if (", tools, required," in name or ", tools, any," in name) and field in ("ids", "usage.completion"):
         return REQUIRED
+    if ", tools, auto," in name and field == "text" and ours == "" and theirs.isspace():
+        return BLANK
     if ", echo" in name and field == "prompt_ids" and ours is None:
         return ECHO
     return None
