@@ -110,7 +110,8 @@ def front_ends(environment: Path, folder: Path, options: argparse.Namespace) -> 
         plain, ours = ([median(one) for one in zip(*found[size, way], strict=True)] for way in WAYS)
         pairs = [f"{a:,.{digits}f} / {b:,.{digits}f}" for a, b, digits in zip(plain, ours, (2, 0, 1), strict=True)]
         rows.append([f"{size:,}", *pairs, f"{plain[2] / ours[2]:.1f}"])
-    return table(
+    caption = f"Chat completions of {OUTPUT} ids, {AT_ONCE} at once, by `vllm bench serve`: vLLM / vLLM with the three plug-ins"
+    return f"{caption}; {medians(options)}:\n\n" + table(
         [
             "ids of the prompt",
             "requests a second",
@@ -182,7 +183,25 @@ def renders(environment: Path, folder: Path, options: argparse.Namespace) -> str
                     ids.append(len(reply.json()["token_ids"]))
             a, b = (median(each) for each in costs)
             rows.append([f"{ids[0]:,}", f"{1 / a:,.0f}", f"{1 / b:,.0f}", f"{a / b:.1f}"])
-    return table(["ids", "`vllm launch render`", "`tokenweir serve --engine none`", "times"], rows)
+    caption = f"Renders of a chat, requests a second of CPU; {medians(options)}:"
+    return f"{caption}\n\n" + table(["ids", "`vllm launch render`", "`tokenweir serve --engine none`", "times"], rows)
+
+
+def medians(options: argparse.Namespace) -> str:
+    """Describe how a figure was found."""
+    return (
+        f"medians of {options.rounds} rounds of {options.requests}"
+        if options.rounds > 1
+        else f"one round of {options.requests}"
+    )
+
+
+def show(rendered: str, chatted: str, options: argparse.Namespace) -> None:
+    """Print the tables, or write them into both pages."""
+    text = f"{machine()}; vLLM 0.32.0 for CPUs.\n\n{rendered}\n\n{chatted}"
+    publish("vllm", text, options.write)
+    if options.write:
+        write_between(ROOT / "docs" / "howto" / "in-vllm.md", "vllm", text)
 
 
 def main() -> None:
@@ -197,13 +216,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     environment, folder = options.environment.resolve(), Path(tempfile.mkdtemp(prefix="tokenweir-vllm-"))
-    rendered = renders(environment, folder, options)
-    print(rendered)
-    chatted = front_ends(environment, folder, options)
-    text = f"{machine()}; vLLM 0.32.0 for CPUs, a worker without a model.\n\nRequests a second of CPU that render a chat:\n\n{rendered}\n\nChat completions by `vllm bench serve`, {AT_ONCE} at once, {OUTPUT} ids each; vLLM / with the three plug-ins:\n\n{chatted}"
-    publish("vllm", text, options.write)
-    if options.write:
-        write_between(ROOT / "docs" / "howto" / "in-vllm.md", "vllm", text)
+    show(renders(environment, folder, options), front_ends(environment, folder, options), options)
 
 
 if __name__ == "__main__":
