@@ -2,10 +2,10 @@
 
     python bench/engines.py NAME=ENVIRONMENT/bin/python ... [--megabytes 100] [--write]
 
-NAME is one of those of `ENGINES`; its environment has the engine, tokenweir, tokenizers and psutil, as those have that
-`scripts/check --engines` makes. Each way encodes the same Parquet file of texts by Qwen3's tokenizer in a process of its own, on one
-worker, and then a file with one text, whose time is subtracted: it is what an engine needs to start. The slower step has a twentieth of the texts. The other tokenizer is
-HuggingFace's `tokenizers`, called with whole batches, as datatrove itself does. `alone` is the same work by neither engine nor disk.
+NAME is one of those of `ENGINES`; its environment has the engine, tokenweir, tokenizers and psutil. Each way encodes a Parquet file
+of texts by Qwen3's tokenizer in a process of its own, on one worker, and then a file with one text, whose time is subtracted: it is
+what an engine needs to start. The slower step has a twentieth of the texts. The other tokenizer is HuggingFace's `tokenizers`, called
+with whole batches; datatrove's own step asks for offsets as well. `alone` is the same work by neither engine nor disk.
 """
 
 from __future__ import annotations
@@ -141,7 +141,11 @@ def measured(python: str, name: str, texts: Path, step: str) -> float:
     """The same in a process of an environment."""
     command = [python, __file__, "--measure", name, "--step", step, "--texts", str(texts)]
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "PYSPARK_PYTHON": python, "RAYON_NUM_THREADS": "1"}
-    environment |= {"RAY_raylet_start_wait_time_s": "600", "OMP_NUM_THREADS": "1"}
+    environment |= {
+        "RAY_raylet_start_wait_time_s": "600",
+        "RAY_agent_register_timeout_ms": "600000",
+        "OMP_NUM_THREADS": "1",
+    }
     found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     return float(found.stdout.splitlines()[-1])
 

@@ -35,7 +35,8 @@ def run(name, *arguments, folder):
     environment = os.environ | {
         "HF_HUB_OFFLINE": "1",
         "PYSPARK_PYTHON": sys.executable,
-        "RAY_raylet_start_wait_time_s": "600",  # a machine that other work shares
+        "RAY_agent_register_timeout_ms": "600000",  # a machine that other work shares
+        "RAY_raylet_start_wait_time_s": "600",
     }
     command = [sys.executable, DEMOS / f"on_{name}.py", *map(str, arguments)]
     found = subprocess.run(
