@@ -114,6 +114,9 @@ def measure(job: Job) -> Measurements | None:
     threads = 2 if job.section == "batch" else 1
     os.environ["RAYON_NUM_THREADS"] = str(threads)
     path = DATA / "tokenizers" / (VOCABULARIES | OTHERS)[job.vocabulary]
+    if job.library != "tokenweir":  # which is imported here already
+        __import__(job.library)
+        json_file(path)
     begun = time.process_time()
     try:
         if job.section == "load":
@@ -126,8 +129,13 @@ def measure(job: Job) -> Measurements | None:
     peer.array("Hi")
     loading = time.process_time() - begun
     gc.disable()
-    throughput = partial(_throughput, loading=loading)
-    sections = {"throughput": throughput, "messages": _messages, "runs": _runs, "batch": _batch, "decode": _decode}
+    sections: dict[str, Callable[[Any, Job], Measurements | None]] = {
+        "throughput": partial(_throughput, loading=loading),
+        "messages": _messages,
+        "runs": _runs,
+        "batch": _batch,
+        "decode": _decode,
+    }
     return sections[job.section](peer, job)
 
 
@@ -234,11 +242,8 @@ def _takes(way: Callable[[Any], object], form: Any) -> bool:
 
 def _load(job: Job, path: Any) -> Measurements | None:
     """`job.text` is "cache" for ours from the cache of loaded tokenizers, "file" for a reading of the file itself."""
-    __import__(job.library)
-    if job.library != "tokenweir":
-        json_file(path)
-        make = LIBRARIES[job.library]
-    else:
+    make = LIBRARIES[job.library]
+    if job.library == "tokenweir":
         make = partial(tokenweir, cache=job.text == "cache")
     before, clocks = rss(), (time.process_time(), time.perf_counter())
     made = make(path, 1)
