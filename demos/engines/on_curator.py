@@ -5,6 +5,7 @@ python demos/engines/on_curator.py TEXTS IDS TOKENIZER
 
 import sys
 
+from nemo_curator.backends.xenna import XennaExecutor
 from nemo_curator.pipeline import Pipeline
 from nemo_curator.stages.text.io.reader import JsonlReader
 
@@ -15,7 +16,7 @@ def main(texts: str, ids: str, tokenizer: str) -> None:
     pipeline = Pipeline(name="ids")
     pipeline.add_stage(JsonlReader(file_paths=texts, fields=["text"]))
     pipeline.add_stage(MegatronTokenizerWriter(path=ids, model_identifier=tokenizer, append_eod=True))
-    pipeline.run()
+    pipeline.run(XennaExecutor({"execution_mode": "batch"}))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python demos/engines/on_ray.py TEXTS IDS [TOKENIZER]
 
-A class makes actors, of which each has the tokenizer once.
+A class makes actors (`concurrency`), of which each has the tokenizer once. They keep their cores, so leave one to reading and writing.
 """
 
 import sys
@@ -17,7 +17,7 @@ def main(texts: str, ids: str, tokenizer: str | None = None) -> None:
     tok = Tokenizer.from_file(tokenizer) if tokenizer else Tokenizer.default()
     rows = ray.data.read_parquet(texts)
     encoded = rows.map_batches(
-        Encode, fn_constructor_args=(tok,), batch_format="pyarrow", concurrency=2, batch_size=1000
+        Encode, fn_constructor_args=(tok,), batch_format="pyarrow", concurrency=1, batch_size=1000
     )
     encoded.write_parquet(ids)
 
