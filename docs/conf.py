@@ -12,9 +12,14 @@ import inventories  # beside this file
 project = "tokenweir"
 copyright = "the tokenweir authors"
 release = importlib.metadata.version("tokenweir")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon", "links"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon", "links", "sphinx_copybutton", "sphinx_llm.txt"]
 exclude_patterns = ["deploy"]
+llms_txt_description = "An exact and fast tokenizer, chat template engine and streaming decoder: messages in, prompt ids out; ids back, clean text out."
+llms_txt_suffix_mode = "replace"  # guide.md beside guide.html
+llms_txt_suppress_unknown_node_warnings = True
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["code.css"]
 html_title = f"tokenweir {release}"
 
 myst_heading_anchors = 3
@@ -36,7 +41,7 @@ nitpick_ignore_regex = [
     ("py:class", r"(.*\.)?T"),  # type variables
     (
         "py:class",
-        r"(.*\.)?(StageRunner|Cancellable|Responses|Ledger|Kept|Patch|ToolSchemas)",
+        r"(.*\.)?(StageRunner|Cancellable|EngineFrontEnd|Responses|Ledger|Kept|Patch|ToolSchemas)",
     ),  # objects that only the package makes
     (
         "py:class",
