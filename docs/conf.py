@@ -12,7 +12,15 @@ import inventories  # beside this file
 project = "tokenweir"
 copyright = "the tokenweir authors"
 release = importlib.metadata.version("tokenweir")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon", "links", "sphinx_copybutton", "sphinx_llm.txt"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "links",
+    "sphinx_copybutton",
+    "sphinx_llm.txt",
+]
 exclude_patterns = ["deploy"]
 llms_txt_description = "An exact and fast tokenizer, chat template engine and streaming decoder: messages in, prompt ids out; ids back, clean text out."
 llms_txt_suffix_mode = "replace"  # guide.md beside guide.html
