@@ -84,7 +84,8 @@ class LongPieceCache {
   Set& set(uint64_t hash) const { return sets_.at(hash >> 20); }
 
   void clear_all() {
-    TableMemory<Set>(std::max(sets_.size(), kFirstSets)).swap(sets_);
+    if (sets_.size() == 0) TableMemory<Set>(kFirstSets).swap(sets_);
+    std::memset(static_cast<void*>(sets_.begin()), 0, sets_.size() * sizeof(Set));
     words_.clear();
     inserted_ = 0;
   }
