@@ -29,7 +29,7 @@ class Sequences(NamedTuple):
 
 
 class Packer:
-    """Packs a shard's documents, in order and without gaps; a document that does not fit goes on in the next sequence."""
+    """Packs a shard's documents, in order and without gaps; a document that does not fit continues in the next sequence."""
 
     def __init__(self, length: int) -> None:
         """Start with the first sequence of a shard, whose last one may be shorter than `length`."""

@@ -78,7 +78,7 @@ class Folder:
         raise NotImplementedError
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file; raise `FileNotFoundError` if there is none."""
+        """Return the content of a file; raise `FileNotFoundError` if it does not exist."""
         raise NotImplementedError
 
     def remove(self, names: Iterable[str]) -> None:

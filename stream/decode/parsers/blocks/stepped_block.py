@@ -226,7 +226,7 @@ class SteppedBlock(Saved, ABC):
 
     @abstractmethod
     def _goes_on(self) -> bool:
-        """Return whether the markup shows that the block goes on behind text that is not a call."""
+        """Return whether the markup shows that the block continues behind text that is not a call."""
 
     def _skippable_before_end(self) -> SkippableText | None:
         """Return a description of the white space that may bypass `feed` where the block may end; None if nothing may."""
@@ -250,7 +250,7 @@ class SteppedBlock(Saved, ABC):
     def _release(self, reason: str, place: int, out: list[Piece]) -> int:
         """Emit the held text as answer, because it is not a call; `reason` says why. Return `place`.
 
-        The block ends, unless its markup shows that it goes on: then the rest of it is answer, too.
+        The block ends. If its markup shows that it continues, its rest becomes answer as well.
         """
         if held := self._undecided.take():
             out.append(Piece(held, ANSWER, held, malformed=None if self._bare else reason))
