@@ -109,5 +109,5 @@ def test_a_text_file_goes_with_the_only_message(recording, files):
 def test_the_shell_can_complete_commands_and_options(shell):
     completion = get_completion_class(shell)(main, {}, "tokenweir", "_TOKENWEIR_COMPLETE")
     assert "_TOKENWEIR_COMPLETE" in completion.source()
-    assert [item.value for item in completion.get_completions([], "ch")] == ["chat"]
+    assert [item.value for item in completion.get_completions([], "ch")] == ["chat", "check"]
     assert "--attach" in [item.value for item in completion.get_completions(["chat"], "--a")]

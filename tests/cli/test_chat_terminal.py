@@ -297,7 +297,7 @@ def test_another_answer_that_fails_leaves_the_last(tiny_model, tmp_path):
         for line, note in (
             ("hi", "; length]"),
             ("/set seed 1", "seed is 1."),
-            ("/set temperature 1", "temperature is 1.0."),
+            ("/set temperature 1", "temperature is 1."),
             ("/retry", "error: CTranslate2 seeds the whole process"),
             (f"/save {saved}", "2 messages are in"),
         ):

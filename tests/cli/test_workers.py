@@ -35,7 +35,7 @@ def slow(tmp_path_factory):
 
 ONE_SOCKET = """\
 import sys
-from tokenweir.encode import platform
+from tokenweir.encode.base import platform
 platform.SPREADS_CONNECTIONS = False
 from tokenweir.cli import main
 if __name__ == "__main__":
@@ -237,7 +237,7 @@ def test_the_second_signal_cuts_answers_off(slow):
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
-        (("--engine=vllm:http://127.0.0.1:1",), 1, "127.0.0.1:1"),
+        (("--engine=vllm:http://127.0.0.1:1", "--engine-wait=0"), 1, "127.0.0.1:1"),
         (("--engine=nothing",), 2, "unknown engine 'nothing'"),
     ],
 )

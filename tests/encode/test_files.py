@@ -104,7 +104,7 @@ def test_pointers_in_place_of_templates(tmp_path, name):
 def test_pointers_in_a_corpus(tmp_path, name):
     (tmp_path / name).write_bytes(POINTER)
     with pytest.raises(CorpusError, match=rf"{name}: {POINTS}"):
-        plan([tmp_path / name], 100)
+        plan([str(tmp_path / name)], 100)
 
 
 def test_line_ends_and_bytes_of_a_text(tmp_path):

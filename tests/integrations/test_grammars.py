@@ -57,12 +57,17 @@ def test_llguidance_has_the_masks_of_its_own_adapter(folder):
 
 
 @pytest.mark.parametrize(
-    ("make", "package"), [(to_llguidance, "llguidance"), (to_xgrammar, "xgrammar"), (to_outlines, "outlines_core")]
+    ("make", "package", "extra"),
+    [
+        (to_llguidance, "llguidance", "grammars"),
+        (to_xgrammar, "xgrammar", "xgrammar"),
+        (to_outlines, "outlines_core", "grammars"),
+    ],
 )
-def test_a_missing_library_is_named_with_the_extra(monkeypatch, make, package):
+def test_a_missing_library_is_named_with_the_extra(monkeypatch, make, package, extra):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
-        ImportError, match=rf"^{make.__name__}\(\) needs {package}: pip install 'tokenweir\[grammars\]'$"
+        ImportError, match=rf"^{make.__name__}\(\) needs {package}: pip install 'tokenweir\[{extra}\]'$"
     ):
         make(Tokenizer.default())
 

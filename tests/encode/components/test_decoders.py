@@ -7,7 +7,7 @@ import io
 import itertools
 import json
 import random
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 
 import msgspec
 import pytest
@@ -25,6 +25,7 @@ from tokenweir.encode.components.decoders import decoding
 from tokenweir.encode.decode import DecodeStream
 from tokenweir.encode.errors import TokenizerFileError, UnsupportedTokenizerError
 from tokenweir.encode.spec import BPE, Decoder, Pattern, RankBPE, SentencePiece, SentencePieceDecoder
+from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.verify.references import huggingface
 
 MODES = ("eager", "huggingface")
@@ -48,7 +49,8 @@ class Decoding:
         return self.tokens.decode(ids, skip, mode == "huggingface")
 
     def stream(self, skip, mode, prompt=()):
-        tok = SimpleNamespace(_core=Core(None, None, self.tokens, *[None] * 6))
+        tok = Tokenizer.__new__(Tokenizer)
+        tok._core = Core(None, None, self.tokens, *[None] * 6)
         return DecodeStream(tok, prompt_ids=prompt, skip_special_tokens=skip, byte_fallback=mode)
 
 

@@ -302,7 +302,7 @@ async def test_a_light_client_is_served_before_the_backlog_of_a_heavy_one(path):
                 return asyncio.ensure_future(http.post(path, json={"messages": [{"role": "user", "content": text}]}))
 
             asking = [ask(heavy, "a" * 100_000) for _ in range(6)]
-            queue = server._app.responses.service._answer.__self__._queue
+            queue = server._app.responses.service._answer.__self__._engines._queue
             await eventually(lambda: len(queue._waiting) == 5)
             asking.append(ask(light, "hi"))
             await eventually(lambda: len(queue._waiting) == 6)

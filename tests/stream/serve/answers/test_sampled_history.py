@@ -232,7 +232,7 @@ async def test_ids_that_the_engine_did_not_tell_are_inferred():
         prompts = server._app.service.prompts
         found = prompts.render(
             [user, message],
-            template=server._app.service._answer.__self__.template,
+            template=server._app.service._answer.__self__._engines.template,
             tokenizer=TOK,
             tenant=prompts._store.kept[0].key[0],
             history="exact",
