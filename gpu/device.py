@@ -42,7 +42,7 @@ class Event(Protocol):
     ptr: int
 
     def synchronize(self) -> None:
-        """Wait until the device has run all calls before it."""
+        """Wait until the device has run all calls that precede this event."""
         ...
 
 

@@ -175,7 +175,7 @@ class BatchPart:
         last: One past the number of the last.
         size: The bytes of text.
         refusal: The reason why the whole part is left to the CPU, or None.
-        encoded: The device's result; None before encoding, and of a part without work for the device.
+        encoded: The device's result. None before encoding, or if the part has no work for the device.
 
     """
 

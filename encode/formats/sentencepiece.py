@@ -155,9 +155,9 @@ def _special_roles(trainer: Mapping[str, Any], pieces: list[str], types: bytes) 
 
 
 def _check(pieces: list[str], types: bytes, byte_fallback: bool, algorithm: str) -> None:
-    """Raise for pieces that sentencepiece's loader (model_interface.cc) refuses and the core does not.
+    """Raise for pieces that sentencepiece's loader (model_interface.cc) rejects but `_core` would accept.
 
-    For example without exactly one unknown piece, with equal pieces, or with some of the 256 byte pieces only.
+    Examples: not exactly one unknown piece, equal pieces, or only some of the 256 byte pieces.
     """
     if (unknown := types.count(UNKNOWN)) != 1:
         raise TokenizerFileError(f"pieces: {unknown} of type unknown; exactly one is needed")

@@ -114,8 +114,8 @@ class _CharacterTables(SearchTables):
 def _user_defined(model: Model) -> list[tuple[str, int, bool, bool, bool]]:
     """Return the user-defined pieces of a SentencePiece model, with spaces in place of U+2581.
 
-    Each is (content, id, False, False, False), as `AddedTokens` takes tokens. Empty for a model of another kind. Raise
-    `UnsupportedTokenizerError` for a piece with a space.
+    Each is (content, id, False, False, False), as `AddedTokens` takes tokens. The list is empty for a model of another
+    kind. Raise `UnsupportedTokenizerError` if a piece already has a space.
     """
     if not isinstance(model, SentencePiece):
         return []

@@ -235,7 +235,10 @@ class Broadcast(Generic[T]):
         return subscription
 
     async def abandoned(self, grace: float = 0.0) -> None:
-        """Wait until, after a first reader came, the stream has had no reader for `grace` seconds, or until it is closed."""
+        """Wait until the stream is closed or has had no reader for `grace` seconds.
+
+        The grace period does not run before the first reader has come.
+        """
         while not (self._had_readers or self._closed):
             await self._audience.wait()
         while not self._closed:

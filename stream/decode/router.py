@@ -179,7 +179,7 @@ class Router(Saved):
         self.enter(channel, call)
 
     def _send(self, text: str | None) -> None:
-        """Pass text through the matcher of stop strings, and emit what is final; None emits the text that it holds."""
+        """Pass text through the matcher of stop strings, and emit what is final; None flushes the matcher."""
         text, ids = self._answer.send(text)
         if text:
             self.emit(text, ids)

@@ -340,7 +340,7 @@ def cut_text(text: str) -> str:
 class _DataLines:
     """Incremental parser of the `data:` lines of server-sent events. Comments (pings) and other fields are ignored.
 
-    Lines end at line feeds only, because JSON may contain the other characters at which `str.splitlines` cuts.
+    Lines end at line feeds only: JSON may contain the other characters that `str.splitlines` takes for line ends.
     """
 
     def __init__(self, name: str) -> None:

@@ -111,9 +111,9 @@ class ScoringEngine(Protocol):
     """Engine that gives the probabilities of a prompt's ids."""
 
     async def score(self, prompt_ids: Sequence[int], sampling: Sampling) -> PromptScores:
-        """Return the logprob of each id of a prompt, and as many of the likeliest ids in its place as `top_logprobs` asks for.
+        """Return the logprob of each id of a prompt, and the `top_logprobs` likeliest ids at each position.
 
-        Of the sampling, only `top_logprobs` and `extra` are read.
+        Of `sampling`, only `top_logprobs` and `extra` are read.
         """
         ...
 

@@ -106,7 +106,7 @@ def assistant(content: Any = ANSWERED, **fields: Any) -> Message:
 
 
 def thinking() -> dict[str, str]:
-    """Return the fields of a message that have its thinking."""
+    """Return the fields that add the sample thinking to an assistant's message."""
     return {"reasoning_content": THOUGHT}
 
 

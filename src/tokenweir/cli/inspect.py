@@ -30,10 +30,10 @@ SPELLED_OUT = 32  # entries of a mapping or list of the spec that are printed, n
 @tokenizer_option
 @json_option
 def inspect(tokenizer: Path | None, as_json: bool) -> None:
-    """Print the components of a tokenizer, its tokens, and the settings of its files.
+    """Print a tokenizer's components, its added tokens and end tokens, and the settings of its files.
 
-    Padding, truncation and flags are printed as the files have them; encoding never applies padding and truncation. The
-    ids that encoding puts around a text are printed beside the flags.
+    Padding, truncation and the flags add_bos_token and add_eos_token are printed as the files have them. Encoding never
+    applies padding or truncation. The ids that encoding adds around a text are printed too.
     """
     tok = load_tokenizer(tokenizer)
     facts = describe(tok)

@@ -148,7 +148,7 @@ class Encode:
 
 
 def plain(texts: Any) -> list[Any]:
-    """Return texts as a list of str, bytes or whatever else there is; Arrow's strings as bytes, which may be invalid."""
+    """Convert texts to a list. Arrow strings become bytes, because their UTF-8 may be invalid; other items are kept."""
     if not hasattr(texts, "to_pylist"):
         return list(texts)
     import pyarrow

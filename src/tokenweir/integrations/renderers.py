@@ -43,7 +43,8 @@ class TemplateRenderer:
         Args:
             tokenizer: The tokenizer.
             template: The template; None takes the tokenizer's own.
-            keep_thinking: Let `bridge_to_next_turn` keep an answer also if the template would drop its thinking.
+            keep_thinking: Let `bridge_to_next_turn` return ids even if the template would drop the answer's thinking.
+                By default it returns None in that case.
             **template_kwargs: Further arguments of `ChatTemplate.render`.
 
         Raises:

@@ -304,9 +304,9 @@ class Tekken:
 
 
 class Original:
-    """Reference for a GGUF file: another file of the same tokenizer, which compares plain text and ordinary ids only.
+    """Reference for a GGUF file: another file of the same tokenizer, for plain text and ordinary ids only.
 
-    The GGUF file itself defines the added tokens and those around a text, so results with them are None.
+    The GGUF file itself defines the added tokens and the ids around a text. Results that depend on them are None.
     """
 
     def __init__(self, reference: HuggingFace | SentencePiece, added: Mapping[str, int]) -> None:

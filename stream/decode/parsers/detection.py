@@ -204,9 +204,9 @@ def begun_block(tok: Tokenizer, prompt_ids: Sequence[int], style: ToolStyle) -> 
 
 
 def unseparated_style(tok: Tokenizer) -> ReasoningStyle | None:
-    """Return a style for answers whose thinking is not split off, but whose text stands between tags; else None.
+    """Return a style that removes all tags but leaves the thinking in the answer; None if no such style is needed.
 
-    It is the vocabulary's style of thinking, changed so that tags are removed and all text is answer.
+    It is needed if the vocabulary's style of thinking puts the answer itself between tags (`framed`).
     """
     style = vocabulary_style(tok)
     return replace(style, separate=False) if style is not None and style.framed else None

@@ -169,7 +169,7 @@ class ToolParser(Saved):
 
     @property
     def openers(self) -> tuple[str, ...]:
-        """The texts that begin a block."""
+        """Texts that open a block of tool calls."""
         return self._style.opens
 
     @property

@@ -93,7 +93,7 @@ class EngineIds(NamedTuple):
         return found
 
     def place(self, number: int) -> int:
-        """Return how many of the tape's ids come before stretch `number` and the overridden ids before it."""
+        """Return the index in the tape's ids at which stretch `number` begins, its overridden ids included."""
         end, resume_index = (self.kept[number - 1].end, self.resume_indices[number - 1]) if number else (0, 0)
         return resume_index + self.kept[number].start - self.overridden_before[number] - end
 

@@ -112,7 +112,12 @@ class Metrics:
         self.models[model].cut_off += 1
 
     def hold_back(self, pending: Mapping[str, int]) -> None:
-        """Set the number of bytes that wait for slow readers, by the names of the models; 0 for models not in it."""
+        """Set each model's gauge of pending bytes: those of deltas that no reader has taken yet.
+
+        Args:
+            pending: The bytes by model name. Models not in it get 0.
+
+        """
         for name, model in self.models.items():
             model.pending_bytes = pending.get(name, 0)
 

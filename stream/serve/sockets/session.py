@@ -242,7 +242,7 @@ class Session:
         self._idle_since = math.inf  # until it is sent
 
     def _followed(self, subscription: Subscription[ResponseEvent], why: Exception | None) -> None:
-        """Clean up after all events of a response were sent, or none can be sent any more because of the error `why`.
+        """Clean up once all events of a response are sent, or once the error `why` has ended the sending.
 
         The connection is closed after an error, or if the server is closing.
         """

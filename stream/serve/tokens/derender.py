@@ -49,7 +49,7 @@ UNREAD = [{"role": "user", "content": ""}]
 
 
 class DecodeRequest(Struct, frozen=True):
-    """The model, the decoder's options for its answer, and whether to return the answer's ids."""
+    """Decoding settings of a request: the model, the decoder's options, and whether the result repeats the ids."""
 
     model: str
     options: dict[str, Any]

@@ -76,7 +76,9 @@ def unpadded(line: str) -> str:
 
 
 def _first_change(drawn: Sequence[str], new: Sequence[str]) -> int:
-    """Return the index of the first line to rewrite: the first that differs, at most the last one, where the cursor is.
+    """Return the index of the first line to rewrite: the first that differs, or the last of the shorter list.
+
+    At least one line is rewritten, because the cursor is on the last one drawn.
 
     Args:
         drawn: The lines on the screen.

@@ -20,7 +20,7 @@ TENSORS = ("np", "pt")
 def batch_encoding(original: Callable[..., None]) -> Callable[..., None]:
     """Return an `__init__` for `transformers.BatchEncoding` with a fast path from `Encoding` objects to arrays.
 
-    It then calls `original`, the `__init__` that it replaces.
+    The new `__init__` always ends with a call of `original`, the one that it replaces.
     """
 
     def __init__(

@@ -124,7 +124,8 @@ class JsonBlock(SteppedBlock, states=STATES):
     def skippable(self) -> SkippableText | None:
         """Description of the text that may bypass `feed` on the fast path; None if all text must be fed.
 
-        Once the call's name has been emitted, that is its arguments; before that, text that would be held back anyway.
+        After the call's name has been emitted, its arguments may bypass `feed`. Before that, only text that would be
+        held back anyway may.
         """
         if self._state == "arguments":
             return SkippableText("", self._value)

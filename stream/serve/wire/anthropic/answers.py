@@ -278,7 +278,7 @@ def _empty_block(delta: TextDelta | ReasoningDelta | ToolCallDelta) -> dict[str,
 
 
 class _WholeMessage:
-    """Collector of a message's events, for its content blocks."""
+    """Collector that builds the content blocks of an unstreamed message from its events."""
 
     def __init__(self) -> None:
         self.end: MessageDelta | None = None

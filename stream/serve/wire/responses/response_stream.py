@@ -40,10 +40,11 @@ class ResponseStream:
         request: The client's request; the response object repeats it.
         model: The name under which the engine is served.
         max_output_tokens: The limit in effect, with the server's own taken into account; None if there is no limit.
-        reasoning_events: Names of the events of thinking: `reasoning_text`, as OpenAI has them and its clients expect,
-            or `reasoning`, as in Open Responses. A request for a summary gets the thinking as the summary.
+        reasoning_events: Event names for thinking: `reasoning_text`, as OpenAI's clients expect, or `reasoning`, as in
+            Open Responses. If the request asks for a summary, the thinking is sent as summary events instead.
         response_id: The response's id; None makes a new one.
-        prompt_ids: Returns the ids of the prompt, for the last event of a request with `return_token_ids`.
+        prompt_ids: Function that returns the prompt's ids. The last event has them if the request has
+            `return_token_ids`.
 
     Attributes:
         previous_id: The id of the response that this one continues; None if it continues no other.
@@ -273,7 +274,7 @@ class _Tokens:
         self._logprobs: list[float | None] = []
 
     def add(self, delta: Delta) -> None:
-        """Add a delta's tokens to the waiting ones."""
+        """Queue a delta's ids and logprobs for the next event."""
         self._ids += delta.token_ids
         self._logprobs += _logprobs(delta)
 

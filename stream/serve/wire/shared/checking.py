@@ -140,7 +140,7 @@ def count_items(event: dict[str, Any], fields: Iterable[str], max_items: int) ->
 
     Args:
         event: The decoded JSON object.
-        fields: Names of the fields to check, each by itself; those that are not lists are skipped.
+        fields: Names of the fields to check. Each is counted separately; a field that is not a list is skipped.
         max_items: Most items of one field, including the content parts, tool calls and tools inside its items.
 
     """
