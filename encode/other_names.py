@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 WRITE_INSTEAD = {
     "apply_chat_template": "ChatTemplate.from_tokenizer(tok).render(messages).encode(tok)",
     "batch_decode": "tok.decode_batch(rows)",
@@ -18,3 +20,16 @@ WRITE_INSTEAD = {
     "unk_token_id": "tok.unk_id",
 }
 """Other libraries' attributes, each with the expression to write instead."""
+
+
+class OtherName:
+    """Attribute that a `Tokenizer` does not have: reading it raises `AttributeError` with what to write instead."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, tokenizer: object, kind: type) -> NoReturn:
+        name = self._name
+        raise AttributeError(
+            f"'Tokenizer' object has no attribute {name!r}; write {WRITE_INSTEAD[name]}", name=name, obj=tokenizer
+        )

@@ -41,7 +41,7 @@ from tokenweir.encode.encoding.text_chunks import TextChunk
 from tokenweir.encode.encoding.truncation import TruncationStrategy, cut_rows, truncation_of
 from tokenweir.encode.errors import TextError, TokenIdError, TokenizerFileError
 from tokenweir.encode.formats.hub import find_snapshot, is_name
-from tokenweir.encode.other_names import WRITE_INSTEAD
+from tokenweir.encode.other_names import WRITE_INSTEAD, OtherName
 from tokenweir.encode.spec import AddedToken, RankBPE, TokenizerSpec
 from tokenweir.encode.table_cache import CacheEntry, Origin
 from tokenweir.encode.values.encoded import Encoded, Ragged, Side
@@ -761,11 +761,7 @@ class Tokenizer:
     def __repr__(self) -> str:
         return f"Tokenizer({self.spec.source}, {self.vocab_size} ids, {len(self.added_tokens)} added tokens)"
 
-    if not TYPE_CHECKING:  # type checkers refuse unknown attributes by themselves
-
-        def __getattr__(self, name: str) -> NoReturn:
-            hint = f"; write {WRITE_INSTEAD[name]}" if name in WRITE_INSTEAD else ""
-            raise AttributeError(f"'Tokenizer' object has no attribute {name!r}{hint}", name=name, obj=self)
+    if not TYPE_CHECKING:  # type checkers refuse a call by themselves
 
         def __call__(self, *_: object, **__: object) -> NoReturn:
             raise TypeError("a Tokenizer is not called: write tok.encode(text), or tok.encode_batch(texts)")
@@ -773,6 +769,10 @@ class Tokenizer:
     def _role(self, role: str) -> int | None:
         token = self.spec.special_roles.get(role)
         return None if token is None else self.token_to_id(token)
+
+
+for _name in WRITE_INSTEAD:  # a __getattr__ would make every attribute slower
+    setattr(Tokenizer, _name, OtherName(_name))
 
 
 def sequence_encoder_of(tokenizer: Tokenizer) -> tuple[SequenceEncoder, Call]:
