@@ -165,16 +165,18 @@ inline std::optional<int64_t> integer(nb::handle value) {
   throw BadTokenId("token id " + nb::cast<std::string>(nb::str(value)) + " is outside the vocabulary");
 }
 
+[[noreturn]] inline void refuse_other_than_id(nb::handle value) {
+  PyErr_Clear();
+  throw nb::type_error((std::string("a token id is one int, not ") + Py_TYPE(value.ptr())->tp_name).c_str());
+}
+
 // Converts an id. Called for every id of a list, so errors have a function of their own.
 inline int64_t token_id(nb::handle value) {
   int overflow;
   const long long found = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (found != -1) return found;
   if (overflow) refuse_token_id(value);
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    throw nb::type_error((std::string("a token id is one int, not ") + Py_TYPE(value.ptr())->tp_name).c_str());
-  }
+  if (PyErr_Occurred()) refuse_other_than_id(value);
   return -1;
 }
 
