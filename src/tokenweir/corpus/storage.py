@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -53,7 +54,8 @@ def open_binary(path: str) -> BinaryIO:
     return io.BufferedReader(files.open(place, "rb"))
 
 
-class Folder:
+@dataclass(frozen=True)
+class Folder(ABC):
     """Base class of an output folder. Files are staged on the local disk, and appear under their names when published.
 
     Attributes:
@@ -65,33 +67,33 @@ class Folder:
     path: str
     owner: str
 
+    @abstractmethod
     def staged(self, name: str) -> Path:
         """Return the local path at which a file of this name is written before it is published."""
-        raise NotImplementedError
 
+    @abstractmethod
     def publish(self, names: Sequence[str]) -> None:
         """Give staged files their names; those that were there are replaced."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sizes(self) -> dict[str, int]:
         """Return the sizes of the files in the folder, by name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, name: str) -> bytes:
         """Return the content of a file; raise `FileNotFoundError` if it does not exist."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remove(self, names: Iterable[str]) -> None:
         """Remove files, those that are there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lock(self) -> IO[str] | None:
         """Lock the folder for this owner; raise `CorpusError` if it is. None if the folder knows no locks."""
-        raise NotImplementedError
 
+    @abstractmethod
     def create(self) -> None:
         """Create the folder unless it is there."""
-        raise NotImplementedError
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file as a whole."""
@@ -111,12 +113,8 @@ class Folder:
         self.remove([name for name in self.sizes() if name.startswith(f"{TEMPORARY}{self.owner}-")])
 
 
-@dataclass(frozen=True)
 class LocalFolder(Folder):
     """A folder on a local disk: files are flushed to it before they are renamed."""
-
-    path: str
-    owner: str
 
     def staged(self, name: str) -> Path:
         return Path(self.path, f"{TEMPORARY}{self.owner}-{os.getpid()}-{name}")
@@ -157,12 +155,8 @@ class LocalFolder(Folder):
         os.makedirs(self.path, exist_ok=True)
 
 
-@dataclass(frozen=True)
 class RemoteFolder(Folder):
     """A folder at a URL. Files are uploaded under temporary names and moved, so that also a store without atomic puts has no part."""
-
-    path: str
-    owner: str
 
     def staged(self, name: str) -> Path:
         return Path(_scratch(os.getpid()).name, name)
