@@ -775,6 +775,11 @@ for _name in WRITE_INSTEAD:  # a __getattr__ would make every attribute slower
     setattr(Tokenizer, _name, OtherName(_name))
 
 
+def tokenizer_at(given: str, revision: str = "main") -> Tokenizer:
+    """Read the tokenizer at a path or, if there is no such file or folder, of a model in the hub's cache; for integrations."""
+    return Tokenizer.from_file(given) if os.path.exists(given) else Tokenizer.from_pretrained(given, revision=revision)
+
+
 def sequence_encoder_of(tokenizer: Tokenizer) -> tuple[SequenceEncoder, Call]:
     """Return a tokenizer's encoder with offsets, and the resolved options of a call that adds no special tokens.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from nemo_curator.stages.text.io.writer.megatron_tokenizer import MegatronTokenizerWriter as Original
 
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, tokenizer_at
 from tokenweir.encode.values.encoded import Ragged
 
 if TYPE_CHECKING:
@@ -28,11 +27,11 @@ class MegatronTokenizerWriter(Original):  # type: ignore[misc]  # its package ha
 
     def setup_on_node(self, _node_info: NodeInfo | None = None, _worker_metadata: WorkerMetadata | None = None) -> None:
         """Read the tokenizer once for the node's cache of loaded tokenizers."""
-        _read(self.model_identifier)
+        tokenizer_at(self.model_identifier)
 
     def setup(self, _worker_metadata: WorkerMetadata | None = None) -> None:
         """Read the tokenizer."""
-        self.tokenizer = _Texts(_read(self.model_identifier), on_gpu=self.resources.gpus > 0)
+        self.tokenizer = _Texts(tokenizer_at(self.model_identifier), on_gpu=self.resources.gpus > 0)
 
     def write_data(
         self, bin_file: BinaryIO, token_dtype: Any, eod_token_id: int, tokens_batch: Ragged, sequence_lengths: list[int]
@@ -63,7 +62,3 @@ class _Texts:
         made = self._encoder.encode_batch(list(texts), add_special_tokens=False)
         self.input_ids: Ragged = made if isinstance(made, Ragged) else made.to_host()
         return self
-
-
-def _read(name: str) -> Tokenizer:
-    return Tokenizer.from_file(name) if os.path.exists(name) else Tokenizer.from_pretrained(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +10,7 @@ from datatrove.pipeline.tokens import DocumentTokenizer as Original
 from datatrove.pipeline.tokens.tokenizer import TokenizedFile
 from datatrove.utils.batching import batched
 
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, tokenizer_at
 
 if TYPE_CHECKING:
     from datatrove.data import DocumentsPipeline
@@ -25,8 +24,7 @@ class DocumentTokenizer(Original):  # type: ignore[misc]  # its package has no t
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        given = self.tokenizer_name_or_path
-        return Tokenizer.from_file(given) if os.path.exists(given) else Tokenizer.from_pretrained(given)
+        return tokenizer_at(self.tokenizer_name_or_path)
 
     @cached_property
     def token_size(self) -> int:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket
 
 from tokenweir.encode.files import read_text
-from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.encode.tokenizer import Tokenizer, tokenizer_at
 from tokenweir.integrations.vllm.engine import ClientEngine
 from tokenweir.stream.serve.app.application import Application, asgi_app
 from tokenweir.templates.chat_template import ChatTemplate
@@ -114,11 +114,7 @@ class _Forwarded(Response):
 
 def tokenizer_of(model_config: Any) -> Tokenizer:
     """Load the tokenizer that vLLM's model configuration names: a local folder or file, or a name in the hub's cache."""
-    path = Path(model_config.tokenizer)
-    if path.exists():
-        return Tokenizer.from_file(path)
-    revision = model_config.tokenizer_revision or "main"
-    return Tokenizer.from_pretrained(model_config.tokenizer, revision=revision)
+    return tokenizer_at(model_config.tokenizer, model_config.tokenizer_revision or "main")
 
 
 def template_of(given: str | None, tokenizer: Tokenizer) -> ChatTemplate:
