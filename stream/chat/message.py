@@ -20,16 +20,6 @@ class AssistantMessage:
         self._broken = False  # a call is malformed, or was cut short by the next one
 
     @property
-    def text(self) -> str:
-        """The answer's text."""
-        return "".join(self._text)
-
-    @property
-    def reasoning(self) -> str:
-        """The text of its thinking."""
-        return "".join(self._thinking)
-
-    @property
     def is_whole(self) -> bool:
         """Whether all calls so far are complete."""
         return not (self._broken or self._open)
@@ -59,9 +49,9 @@ class AssistantMessage:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the message in OpenAI's form, as chat templates take it."""
-        message: dict[str, Any] = {"role": "assistant", "content": self.text}
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._text)}
         if self._thinking:
-            message["reasoning_content"] = self.reasoning
+            message["reasoning_content"] = "".join(self._thinking)
         if self._calls:
             message["tool_calls"] = [
                 {"id": first.id, "type": "function", "function": {"name": first.name, "arguments": "".join(arguments)}}

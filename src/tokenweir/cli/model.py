@@ -95,9 +95,14 @@ FILES: dict[str, Callable[[str], Engine]] = {"gguf": _gguf}
 """The engines that load a file, which has the tokenizer, too."""
 
 
-ENGINES = (
-    f"local, {', '.join([*(f'{kind}:URL' for kind in SERVERS), *(f'{kind}:FOLDER' for kind in FOLDERS), *(f'{kind}:FILE' for kind in FILES)])}, "
-    "ngram, replay, replay:NAME, replay:FILE.json, or none or none:CONTEXT to render and derender only"
+ENGINES = ", ".join(
+    [
+        "local",
+        *(f"{kind}:URL" for kind in SERVERS),
+        *(f"{kind}:FOLDER" for kind in FOLDERS),
+        *(f"{kind}:FILE" for kind in FILES),
+        "ngram, replay, replay:NAME, replay:FILE.json, or none or none:CONTEXT to render and derender only",
+    ]
 )
 
 engine_option = click.option(

@@ -55,7 +55,7 @@ export class Connection {
   /** Go on with an answer that another page has asked for: all its events come once more. */
   resume(id) {
     this.#flight = { id, seen: -1 };
-    if (this.isOpen) this.#send({ type: "response.resume", response_id: id, starting_after: -1 });
+    if (this.isOpen) this.#resume();
   }
 
   /** Stop the answer. Returns whether the server was told; else there is no connection, and nothing more will come. */
@@ -84,7 +84,7 @@ export class Connection {
     opening.onopen = () => {
       [this.#socket, opened, this.#retry, this.#receivedAt, this.#interval] = [opening, true, 500, Date.now(), 0];
       this.on.state("open", "connected");
-      if (this.#flight) this.#send({ type: "response.resume", response_id: this.#flight.id, starting_after: this.#flight.seen });
+      if (this.#flight) this.#resume();
     };
     opening.onmessage = (message) => {
       if (this.#socket !== opening) return;
@@ -102,6 +102,10 @@ export class Connection {
 
   #send(event) {
     this.#socket.send(JSON.stringify(event));
+  }
+
+  #resume() {
+    this.#send({ type: "response.resume", response_id: this.#flight.id, starting_after: this.#flight.seen });
   }
 
   #receive(event) {
