@@ -125,7 +125,8 @@ async def chat(
     plan = work() if media_size(messages) <= LONG_MEDIA else await run_in_thread(work)
     encoded = await encode_plan(plan, tokenizer, encoder, prompts, tenant, history)
     prompt_ids = encoded.ids
-    sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None))
+    most = getattr(engine, "default_max_tokens", None)
+    sampling = plan.fit(len(prompt_ids), getattr(engine, "context_size", None), most=most)
     media = await prompt_media(plan, encoded, tokenizer)
     keep = None if prompts is None else encoded.keep_in(prompts)
     engine, sampling = enforce_budget(engine, sampling, plan.decoder_options, tokenizer, template)

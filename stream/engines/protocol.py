@@ -21,14 +21,14 @@ def check_engine(engine: object, name: str = "engine") -> None:
 
     Raises:
         TypeError: It is not an engine, or one of its attributes has the wrong type.
-        ValueError: Its `context_size` is below 1, or `media` has an unknown kind.
+        ValueError: Its `context_size` or `default_max_tokens` is below 1, or `media` has an unknown kind.
 
     """
     if isinstance(engine, type):
         raise TypeError(f"{name} is the class {engine.__name__} itself, not one of its objects")
     if not callable(getattr(engine, "generate", None)):
         raise TypeError(f"{name} must be an Engine, which has a method generate, not {type(engine).__name__}")
-    supports, size = getattr(engine, "supports", None), getattr(engine, "context_size", None)
+    supports = getattr(engine, "supports", None)
     if isinstance(supports, str) or not isinstance(supports, Collection | None):
         raise TypeError(f"{name}.supports must be several names of Sampling's fields, not {supports!r:.80}")
     if not isinstance(first := getattr(engine, "thinks_first", False), bool):
@@ -41,10 +41,11 @@ def check_engine(engine: object, name: str = "engine") -> None:
         raise TypeError(f"{name}.media must be several kinds of media, not {media!r:.80}")
     if unknown := sorted(map(str, set(media) - {*get_args(MediaKind)})):
         raise ValueError(f"{name}.media has {unknown[0]!r:.80}; kinds are {', '.join(get_args(MediaKind))}")
-    if not isinstance(size, int | None):
-        raise TypeError(f"{name}.context_size must be a number of ids or None, not {size!r:.80}")
-    if size is not None and size < 1:
-        raise ValueError(f"{name}.context_size={size} is below 1")
+    for attribute in ("context_size", "default_max_tokens"):
+        if not isinstance(size := getattr(engine, attribute, None), int | None):
+            raise TypeError(f"{name}.{attribute} must be a number of ids or None, not {size!r:.80}")
+        if size is not None and size < 1:
+            raise ValueError(f"{name}.{attribute}={size} is below 1")
 
 
 def refuse_unsupported(engine: str, sampling: Sampling, supports: Collection[str]) -> None:
@@ -84,9 +85,10 @@ class Engine(Protocol):
     Closing the generator (`aclose()`) cancels the generation at once. An engine that generates several answers to one
     prompt together has an attribute `parallel = True` and sets `EngineStep.index`.
 
-    Six more attributes are optional. `supports` is the set of `Sampling`'s fields that the engine honours besides
+    Seven more attributes are optional. `supports` is the set of `Sampling`'s fields that the engine honours besides
     those that end an answer, so that others are refused early; without it, all fields are passed on. `context_size` is
-    the most ids of prompt and answer together. `runs_ahead = True` means that the engine generates while its generator
+    the most ids of prompt and answer together. `default_max_tokens` is the most ids of an answer to a request that sets no
+    `max_tokens`. `runs_ahead = True` means that the engine generates while its generator
     is not polled, and then yields all new ids at once, as vLLM's `AsyncLLM` does: a busy server then polls it once a
     frame. `cache_salt` names the key of `Sampling.extra` by which the engine's prefix cache keeps prompts apart: a server
     sends a secret value for each client. `thinks_first = True` means that a `json_schema` or `grammar` holds only behind the

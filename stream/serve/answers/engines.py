@@ -195,8 +195,8 @@ class Engines:
         """
         if not prompt_tokens:
             raise RequestError("the prompt has no tokens", code="invalid_prompt")
-        limit, own = self._limits.max_output_tokens, job.most_tokens
-        most = limit if own is None else min(limit, own)
+        own = job.most_tokens
+        most = self.default_max_tokens(job.model) if own is None else min(self._limits.max_output_tokens, own)
         sampling = plan.fit(prompt_tokens, self.context_size(job.model), most=most)
         if sampling.max_tokens is not None and sampling.min_tokens > sampling.max_tokens:
             raise RequestError(
@@ -273,6 +273,11 @@ class Engines:
         """Return the most tokens of prompt and answer together that the engine takes, or None if unknown."""
         size: int | None = getattr(self._engines[model], "context_size", None)
         return size
+
+    def default_max_tokens(self, model: str) -> int:
+        """Return the most tokens of an answer to a request without a limit of its own: the engine's default or the server's limit."""
+        limit, default = self._limits.max_output_tokens, getattr(self._engines[model], "default_max_tokens", None)
+        return limit if default is None else min(limit, default)
 
     def media(self, model: str) -> list[str]:
         """Return the kinds of media that the engine takes, such as images, sorted by name."""

@@ -67,7 +67,7 @@ class ResponseTask:
         self.stream = ResponseStream(
             request,
             model=model,
-            max_output_tokens=request.max_output_tokens or limits.max_output_tokens,
+            max_output_tokens=service.max_tokens(request.max_output_tokens, model),
             reasoning_events=service.reasoning_events,
             response_id=new_id("resp", service.worker),
             prompt_ids=lambda: generation.prompt_ids,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -86,6 +86,8 @@ class Service:
             Responses.
         ledger: Counts the bytes of what is stored; None makes a new one.
         prompts: Cache of prompts, whose counts become metrics; None without one.
+        default_max_tokens: Most tokens of an answer to a request that sets no limit, by model; the server's limit for a model
+            that is not there.
 
     Attributes:
         worker: The name of this process among the workers of a server; empty if it is the only one.
@@ -105,9 +107,11 @@ class Service:
         reasoning_events: str = "reasoning_text",
         ledger: Ledger | None = None,
         prompts: PromptCache | None = None,
+        default_max_tokens: Mapping[str, int] | None = None,
     ) -> None:
         self.models = list(models)
         self.limits = limits or Limits()
+        self._default_max_tokens = default_max_tokens or {}
         self.reasoning_events = reasoning_events
         self.metrics = Metrics(self.models)
         self.admission = Admission(self.limits)
@@ -162,6 +166,10 @@ class Service:
         limit = self.limits.max_output_tokens
         if asked is not None and asked > limit:
             raise RequestError(f"{field} is {asked}; this server gives {limit} at most", param=field)
+
+    def max_tokens(self, asked: int | None, model: str) -> int:
+        """Return the most tokens of an answer by a model to a request that asks for `asked` tokens, or sets no limit."""
+        return asked or self._default_max_tokens.get(model, self.limits.max_output_tokens)
 
     def check_choices(self, n: int, prompts: int = 1) -> None:
         """Raise `RequestError` if `n` answers to each of `prompts` prompts are more than a request may have."""

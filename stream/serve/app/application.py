@@ -122,6 +122,7 @@ class Application:
             reasoning_events=options["reasoning_events"],
             ledger=ledger,
             prompts=prompts,
+            default_max_tokens={name: engines.default_max_tokens(name) for name in settings.engines},
         )
         self.responses = Responses(self.service)
         self._sessions: set[Session] = set()

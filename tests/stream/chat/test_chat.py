@@ -732,6 +732,15 @@ async def test_the_thinking_of_several_answers_is_spent_apart(tok):
     assert {d.index: d.usage.reasoning_tokens for d in deltas if isinstance(d, Finish)} == {0: 0, 1: 4}
 
 
+async def test_an_engine_bounds_an_answer_that_sets_no_limit(tok):
+    engine = Engine([65] * 20)
+    engine.default_max_tokens = 3
+    for sampling, tokens in ((None, 3), (Sampling(temperature=0.0), 3), (Sampling(max_tokens=5), 5)):
+        deltas = await answer(engine, tok, sampling=sampling)
+        assert deltas[-1].reason is FinishReason.LENGTH
+        assert deltas[-1].usage.completion_tokens == engine.sampling.max_tokens == tokens
+
+
 async def test_what_is_not_what_it_should_be_is_named(make_tok):
     class Blocking:
         def generate(self, prompt_ids, sampling):
@@ -763,6 +772,7 @@ async def test_what_is_not_what_it_should_be_is_named(make_tok):
             "^engine.context_size must be a number of ids .*, not '8k'$",
         ),
         ({"engine": Telling(context_size=0)}, ValueError, "^engine.context_size=0 is below 1$"),
+        ({"engine": Telling(default_max_tokens=0)}, ValueError, "^engine.default_max_tokens=0 is below 1$"),
         (
             {"template": "path"},
             TypeError,

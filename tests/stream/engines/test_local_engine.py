@@ -81,7 +81,7 @@ class Noted:
     ],
 )
 def test_requests_go_to_the_first_that_honours_them(sampling, plain):
-    plainly = ("temperature", "top_p", "top_k", "seed")
+    plainly = ("temperature", "top_p", "top_k", "seed", "repetition_penalty")
     first, second = Noted(*plainly), Noted(*plainly, "min_p", "json_schema")
     LocalEngine(first, second).generate([1], Sampling(**sampling))
     LocalEngine(first).generate([1], Sampling(**sampling))
@@ -93,6 +93,27 @@ def test_there_is_a_default_temperature():
     for sampling in (Sampling(), Sampling(temperature=0), Sampling(top_p=0.5)):
         LocalEngine(first).generate([1], sampling)
     assert [(sampling.temperature, sampling.top_p) for sampling in first.asked] == [(0.4, 0.9), (0, None), (None, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("sampling", "penalty"),
+    [
+        ({}, 1.05),
+        ({"temperature": 0}, 1.05),
+        ({"repetition_penalty": 1.0}, 1.0),
+        ({"repetition_penalty": 1.3}, 1.3),
+        ({"json_schema": {}}, None),
+        ({"grammar": "root ::= [0-9]"}, None),
+    ],
+)
+def test_what_may_repeat_without_end_is_penalised(sampling, penalty):
+    first = Noted("temperature", "top_p", "repetition_penalty", "json_schema", "grammar")
+    LocalEngine(first).generate([1], Sampling(**sampling))
+    assert first.asked[0].repetition_penalty == penalty
+
+
+def test_a_request_without_a_limit_has_one():
+    assert LocalEngine(Noted()).default_max_tokens == 512
 
 
 @pytest.mark.anyio
@@ -159,7 +180,7 @@ async def test_closing_stops_it(engine, tok):
 @pytest.mark.anyio
 async def test_the_likeliest_tokens_are_llama_cpps(engine, tok):
     """CTranslate2 gives none, so such a request goes to the other one; greedily, the id is the likeliest."""
-    steps = await steps_of(engine, prompt(tok), top_logprobs=3, temperature=0, max_tokens=5)
+    steps = await steps_of(engine, prompt(tok), top_logprobs=3, temperature=0, repetition_penalty=1.0, max_tokens=5)
     tops = [top for step in steps for top in step.top_logprobs or []]
     assert len(tops) >= 4
     told = [

@@ -395,6 +395,29 @@ class Small(Script):
     supports = frozenset({"temperature"})
 
 
+class Brief(Script):
+    """An engine that bounds answers to requests without a limit."""
+
+    default_max_tokens = 7
+
+
+@pytest.mark.asyncio
+async def test_an_engine_bounds_answers_to_requests_that_set_no_limit():
+    engine = Brief("Hello", "<|im_end|>")
+    async with serving(engine) as server, client_of(server) as client, http_of(server) as http:
+        for limits, limit in (({}, 7), ({"max_tokens": 30}, 30), ({"max_tokens": 3}, 3)):
+            await client.chat.completions.create(model="default", messages=HI, **limits)
+            assert engine.sampling.max_tokens == limit
+        for limits, limit in (({}, 7), ({"max_output_tokens": 30}, 30)):
+            response = await client.responses.create(model="default", input="hi", **limits)
+            assert response.max_output_tokens == engine.sampling.max_tokens == limit
+        message = {"model": "default", "messages": HI, "max_tokens": 30}
+        assert (await http.post("/v1/messages", json=message)).status_code == 200
+        assert engine.sampling.max_tokens == 30
+    async with serving(engine, limits=Limits(max_output_tokens=5)) as server, client_of(server) as client:
+        assert (await client.responses.create(model="default", input="hi")).max_output_tokens == 5
+
+
 @pytest.mark.asyncio
 async def test_what_does_not_fit_into_the_context():
     engine = Small("Hello", "<|im_end|>")
