@@ -30,7 +30,7 @@ def test_every_metric_is_there():
     table = PAGE.partition("| metric |")[2].partition("\n\n")[0]
     first_column = re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE)
     told = {name.removesuffix("_total") for row in first_column for name in re.findall(r"`(\w+)`", row)}
-    assert told == {family.name.removeprefix("tokenweir:") for family in Metrics(["m"]).collect()}
+    assert told == {family.name.removeprefix("tokenweir:") for family in Metrics.of(["m"]).collect()}
 
 
 def _options(arguments):

@@ -113,7 +113,7 @@ class Service:
         self.limits = limits or Limits()
         self._default_max_tokens = default_max_tokens or {}
         self.reasoning_events = reasoning_events
-        self.metrics = Metrics(self.models)
+        self.metrics = Metrics.of(self.models)
         self.admission = Admission(self.limits)
         self.sockets = Connections(self.limits, self.admission, self.metrics.abort)
         self.rates = Rates(self.limits, refused=self.metrics.slow_down)
@@ -143,7 +143,7 @@ class Service:
         self.metrics.abandoned_engines = abandoned()
         if self.prompts is not None:
             self.metrics.prompts = self.prompts.counts
-        return self.metrics.counts()
+        return self.metrics
 
     def model(self, name: str | None) -> str:
         """Return the name of the model that a request selects; the default model if `name` is None.

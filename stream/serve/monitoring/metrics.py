@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import msgspec
 from msgspec import Struct
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from tokenweir.stream.events.deltas import Finish
 from tokenweir.stream.prompts.cache.prompt_cache import CacheCounts
@@ -46,53 +47,108 @@ class _Histogram(Struct):
         self.sum += other.sum
 
 
-class _Model(Struct):
-    """Counters of one model, and histograms of its durations in seconds."""
+class _Family(NamedTuple):
+    """Metric of a counter, as Prometheus shows it.
 
-    running: int = 0
-    waiting: int = 0
-    pending_bytes: int = 0
-    cut_off: int = 0
-    prompt_tokens: int = 0
-    generation_tokens: int = 0
-    cached_tokens: int = 0
-    ended: dict[str, int] = {}
-    first_token: _Histogram = msgspec.field(default_factory=_Histogram)
-    inter_token: _Histogram = msgspec.field(default_factory=_Histogram)
-    whole: _Histogram = msgspec.field(default_factory=_Histogram)
-    queue: _Histogram = msgspec.field(default_factory=_Histogram)
+    Attributes:
+        kind: The class of the metric.
+        name: Its name, without the prefix.
+        text: Its help text.
+        label: The label that has the keys of a counter that is a dict.
+
+    """
+
+    kind: type[Any]
+    name: str
+    text: str
+    label: str = ""
+
+
+_gauge, _counter = partial(_Family, GaugeMetricFamily), partial(_Family, CounterMetricFamily)
+_histogram = partial(_Family, HistogramMetricFamily)
+
+
+class _Model(Struct):
+    """Counters of one model, and histograms of its durations in seconds, each with its metric."""
+
+    running: Annotated[int, _gauge("num_requests_running", "Requests whose engine is at work.")] = 0
+    waiting: Annotated[
+        int, _gauge("num_requests_waiting", "Requests whose prompt is not encoded yet: the depth of the queue.")
+    ] = 0
+    pending_bytes: Annotated[int, _gauge("pending_bytes", "Memory of deltas that wait for their readers.")] = 0
+    prompt_tokens: Annotated[int, _counter("prompt_tokens", "Tokens of prompts.")] = 0
+    generation_tokens: Annotated[int, _counter("generation_tokens", "Tokens of answers.")] = 0
+    cached_tokens: Annotated[
+        int, _counter("prompt_tokens_cached", "Tokens of prompts that the engine had in its prefix cache.")
+    ] = 0
+    cut_off: Annotated[int, _counter("readers_cut_off", "Readers that were too slow.")] = 0
+    ended: Annotated[dict[str, int], _counter("request_success", "Answers, by why they ended.", "finished_reason")] = {}
+    first_token: Annotated[
+        _Histogram, _histogram("time_to_first_token_seconds", "From the request to its first token.")
+    ] = msgspec.field(default_factory=_Histogram)
+    inter_token: Annotated[
+        _Histogram, _histogram("inter_token_latency_seconds", "Between two pieces of a request's answers.")
+    ] = msgspec.field(default_factory=_Histogram)
+    whole: Annotated[
+        _Histogram, _histogram("e2e_request_latency_seconds", "From the request to the end of its answer.")
+    ] = msgspec.field(default_factory=_Histogram)
+    queue: Annotated[
+        _Histogram, _histogram("request_queue_time_seconds", "From the request to the start of its engine.")
+    ] = msgspec.field(default_factory=_Histogram)
 
 
 class Counts(Struct):
-    """All counters of one worker, as sent to other workers."""
+    """All counters of one worker, as sent to other workers, each with its metric."""
 
     models: dict[str, _Model]
-    refused: dict[str, int]
-    connections: int
-    idle_connections: int = 0
-    incoming_bytes: int = 0
-    outgoing_bytes: int = 0
-    aborted: dict[str, int] = {}
-    slowed_down: dict[str, int] = {}
-    stored_bytes: int = 0
-    evicted: int = 0
-    abandoned_engines: int = 0
+    connections: Annotated[int, _gauge("connections", "Sockets and requests that are open.")] = 0
+    idle_connections: Annotated[int, _gauge("idle_connections", "Sockets without a request of a client.")] = 0
+    incoming_bytes: Annotated[int, _gauge("incoming_bytes", "Bytes of requests that are arriving.")] = 0
+    outgoing_bytes: Annotated[int, _gauge("outgoing_bytes", "Bytes of answers that wait for slow readers.")] = 0
+    abandoned_engines: Annotated[
+        int, _gauge("abandoned_engines", "Engines that go on although their answers have ended.")
+    ] = 0
+    stored_bytes: Annotated[
+        int, _gauge("stored_bytes", "Memory of conversations and cached prompts, in the budget.")
+    ] = 0
+    evicted: Annotated[
+        int, _counter("stored_evicted", "Conversations and prompts dropped, since the budget was full.")
+    ] = 0
+    refused: Annotated[dict[str, int], _counter("requests_refused", "Requests refused, by error code.", "code")] = {}
+    slowed_down: Annotated[
+        dict[str, int], _counter("rate_limited", "Requests above a rate of their client, by its unit.", "unit")
+    ] = {}
+    aborted: Annotated[
+        dict[str, int], _counter("connections_aborted", "Sockets that were reset, by reason.", "reason")
+    ] = {}
     prompts: CacheCounts = msgspec.field(default_factory=CacheCounts)
 
 
-class Metrics:
+def _families_of(counts: type[Struct]) -> dict[str, _Family]:
+    """Return the metrics that a struct declares, by the names of their fields."""
+    hints = get_type_hints(counts, include_extras=True)
+    return {name: family for name, hint in hints.items() for family in getattr(hint, "__metadata__", ())}
+
+
+_OF_MODELS, _OF_WORKER = _families_of(_Model), _families_of(Counts)
+_OF_PROMPTS = {
+    "reused_ids": _counter("prompt_ids_reused", "Ids of prompts taken over from earlier prompts."),
+    "encoded_ids": _counter("prompt_ids_encoded", "Ids of prompts encoded beside the cache of prompts."),
+    "kept_ids": _counter("prompt_ids_kept", "Ids of prompts that are those an engine sampled."),
+    "declined": _counter(
+        "prompts_declined", "Prompts that keep less than all of an earlier answer, by reason.", "reason"
+    ),
+    "wrong": _counter("prompts_wrong", "Cached prompts that a check found wrong; any is a bug."),
+}
+
+
+class Metrics(Counts, eq=False):
     """All metrics of a server. Not thread-safe: used in the server's event loop only."""
 
-    def __init__(self, models: Iterable[str]) -> None:
-        self.refused: dict[str, int] = {}
-        self.aborted: dict[str, int] = {}
-        self.slowed_down: dict[str, int] = {}
-        self.connections = self.idle_connections = self.incoming_bytes = self.outgoing_bytes = 0
-        self.stored_bytes = self.evicted = self.abandoned_engines = 0
-        self.prompts = CacheCounts()
-        self.models = {name: _Model() for name in models}
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
+    @classmethod
+    def of(cls, models: Iterable[str]) -> Metrics:
+        """Return metrics of these models, without counts."""
+        return cls({name: _Model() for name in models})
 
     def meter(
         self, model: str, span: AnswerSpan | None = None, charge: Callable[[int], object] = lambda _: None
@@ -137,100 +193,46 @@ class Metrics:
         """Count a conversation or prompt that was dropped because the memory budget was full."""
         self.evicted += 1
 
-    def counts(self) -> Counts:
-        """Return all counters, in the form that `add` takes."""
-        return Counts(**{name: getattr(self, name) for name in Counts.__struct_fields__})
-
     def add(self, counts: Counts) -> None:
         """Add another worker's counters to these; the worker must serve the same models."""
         _join(self, counts)
 
     def text(self, others: Sequence[Counts] = ()) -> bytes:
         """Return the metrics in Prometheus' text format, with the counters of `others` (other workers) added."""
-        if not others:
-            return generate_latest(self._registry)
-        together = Metrics(self.models)
-        for counts in (self.counts(), *others):
-            together.add(counts)
-        return together.text()
+        shown = self
+        if others:
+            shown = Metrics.of(self.models)
+            for counts in (self, *others):
+                shown.add(counts)
+        registry = CollectorRegistry()
+        registry.register(shown)
+        return generate_latest(registry)
 
-    def collect(self) -> Iterator[Any]:
+    def collect(self) -> Iterator[Metric]:
         """Yield the metric families; prometheus_client calls it for each scrape."""
-        name = "tokenweir:"
-        by_model = {
-            "num_requests_running": ("Requests whose engine is at work.", "running"),
-            "num_requests_waiting": ("Requests whose prompt is not encoded yet: the depth of the queue.", "waiting"),
-            "pending_bytes": ("Memory of deltas that wait for their readers.", "pending_bytes"),
-        }
-        for key, (text, attribute) in by_model.items():
-            gauge = GaugeMetricFamily(name + key, text, labels=["model_name"])
-            for model, counted in self.models.items():
-                gauge.add_metric([model], getattr(counted, attribute))
-            yield gauge
-        counters = {
-            "prompt_tokens": ("Tokens of prompts.", "prompt_tokens"),
-            "generation_tokens": ("Tokens of answers.", "generation_tokens"),
-            "prompt_tokens_cached": ("Tokens of prompts that the engine had in its prefix cache.", "cached_tokens"),
-            "readers_cut_off": ("Readers that were too slow.", "cut_off"),
-        }
-        for key, (text, attribute) in counters.items():
-            counter = CounterMetricFamily(name + key, text, labels=["model_name"])
-            for model, counted in self.models.items():
-                counter.add_metric([model], getattr(counted, attribute))
-            yield counter
-        success = CounterMetricFamily(
-            name + "request_success", "Answers, by why they ended.", labels=["model_name", "finished_reason"]
-        )
-        for model, counted in self.models.items():
-            for reason, number in counted.ended.items():
-                success.add_metric([model, reason], number)
-        yield success
-        histograms = {
-            "time_to_first_token_seconds": ("From the request to its first token.", "first_token"),
-            "inter_token_latency_seconds": ("Between two pieces of a request's answers.", "inter_token"),
-            "e2e_request_latency_seconds": ("From the request to the end of its answer.", "whole"),
-            "request_queue_time_seconds": ("From the request to the start of its engine.", "queue"),
-        }
-        for key, (text, attribute) in histograms.items():
-            histogram = HistogramMetricFamily(name + key, text, labels=["model_name"])
-            for model, counted in self.models.items():
-                measured: _Histogram = getattr(counted, attribute)
-                histogram.add_metric([model], measured.buckets(), measured.sum)
-            yield histogram
-        gauges = {
-            "connections": ("Sockets and requests that are open.", self.connections),
-            "idle_connections": ("Sockets without a request of a client.", self.idle_connections),
-            "incoming_bytes": ("Bytes of requests that are arriving.", self.incoming_bytes),
-            "outgoing_bytes": ("Bytes of answers that wait for slow readers.", self.outgoing_bytes),
-            "abandoned_engines": ("Engines that go on although their answers have ended.", self.abandoned_engines),
-            "stored_bytes": ("Memory of conversations and cached prompts, in the budget.", self.stored_bytes),
-        }
-        for key, (text, value) in gauges.items():
-            yield GaugeMetricFamily(name + key, text, value)
-        totals = {
-            "stored_evicted": ("Conversations and prompts dropped, since the budget was full.", self.evicted),
-            "prompt_ids_reused": ("Ids of prompts taken over from earlier prompts.", self.prompts.reused_ids),
-            "prompt_ids_encoded": ("Ids of prompts encoded beside the cache of prompts.", self.prompts.encoded_ids),
-            "prompt_ids_kept": ("Ids of prompts that are those an engine sampled.", self.prompts.kept_ids),
-            "prompts_wrong": ("Cached prompts that a check found wrong; any is a bug.", self.prompts.wrong),
-        }
-        for key, (text, value) in totals.items():
-            yield CounterMetricFamily(name + key, text, value)
-        causes = {
-            "requests_refused": ("Requests refused, by error code.", "code", self.refused),
-            "rate_limited": ("Requests above a rate of their client, by its unit.", "unit", self.slowed_down),
-            "prompts_declined": (
-                "Prompts that keep less than all of an earlier answer, by reason.",
-                "reason",
-                self.prompts.declined,
-            ),
-            "connections_aborted": ("Sockets that were reset, by reason.", "reason", self.aborted),
-        }
-        for key, (text, label, numbers) in causes.items():
-            counter = CounterMetricFamily(name + key, text, labels=[label])
-            for cause, number in numbers.items():
-                counter.add_metric([cause], number)
-            yield counter
+        by_model: dict[tuple[str, ...], Struct] = {(model,): counted for model, counted in self.models.items()}
+        yield from _metrics(_OF_MODELS, ("model_name",), by_model)
+        yield from _metrics(_OF_WORKER, (), {(): self})
+        yield from _metrics(_OF_PROMPTS, (), {(): self.prompts})
+
+
+def _metrics(
+    families: Mapping[str, _Family], labels: tuple[str, ...], structs: Mapping[tuple[str, ...], Struct]
+) -> Iterator[Metric]:
+    """Yield the metrics of structs with the same fields, each with the values of its labels."""
+    for field, family in families.items():
+        names = (*labels, family.label) if family.label else labels
+        metric = family.kind("tokenweir:" + family.name, family.text, labels=names)
+        for values, struct in structs.items():
+            match getattr(struct, field):
+                case _Histogram() as measured:
+                    metric.add_metric(values, measured.buckets(), measured.sum)
+                case dict() as numbers:
+                    for cause, number in numbers.items():
+                        metric.add_metric((*values, cause), number)
+                case number:
+                    metric.add_metric(values, number)
+        yield metric
 
 
 def _join(own: Any, other: Struct) -> None:

@@ -130,14 +130,14 @@ class Stream:
 
     @property
     def arrivals(self):
-        return sum(self.metrics.counts().models["m"].inter_token.counts)
+        return sum(self.metrics.models["m"].inter_token.counts)
 
 
 @asynccontextmanager
 async def streaming(monkeypatch, **sampling):
     clock = Clock()
     monkeypatch.setattr(frame_buffer, "monotonic", lambda: clock.now)
-    metrics = Metrics(["m"])
+    metrics = Metrics.of(["m"])
     stream = Stream(Engine(), clock, metrics, **sampling)
     stream.generation._meter.start(1)
     yield stream
@@ -336,7 +336,7 @@ async def test_a_fast_engine_waits_for_no_interval(monkeypatch):
 
 @pytest.mark.parametrize("stop", [Generation.drop, Generation.cancel])
 async def test_an_answer_that_is_stopped_before_its_task_has_begun_has_ended(stop):
-    stream = Stream(Engine(), Clock(), Metrics(["m"]))
+    stream = Stream(Engine(), Clock(), Metrics.of(["m"]))
     stop(stream.generation)
     for _ in range(10):
         await asyncio.sleep(0)
