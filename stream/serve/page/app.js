@@ -1,11 +1,11 @@
 // The chat page: events between its parts, the keys and the buttons.
 
-import { Connection } from "./connection.js";
 import { $, copyFrom, fit } from "./dom.js";
 import { useKey } from "./server.js";
 import { listenForShortcuts } from "./shortcuts.js";
 import { Composer } from "./composer/composer.js";
 import { Chat } from "./conversation/chat.js";
+import { Connections } from "./conversation/connections.js";
 import { newConversation } from "./conversation/conversation.js";
 import { List } from "./conversation/list.js";
 import { Store } from "./conversation/store.js";
@@ -17,11 +17,11 @@ const REST = 10_000; // characters of a request besides its input
 const model = $("#model");
 let known = []; // models of the server, as it describes them
 const store = new Store(async (id) => {
-  if (id === chat.conversation.id) chat.keptElsewhere(await store.get(id));
+  chat.keptElsewhere(id, await store.get(id));
   list.show();
 });
 
-const connection = new Connection({
+const connections = new Connections({
   state(kind, text) {
     $("#state").className = kind;
     $("#state").textContent = text;
@@ -37,18 +37,21 @@ const connection = new Connection({
     if (models.some(({ id }) => id === chosen)) model.value = chosen;
     greet();
   },
-  lost: (code) => chat.lost(code),
-  event: (event) => chat.receive(event),
+  event({ type, error }) {
+    if (type === "error") notice(error.message);
+  },
 });
+const { first } = connections;
 
-const chat = new Chat(connection, {
+const chat = new Chat(connections, {
   changed() {
     buttons();
     if (chat.busy || !matchMedia("(hover: hover)").matches) return; // on a telephone a keyboard would come
     if (!chat.focusResult()) composer.focus();
   },
   save(conversation) {
-    history.replaceState(null, "", `#${conversation.id}`); // a page that is loaded again shows it again
+    const { id } = conversation;
+    if (id === chat.conversation.id) history.replaceState(null, "", `#${id}`); // a page that is loaded again shows it again
     store.put(conversation).then(() => list.show(), ({ name, message }) => {
       const why = name === "QuotaExceededError" ? "this browser's storage is full" : message;
       notice(`The conversation cannot be kept: ${why}`);
@@ -59,7 +62,7 @@ const chat = new Chat(connection, {
 });
 
 const composer = new Composer({
-  ready: () => !chat.busy && !chat.calls.length && connection.isOpen,
+  ready: () => !chat.calls.length && chat.canAsk(),
   send: (text, images) => chat.say(text, images),
   editLast: () => chat.editLast(),
   notice,
@@ -67,7 +70,13 @@ const composer = new Composer({
   room: () => (described()?.max_message_bytes ?? Infinity) - chat.size - REST,
 });
 
-const list = new List(store, { open, current: () => chat.conversation, rename: (name) => chat.rename(name), notice });
+const list = new List(store, {
+  open,
+  current: () => chat.conversation,
+  isAnswering: (id) => chat.isAnswering(id),
+  rename: (id, name) => chat.rename(id, name),
+  notice,
+});
 
 const greeting = $("#first"), ideas = $(".ideas"); // the first screen is not in the page while there are messages
 
@@ -84,15 +93,10 @@ function takesImages() {
 }
 
 function open(conversation) {
-  if (chat.busy) {
-    notice("An answer is arriving; stop it first");
-    return false;
-  }
   const kept = conversation.messages.length > 0;
   history.replaceState(null, "", kept ? `#${conversation.id}` : location.pathname + location.search);
   chat.show(conversation);
   list.show();
-  return true;
 }
 
 function fresh() {
@@ -100,10 +104,10 @@ function fresh() {
 }
 
 function buttons() {
-  $("#new").disabled = $("#send").hidden = chat.busy;
+  $("#send").hidden = chat.busy;
   $("#stop").hidden = !chat.busy;
-  $("#send").disabled = !connection.isOpen || chat.calls.length > 0;
-  for (const idea of ideas.children) idea.disabled = !connection.isOpen;
+  $("#send").disabled = !first.isOpen || chat.calls.length > 0;
+  for (const idea of ideas.children) idea.disabled = !first.isOpen;
   composer.enable(!chat.calls.length, takesImages());
 }
 
@@ -129,7 +133,7 @@ $("#new").addEventListener("click", fresh);
 model.addEventListener("change", greet);
 ideas.addEventListener("click", ({ target }) => {
   const idea = target.closest("button");
-  if (idea && !chat.busy && connection.isOpen) chat.say(idea.querySelector("span").textContent);
+  if (idea && chat.canAsk()) chat.say(idea.querySelector("span").textContent);
 });
 listenForShortcuts({
   find: () => list.find(),
@@ -148,15 +152,12 @@ $("#key").addEventListener("submit", (event) => {
   event.preventDefault();
   useKey($("#key input").value);
   $("#key input").value = "";
-  connection.connect();
+  connections.connect();
 });
 
-connection.connect();
+connections.connect();
 if (!await store.open()) notice("This browser keeps no conversations: they last until the page is left");
-const kept = location.hash && await store.get(location.hash.slice(1));
-if (kept && !chat.conversation.messages.length) {
-  open(kept);
-  chat.resume();
-} else {
-  list.show();
-}
+const left = await Promise.all([...new Set([location.hash.slice(1), ...chat.left])].map((id) => store.get(id)));
+for (const one of left) if (one) chat.resume(one);
+if (left[0] && !chat.conversation.messages.length) open(left[0]);
+else list.show();

@@ -32,30 +32,33 @@ export class Connection {
   #interval = 0;
   #retry = 500;
   #trying = 0; // the timer of the next try, 0 for none
-  #flight = null; // {id, seen} of the answer that arrives: its id once it has one, and the number of its last event
+  #flight = null; // {id, seen, request} of the answer that arrives: its id once it has one, the number of its last event,
+  // and its request until that is sent
+  #watching;
+  #closed = false;
 
   /** @param {Listener} on */
   constructor(on) {
     this.on = on;
-    setInterval(() => this.#watch(), 1000);
-    addEventListener("online", () => this.#tryNow());
-    document.addEventListener("visibilitychange", () => { if (!document.hidden) this.#tryNow(); });
+    this.#watching = setInterval(() => this.#watch(), 1000);
+    addEventListener("online", this.#tryNow);
+    document.addEventListener("visibilitychange", this.#trySeen);
   }
 
   get isOpen() {
     return this.#socket?.readyState === WebSocket.OPEN;
   }
 
-  /** Ask for an answer, by the fields of a request to /v1/responses. */
+  /** Ask for an answer, by the fields of a request to /v1/responses; at once, or as soon as the connection is open. */
   create(request) {
-    this.#flight = { id: null, seen: -1 };
-    this.#send({ type: "response.create", background: true, ...request }); // in the background it outlives a connection
+    this.#flight = { id: null, seen: -1, request };
+    if (this.isOpen) this.#ask();
   }
 
   /** Go on with an answer that another page has asked for: all its events come once more. */
   resume(id) {
     this.#flight = { id, seen: -1 };
-    if (this.isOpen) this.#resume();
+    if (this.isOpen) this.#ask();
   }
 
   /** Stop the answer. Returns whether the server was told; else there is no connection, and nothing more will come. */
@@ -63,6 +66,18 @@ export class Connection {
     if (this.isOpen) this.#send({ type: "response.cancel" });
     else this.#flight = null;
     return this.isOpen;
+  }
+
+  /** Close it for good; nothing is told any more. */
+  close() {
+    this.#closed = true;
+    this.#flight = null;
+    clearInterval(this.#watching);
+    clearTimeout(this.#trying);
+    removeEventListener("online", this.#tryNow);
+    document.removeEventListener("visibilitychange", this.#trySeen);
+    this.#socket?.close();
+    this.#socket = null;
   }
 
   /** Connect, and again after each loss. */
@@ -78,13 +93,15 @@ export class Connection {
     } catch {
       return this.#again("no answer from the server");
     }
+    if (this.#closed) return;
     const protocols = key() ? ["tokenweir", "openai-insecure-api-key." + key()] : [];
     const opening = new WebSocket(address("v1/responses").replace(/^http/, "ws"), protocols);
     let opened = false;
     opening.onopen = () => {
+      if (this.#closed) return opening.close();
       [this.#socket, opened, this.#retry, this.#receivedAt, this.#interval] = [opening, true, 500, Date.now(), 0];
       this.on.state("open", "connected");
-      if (this.#flight) this.#resume();
+      if (this.#flight) this.#ask();
     };
     opening.onmessage = (message) => {
       if (this.#socket !== opening) return;
@@ -94,7 +111,7 @@ export class Connection {
       else this.#receive(event);
     };
     opening.onclose = (event) => {
-      if (opened && this.#socket !== opening) return; // given up already
+      if (this.#closed || (opened && this.#socket !== opening)) return; // given up already
       this.#lost(event.code);
       this.#again(!opened ? "refused by the server" : event.reason || "connection lost");
     };
@@ -104,8 +121,12 @@ export class Connection {
     this.#socket.send(JSON.stringify(event));
   }
 
-  #resume() {
-    this.#send({ type: "response.resume", response_id: this.#flight.id, starting_after: this.#flight.seen });
+  /** Ask for the answer, or for the rest of it. */
+  #ask() {
+    const { id, seen, request } = this.#flight;
+    delete this.#flight.request;
+    if (request) this.#send({ type: "response.create", background: true, ...request }); // it outlives a connection
+    else this.#send({ type: "response.resume", response_id: id, starting_after: seen });
   }
 
   #receive(event) {
@@ -118,23 +139,26 @@ export class Connection {
 
   #lost(code) {
     this.#socket = null;
-    if (!this.#flight || this.#flight.id) return; // it is resumed
+    if (!this.#flight || this.#flight.id || this.#flight.request) return; // it is resumed, or still to be asked for
     this.#flight = null;
     this.on.lost(code);
   }
 
   #again(why) {
+    if (this.#closed) return;
     this.on.state("closed", why + "; trying again");
-    this.#trying = setTimeout(() => this.#tryNow(), this.#retry);
+    this.#trying = setTimeout(this.#tryNow, this.#retry);
     this.#retry = Math.min(this.#retry * 2, document.hidden ? HIDDEN : LATEST);
   }
 
-  #tryNow() {
+  #tryNow = () => {
     if (!this.#trying) return; // connected, or connecting
     clearTimeout(this.#trying);
     this.#trying = 0;
     this.connect();
-  }
+  };
+
+  #trySeen = () => { if (!document.hidden) this.#tryNow(); };
 
   /** A dead connection says nothing; heartbeats tell it from a quiet one. */
   #watch() {

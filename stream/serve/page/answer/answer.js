@@ -90,7 +90,13 @@ export class Answer {
     if (!this.#scheduled) this.#nextFrame();
   }
 
+  /** Show what came while the answer was not on the page, where nothing is rendered. */
+  catchUp() {
+    if (this.#waiting && !this.#scheduled) this.#nextFrame();
+  }
+
   #nextFrame() {
+    if (!this.root.isConnected) return;
     this.#scheduled = true;
     requestAnimationFrame(() => {
       const begun = performance.now();

@@ -1,6 +1,6 @@
 // The conversation on the page, and the actions on it.
 
-import { Answer, showAnswer } from "../answer/answer.js";
+import { showAnswer } from "../answer/answer.js";
 import { forked, switched, without } from "./branches.js";
 import { inputOf, newConversation, openCalls, textOf, titleOf } from "./conversation.js";
 import { $, copyFrom, element, signButton } from "../dom.js";
@@ -10,15 +10,10 @@ import { followEnd } from "../follow.js";
 import { isImage, picture } from "../composer/images.js";
 import { asked } from "../settings.js";
 import { showTokens } from "../tokens/tokens.js";
+import { Turn } from "./turn.js";
 
-const TOO_LONG = 1009; // the code with which a socket is closed after a message that is too long
-const REFUSED = "unsupported_content"; // the code with which a server refuses a part of a message
-const TOO_MANY = new Set(["context_length_exceeded", "conversation_too_long"]); // codes of what is too long for model or server
-const WAY_OUT = "Shorten the message, or begin a new chat.";
-const NO_IMAGES = "This model takes no images: delete the message that has them, and write it without.";
-const GONE = "response_not_found"; // the code of an answer that the server does not know any more
-const RESTARTED = "The server was restarted; the rest of this answer is lost.";
-const SAVE_EVERY = 2000; // milliseconds, while an answer arrives: a page that is left may save nothing more
+const MOST_TURNS = 8; // answers that arrive at once: each has a connection, and a server bounds those of a client
+const RUNNING = "tokenweir.running"; // key of the conversations that this tab awaits answers in, for a page that is loaded again
 
 const log = $("#log"), hint = $(".hint"), told = $("#told"); // the last one is read to those who do not see the answer
 const toEnd = followEnd($("main"), log, (following) => { $("#end").hidden = following; });
@@ -26,31 +21,37 @@ $("#end").addEventListener("click", toEnd);
 
 export class Chat {
   conversation = newConversation();
-  #answer = null; // that is arriving
+  #turns = new Set(); // answers that arrive, one a conversation
   #nodes = new Map(); // of messages
   #forms = new WeakMap(); // calls by the forms of their results
-  #saving;
-  #partial = null; // what was kept of the answer that is resumed, until it arrives
   #afterwards = null; // what waits for the end of the answer
   #endUndo = null; // hides the notice of the last change
 
-  /** `on` has `changed()`, `save(conversation)`, `takesImages()` and `notice(text, undo)`, which returns what hides it. */
-  constructor(connection, on) {
-    this.connection = connection;
+  /**
+   * `on` has `changed()`, `save(conversation)`, `takesImages()` and `notice(text, undo)`, which returns what hides it.
+   */
+  constructor(connections, on) {
+    this.connections = connections;
     this.on = on;
   }
 
+  /** Whether the conversation that is shown awaits an answer. */
   get busy() {
-    return this.#answer !== null;
+    return this.isAnswering(this.conversation.id);
+  }
+
+  /** Whether a conversation awaits an answer. */
+  isAnswering(id) {
+    return this.#turnOf(id) !== undefined;
+  }
+
+  #turnOf(id) {
+    return [...this.#turns].find(({ conversation }) => conversation.id === id);
   }
 
   /** The calls whose results are wanted. */
   get calls() {
     return this.busy ? [] : openCalls(this.conversation.messages);
-  }
-
-  get #hasImages() {
-    return this.conversation.messages.some(({ images }) => images);
   }
 
   /** The characters of the conversation as a request has them. */
@@ -65,20 +66,29 @@ export class Chat {
     return box !== null;
   }
 
-  show(conversation) {
-    conversation.forks ??= []; // one that was kept before there were any
-    this.conversation = conversation;
-    nameTab(conversation);
+  /** Show a conversation; one that awaits an answer is shown as it is here, not as it was kept. */
+  show(kept) {
+    kept.forks ??= []; // one that was kept before there were any
+    this.#endUndo?.(); // it would change a conversation that is not seen
+    this.#afterwards = null;
+    this.conversation = this.#turnOf(kept.id)?.conversation ?? kept;
+    nameTab(this.conversation);
+    told.textContent = "";
     this.#render();
     toEnd();
     this.on.changed();
   }
 
-  /** Another tab keeps this conversation as it is there: show that, or go on as a conversation of its own. */
-  keptElsewhere(kept) {
-    const drafts = [...log.querySelectorAll(".result textarea")].some(({ value }) => value);
-    if (this.busy || drafts || log.querySelector(".edit")) this.conversation.id = newConversation().id;
-    else if (kept) this.show(kept);
+  /** Another tab keeps a conversation as it is there: show that, or go on here as a conversation of its own. */
+  keptElsewhere(id, kept) {
+    const turn = this.#turnOf(id), shown = id === this.conversation.id;
+    const drafts = shown && ([...log.querySelectorAll(".result textarea")].some(({ value }) => value) || log.querySelector(".edit"));
+    if (turn || drafts) {
+      (turn?.conversation ?? this.conversation).id = newConversation().id;
+      this.#keepRunning();
+    } else if (shown && kept) {
+      this.show(kept);
+    }
   }
 
   /** Say something. */
@@ -89,49 +99,16 @@ export class Chat {
   }
 
   stop() {
-    if (!this.busy) return;
-    if (!this.connection.cancel()) this.lost();
+    this.#turnOf(this.conversation.id)?.stop();
   }
 
-  /** The answer was lost with the connection, which was closed with a code. */
-  lost(code) {
-    const what = this.#hasImages ? "conversation with its images" : "conversation";
-    if (!this.busy) return;
-    this.#end({ error: code === TOO_LONG ? `the ${what} is too long for this server. ${WAY_OUT}` : "the connection was lost" });
-  }
-
-  receive(event) {
-    if (event.type === "error") {
-      if (this.#partial) this.#answer.showKept(this.#partial);
-      this.#partial = null;
-      const error = this.#explained(event.error);
-      return this.busy ? this.#end({ error }) : this.on.notice(error);
-    }
-    if (!this.busy) return;
-    this.#partial = null;
-    this.#answer.receive(event);
-    const { type, response } = event;
-    if (type === "response.created") {
-      this.#answer.record.response = response.id;
-      this.#save();
-    }
-    if (type === "response.completed") this.#end({ response });
-    else if (type === "response.failed") this.#end({ response, error: this.#explained(response.error) });
-    else if (type === "response.incomplete") {
-      this.#end({ response, note: response.incomplete_details.reason === "cancelled" ? "stopped" : "token limit reached" });
-    }
-  }
-
-  #explained({ code, message }) {
-    if (code === REFUSED && this.#hasImages && !this.on.takesImages()) return NO_IMAGES;
-    if (code === GONE && this.busy) return RESTARTED;
-    return TOO_MANY.has(code) ? `${message}. ${WAY_OUT}` : message;
-  }
-
-  /** Give the conversation a name. */
-  rename(name) {
-    this.conversation.name = name;
-    this.#save();
+  /** Give a conversation a name; returns whether it is one that is shown or awaits an answer. */
+  rename(id, name) {
+    const conversation = this.#turnOf(id)?.conversation ?? this.conversation;
+    if (conversation.id !== id) return false;
+    conversation.name = name;
+    this.#save(conversation);
+    return true;
   }
 
   /** Edit the last message. */
@@ -143,39 +120,60 @@ export class Chat {
   // --- a turn -----------------------------------------------------------------------------------------------------
 
   #ask() {
+    const { conversation } = this;
     const request = { model: $("#model").value, ...asked() };
-    const input = inputOf(this.conversation.messages);
-    this.#await(request);
-    this.connection.create({ ...request, input, store: false, return_token_ids: true });
-  }
-
-  /** Go on with the answer that was arriving when the page was left. */
-  resume() {
-    const last = this.conversation.messages.at(-1);
-    if (this.busy || last?.note !== "interrupted" || !last.response) return;
-    this.#partial = this.conversation.messages.pop();
-    this.#nodes.get(last).remove();
-    this.#nodes.delete(last);
-    this.#await({ model: last.model, ...last.request });
-    this.connection.resume(last.response);
-  }
-
-  /** Show an answer that will arrive. */
-  #await(request) {
-    const root = element("article", "assistant", heading(`Answer by ${request.model}`));
-    this.#answer = new Answer(root, request);
-    log.append(root);
+    const input = inputOf(conversation.messages);
+    const turn = this.#await(conversation, request);
     told.textContent = "Waiting for the answer";
+    this.#save(conversation);
+    turn.ask({ ...request, input, store: false, return_token_ids: true });
     toEnd();
     this.#buttons();
     this.on.changed();
-    if (!this.#partial) this.#save(); // else what is kept would be lost with the answer
-    this.#saving = setInterval(() => this.#save(), SAVE_EVERY);
+  }
+
+  /** The conversations whose answers were arriving when this tab was left. */
+  get left() {
+    try {
+      return JSON.parse(sessionStorage.getItem(RUNNING)) ?? [];
+    } catch { // this browser keeps nothing
+      return [];
+    }
+  }
+
+  /** Go on with the answer that was arriving in a conversation when the page was left. */
+  resume(conversation) {
+    const last = conversation.messages.at(-1);
+    if (this.isAnswering(conversation.id) || last?.note !== "interrupted" || !last.response) return;
+    conversation.forks ??= [];
+    conversation.messages.pop();
+    this.#await(conversation, { model: last.model, ...last.request }).resume(last);
+  }
+
+  /** Begin to wait for an answer. */
+  #await(conversation, request) {
+    const root = element("article", "assistant", heading(`Answer by ${request.model}`));
+    const turn = new Turn(conversation, root, request, this.connections, {
+      save: (turn) => this.#keep(turn.conversation),
+      ended: (turn, how) => this.#ended(turn, how),
+      takesImages: this.on.takesImages,
+    });
+    this.#turns.add(turn);
+    this.#keepRunning();
+    if (conversation === this.conversation) log.append(root);
+    return turn;
+  }
+
+  #keepRunning() {
+    try {
+      sessionStorage.setItem(RUNNING, JSON.stringify([...this.#turns].map(({ conversation }) => conversation.id)));
+    } catch { // a page that is loaded again goes on with the conversation of its address only
+    }
   }
 
   /** Give the result of a call; the answer goes on after the last one. */
   #give({ call_id, name }, text) {
-    if (!this.#canAsk()) return;
+    if (!this.canAsk()) return;
     this.#endUndo?.();
     this.#add({ role: "tool", call_id, name, text });
     this.#showForms();
@@ -184,31 +182,37 @@ export class Chat {
     this.on.changed();
   }
 
-  #end(how) {
-    clearInterval(this.#saving);
-    const { root, record } = this.#answer;
-    this.#answer.end(how);
-    told.textContent = how.error ? "The answer failed" : how.note ? `Answer: ${how.note}` : "The answer is complete";
-    this.#answer = null;
-    this.conversation.messages.push(record);
+  #ended(turn, how) {
+    const { conversation, root, answer: { record } } = turn;
+    this.#turns.delete(turn);
+    this.#keepRunning();
+    this.#keep(conversation);
+    const end = how.error ? "The answer failed" : how.note ? `Answer: ${how.note}` : "The answer is complete";
+    if (conversation !== this.conversation) {
+      told.textContent = `${end}, in ${conversation.title}`;
+      return;
+    }
+    told.textContent = end;
     this.#nodes.set(record, root);
     root.append(this.#actions(record));
     this.#showForms();
     this.#showBranches();
     this.#buttons();
-    this.#save();
     this.on.changed();
     this.#afterwards?.();
     this.#afterwards = null;
   }
 
-  #save() {
-    const { conversation } = this;
+  #save(conversation = this.conversation) {
     conversation.changed = Date.now();
+    this.#keep(conversation);
+  }
+
+  /** Save a conversation in its place of the list, whose rows would jump while several answers grow. */
+  #keep(conversation) {
     conversation.title = titleOf(conversation);
-    nameTab(conversation);
-    const messages = this.busy ? [...conversation.messages, this.#partial ?? this.#answer.record] : conversation.messages;
-    this.on.save({ ...conversation, messages });
+    if (conversation === this.conversation) nameTab(conversation);
+    this.on.save({ ...conversation, messages: this.#turnOf(conversation.id)?.messages ?? conversation.messages });
   }
 
   // --- what can be done with a message ----------------------------------------------------------------------------
@@ -236,19 +240,27 @@ export class Chat {
   /** Ask again for what a message answers. */
   #again(message) {
     const { conversation } = this;
-    if (!this.#canAsk()) return;
+    if (!this.canAsk()) return;
     this.#put(forked(conversation, conversation.messages.indexOf(message)), "Regenerating");
     this.#ask();
   }
 
-  #canAsk() {
-    if (!this.connection.isOpen) this.on.notice("There is no connection to the server");
-    return !this.busy && this.connection.isOpen;
+  get #problem() {
+    if (this.busy) return "An answer is arriving: stop it, or begin a new chat";
+    if (!this.connections.first.isOpen) return "There is no connection to the server";
+    return this.#turns.size < MOST_TURNS ? "" : `${MOST_TURNS} answers are arriving already: wait for one, or stop one`;
+  }
+
+  /** Whether something can be asked now; a notice says why not. */
+  canAsk() {
+    const wrong = this.#problem;
+    if (wrong) this.on.notice(wrong);
+    return !wrong;
   }
 
   #edit(message) {
     editForm(this.#nodes.get(message), message.text, (text) => {
-      if (!this.#canAsk()) return;
+      if (!this.canAsk()) return;
       const { conversation } = this;
       this.#put(forked(conversation, conversation.messages.indexOf(message)), "The message is replaced, with what followed");
       this.#add(mine(text, message.images));
@@ -314,7 +326,10 @@ export class Chat {
   #render() {
     const { messages } = this.conversation;
     for (const message of this.#nodes.keys()) if (!messages.includes(message)) this.#nodes.delete(message);
-    log.replaceChildren(...messages.map((message) => this.#nodes.get(message) ?? this.#node(message)));
+    const turn = this.#turnOf(this.conversation.id);
+    const nodes = messages.map((message) => this.#nodes.get(message) ?? this.#node(message));
+    log.replaceChildren(...nodes, ...(turn ? [turn.root] : []));
+    turn?.answer.catchUp();
     if (!messages.length) log.append(hint);
     this.#showForms();
     this.#showBranches();

@@ -14,8 +14,8 @@ export class List {
   #waiting;
 
   /**
-   * `on` has `open(conversation)`, which returns whether it was opened, `current()`, `rename(name)` for the current one
-   * and `notice(text, undo)`.
+   * `on` has `open(conversation)`, `current()`, `isAnswering(id)`, `rename(id, name)`, which returns whether the page has the
+   * conversation, and `notice(text, undo)`.
    */
   constructor(store, on) {
     this.store = store;
@@ -76,7 +76,7 @@ export class List {
     $("#export-all").disabled = !summaries.length;
     const none = found ? "Nothing found" : "Your conversations will be listed here. They stay in this browser.";
     $("#found").textContent = entries.length ? "" : none;
-    const shown = JSON.stringify([current, entries.map(({ id, title }) => [id, title])]);
+    const shown = JSON.stringify([current, entries.map(({ id, title }) => [id, title, this.on.isAnswering(id)])]);
     if (shown === this.#shown || list.querySelector("form")) return;
     this.#shown = shown;
     const focused = document.activeElement, item = focused.closest("#conversations li");
@@ -100,6 +100,7 @@ export class List {
 
   #entry({ id, title }, isCurrent) {
     const open = button("open", title || "Without a message", () => this.#open(id));
+    if (this.on.isAnswering(id)) open.prepend(dot());
     if (isCurrent) open.setAttribute("aria-current", "true");
     const item = element("li", "", open,
       signButton("sign", "edit", `Rename ${title}`, () => this.#rename(id, title, item)),
@@ -144,14 +145,15 @@ export class List {
   }
 
   async #name(id, name) {
-    if (this.on.current().id === id) return this.on.rename(name);
+    if (this.on.rename(id, name)) return;
     const found = await this.store.get(id);
     if (found) await this.store.put({ ...found, name, title: name });
   }
 
   async #delete(id) {
+    if (this.on.isAnswering(id)) return this.on.notice("An answer is arriving; stop it first");
     const found = await this.store.get(id);
-    if (this.on.current().id === id && !this.on.open(newConversation())) return;
+    if (this.on.current().id === id) this.on.open(newConversation());
     await this.store.delete(id);
     await this.show();
     this.on.notice("Conversation deleted", async () => {
@@ -179,4 +181,12 @@ export class List {
       this.on.notice(`${file.name} cannot be imported: ${message}`);
     }
   }
+}
+
+/** The sign of a conversation that awaits an answer. */
+function dot() {
+  const sign = element("span", "dot");
+  sign.role = "img";
+  sign.ariaLabel = "Answering";
+  return sign;
 }
