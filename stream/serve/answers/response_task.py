@@ -194,7 +194,7 @@ class Responses:
         model = service.model(request.model)
         service.check_max_tokens(request.max_output_tokens, "max_output_tokens")
         conversation, before, data = await self._asked(request, client, last)
-        kept = lasting or request.store is not False
+        kept = request.stored or (lasting and not request.continue_final_message)
         if kept:
             data = encoded(conversation[before:], data)
             self._check_bytes(len(data))

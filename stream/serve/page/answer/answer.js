@@ -1,9 +1,10 @@
 // An answer: its record, which is kept, and its nodes. While it arrives, events become nodes at most once a frame.
 //
-// A record is `{role: "assistant", model, request, parts, tokens, usage, first, seconds, note, error}`. Parts are
+// A record is `{role: "assistant", model, request, parts, before, tokens, usage, first, seconds, note, error}`. Parts are
 // `{type: "text", text}`, `{type: "reasoning", text, seconds, tokens}` and
 // `{type: "call", call_id, name, arguments, complete}`. `tokens` has what `return_token_ids` brings: `ids`, `logprobs` and
-// the ids of the `prompt`. Times are in seconds.
+// the ids of the `prompt`. An answer that continues an earlier one has the parts of that one in `before`, and its tokens are
+// those of the continuation. Times are in seconds.
 
 import { element, icon } from "../dom.js";
 import { GrowingText } from "./growing-text.js";
@@ -11,6 +12,7 @@ import { GrowingMarkdown } from "./growing.js";
 
 const SHARE = 5; // rendering takes about one part in so many of the time,
 const PAUSE = 100; // but no pause is longer, in milliseconds: what has gathered would take as long again
+const BEFORE = ""; // the id of the item that is continued
 
 export class Answer {
   record;
@@ -20,13 +22,26 @@ export class Answer {
   #waiting = false; // whether there is something to render
   #scheduled = false;
 
-  /** `root` gets the answer to `request`. */
-  constructor(root, request) {
+  /** `root` gets the answer to `request`; `before` has the parts of the answer that it continues. */
+  constructor(root, request, before) {
     const { model, ...others } = request;
     const tokens = { prompt: [], ids: [], logprobs: [] };
     this.record = { role: "assistant", model, request: others, parts: [], tokens, note: "interrupted" };
     this.root = root;
     root.classList.add("busy", "silent"); // silent until something comes
+    if (before) this.#goOn(before);
+  }
+
+  #goOn(before) {
+    this.record.before = before;
+    this.record.parts = structuredClone(before);
+    for (const part of this.record.parts) {
+      const item = new KINDS[part.type](this.root, part);
+      if (part === this.record.parts.at(-1)) this.#items.set(BEFORE, item);
+      else item.end();
+    }
+    this.#items.get(BEFORE).render();
+    this.root.classList.remove("silent"); // its text has the sign of an answer that grows
   }
 
   receive(event) {
@@ -80,11 +95,16 @@ export class Answer {
     }
     this.root.classList.remove("silent");
     this.#items.set(id, item);
-    this.record.parts.push(item.part);
+    if (this.record.parts.at(-1) !== item.part) this.record.parts.push(item.part);
+  }
+
+  /** The text that is continued, if text is the first thing that comes. */
+  #openText(Item) {
+    return Item === Said && this.#items.size === 1 ? this.#items.get(BEFORE) : undefined;
   }
 
   #grow(event, Item) {
-    if (!this.#items.has(event.item_id)) this.#begin(event.item_id, new Item(this.root));
+    if (!this.#items.has(event.item_id)) this.#begin(event.item_id, this.#openText(Item) ?? new Item(this.root));
     this.#items.get(event.item_id).receive(event.delta, event.token_ids?.length ?? 0);
     this.#waiting = true;
     if (!this.#scheduled) this.#nextFrame();

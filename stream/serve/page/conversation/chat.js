@@ -2,7 +2,7 @@
 
 import { showAnswer } from "../answer/answer.js";
 import { forked, switched, without } from "./branches.js";
-import { inputOf, newConversation, openCalls, textOf, titleOf } from "./conversation.js";
+import { canContinue, inputOf, newConversation, openCalls, textOf, titleOf } from "./conversation.js";
 import { $, copyFrom, element, signButton } from "../dom.js";
 import { editForm } from "./edit.js";
 import { resultForm } from "./result.js";
@@ -120,10 +120,14 @@ export class Chat {
   // --- a turn -----------------------------------------------------------------------------------------------------
 
   #ask() {
+    this.#request(inputOf(this.conversation.messages));
+  }
+
+  /** Ask for an answer to some input, which may end with the parts `before` that it continues. */
+  #request(input, before) {
     const { conversation } = this;
-    const request = { model: $("#model").value, ...asked() };
-    const input = inputOf(conversation.messages);
-    const turn = this.#await(conversation, request);
+    const request = { model: $("#model").value, ...asked(), ...(before && { continue_final_message: true }) };
+    const turn = this.#await(conversation, request, before);
     told.textContent = "Waiting for the answer";
     this.#save(conversation);
     turn.ask({ ...request, input, store: false, return_token_ids: true });
@@ -147,13 +151,13 @@ export class Chat {
     if (this.isAnswering(conversation.id) || last?.note !== "interrupted" || !last.response) return;
     conversation.forks ??= [];
     conversation.messages.pop();
-    this.#await(conversation, { model: last.model, ...last.request }).resume(last);
+    this.#await(conversation, { model: last.model, ...last.request }, last.before).resume(last);
   }
 
   /** Begin to wait for an answer. */
-  #await(conversation, request) {
+  #await(conversation, request, before) {
     const root = element("article", "assistant", heading(`Answer by ${request.model}`));
-    const turn = new Turn(conversation, root, request, this.connections, {
+    const turn = new Turn(conversation, root, { request, before }, this.connections, {
       save: (turn) => this.#keep(turn.conversation),
       ended: (turn, how) => this.#ended(turn, how),
       takesImages: this.on.takesImages,
@@ -167,7 +171,7 @@ export class Chat {
   #keepRunning() {
     try {
       sessionStorage.setItem(RUNNING, JSON.stringify([...this.#turns].map(({ conversation }) => conversation.id)));
-    } catch { // a page that is loaded again goes on with the conversation of its address only
+    } catch { // a page that is loaded again resumes the conversation of its address only
     }
   }
 
@@ -222,6 +226,7 @@ export class Chat {
     const bar = element("div", "actions");
     bar.append(does("copy", "Copy", ({ currentTarget }) => copyFrom(currentTarget, textOf(message)), "always"));
     if (message.role === "assistant") {
+      if (canContinue(message)) bar.append(does("continue", "Continue", () => this.#continue(message), "named continue"));
       const again = message.error ? ["Try again", "named"] : ["Regenerate"];
       bar.append(does("again", again[0], () => this.#again(message), again[1]));
       if (message.tokens.ids.length) bar.append(does("tokens", "Tokens", () => this.#showTokens(message), "always"));
@@ -234,7 +239,16 @@ export class Chat {
 
   #showTokens(message) {
     const { messages } = this.conversation;
-    showTokens(message, inputOf(messages.slice(0, messages.indexOf(message))));
+    const earlier = messages.slice(0, messages.indexOf(message));
+    showTokens(message, inputOf(message.before ? [...earlier, { ...message, parts: message.before }] : earlier));
+  }
+
+  /** Go on with an answer that was stopped or cut. */
+  #continue(message) {
+    if (!this.canAsk()) return;
+    const { conversation } = this, input = inputOf(conversation.messages);
+    this.#put({ messages: conversation.messages.slice(0, -1), forks: conversation.forks }, "Continuing");
+    this.#request(input, message.parts);
   }
 
   /** Ask again for what a message answers. */

@@ -63,6 +63,12 @@ function isAnswered(messages, place) {
   return next === undefined || (next.role === "assistant" && (textOf(next) !== "" || callsOf(next).length > 0));
 }
 
+/** Whether an answer is not whole and ends with text, from which a model can go on. */
+export function canContinue({ parts, note, error }) {
+  const last = parts.at(-1);
+  return Boolean(note || error) && last?.type === "text" && last.text.trim() !== "" && !parts.some(({ type }) => type === "call");
+}
+
 function callsOf(answer) {
   return answer.parts.filter(({ type, complete }) => type === "call" && complete);
 }
@@ -108,7 +114,7 @@ function isMessage(message) {
   switch (message?.role) {
     case "user": return typeof message.text === "string" && (message.images === undefined || Array.isArray(message.images));
     case "tool": return ["text", "name", "call_id"].every((name) => typeof message[name] === "string");
-    case "assistant": return Array.isArray(message.parts) && message.parts.every(isPart)
+    case "assistant": return [message.parts, message.before ?? []].every((parts) => Array.isArray(parts) && parts.every(isPart))
       && ["prompt", "ids", "logprobs"].every((name) => Array.isArray(message.tokens?.[name]));
     default: return false;
   }

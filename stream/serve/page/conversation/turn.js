@@ -17,11 +17,11 @@ export class Turn {
   #partial = null; // what was kept of the answer that is resumed, until it arrives
 
   /**
-   * `root` gets the answer. `on` has `save(turn)`, `ended(turn, how)` and `takesImages()`.
+   * `root` gets the answer to `request`, which goes on from the parts `before` if there are some. `on` has `save(turn)`, `ended(turn, how)` and `takesImages()`.
    */
-  constructor(conversation, root, request, connections, on) {
+  constructor(conversation, root, { request, before }, connections, on) {
     this.conversation = conversation;
-    this.answer = new Answer(root, request);
+    this.answer = new Answer(root, request, before);
     this.connections = connections;
     this.on = on;
     this.#connection = connections.take(this);

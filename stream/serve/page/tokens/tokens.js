@@ -15,7 +15,7 @@ const vocabulary = new Map(); // {bytes, special} of ids
 let shown = 0; // counts what was opened, so that a slow answer does not come into the next one
 
 /** Show an answer's tokens and its prompt's; `input` has the messages before it. */
-export async function showTokens({ model, request, parts, tokens: { prompt, ids, logprobs } }, input) {
+export async function showTokens({ model, request, parts, before = [], tokens: { prompt, ids, logprobs } }, input) {
   const turn = ++shown;
   place.replaceChildren(element("p", "hint", "Asking for the tokens…"));
   told.textContent = "";
@@ -31,7 +31,7 @@ export async function showTokens({ model, request, parts, tokens: { prompt, ids,
   }
   if (turn !== shown) return;
   place.replaceChildren();
-  if (!spell(ids).includes(parts.find(({ type }) => type === "text")?.text.trim() ?? "")) {
+  if (!spell(ids).includes(writtenBehind(before, parts))) {
     place.append(element("p", "error", "These ids do not spell this answer's text: the server may have another tokenizer now."));
   }
   const given = logprobs.some((logprob) => logprob !== null) ? "" : "; the engine gives no logprobs";
@@ -64,6 +64,12 @@ async function learn(ids) {
     if (!reply.ok) throw new Error(body.error.message);
     for (const { id, bytes, special } of body.tokens) vocabulary.set(id, { bytes: Uint8Array.from(bytes), special });
   }
+}
+
+/** The text that an answer's ids spell at least: its first one, or what continues the text of the parts `before`. */
+function writtenBehind(before, parts) {
+  const place = Math.max(0, before.length - 1), begun = before.at(-1)?.text.length ?? 0;
+  return parts.slice(place).find(({ type }) => type === "text")?.text.slice(begun).trim() ?? "";
 }
 
 function spell(ids) {

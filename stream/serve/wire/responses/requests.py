@@ -38,6 +38,7 @@ from tokenweir.stream.serve.wire.shared.checking import (
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 from tokenweir.stream.serve.wire.shared.fields import StopString, ThinkingBudget, effort_kwargs
 from tokenweir.stream.serve.wire.shared.message_builder import ChatMessage
+from tokenweir.stream.serve.wire.shared.prompt_end import Continued, prompt_end_kwargs
 
 
 class Reasoning(Struct, frozen=True, forbid_unknown_fields=True):
@@ -172,6 +173,8 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
         top_k: Extension: sample from this many of the likeliest tokens only.
         seed: Extension: seed of sampling, for a repeatable answer.
         thinking_token_budget: Extension: most tokens of thinking.
+        continue_final_message: Extension: the answer continues the last message, as in chat completions. Such an answer is not
+            stored, because it is half of a message.
         return_token_ids: Extension: the events of the answer bring the ids of its tokens, with their logprobs where the
             engine gives them, and the last event those of the prompt.
 
@@ -203,11 +206,17 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
     seed: int | None = None
     return_token_ids: bool | None = None
     thinking_token_budget: ThinkingBudget | None = None
+    continue_final_message: Continued = False
 
     @property
     def logprobs(self) -> bool:
         """Whether the request asks for the logprobs of the answer's tokens."""
         return "message.output_text.logprobs" in self.include or bool(self.top_logprobs)
+
+    @property
+    def stored(self) -> bool:
+        """Whether later requests may continue the response, from any connection."""
+        return self.store is not False and not self.continue_final_message
 
     @property
     def tool_set(self) -> ToolSet:
@@ -242,12 +251,13 @@ class ResponseCreate(InputFields, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
     def template_kwargs(self) -> dict[str, Any]:
-        """Return the template variables that express `reasoning.effort`; empty if it is unset.
+        """Return the variables for `reasoning.effort` and the end of the prompt; empty if both are unset.
 
         `enable_thinking` is what Qwen3, GLM and SmolLM3 read, `thinking` DeepSeek V3.1 and Granite, `reasoning_effort`
         gpt-oss; a template ignores those it does not know.
         """
-        return effort_kwargs(None if self.reasoning is None else self.reasoning.effort)
+        effort = effort_kwargs(None if self.reasoning is None else self.reasoning.effort)
+        return effort | prompt_end_kwargs(None, self.continue_final_message)
 
 
 def schema_of(wanted: JsonFormat | None) -> dict[str, Any] | None:

@@ -126,7 +126,7 @@ class ResponseStream:
             parallel_tool_calls=bool(client_tools) and request.parallel_tool_calls is not False,
             prompt_cache_key=request.prompt_cache_key,
             safety_identifier=request.safety_identifier,
-            store=request.store is not False,
+            store=request.stored,
             text=TextConfig() if request.text is None else request.text.echo(),
             tool_choice=request.tool_choice or ("auto" if client_tools else "none"),
             tools=[_enforced(tool) for tool in client_tools],

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from page_in_browser import TOK, answer, ask, chatting, connected, lose_connections, says, send, sockets
 from playwright.async_api import expect
+from serving import eventually
 
 
 class Told:
@@ -147,8 +148,7 @@ async def test_a_conversation_keeps_one_connection_open_and_the_others_close(bro
         for word in ("one", "two"):
             engine.say(word, ".", end=True)
         await expect(dots(page)).to_have_count(0)
-        while len(sockets(page)) > 1:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: len(sockets(page)) == 1)
         await connected(page)
         engine.say("two", "again", end=True)
         await ask(page, "two more")

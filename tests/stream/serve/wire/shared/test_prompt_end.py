@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from openai import BadRequestError
+from openai import BadRequestError, NotFoundError
 from serving import TOK, Script, client_of, serving
 
 from tokenweir.stream.serve.wire.shared.checking import LONG
@@ -56,6 +56,34 @@ async def test_thinking_is_continued(last, extra):
     assert engine.prompts[0].endswith("<|im_start|>assistant\n<think>Let me")
     message = completion.choices[0].message
     assert (message.reasoning_content, message.content) == (" see.", "42")
+
+
+@pytest.mark.asyncio
+async def test_a_response_continues_the_last_message_and_is_not_stored():
+    engine = Script(" forty-two.", "<|im_end|>")
+    extra = {"continue_final_message": True}
+    async with serving(engine, template=THINKING) as server, client_of(server) as client:
+        response = await client.responses.create(model="default", input=[*HI, BEGUN], extra_body=extra)
+        assert response.output_text == " forty-two."
+        assert not response.model_extra["store"]
+        with pytest.raises(NotFoundError, match="no response .* to continue"):
+            await client.responses.create(model="default", input="so", previous_response_id=response.id)
+        begun = await client.responses.create(model="default", input=[*HI, BEGUN, *HI])
+        await client.responses.create(
+            model="default",
+            input=[BEGUN],
+            previous_response_id=begun.id,
+            extra_body={"continue_final_message": "content"},
+        )
+        with pytest.raises(BadRequestError) as caught:
+            await client.responses.create(model="default", input="hi", extra_body={"continue_final_message": 5})
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as http:
+            body = {"input": [*HI, BEGUN], **extra}
+            rendered = (await http.post("/v1/responses/render", json=body)).json()
+    assert caught.value.param == "continue_final_message"
+    assert engine.prompts[0] == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nThe answer is"
+    assert engine.prompts[2].endswith(" forty-two.<|im_end|>\n<|im_start|>assistant\nThe answer is")
+    assert rendered["token_ids"] == TOK.encode(engine.prompts[0])
 
 
 @pytest.mark.asyncio
