@@ -225,17 +225,9 @@ class Derenderer:
         for place, (choice, (deltas, finish)) in enumerate(zip(response.choices, decoded, strict=True)):
             count = finish.usage.completion_tokens
             rows = rows_of(self.tokenizer, choice, count, f"{field}.choices[{place}]")
-            more = {"token_ids": choice.token_ids} if asked.token_ids else {}
-            choices.append(
-                {
-                    "index": choice.index,
-                    "message": joined(deltas).message(),
-                    "logprobs": None if rows is None else {"content": rows},
-                    "finish_reason": reason_of(finish, choice),
-                    "stop_reason": finish.stop_reason,
-                    **more,
-                }
-            )
+            logprobs = None if rows is None else {"content": rows}
+            message = {"message": joined(deltas).message(), "logprobs": logprobs}
+            choices.append({"index": choice.index, **message, **ending(choice, finish, asked)})
         sent = given.prompt_token_ids or response.prompt_token_ids or ()
         prompt_tokens = _prompt_tokens(given.prompt_tokens, sent, response) or len(prompt_ids)
         usage = _usage([prompt_tokens], response.choices, [f for _, f in decoded], [response])
@@ -256,17 +248,8 @@ class Derenderer:
                 where = f"{field}.choices[{place}]"
                 deltas, finish = decode(self.tokenizer, choice, where, prompt_ids, asked.options)
                 rows = rows_of(self.tokenizer, choice, finish.usage.completion_tokens, where)
-                more = {"token_ids": choice.token_ids} if asked.token_ids else {}
-                choices.append(
-                    {
-                        "index": len(choices),
-                        "text": text_of(deltas),
-                        "logprobs": None if rows is None else flat_rows(rows, 0),
-                        "finish_reason": reason_of(finish, choice),
-                        "stop_reason": finish.stop_reason,
-                        **more,
-                    }
-                )
+                text = {"text": text_of(deltas), "logprobs": None if rows is None else flat_rows(rows, 0)}
+                choices.append({"index": len(choices), **text, **ending(choice, finish, asked)})
                 finishes.append(finish)
                 every.append(choice)
         responses = given.generate_responses
@@ -340,14 +323,22 @@ def end(decoder: ChatDecoder, choice: Choice) -> list[Delta]:
     return decoder.finish(NORMAL_ENDS.get(choice.finish_reason or "stop", FinishReason.CANCELLED))
 
 
-def reason_of(finish: Finish, choice: Choice) -> str | None:
-    """Return the finish reason for clients: the decoder's, or the engine's if it is not one of the usual ones.
+def ending(choice: Choice, last: Delta | None, asked: DecodeRequest) -> dict[str, Any]:
+    """Return the last fields of an answer for clients: why it ended, and its ids if they are asked for.
 
-    Without any of them it is None.
+    The reason is the decoder's, or the engine's if it is not one of the usual ones; None if the answer goes on.
+
+    Args:
+        choice: The engine's answer, or an increment of it.
+        last: The last of its deltas.
+        asked: The request.
+
     """
-    if finish.reason is FinishReason.CANCELLED:
-        return choice.finish_reason
-    return FINISH_REASONS[finish.reason]
+    fields: dict[str, Any] = {"finish_reason": None, "stop_reason": None}
+    if isinstance(last, Finish):
+        reason = choice.finish_reason if last.reason is FinishReason.CANCELLED else FINISH_REASONS[last.reason]
+        fields = {"finish_reason": reason, "stop_reason": last.stop_reason}
+    return fields | {"token_ids": choice.token_ids} if asked.token_ids else fields
 
 
 def joined(deltas: Iterable[Delta]) -> JoinedDeltas:

@@ -20,15 +20,15 @@ from msgspec.structs import replace
 
 from tokenweir.encode.errors import StateError, TokenweirError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events.deltas import Delta, Finish
+from tokenweir.stream.events.deltas import Delta
 from tokenweir.stream.serve.tokens.derender import (
     DecodeRequest,
     Derenderer,
     begin,
     end,
+    ending,
     feed,
     joined,
-    reason_of,
     text_of,
 )
 from tokenweir.stream.serve.wire.shared.checking import convert
@@ -85,12 +85,7 @@ class StreamDerenderer:
         chunk = given.generate_chunk
         if given.stream_state is None and chunk.choices and (given.prompt_token_ids or chunk.prompt_token_ids) is None:
             given = replace(given, prompt_token_ids=await self._derenderer.chat_prompt(given.chat_request))
-        return await self._derenderer.run(
-            partial(self._answer, given, asked, head, "chatcmpl", _chat_choice, wants_prompt),
-            [given.generate_chunk],
-            [given.prompt_token_ids],
-            "" if given.stream_state is None else given.stream_state.state,
-        )
+        return await self._run(given, partial(self._answer, given, asked, head, "chatcmpl", _chat_choice, wants_prompt))
 
     async def completions(self, body: dict[str, Any]) -> bytes:
         """Return the chunk of a completion for a body with a chunk of ids, and the next call's state, as JSON.
@@ -100,12 +95,11 @@ class StreamDerenderer:
         given = convert(body, ChunkRequest)
         asked = self._derenderer.completion_asked(given.completion_request, given.model)
         head = {"object": "text_completion", "model": asked.model}
-        return await self._derenderer.run(
-            partial(self._answer, given, asked, head, "cmpl", _completion_choice, False),
-            [given.generate_chunk],
-            [given.prompt_token_ids],
-            "" if given.stream_state is None else given.stream_state.state,
-        )
+        return await self._run(given, partial(self._answer, given, asked, head, "cmpl", _completion_choice, False))
+
+    async def _run(self, given: AnyChunkRequest, work: Callable[[], Any]) -> bytes:
+        state = "" if given.stream_state is None else given.stream_state.state
+        return await self._derenderer.run(work, [given.generate_chunk], [given.prompt_token_ids], state)
 
     def _answer(
         self,
@@ -142,9 +136,8 @@ class StreamDerenderer:
         if not generated.choices:
             return {"chunk": chunk, "stream_state": given.stream_state}
         step, after = self._step(generated.choices[0], before, prompt_ids or (), asked)
-        choice = {"index": step.choice.index, **form(step), **_end_of(step)}
-        if asked.token_ids:
-            choice["token_ids"] = step.choice.token_ids
+        last = step.deltas[-1] if step.deltas else None
+        choice = {"index": step.choice.index, **form(step), **ending(step.choice, last, asked)}
         return {"chunk": chunk | {"choices": [choice]}, "stream_state": after}
 
     def _step(
@@ -208,13 +201,6 @@ def _chat_choice(step: Step) -> dict[str, Any]:
 
 def _completion_choice(step: Step) -> dict[str, Any]:
     return {"text": text_of(step.deltas), "logprobs": None if step.rows is None else flat_rows(step.rows, step.chars)}
-
-
-def _end_of(step: Step) -> dict[str, Any]:
-    finish = step.deltas[-1] if step.deltas else None
-    if not isinstance(finish, Finish):
-        return {"finish_reason": None, "stop_reason": None}
-    return {"finish_reason": reason_of(finish, step.choice), "stop_reason": finish.stop_reason}
 
 
 def _usage(usage: EngineUsage, prompt_tokens: int) -> dict[str, Any]:
