@@ -109,8 +109,8 @@ def matches_empty(node: Node) -> bool:
             return all(map(matches_empty, parts))
         case Alternate(branches):
             return any(map(matches_empty, branches))
-        case Repeat(body, low):
-            return low == 0 or matches_empty(body)
+        case Repeat(_, low):  # its body cannot: `_repeat_of` refuses one that does
+            return low == 0
         case _:
             assert_never(node)
 

@@ -201,6 +201,9 @@ def test_what_is_refused():
     source["config"]["default_num_special_tokens"] = 2**40
     with pytest.raises(UnsupportedTokenizerError, match=r"^1099511627776 ids; at most 1048575 fit$"):
         read(source)
+    assert read(tekken_json(room=1 << 16)).added_tokens
+    with pytest.raises(UnsupportedTokenizerError, match=r"^config: 65537 special tokens; at most 65536 are possible$"):
+        read(tekken_json(room=(1 << 16) + 1))
     with pytest.raises(UnsupportedTokenizerError, match=r"without a token for byte 44$"):
         load(changed(["config", "default_vocab_size"], 54))
     with pytest.raises(ValueError, match=r"^pattern is for rank files; a tekken.json has its own$"):

@@ -120,6 +120,13 @@ def test_a_pattern_that_can_match_nothing_is_refused_but_in_oniguruma(pattern, d
         build(pattern, dialect)
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_conditions_in_a_row_hold_together_at_the_end_of_the_text(dialect):
+    automaton = build("x(?=(?!a)(?=b))|y(?=(?!a)(?!b))", dialect)
+    for text, matches in {"x": False, "xb": True, "xa": False, "y": True, "yb": False, "ya": False}.items():
+        assert find_pieces(automaton, text)[0] == (0, 1 if matches else len(text), not matches), text
+
+
 def test_a_long_pattern_is_quoted_in_part():
     with pytest.raises(UnsupportedTokenizerError) as error:
         build("ab" * 200 + "\\h", "oniguruma")
