@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from splitting import run, split_calls, told
+from splitting import check_passing, run, split_calls, told
 
 import tokenweir
-from tokenweir.stream.decode.parsers.blocks.function_block import MAX_BLOCK
+from tokenweir.stream.decode.parsers.blocks.function_block import MAX_BLOCK, FunctionBlock
+from tokenweir.stream.decode.parsers.schemas import ToolSchemas
 from tokenweir.stream.decode.parsers.tools import BLOCKS, ToolParser, register_grammar
 from tokenweir.templates.styles.grammars import ToolStyle
 
@@ -74,6 +75,30 @@ def test_a_block_has_a_bound(more):
     calls = [(name, len(json.loads(arguments).get("x", ""))) for name, arguments, _ in told(whole)["calls"]]
     assert calls == ([("look", 0)] if more else [("look", MAX_BLOCK - 8), ("look", 0)])
     assert told(whole)["why"] == [f"no '</run>' comes within {MAX_BLOCK} characters"] * more
+
+
+@pytest.mark.parametrize("size", [1, 3, 50])
+def test_copies_and_restored_states_go_on_alike(size):
+    text = "So <run>look\ndays: 3\n</run> and <go>no name</run>. <run>look"
+    check_passing(parser, [text[at : at + size] for at in range(0, len(text), size)], "<run>move</run>")
+
+
+@pytest.mark.parametrize(
+    ("held", "opened", "why"),
+    [
+        ("<run>look", 4, "this text opens no block"),
+        ("<ran>look", 5, "this text opens no block"),
+        ("<run>" + "a" * (MAX_BLOCK + 1), 5, f"more than {MAX_BLOCK} characters are held"),
+    ],
+)
+def test_forged_states_are_refused(held, opened, why):
+    block = FunctionBlock(read, STYLE, ToolSchemas({}))
+    block.begin("<run>", -1)
+    whole = "<run>" + held[5:][:MAX_BLOCK]
+    block.restore([whole, "", "", False, -1, "opened", 5])
+    assert block.held == whole
+    with pytest.raises(ValueError, match=why):
+        block.restore([held, "", "", False, -1, "opened", opened])
 
 
 def registered_as(result):
