@@ -6,7 +6,7 @@ import pytest
 from drawn_answers import text_of
 
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events.deltas import ReasoningDelta, TextDelta, ToolCallDelta
+from tokenweir.stream.events.deltas import FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.events.merge import merge
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": " \\n "}}\n</tool_call>'
@@ -61,6 +61,21 @@ def test_a_prompt_that_opens_the_thinking_is_markup_too(tok, size):
     assert told(run(tok, "\n</think>\n\n", size, b"<think>\n")) == []
     assert told(run(tok, "\n", size, b"<think>\n")) == []
     assert told(run(tok, "\n", size, b"<think></think>")) == ["A:\n"]
+
+
+@pytest.mark.parametrize("size", [1, 99])
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (CALL, FinishReason.TOOL_CALLS),
+        (f"{CALL} Done.", FinishReason.TOOL_CALLS),
+        (CALL + CALL[:45], FinishReason.TOOL_CALLS),
+        (CALL[:45], FinishReason.STOP),
+        ("Done.", FinishReason.STOP),
+    ],
+)
+def test_one_complete_call_is_the_finish_reason(tok, text, reason, size):
+    assert run(tok, text, size)[-1].reason is reason
 
 
 def test_held_white_space_goes_out_with_the_first_character(think_tok):
