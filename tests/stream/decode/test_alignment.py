@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tokenweir.encode.errors import TokenIdError
 from tokenweir.stream.decode.chat_decoder import ChatDecoder
-from tokenweir.stream.events.deltas import Alignment, Finish, ReasoningDelta, TextDelta
+from tokenweir.stream.events.deltas import Alignment, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 
 WORDS = ["<think>", "</think>", "\n", "Hello", " world", "é", "👩‍👩", "日本", "ox", "boxes", "User", "x", "\xff"]
 
@@ -113,6 +113,21 @@ def test_channels_have_offsets_of_their_own(mistral_tok):
         (TextDelta, 1),
         (Finish, 2),
     ]
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_calls_have_offsets_of_their_own(tok, size):
+    text = "".join(f'<tool_call>{{"name": "f", "arguments": {{"a": "{a}"}}}}</tool_call>' for a in ("é", "日本"))
+    ids = list(text.encode())
+    decoder = ChatDecoder(tok, tool_style="hermes", alignment=True)
+    deltas = feed_all(decoder, ids, [0.0] * len(ids), range(0, len(ids), size))
+    sent = ["", ""]
+    for delta in deltas:
+        if isinstance(delta, ToolCallDelta):
+            of = sent[delta.call]
+            assert (delta.alignment.char_start, delta.alignment.byte_start) == (len(of), len(of.encode()))
+            sent[delta.call] += delta.arguments
+    assert sent == ['{"a": "é"}', '{"a": "日本"}']
 
 
 def test_there_must_be_as_many_logprobs_as_ids(tok):
