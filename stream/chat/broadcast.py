@@ -175,10 +175,10 @@ class Broadcast(Generic[T]):
         Raise `DeliveryError` if item `position` has been dropped.
         """
         replay = self._replay
-        if position != replay.next or replay.keeps or len(self._subscriptions) > 1:
+        if position != replay.next or replay.keeps:
             self.seal()
             items = replay.since(position)
-        else:  # fast path: no reader can ask for these items again
+        else:  # fast path: the items are dropped as soon as they are taken, for every reader
             items = []
             if waiting := self._waiting:  # `_take_waiting` inlined: this runs for every frame
                 self._waiting, self._bytes, self._begun = [], 0, True
