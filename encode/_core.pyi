@@ -6,7 +6,7 @@ characters that must not become part of a control token, or a bool that guards t
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, Literal, TypeVar, final, overload
+from typing import Any, Final, Literal, TypeVar, final, overload
 
 import numpy as np
 from _typeshed import ReadableBuffer
@@ -34,8 +34,7 @@ class CompiledPattern:
         if walks might not take linear time.
         """
 
-    @property
-    def may_rescan(self) -> bool: ...
+    may_rescan: Final[bool]
     """Whether walks may read a long text many times, unless failed searches are memoized."""
 
 def scored_pieces(json: memoryview) -> tuple[tuple[str, float], ...] | None:
@@ -149,9 +148,8 @@ class Split(PreTokenizerStage):
 
         """
 
-    @property
-    def instructions(self) -> str | None:
-        """The instruction set of the scanner, "avx512", "avx2" or "portable"; None if the stage has no scanner."""
+    instructions: Final[str | None]
+    """The instruction set of the scanner, "avx512", "avx2" or "portable"; None if the stage has no scanner."""
 
 class Spaces(PreTokenizerStage):
     """The stage that replaces each space by `sign`, and prepends `sign` to pieces that lack it.
@@ -198,9 +196,8 @@ class TokenIds(Mapping[str, int]):
     def __getitem__(self, name: str) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
-    @property
-    def longest_probe(self) -> int:
-        """The most slots that a look-up of a token reads beyond its first one. Only for tests."""
+    longest_probe: Final[int]
+    """The most slots that a look-up of a token reads beyond its first one. Only for tests."""
 
 class RankIds(Mapping[bytes, int]):
     """The vocabulary of a tiktoken rank file as a read-only mapping of tokens, which are bytes, to ranks."""
@@ -213,9 +210,8 @@ class RankIds(Mapping[bytes, int]):
     def __getitem__(self, name: bytes) -> int: ...
     def __iter__(self) -> Iterator[bytes]: ...
     def __len__(self) -> int: ...
-    @property
-    def longest_probe(self) -> int:
-        """The most slots that a look-up of a token reads beyond its first one. Only for tests."""
+    longest_probe: Final[int]
+    """The most slots that a look-up of a token reads beyond its first one. Only for tests."""
 
     def tokens(self, ids: Sequence[int]) -> dict[int, bytes]:
         """Return the tokens with these ranks, by rank; unknown ranks are left out."""
@@ -270,9 +266,8 @@ class Bpe(Model):
     Text that is guarded, or encoded without parsing added tokens, never yields an id of `control`.
     """
 
-    @property
-    def longest_probe(self) -> int:
-        """The most slots that a look-up of a pair reads beyond its first one. Only for tests."""
+    longest_probe: Final[int]
+    """The most slots that a look-up of a pair reads beyond its first one. Only for tests."""
 
     @staticmethod
     def merges(
@@ -290,14 +285,11 @@ class Bpe(Model):
         `ignore_merges` and `control` are as for `merges`.
         """
 
-    @property
-    def pairs(self) -> NDArray[np.uint64]: ...
+    pairs: Final[NDArray[np.uint64]]
     """A copy of the table of pairs: 20 bits each id, 24 bits priority; all ones in empty slots."""
-    @property
-    def merged(self) -> NDArray[np.uint32]: ...
+    merged: Final[NDArray[np.uint32]]
     """A copy of the map of priorities to the resulting ids."""
-    @property
-    def byte_ids(self) -> NDArray[np.uint32]: ...
+    byte_ids: Final[NDArray[np.uint32]]
     """A copy of the map of bytes to ids."""
 
 class CharacterBpe(Model):
@@ -377,9 +369,8 @@ class HuggingFaceUnigram(Model):
 
         """
 
-    @property
-    def trie_bytes(self) -> int:
-        """The size of the trie of all pieces, in bytes."""
+    trie_bytes: Final[int]
+    """The size of the trie of all pieces, in bytes."""
 
 class WordPiece(Model):
     """Longest-match-first encoding from left to right; a piece that no token continues is one unknown token."""
@@ -411,13 +402,11 @@ class AddedTokens:
 
         """
 
-    @property
-    def tokens(self) -> list[tuple[bytes, int, bool]]:
-        """The tokens, sorted by content: (content, id, whether single_word, lstrip or rstrip is set)."""
+    tokens: Final[list[tuple[bytes, int, bool]]]
+    """The tokens, sorted by content: (content, id, whether single_word, lstrip or rstrip is set)."""
 
-    @property
-    def trie(self) -> NDArray[np.uint32]:
-        """The trie of the tokens, for kernels: each row is a `TrieNode` of core/encoder/token_trie.h."""
+    trie: Final[NDArray[np.uint32]]
+    """The trie of the tokens, for kernels: each row is a `TrieNode` of core/encoder/token_trie.h."""
 
 class When(Enum):
     """The tokens of a text to which a decoding step applies: all, the first, all later ones, the last, or all before it."""
@@ -776,24 +765,15 @@ class SkippableText:
 
         """
 
-    @property
-    def until(self) -> str | None: ...
-    @property
-    def tags(self) -> list[str]: ...
-    @property
-    def line_tags(self) -> list[str]: ...
-    @property
-    def openers(self) -> list[str]: ...
-    @property
-    def closers(self) -> list[str]: ...
-    @property
-    def bare(self) -> bool: ...
-    @property
-    def line_until(self) -> str: ...
-    @property
-    def scanner(self) -> JsonValue | None: ...
-    @property
-    def held(self) -> bool: ...
+    until: Final[str | None]
+    tags: Final[list[str]]
+    line_tags: Final[list[str]]
+    openers: Final[list[str]]
+    closers: Final[list[str]]
+    bare: Final[bool]
+    line_until: Final[str]
+    scanner: Final[JsonValue | None]
+    held: Final[bool]
 
 class Detokenizer:
     """A decoder of one answer's ids to text, with a fast path for text that a splitter need not see at once.
@@ -836,9 +816,8 @@ class Detokenizer:
 
         """
 
-    @property
-    def answer(self) -> AnswerText:
-        """The assignment of ids to text; a part of this object."""
+    answer: Final[AnswerText]
+    """The assignment of ids to text; a part of this object."""
 
     def copy(self) -> Detokenizer:
         """Return an independent copy, in which no text takes the fast path until `allow_skip` is called."""
@@ -890,41 +869,32 @@ class Tape:
     It has the ids, and the places of the text, called cuts, at which encoding may be resumed.
     """
 
-    @property
-    def ids(self) -> NDArray[np.int32]:
-        """The ids, read-only; the array keeps the tape alive."""
+    ids: Final[NDArray[np.int32]]
+    """The ids, read-only; the array keeps the tape alive."""
 
-    @property
-    def cuts(self) -> list[tuple[int, int]]:
-        """The stored places at which encoding may be resumed, ascending: (byte of the text, number of ids before it)."""
+    cuts: Final[list[tuple[int, int]]]
+    """The stored places at which encoding may be resumed, ascending: (byte of the text, number of ids before it)."""
 
-    @property
-    def difference(self) -> int:
-        """The first byte at which the text or its guards differ from those of the earlier tape; 0 without one."""
+    difference: Final[int]
+    """The first byte at which the text or its guards differ from those of the earlier tape; 0 without one."""
 
-    @property
-    def resumed(self) -> int:
-        """The byte from which on the text was encoded; the ids before it were reused from the earlier tape."""
+    resumed: Final[int]
+    """The byte from which on the text was encoded; the ids before it were reused from the earlier tape."""
 
-    @property
-    def rejoined(self) -> int:
-        """The byte from which on ids were reused again, to the end; the size of the text if they were not."""
+    rejoined: Final[int]
+    """The byte from which on ids were reused again, to the end; the size of the text if they were not."""
 
-    @property
-    def reused_ids(self) -> int:
-        """The number of ids that were reused from the earlier tape."""
+    reused_ids: Final[int]
+    """The number of ids that were reused from the earlier tape."""
 
-    @property
-    def size(self) -> int:
-        """The number of bytes of the text's UTF-8."""
+    size: Final[int]
+    """The number of bytes of the text's UTF-8."""
 
-    @property
-    def memory(self) -> int:
-        """The number of bytes of memory that the tape takes, the text included."""
+    memory: Final[int]
+    """The number of bytes of memory that the tape takes, the text included."""
 
-    @property
-    def guards(self) -> list[int]:
-        """The bytes of the text over which no added token may match, ascending."""
+    guards: Final[list[int]]
+    """The bytes of the text over which no added token may match, ascending."""
 
     def character(self, byte: int) -> int:
         """Convert a byte offset in the text to the number of characters before it."""
@@ -1104,37 +1074,26 @@ class DeviceTables:
 
         """
 
-    @property
-    def pieces(self) -> NDArray[np.uint64]: ...
+    pieces: Final[NDArray[np.uint64]]
     """A `PieceSlot` per row."""
-    @property
-    def rest(self) -> NDArray[np.uint8]: ...
+    rest: Final[NDArray[np.uint8]]
     """The bytes after the first 16 of longer tokens."""
-    @property
-    def pairs(self) -> NDArray[np.uint64]: ...
+    pairs: Final[NDArray[np.uint64]]
     """A `PairBucket` per row."""
-    @property
-    def merged_ids(self) -> NDArray[np.uint32]: ...
+    merged_ids: Final[NDArray[np.uint32]]
     """The resulting id by entry of `pairs`; empty if it is the entry plus `merged_shift`."""
-    @property
-    def merged_shift(self) -> int: ...
-    @property
-    def ranks(self) -> NDArray[np.uint32]: ...
+    merged_shift: Final[int]
+    ranks: Final[NDArray[np.uint32]]
     """By entry, followed by 0xFFFFFFFF: the first entry of equal priority; empty if there are no ties."""
-    @property
-    def byte_ids(self) -> NDArray[np.uint32]: ...
+    byte_ids: Final[NDArray[np.uint32]]
     """The token of each byte; 0xFFFFFFFF for a byte without one, which UTF-8 does not contain."""
-    @property
-    def ascii_pairs(self) -> NDArray[np.uint32]: ...
+    ascii_pairs: Final[NDArray[np.uint32]]
     """The priority of two ASCII characters, at 128 * first + second; 0xFFFFFFFF if they do not merge."""
-    @property
-    def characters(self) -> NDArray[np.uint32]: ...
+    characters: Final[NDArray[np.uint32]]
     """`CharacterTokens`, by character of the basic plane."""
-    @property
-    def lone(self) -> NDArray[np.uint64]: ...
+    lone: Final[NDArray[np.uint64]]
     """By character the ids of its bytes merged alone, as `LoneIds`; empty for a model of characters."""
-    @property
-    def lengths(self) -> NDArray[np.uint32]: ...
+    lengths: Final[NDArray[np.uint32]]
     """The length in bytes of each id's token."""
 
 class DeviceContents:
@@ -1146,17 +1105,13 @@ class DeviceContents:
         Raise `UnsupportedTokenizerError` if the decoder does more than concatenate the bytes of ids.
         """
 
-    @property
-    def bytes(self) -> NDArray[np.uint8]: ...
+    bytes: Final[NDArray[np.uint8]]
     """The bytes of all tokens."""
-    @property
-    def contents(self) -> NDArray[np.uint32]: ...
+    contents: Final[NDArray[np.uint32]]
     """A `Content` per row, by id."""
-    @property
-    def first(self) -> NDArray[np.uint32]: ...
+    first: Final[NDArray[np.uint32]]
     """A `Content` per row for the first token of a text; empty if that makes no difference."""
-    @property
-    def stripped(self) -> tuple[int, int]: ...
+    stripped: Final[tuple[int, int]]
     """An ASCII character, and the number of copies that are stripped at the start of a text."""
 
 def split_point_table(model: Model) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int]:
@@ -1241,9 +1196,8 @@ class Documents:
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> bytes: ...
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        """The start of each text in the concatenation, and the end of the last; int64[n + 1], read-only."""
+    offsets: Final[NDArray[np.int64]]
+    """The start of each text in the concatenation, and the end of the last; int64[n + 1], read-only."""
 
     def positions(self, index: int, characters: Sequence[int]) -> list[int]:
         """Convert ascending character offsets in the text at `index`, which must be UTF-8, to byte offsets in it."""
@@ -1269,22 +1223,14 @@ class DeviceStrings:
 
     """
 
-    @property
-    def on_host(self) -> bool: ...
-    @property
-    def device(self) -> tuple[int, int]: ...
-    @property
-    def event(self) -> int: ...
-    @property
-    def first(self) -> int: ...
-    @property
-    def validity(self) -> int: ...
-    @property
-    def offset_bytes(self) -> int: ...
-    @property
-    def offsets(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
+    on_host: Final[bool]
+    device: Final[tuple[int, int]]
+    event: Final[int]
+    first: Final[int]
+    validity: Final[int]
+    offset_bytes: Final[int]
+    offsets: Final[int]
+    bytes: Final[int]
     def __init__(self, array: Any) -> None:
         """Take an Arrow array, an object with `__arrow_c_device_array__`.
 
@@ -1309,9 +1255,8 @@ class TableBlock:
     """A block of memory for the cached tables of a tokenizer, into which a cache file is read."""
 
     def __init__(self, size: int) -> None: ...
-    @property
-    def memory(self) -> NDArray[np.uint8]:
-        """The bytes, uint8[size], to be written before tables are read from the block."""
+    memory: Final[NDArray[np.uint8]]
+    """The bytes, uint8[size], to be written before tables are read from the block."""
 
 class KeptTables:
     """The tables of a tokenizer in a `TableBlock`, whose memory they share.
@@ -1324,10 +1269,8 @@ class KeptTables:
     def __init__(self, block: TableBlock, start: int) -> None:
         """Open the tables at byte `start` of the block, a multiple of 64; `TokenizerFileError` if they are inconsistent."""
 
-    @property
-    def ids(self) -> TokenIds | RankIds: ...
-    @property
-    def merges(self) -> Merges | None: ...
+    ids: Final[TokenIds | RankIds]
+    merges: Final[Merges | None]
     def model(self, control: Sequence[int]) -> Model: ...
     def token_bytes(
         self,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Any, Literal, final, overload
+from typing import Any, Final, Literal, final, overload
 
 @final
 class Template:
@@ -21,21 +21,17 @@ class Template:
 
         """
 
-    @property
-    def variables(self) -> frozenset[str]:
-        """The names of the variables that the template may read from its input; functions such as `range` are left out."""
+    variables: Final[frozenset[str]]
+    """The names of the variables that the template may read from its input; functions such as `range` are left out."""
 
-    @property
-    def iterates_over_content(self) -> bool:
-        """Whether the template has a loop over a message's content, so that it takes contents that are lists of parts."""
+    iterates_over_content: Final[bool]
+    """Whether the template has a loop over a message's content, so that it takes contents that are lists of parts."""
 
-    @property
-    def argument_form(self) -> Literal["object", "text", "either"]:
-        """The form in which the template takes the arguments of tool calls; "text" is JSON."""
+    argument_form: Final[Literal["object", "text", "either"]]
+    """The form in which the template takes the arguments of tool calls; "text" is JSON."""
 
-    @property
-    def marks_generation(self) -> bool:
-        """Whether the template has a `{% generation %}` block."""
+    marks_generation: Final[bool]
+    """Whether the template has a `{% generation %}` block."""
 
     def render(
         self,

@@ -89,7 +89,9 @@ def test_classes(name):
         check_parameters(function, found)
     for attribute in (one for one in node.body if isinstance(one, ast.AnnAssign)):
         found = vars(made).get(attribute.target.id)
-        assert not isinstance(found, property) or found.fset, f"line {attribute.lineno}: read only"
+        is_final = ast.unparse(attribute.annotation).startswith("Final[")
+        read_only = isinstance(found, property) and not found.fset
+        assert is_final == read_only, f"line {attribute.lineno}: {'not ' if is_final else ''}read only"
 
 
 TYPES_ONLY: set[str] = set()
