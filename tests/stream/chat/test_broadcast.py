@@ -289,6 +289,7 @@ async def test_a_listener_is_called_at_once_and_takes_without_waiting():
     for letter in "ab":
         broadcast.add(TextDelta(letter))
     assert taken == [[TextDelta("a")], [TextDelta("b")]] and not subscription.ready and not subscription.ended
+    assert broadcast.pending_bytes == 0
     broadcast.close()
     assert taken[2:] == [[]] and subscription.ready and subscription.ended
 
