@@ -60,6 +60,40 @@ async def test_a_refused_origin_is_logged_once_with_the_option_that_lets_it_in(c
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("version", "hosts", "status"),
+    [
+        ("1.1", 1, 200),
+        ("1.1", 0, 400),
+        ("1.1", 2, 400),
+        ("1.0", 0, 200),
+        ("1.0", 2, 400),
+    ],
+)
+async def test_a_request_has_one_host_header(version, hosts, status):
+    app, sent = tokenweir.asgi_app(engine=Endless(), tokenizer=TOK, hosts=["*"]), []
+    scope = {
+        "type": "http",
+        "http_version": version,
+        "method": "GET",
+        "path": "/health",
+        "query_string": b"",
+        "headers": [],
+    }
+
+    async def receive():
+        return {"type": "http.request", "body": b""}
+
+    async def send(message):
+        sent.append(message)
+
+    await app({**scope, "headers": [(b"host", b"127.0.0.1")] * hosts}, receive, send)
+    assert sent[0]["status"] == status
+    if status == 400:
+        assert f"the request has {hosts} Host headers" in sent[1]["body"].decode()
+
+
+@pytest.mark.asyncio
 async def test_only_json_of_allowed_pages_and_under_known_names_comes_in():
     body = {"messages": HI}
     async with client_of(origins=["https://chat.example"], hosts=["api.example"]) as client:
