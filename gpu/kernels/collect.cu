@@ -48,14 +48,23 @@ extern "C" __global__ void __launch_bounds__(256)
 //
 // A block lists the places of its tile's tokens in shared memory; then each thread copies every 256th id. So reads do not
 // wait for one another, and neighbouring threads write neighbouring ids.
+//
+// given: null; or `out`, `out_offsets`, `n_documents` and the room in `out`, which a recorded launch reads when it is
+// replayed. If there is too little room, nothing is written.
 extern "C" __global__ void __launch_bounds__(256)
     collect_ids(uint32_t n, uint32_t n_tiles, const int64_t* offsets, uint32_t n_documents, const uint32_t* tokens,
                 const uint32_t* before, const uint32_t* tiles, const uint32_t* ids, const uint32_t* counters,
-                int32_t* out, int64_t* out_offsets) {
+                int32_t* out, int64_t* out_offsets, const uint64_t* given) {
   using namespace tokenweir;
   using namespace tokenweir::collect;
   __shared__ uint16_t places[kTile];
   __shared__ uint32_t count;
+  if (given) {
+    if (counters[kIds] > given[3]) return;
+    out = reinterpret_cast<int32_t*>(given[0]);
+    out_offsets = reinterpret_cast<int64_t*>(given[1]);
+    n_documents = static_cast<uint32_t>(given[2]);
+  }
   if (blockIdx.x < n_tiles) {
     const uint32_t word = blockIdx.x * kThreads + threadIdx.x, n_words = (n + 31) / 32;
     const uint32_t begin = word < n_words ? before[word] : 0;

@@ -144,28 +144,25 @@ class Batch:
         """Begin to copy to the host what `collect` needs, so that it need not wait for later batches."""
         self._coming = self.device.fetch(self._report)
 
-    def collect(self, reasons: Mapping[int, str], n_documents: int | None = None) -> EncodedBatch:
-        """Compact the ids into one array, and copy the reasons of refused documents to the host.
+    def compact(self, n_documents: int, ids: Any = NULL, offsets: Any = NULL, given: Any = NULL) -> None:
+        """Compact the ids into one array.
 
         Args:
-            reasons: The text of each reason, by its bit in `refusals`. A document with several gets the first.
-            n_documents: The number of documents to return, if all after them are padding without ids; None returns all.
+            n_documents: The number of documents.
+            ids: The array of the ids.
+            offsets: The array of the documents' offsets in it.
+            given: Instead of these three, an array of the device that has the addresses of `ids` and `offsets`, the number
+                of documents, and the size of `ids` when the kernel runs; then `n_documents` is the greatest. If `ids` is
+                too small, nothing is written.
 
         """
-        n = int(self.n_documents) if n_documents is None else n_documents
-        report = self._coming() if self._coming else self.device.to_host(self._report[: _N_COUNTERS + n])
-        if report[_COUNTERS["kLeftPieces"]]:
-            self.encode_left(int(report[_COUNTERS["kLeftPieces"]]), report[_N_COUNTERS:])
-            report = self.device.to_host(self._report[: _N_COUNTERS + n])
-        counters, refusals = report[:_N_COUNTERS].tolist(), report[_N_COUNTERS : _N_COUNTERS + n]
-        ids, offsets = self.device.empty(counters[_COUNTERS["kIds"]], np.int32), self.device.empty(n + 1, np.int64)
         self.launch(
             "collect_ids",
-            self.n_tiles + n // THREADS + 1,
+            self.n_tiles + n_documents // THREADS + 1,
             self.n,
             np.uint32(self.n_tiles),
             self.offsets,
-            np.uint32(n),
+            np.uint32(n_documents),
             self.tokens,
             self._before,
             self._tiles,
@@ -173,7 +170,32 @@ class Batch:
             self.counters,
             ids,
             offsets,
+            given,
         )
+
+    def collect(
+        self, reasons: Mapping[int, str], n_documents: int | None = None, compacted: tuple[Any, Any] | None = None
+    ) -> EncodedBatch:
+        """Compact the ids into one array, and copy the reasons of refused documents to the host.
+
+        Args:
+            reasons: The text of each reason, by its bit in `refusals`. A document with several gets the first.
+            n_documents: The number of documents to return, if all after them are padding without ids; None returns all.
+            compacted: The arrays of ids and offsets that `compact` was given; None allocates them.
+
+        """
+        n = int(self.n_documents) if n_documents is None else n_documents
+        report = self._coming() if self._coming else self.device.to_host(self._report[: _N_COUNTERS + n])
+        if left := int(report[_COUNTERS["kLeftPieces"]]):
+            self.encode_left(left, report[_N_COUNTERS:])
+            report = self.device.to_host(self._report[: _N_COUNTERS + n])
+        counters, refusals = report[:_N_COUNTERS].tolist(), report[_N_COUNTERS : _N_COUNTERS + n]
+        n_ids = counters[_COUNTERS["kIds"]]
+        if compacted and not left and n_ids <= compacted[0].size:
+            ids, offsets = compacted[0][:n_ids], compacted[1]
+        else:
+            ids, offsets = self.device.empty(n_ids, np.int32), self.device.empty(n + 1, np.int64)
+            self.compact(n, ids, offsets)
         if not counters[_COUNTERS["kRefusals"]]:
             return EncodedBatch(ids, offsets, np.zeros(0, np.int64), ())
         refused = np.flatnonzero(refusals)

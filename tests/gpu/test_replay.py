@@ -20,7 +20,7 @@ from tokenweir.encode.spec import AddedToken
 from tokenweir.gpu import GpuEncoder, replay
 from tokenweir.gpu.encoder import CPU_BYTES
 from tokenweir.gpu.kernels import kernel_sources
-from tokenweir.gpu.replay import BUCKETS
+from tokenweir.gpu.replay import BUCKETS, BYTES_OF_ID
 from tokenweir.verify.adversarial import strings
 
 SMALL, LARGE = BUCKETS[0], BUCKETS[3]
@@ -94,6 +94,49 @@ def test_each_bucket_is_recorded_once(watched):
     assert set(first) == {(SMALL, True), (LARGE, True), (SMALL, False)}
     watched.check(["b"])
     assert watched.recordings() == first
+
+
+@pytest.fixture
+def calls(device, monkeypatch):
+    """What is called of the device outside a recording, in order: the names of kernels, and of methods that allocate."""
+    made, within = [], []
+
+    def noted(name, real):
+        def call(*args, **options):
+            if not within:
+                made.append(args[0] if name == "launch" else name)
+            within.append(name)
+            try:
+                return real(*args, **options)
+            finally:
+                within.pop()
+
+        return call
+
+    for name in ("launch", "empty", "zeros", "words"):
+        monkeypatch.setattr(device, name, noted(name, getattr(device, name)))
+    return made
+
+
+def test_a_batch_is_one_launch_and_one_allocation(watched, calls):
+    for texts in (["the quick brown fox"], ["a", "", "naïve 生活"], [b"\xff", "b"]):
+        watched.replaying.encode_batch(texts, add_special_tokens=False)
+        calls.clear()
+        watched.replaying.encode_batch(texts, add_special_tokens=False)
+        assert calls[0] == "words"
+        assert calls[1:] == [] or texts[0] == b"\xff"  # whose ids are from the CPU, and are inserted
+
+
+def test_more_ids_than_there_is_room_for(watched, calls):
+    texts = ["\x01\x02\x03\x04" * 50, "", "\x05"]
+    assert len(watched.tok.encode(texts[0])) > len("".join(texts)) // BYTES_OF_ID + len(texts)
+    first = watched.check(texts)
+    kept = first.to_host().ids.tolist()
+    calls.clear()
+    watched.replaying.encode_batch(texts, add_special_tokens=False)
+    assert calls == ["words", "empty", "empty", "collect_ids"]
+    watched.check(["y" * 200, "", "z"])
+    assert first.to_host().ids.tolist() == kept
 
 
 def test_memory_does_not_grow():
