@@ -1,6 +1,7 @@
 """The chat page in a real browser: headless Chromium over Playwright."""
 
 import asyncio
+import base64
 from contextlib import asynccontextmanager
 
 import pytest
@@ -35,6 +36,24 @@ TIMELESS = """{
 }"""
 """A notice stays, and so does what a button tells for a moment, until `letGo()`; `held()` counts them, and `states` keeps
 what the header told."""
+
+KEEP_SENT = """window.sent = [];
+const send = WebSocket.prototype.send;
+WebSocket.prototype.send = function (data) { window.sent.push(JSON.parse(data)); return send.call(this, data); };"""
+"""Keeps what the page sends in `sent`."""
+BRING = """async ([kind, files]) => {
+    const transfer = new DataTransfer();
+    for (const { name, type, data } of files) {
+        transfer.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], name, { type }));
+    }
+    const box = document.querySelector("#composer textarea");
+    if (kind === "paste") {
+        box.dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true }));
+    } else {
+        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+    }
+}"""
+"""Pastes or drops files that `brought` has made."""
 
 
 class Script:
@@ -110,6 +129,11 @@ async def ask(page, text):
     before = await page.locator(".assistant .stats").count()
     await send(page, text)
     await expect(page.locator(".assistant .stats")).to_have_count(before + 1)
+
+
+def brought(data, name="a.png", kind="image/png"):
+    """Return a file for `BRING`."""
+    return {"name": name, "type": kind, "data": base64.b64encode(data).decode()}
 
 
 def answer(page):

@@ -63,7 +63,7 @@ const chat = new Chat(connections, {
 
 const composer = new Composer({
   ready: () => !chat.calls.length && chat.canAsk(),
-  send: (text, images) => chat.say(text, images),
+  send: (text, attached) => chat.say(text, attached),
   editLast: () => chat.editLast(),
   notice,
   takesImages,
@@ -108,7 +108,7 @@ function buttons() {
   $("#stop").hidden = !chat.busy;
   $("#send").disabled = !first.isOpen || chat.calls.length > 0;
   for (const idea of ideas.children) idea.disabled = !first.isOpen;
-  composer.enable(!chat.calls.length, takesImages());
+  composer.enable(!chat.calls.length);
 }
 
 let noticed;

@@ -1,21 +1,21 @@
 // The box in which messages are written.
 
 import { $, fit, isSend, wellFormed } from "../dom.js";
-import { Images } from "./images.js";
+import { Attachments } from "./attachments.js";
 
 const form = $("#composer"), box = $("#composer textarea");
 
 export class Composer {
-  /** `on` has `ready()`, `send(text, images)`, `editLast()`, `notice(text)`, and for images `takesImages()` and `room()`. */
+  /** `on` has `ready()`, `send(text, attached)`, `editLast()`, `notice(text)`, and for files `takesImages()` and `room()`. */
   constructor(on) {
-    this.images = new Images({ ...on, changed: () => box.focus() });
+    this.attachments = new Attachments({ ...on, changed: () => box.focus() });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const text = wellFormed(box.value);
-      if ((!text.trim() && !this.images.any) || !on.ready()) return;
+      if ((!text.trim() && !this.attachments.any) || !on.ready()) return;
       box.value = "";
       fit(box);
-      on.send(text, this.images.take());
+      on.send(text, this.attachments.take());
     });
     box.addEventListener("keydown", (event) => {
       if (event.key === "ArrowUp" && !box.value) on.editLast();
@@ -29,10 +29,9 @@ export class Composer {
     box.focus();
   }
 
-  /** Take messages, or none while the model waits for results; and images, or none. */
-  enable(enabled, images) {
+  /** Take messages, or none while the model waits for results. */
+  enable(enabled) {
     box.disabled = $("#attach").disabled = !enabled;
-    $("#attach").hidden = !images;
     box.placeholder = enabled ? "Message" : "The model waits for a result above";
   }
 }

@@ -8,6 +8,7 @@ import { editForm } from "./edit.js";
 import { resultForm } from "./result.js";
 import { followEnd } from "../follow.js";
 import { isImage, picture } from "../composer/images.js";
+import { foldedFile } from "../composer/text-files.js";
 import { asked } from "../settings.js";
 import { showTokens } from "../tokens/tokens.js";
 import { Turn } from "./turn.js";
@@ -92,9 +93,9 @@ export class Chat {
   }
 
   /** Say something. */
-  say(text, images = []) {
+  say(text, attached = {}) {
     this.#endUndo?.(); // it would take this away as well
-    this.#add(mine(text, images));
+    this.#add(mine(text, attached));
     this.#ask();
   }
 
@@ -277,7 +278,7 @@ export class Chat {
       if (!this.canAsk()) return;
       const { conversation } = this;
       this.#put(forked(conversation, conversation.messages.indexOf(message)), "The message is replaced, with what followed");
-      this.#add(mine(text, message.images));
+      this.#add(mine(text, message));
       this.#showBranches();
       this.#ask();
     });
@@ -391,8 +392,10 @@ export class Chat {
       if (images.length) {
         node.append(element("div", "pictures", ...images.map((url, place) => picture(url, `Image ${place + 1} of the message`))));
       }
+      const files = message.files ?? [];
+      node.append(...files.map(foldedFile));
       const bubble = element("div", "user text", message.text);
-      bubble.hidden = message.text === "" && images.length > 0;
+      bubble.hidden = message.text === "" && images.length + files.length > 0;
       node.append(bubble);
     } else {
       node.append(heading(`Answer by ${message.model}`));
@@ -414,4 +417,4 @@ function nameTab({ name, title }) {
 }
 
 const heading = (text, seen = false) => element("h2", seen ? "of" : "unseen", text);
-const mine = (text, images = []) => ({ role: "user", text, ...(images.length && { images }) });
+const mine = (text, { images = [], files = [] }) => ({ role: "user", text, ...(images.length && { images }), ...(files.length && { files }) });

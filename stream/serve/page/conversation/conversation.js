@@ -1,9 +1,10 @@
 // A conversation as data, for storage, export and requests.
 //
-// Messages are `{role: "user", text, images}`, `{role: "tool", call_id, name, text}` and answers, see
-// `answer.js`; `images` are data URLs. None is changed once it is there: an edit puts another one in its place, and what
+// Messages are `{role: "user", text, images, files}`, `{role: "tool", call_id, name, text}` and answers, see
+// `answer.js`; `images` are data URLs, and `files` are `{name, text}`. None is changed once it is there: an edit puts another one in its place, and what
 // was there becomes a fork, see `branches.js`. `name` is the title that the user gave, if any.
 
+import { fenced } from "../composer/text-files.js";
 import { wellFormed } from "../dom.js";
 
 const TITLE = 60; // characters
@@ -16,7 +17,8 @@ export function newConversation() {
 /** What the list shows: the name, or the beginning of the first message. */
 export function titleOf({ name, messages }) {
   if (name) return name;
-  const text = messages.find(({ role }) => role === "user")?.text.trim().replace(/\s+/g, " ") ?? "";
+  const first = messages.find(({ role }) => role === "user");
+  const text = (first?.text.trim() || first?.files?.[0]?.name || "").replace(/\s+/g, " ");
   return text.length > TITLE ? wellFormed(text.slice(0, TITLE)) + "…" : text;
 }
 
@@ -51,7 +53,8 @@ export function inputOf(messages) {
   });
 }
 
-function contentOf({ text, images = [] }) {
+function contentOf({ text: typed, images = [], files = [] }) {
+  const text = [...files.map(fenced), typed].filter(Boolean).join("\n\n");
   if (!images.length) return text;
   const said = text ? [{ type: "input_text", text }] : [];
   return [...said, ...images.map((url) => ({ type: "input_image", image_url: url, detail: "auto" }))];
@@ -112,12 +115,16 @@ function problemOf(conversation) {
 
 function isMessage(message) {
   switch (message?.role) {
-    case "user": return typeof message.text === "string" && (message.images === undefined || Array.isArray(message.images));
+    case "user": return typeof message.text === "string" && Array.isArray(message.images ?? []) && areFiles(message.files ?? []);
     case "tool": return ["text", "name", "call_id"].every((name) => typeof message[name] === "string");
     case "assistant": return [message.parts, message.before ?? []].every((parts) => Array.isArray(parts) && parts.every(isPart))
       && ["prompt", "ids", "logprobs"].every((name) => Array.isArray(message.tokens?.[name]));
     default: return false;
   }
+}
+
+function areFiles(files) {
+  return Array.isArray(files) && files.every((file) => typeof file?.name === "string" && typeof file.text === "string");
 }
 
 function isPart(part) {

@@ -75,7 +75,8 @@ export class Store {
 /** What is searched; what is kept may have any shape. */
 function searched({ title, messages }) {
   const shown = Array.isArray(messages) ? messages : [];
-  return [title, ...shown.flatMap((message) => [message?.text ?? "", ...[message?.parts ?? []].flat().map((part) => part?.text ?? "")])];
+  const textsOf = (message) => [message, ...[message?.parts ?? [], message?.files ?? []].flat()].flatMap((one) => [one?.name ?? "", one?.text ?? ""]);
+  return [title, ...shown.flatMap(textsOf)];
 }
 
 function each(request, look) {

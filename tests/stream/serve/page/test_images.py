@@ -7,25 +7,9 @@ from functools import cache
 from os import urandom
 
 import pytest
-from page_in_browser import Script, answer, chatting, connected, says, send
+from page_in_browser import BRING, KEEP_SENT, Script, answer, ask, brought, chatting, connected, says, send
 from pictures import TEMPLATE
 from playwright.async_api import expect
-
-KEEP_SENT = """window.sent = [];
-const send = WebSocket.prototype.send;
-WebSocket.prototype.send = function (data) { window.sent.push(JSON.parse(data)); return send.call(this, data); };"""
-BRING = """async ([kind, files]) => {
-    const transfer = new DataTransfer();
-    for (const { name, type, data } of files) {
-        transfer.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], name, { type }));
-    }
-    const box = document.querySelector("#composer textarea");
-    if (kind === "paste") {
-        box.dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true }));
-    } else {
-        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
-    }
-}"""
 
 
 def png(width, height, rows=None):
@@ -56,12 +40,8 @@ def photograph():
     return png(width, height, b"".join(b"\0" + urandom(width) for _ in range(height)))
 
 
-def file(data, name="a.png", kind="image/png"):
-    return {"name": name, "type": kind, "data": base64.b64encode(data).decode()}
-
-
 def thumbnails(page):
-    return page.locator("#images img")
+    return page.locator("#attachments img")
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -69,12 +49,12 @@ async def test_images_are_pasted_dropped_chosen_removed_and_sent(browser):
     async with chatting(browser, Sighted("fine", "<|im_end|>"), template=TEMPLATE, script=KEEP_SENT) as page:
         await connected(page)
         small = png(3, 2)
-        await page.evaluate(BRING, ["paste", [file(small)]])
+        await page.evaluate(BRING, ["paste", [brought(small)]])
         await expect(thumbnails(page)).to_have_count(1)
-        await page.evaluate(BRING, ["drop", [file(small), file(png(3000, 10))]])
+        await page.evaluate(BRING, ["drop", [brought(small), brought(png(3000, 10))]])
         await expect(thumbnails(page)).to_have_count(3)
         chosen = {"name": "b.png", "mimeType": "image/png", "buffer": png(4, 4)}
-        await page.locator("#image-files").set_input_files(chosen)
+        await page.locator("#files").set_input_files(chosen)
         await expect(thumbnails(page)).to_have_count(4)
         await page.get_by_role("button", name="Remove image 4").click()
         await page.get_by_role("button", name="Remove image 2").click()
@@ -102,13 +82,16 @@ async def test_what_is_no_image_is_told(browser):
     async with chatting(browser, Sighted(), template=TEMPLATE) as page:
         await connected(page)
         for one, told in (
-            (file(b"%PDF", "a.pdf", "application/pdf"), "a.pdf: only PNG, JPEG, WebP and GIF images can be sent"),
-            (file(b"nothing"), "a.png: the image cannot be read"),
+            (
+                brought(b"%PDF-1.7\n%\xe2\xe3", "a.pdf", "application/pdf"),
+                "a.pdf: the file is neither an image (PNG, JPEG, WebP, GIF) nor text in UTF-8",
+            ),
+            (brought(b"nothing"), "a.png: the image cannot be read"),
         ):
             await page.evaluate(BRING, ["drop", [one]])
             await page.get_by_text(told).wait_for()
-        await page.evaluate(BRING, ["drop", [file(png(1, 1))] * 9])
-        await page.get_by_text("A message has at most 8 images").wait_for()
+        await page.evaluate(BRING, ["drop", [brought(png(1, 1))] * 9])
+        await page.get_by_text("A message has at most 8 files").wait_for()
         await expect(thumbnails(page)).to_have_count(8)
 
 
@@ -117,15 +100,13 @@ async def test_a_model_without_vision_is_told_in_a_sentence(browser):
     engines = {"sighted": Sighted("fine", "<|im_end|>"), "blind": Script("fine", "<|im_end|>")}
     async with chatting(browser, engines, template=TEMPLATE) as page:
         await connected(page)
-        await page.evaluate(BRING, ["paste", [file(png(3, 2))]])
+        await page.evaluate(BRING, ["paste", [brought(png(3, 2))]])
         await expect(thumbnails(page)).to_have_count(1)
         await page.get_by_role("button", name="Send").click()
         await says(answer(page).locator(".answer"), "fine")
-        await expect(page.get_by_role("button", name="Add images")).to_be_visible()
         await page.get_by_label("Model", exact=True).select_option("blind")
-        await expect(page.get_by_role("button", name="Add images")).to_be_hidden()
-        await page.evaluate(BRING, ["paste", [file(png(3, 2))]])
-        await page.get_by_text("This model takes no images").wait_for()
+        await page.evaluate(BRING, ["paste", [brought(png(3, 2))]])
+        await page.get_by_text("a.png: this model takes no images").wait_for()
         await expect(thumbnails(page)).to_have_count(0)
         await send(page, "And now?")
         told = "This model takes no images: delete the message that has them, and write it without."
@@ -140,14 +121,14 @@ async def test_a_photograph_is_scaled_to_what_the_server_takes(browser):
     async with chatting(browser, engine, template=TEMPLATE, max_message_bytes=400_000) as page:
         await connected(page)
         for number in (1, 2):
-            await page.evaluate(BRING, ["paste", [file(photograph())]])
+            await page.evaluate(BRING, ["paste", [brought(photograph())]])
             await expect(thumbnails(page)).to_have_count(1)
             await send(page, "What is it?")
             await expect(page.locator(".assistant .answer")).to_have_text(["fine"] * number)
             assert engine.seen.media[-1].media_type == "image/jpeg"
         assert len(engine.seen.media) == 2 and sum(len(each.url) for each in engine.seen.media) < 400_000
         for _ in range(9):
-            await page.evaluate(BRING, ["drop", [file(photograph())]])
+            await page.evaluate(BRING, ["drop", [brought(photograph())]])
         await page.get_by_text("a.png: this conversation has no room for it on this server").wait_for()
         assert page.problems == []
 
@@ -164,10 +145,23 @@ async def test_a_conversation_with_too_many_images_is_told(browser):
     engine = Sighted("fine", "<|im_end|>")
     async with chatting(browser, engine, template=TEMPLATE, max_message_bytes=20_000, script=script) as page:
         await connected(page)
-        await page.evaluate(BRING, ["paste", [file(photograph())]])
+        await page.evaluate(BRING, ["paste", [brought(photograph())]])
         await expect(thumbnails(page)).to_have_count(1)
         await page.get_by_role("button", name="Send").click()
         await says(
             answer(page).locator(".error"),
             "the conversation with its images is too long for this server. Shorten the message, or begin a new chat.",
         )
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_images_and_text_files_go_together(browser):
+    async with chatting(browser, Sighted("fine", "<|im_end|>"), template=TEMPLATE, script=KEEP_SENT) as page:
+        await connected(page)
+        await page.evaluate(BRING, ["drop", [brought(png(3, 2)), brought(b"a,b", "t.csv", "text/csv")]])
+        await expect(page.locator("#attachments li")).to_have_count(2)
+        await ask(page, "What is it?")
+        text, image = (await page.evaluate("sent"))[0]["input"][0]["content"]
+        assert text == {"type": "input_text", "text": "t.csv:\n```csv\na,b\n```\n\nWhat is it?"}
+        assert image["type"] == "input_image"
+        assert page.problems == []

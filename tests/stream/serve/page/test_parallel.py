@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from page_in_browser import TOK, answer, ask, chatting, connected, lose_connections, says, send, sockets
+from page_in_browser import TOK, answer, ask, chatting, connected, lose_connections, problems, says, send, sockets
 from playwright.async_api import expect
 from serving import eventually
 
@@ -69,6 +69,7 @@ async def test_two_conversations_are_answered_at_the_same_time(browser):
         assert engine.running == 2
         await expect(dots(page)).to_have_text(["two", "one"])
         await expect(page.get_by_role("img", name="Answering")).to_have_count(2)
+        assert await problems(page) == []
         engine.say("one", " is *long*")
         await listed(page).filter(has_text="one").click()
         await says(answer(page).locator(".answer"), "Danube is long")  # what came meanwhile
