@@ -165,6 +165,38 @@ def test_as_sampled_keeps_what_the_template_writes_otherwise():
     assert rest == TEMPLATE.render(messages).text.rpartition("</tool_call><|im_end|>")[2]
 
 
+@pytest.mark.parametrize("last", [[END], [TOKENIZER.token_to_id("<|endoftext|>")], []])
+def test_as_sampled_ends_each_answer_as_the_template_does(last):
+    cache = PromptCache()
+    first = render(cache, [USER], "sampled")
+    ids = spelled('<tool_call>\n{"name":"read","arguments":{"path":"a"}}\n</tool_call>', random.Random(4))
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": {"path": "a"}}}
+    cache.answered(first, [*ids, *last], answer("", tool_calls=[call]))
+    messages = [USER, answer("", tool_calls=[call]), {"role": "tool", "tool_call_id": "c1", "content": "found"}]
+    found = render(cache, messages, "sampled")
+    start, end = len(first.ids), len(first.ids) + len(ids)
+    assert found.ids[start : end + 1].tolist() == [*ids, END]
+    assert found.kept == ((start, end + (last == [END]), 1),)
+    rest = TOKENIZER.decode(found.ids[end:], skip_special_tokens=False)
+    assert rest == "<|im_end|>" + TEMPLATE.render(messages).text.rpartition("</tool_call><|im_end|>")[2]
+
+
+def test_as_sampled_takes_no_ids_of_a_text_that_the_template_has_changed():
+    """The template writes the number of messages before the answer, which was another one when it was sampled."""
+    source = (
+        "{{ messages | length }} messages{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    cache, template = PromptCache(), ChatTemplate(source)
+    options = {"template": template, "tokenizer": TOKENIZER, "history": "sampled"}
+    first = cache.render([USER], **options)
+    cache.answered(first, [*spelled("Fine.", random.Random(7)), END], answer("Fine."))
+    messages = [USER, answer("Fine."), USER]
+    found = cache.render(messages, **options)
+    assert TOKENIZER.decode(found.ids, skip_special_tokens=False) == template.render(messages).text
+    assert found.kept == ()
+
+
 def test_several_turns_as_sampled():
     """Each turn has text that the template writes otherwise: all of them are kept."""
     cache, messages, answers = PromptCache(), [USER], []

@@ -1,4 +1,4 @@
-"""What the counters count; the tests of their causes stand beside these."""
+"""Counters of the server, by themselves and joined over workers."""
 
 from __future__ import annotations
 
