@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 from real_tokenizers import real_tokenizer
 from template_files import template_files
 
+from tokenweir.encode import _core
 from tokenweir.encode.errors import TemplateError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.encode.tokenizer import Tokenizer
+from tokenweir.stream.prompts.cache import prompt_cache
 from tokenweir.stream.prompts.cache.ledger import ENTRY_BYTES, Ledger
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
@@ -267,7 +270,7 @@ def test_messages_of_a_wrong_type_are_refused():
     assert len(cache) == 0
 
 
-@pytest.mark.parametrize(("options", "message"), [({"max_bytes": 0}, "max_bytes=0 is below 1"), ({"max_age": 0}, "max_age=0 is not above 0")])  # fmt: skip
+@pytest.mark.parametrize(("options", "message"), [({"max_bytes": 0}, "max_bytes=0 is below 1"), ({"max_age": 0}, "max_age=0 is not above 0"), ({"check_every": -1}, "check_every=-1 is below 0")])  # fmt: skip
 def test_bounds_that_cannot_be(options, message):
     with pytest.raises(ValueError, match=message):
         PromptCache(**options)
@@ -289,3 +292,27 @@ def test_arguments_of_another_type_are_named(options, message):
     with pytest.raises(TypeError, match=message):
         cache.render([{"role": "user", "content": "Hi"}], **given)
     assert len(cache) == cache.held_bytes == 0
+
+
+# -- checks of a share of the prompts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("check_every", "wrong"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [1, 3, 5]), (3, [2, 5])])
+def test_every_so_many_prompts_are_checked(check_every, wrong, template, tokenizer, monkeypatch, caplog):
+    """The core resumes at a wrong place, so that each prompt behind a kept one has the ids of another text."""
+
+    def tape(encoder, text, guarded, earlier):
+        return _core.tape(encoder, text if earlier is None else b"other", [], None)
+
+    monkeypatch.setattr(prompt_cache, "_core", SimpleNamespace(tape=tape))
+    cache, found = PromptCache(check_every=check_every), []
+    for number in range(6):
+        messages = messages_of(*"abcdefghijkl"[: 2 * number + 1])
+        before = cache.counts.wrong
+        ids = cache.render(messages, template=template, tokenizer=tokenizer).ids.tolist()
+        if cache.counts.wrong > before:
+            found.append(number)
+            assert ids == template.render(messages).encode(tokenizer) and len(cache) == 1
+    assert found == wrong
+    assert len(caplog.records) == len(wrong)
+    assert all("had wrong ids" in record.message for record in caplog.records)
