@@ -519,3 +519,15 @@ def test_an_answer_whose_ids_are_not_all_kept_is_named():
         again = render(cache, [USER, answer(sent), USER])
         assert again.differs == (None if expected[1] == "appended" else expected)
         assert cache.counts.declined == ({} if expected[1] == "appended" else {expected[1]: 2})
+
+
+def test_an_answer_that_a_client_has_changed_is_named_as_that():
+    """The template writes the same text for both messages."""
+    cache, first, second = PromptCache(), answer("Rivers flow."), answer("They do.")
+    cache.answered(render(cache, [USER]), [*spelled("Rivers flow.", random.Random(1)), END], first)
+    cache.answered(render(cache, [USER, first, USER]), [*spelled("They do.", random.Random(2)), END], second)
+    changed = second | {"reasoning_content": "So"}
+    assert TEMPLATE.render([changed]).text == TEMPLATE.render([second]).text
+    found = render(cache, [USER, first, USER, changed, USER])
+    assert [message for _, _, message in found.kept] == [1]
+    assert found.differs == (3, "message")
