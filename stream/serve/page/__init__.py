@@ -9,7 +9,7 @@ sight, and `dom.js` makes elements and icons. The styles are the frame (`page.cs
     conversation/  what can be done with a conversation (`chat.js`), the answer that it awaits (`turn.js`) and the connection for that,
                    its branches and edits; one as data (`conversation.js`), the list of them, and the database that keeps them (`store.js`)
     tokens/        the token view
-    vendor/        markdown-it and KaTeX with their licences
+    vendor/        markdown-it, its plugin for footnotes, and KaTeX, with their licences
 """
 
 from __future__ import annotations

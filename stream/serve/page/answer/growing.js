@@ -19,7 +19,7 @@ export class GrowingMarkdown {
   #fence = null; // the open block, if it is a fence
   #plain = null; // the open block, if it is too long
   #ending = false;
-  #again = false; // whether the end has to show all of it anew: a link may be used before it is defined
+  #again = false; // whether the end has to show all of it anew: a link or a note may be used before it is defined
   #heldReturn = "";
 
   constructor(root) {
@@ -48,7 +48,7 @@ export class GrowingMarkdown {
     const begun = this.#from - prefix.length;
     const memory = {};
     const found = blocks(prefix + this.#text.slice(this.#from), memory);
-    this.#again ||= Object.keys(memory.references ?? {}).length > 0;
+    this.#again ||= Object.keys(memory.references ?? {}).length > 0 || memory.footnotes !== undefined;
     const outline = { level: this.#outline };
     for (const [place, block] of found.entries()) {
       const next = found[place + 1];

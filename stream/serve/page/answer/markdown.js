@@ -3,6 +3,7 @@
 
 import MarkdownIt from "../vendor/markdown-it.js";
 import { button, element } from "../dom.js";
+import { footnotes } from "./footnotes.js";
 import { formula } from "./formulas.js";
 import { GrowingText } from "./growing-text.js";
 import { highlight } from "./highlight.js";
@@ -10,6 +11,7 @@ import { math } from "./math.js";
 
 const parser = new MarkdownIt({ html: false, linkify: true });
 parser.use(math);
+parser.use(footnotes);
 parser.core.ruler.at("inline", inline);
 parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false }); // a name such as setup.py is no address
 parser.validateLink = (address) => /^(https?|mailto):/i.test(address); // others stay source text
@@ -27,7 +29,8 @@ const TASK = /^\[([ xX])\] /; // at the start of a list's item
 
 /**
  * The blocks of a text: for each its tokens, and where it and its parts begin. Parts are a list's items or a table's
- * rows, which stay as they are once the next one has begun. `memory.references` gets the links that the text defines.
+ * rows, which stay as they are once the next one has begun. `memory.references` gets the links that the text defines, and
+ * `memory.footnotes` its notes.
  */
 export function blocks(source, memory = {}) {
   const lines = [0];
@@ -101,6 +104,11 @@ function build(tokens, root, outline) {
       new GrowingText(code).append(token.content.replace(/\n$/, ""));
       highlight(code, language);
       parent.append(block);
+    } else if (token.type === "footnote_reference_open") {
+      const note = element("div", "footnote", element("sup", "", token.meta.label));
+      note.role = "note";
+      parent.append(note);
+      stack.push(note);
     } else if (token.type === "softbreak" || !TAGS.has(token.tag)) {
       parent.append(leaf(token));
     } else {
@@ -120,6 +128,7 @@ function leaf(token) {
     case "math_inline": return formula(token.content, false);
     case "math_block": return formula(token.content, true);
     case "code_inline": return element("code", "", token.content);
+    case "footnote_ref": return element("sup", "", token.meta.label);
     case "softbreak": return document.createTextNode("\n");
     case "image": return link(token.attrGet("src"), token.content || token.attrGet("src"));
     default: return document.createTextNode(token.content);

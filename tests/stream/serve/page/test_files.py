@@ -18,6 +18,9 @@ from tokenweir.stream.serve.page import PAGE, PAGE_POLICY
 MARKDOWN_IT = "d5432491790141da046b1197353705db03264f40b5727f3b4b591f5aba193e30"
 """The digest of markdown-it 15.0.3 as npm has it."""
 
+FOOTNOTE = "4f03211eb8af47a4d572e34abab1bf7a6bf7b9c00a4fe4f4c3225d9edde1237a"
+"""The digest of markdown-it-footnote 4.0.0 as npm has it."""
+
 KATEX = "49b6893859abf71724936ee420edfb72a8928387dcca776d5de503630ad73e26"
 """The digest of the names and contents of the files that are taken from KaTeX 0.19.1, as npm has them."""
 
@@ -47,8 +50,17 @@ def test_every_file_is_referred_to_where_it_is():
 
 def test_the_parser_is_the_published_one_with_its_licence():
     assert hashlib.sha256(PAGE["vendor/markdown-it.js"].content).hexdigest() == MARKDOWN_IT
+    assert hashlib.sha256(PAGE["vendor/markdown-it-footnote.js"].content).hexdigest() == FOOTNOTE
     licence = PAGE["vendor/LICENSE.txt"].content.decode()
-    for name in ("markdown-it 15.0.3", "entities", "linkify-it", "mdurl", "punycode.js", "uc.micro"):
+    for name in (
+        "markdown-it 15.0.3",
+        "markdown-it-footnote 4.0.0",
+        "entities",
+        "linkify-it",
+        "mdurl",
+        "punycode.js",
+        "uc.micro",
+    ):
         assert name in licence
 
 

@@ -74,6 +74,17 @@ CASES = {
         "# a\n### b\n###### c\n# d",
         '<h3 class="h1">a</h3><h4 class="h3">b</h4><h5 class="h6">c</h5><h3 class="h1">d</h3>',
     ),
+    "footnote": (
+        "a[^1] b[^1]\n\n[^1]: *note*\n\n    more\n\nc[^x]",
+        '<p>a<sup>1</sup> b<sup>1</sup></p><div class="footnote" role="note"><sup>1</sup><p><em>note</em></p><p>more</p></div>'
+        "<p>c[^x]</p>",
+    ),
+    "footnotes in parts": (
+        "- a[^é]\n\n  [^é]: b\n\n> [^c]:\n",
+        '<ul dir="auto" class="loose"><li><p>a<sup>é</sup></p><div class="footnote" role="note"><sup>é</sup><p>b</p></div></li></ul>'
+        '<blockquote><div class="footnote" role="note"><sup>c</sup></div></blockquote>',
+    ),
+    "inline notes stay text": ("a ^[b]", "<p>a ^[b]</p>"),
     "money": ("from $5 to $10", "<p>from $5 to $10</p>"),
     "formula": ("so $a_1*b*c_1$ is", '<p>so <span class="math">$a_1*b*c_1$</span> is</p>'),
     "formulas": (
@@ -108,7 +119,7 @@ async def test_code_and_tables(page):
 
 
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize("sign", [">", "- "])
+@pytest.mark.parametrize("sign", [">", "- ", "[^1]: "])
 async def test_what_is_nested_too_deep_stays_text(page, sign):
     source = sign * 2000 + "a"
     assert await page.evaluate("(text) => whole(text).textContent", source) == source
@@ -119,7 +130,7 @@ PIECES = [
     "a", "b c", "word ", "\n", "\n", "\n", "\n\n", "\n\n", "  ", "    ", "\t", "- ", "* ", "1. ", "2) ", "+ ", "# ", "### ",
     "> ", "```\n", "```py\n", "``", "````", "~~~\n", "---\n", "===\n", "***", "|", "| a | b |\n|---|---|\n", "| c |\n",
     "*", "**", "_", "`", "[", "]", "(", ")", "[x]: http://y\n", "[x]", "[z](http://y)", "<", ">", "<div>", "&amp;", "\\",
-    "\\[\n", "\\]", "$$\n", "$$", "$", "\r\n", "\r", "!", "http://y.z", "é", "🙂", "- [ ] ", "\\(", "\\)", "\x00",
+    "[^1]", "[^1]: ", "[^n]: x\n", "^[", "\\[\n", "\\]", "$$\n", "$$", "$", "\r\n", "\r", "!", "http://y.z", "é", "🙂", "- [ ] ", "\\(", "\\)", "\x00",
 ]  # fmt: skip
 
 
@@ -159,7 +170,8 @@ async def test_long_blocks_end_as_the_whole_text(page, part):
     )
 
 
-HOSTILE = ["[", "![", "*a ", "_a", "`a``b", "> ", "- ", "> a\n", "|a|b|\n|-|-|\n", "[a](", "<", "$a ", "\\(", "[a]: b\n"]  # fmt: skip
+HOSTILE = ["[", "![", "*a ", "_a", "`a``b", "> ", "- ", "> a\n", "|a|b|\n|-|-|\n", "[a](", "<", "$a ", "\\(", "[a]: b\n",
+    "[^", "[^1]: ", "[^1]: a\n\n", "^[", "[^1]: a\n\n" + "[^" * 1000 + "\n\n"]  # fmt: skip
 
 
 @pytest.mark.asyncio(loop_scope="session")
