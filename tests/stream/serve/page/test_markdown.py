@@ -76,13 +76,17 @@ CASES = {
     ),
     "footnote": (
         "a[^1] b[^1]\n\n[^1]: *note*\n\n    more\n\nc[^x]",
-        '<p>a<sup>1</sup> b<sup>1</sup></p><div class="footnote" role="note"><sup>1</sup><p><em>note</em></p><p>more</p></div>'
-        "<p>c[^x]</p>",
+        (
+            '<p>a<sup>1</sup> b<sup>1</sup></p><div class="footnote" role="note"><sup>1</sup><p><em>note</em></p><p>more</p></div>'
+            "<p>c[^x]</p>"
+        ),
     ),
     "footnotes in parts": (
         "- a[^é]\n\n  [^é]: b\n\n> [^c]:\n",
-        '<ul dir="auto" class="loose"><li><p>a<sup>é</sup></p><div class="footnote" role="note"><sup>é</sup><p>b</p></div></li></ul>'
-        '<blockquote><div class="footnote" role="note"><sup>c</sup></div></blockquote>',
+        (
+            '<ul dir="auto" class="loose"><li><p>a<sup>é</sup></p><div class="footnote" role="note"><sup>é</sup><p>b</p></div></li></ul>'
+            '<blockquote><div class="footnote" role="note"><sup>c</sup></div></blockquote>'
+        ),
     ),
     "inline notes stay text": ("a ^[b]", "<p>a ^[b]</p>"),
     "money": ("from $5 to $10", "<p>from $5 to $10</p>"),
