@@ -11,6 +11,7 @@ import click
 
 from tokenweir.cli.attachments import read_attachment
 from tokenweir.cli.conversation import COMMANDS, THINK, TerminalConversation, recordings, settings
+from tokenweir.cli.kept import KeptConversations
 from tokenweir.cli.model import engine_key_option, engine_option, load_model
 from tokenweir.cli.options import (
     FROM_ENVIRONMENT,
@@ -22,7 +23,7 @@ from tokenweir.cli.options import (
 )
 from tokenweir.cli.terminal.answer import Think
 from tokenweir.cli.terminal.keyboard import default_history, typed
-from tokenweir.encode.errors import TokenweirError
+from tokenweir.encode.errors import TokenweirError, without_number
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
@@ -61,7 +62,8 @@ def _not_empty(context: click.Context, option: click.Parameter, values: tuple[st
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file that keeps what was typed. Default: history in the user's state folder.",
 )
-@click.option("--no-history", is_flag=True, help="Keep nothing of what is typed.")
+@click.option("--no-history", is_flag=True, help="Keep nothing of what is typed and answered.")
+@click.option("--continue", "resume", is_flag=True, help="Take up the last conversation that was kept.")
 def chat(
     engine: str | None,
     engine_key: str | None,
@@ -77,10 +79,12 @@ def chat(
     attach: tuple[str, ...],
     history: Path | None,
     no_history: bool,
+    resume: bool,
 ) -> None:
     """Chat in the terminal; tokens show as they come.
 
     With input from a pipe or a file every line is a message, and only the answers go to stdout, as the model gave them.
+    Conversations at a terminal are kept beside the history, the last 20 of them, for --continue; --no-history keeps none.
     """
     import asyncio
 
@@ -97,8 +101,14 @@ def chat(
         conversation.note(f"{model.about}\n")
     if interactive:
         conversation.note("/help lists the commands.\n")
+    history = history or default_history()
+    kept = KeptConversations(history.with_name(f"{history.name}.conversations"))
+    if resume:
+        _take_up(conversation, kept)
+    if (interactive or resume) and not no_history:
+        conversation.kept = kept
     with asyncio.Runner() as runner:
-        for message in _messages(once, None if no_history else history or default_history()):
+        for message in _messages(once, None if no_history else history):
             try:
                 if not conversation.turn(message, runner):
                     break
@@ -109,6 +119,18 @@ def chat(
             except KeyboardInterrupt:  # too late to stop the answer
                 if not interactive:
                     raise
+
+
+def _take_up(conversation: TerminalConversation, kept: KeptConversations) -> None:
+    """Take up the last conversation that was kept; raise `click.UsageError` without one, or if it cannot be read."""
+    try:
+        data = kept.last()
+        if data is not None:
+            conversation.resume(data)
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"--continue: the last conversation cannot be read: {without_number(error)}") from error
+    if data is None:
+        raise click.UsageError("--continue: no conversation is kept yet; those at a terminal are")
 
 
 def _messages(once: str | None, history: Path | None) -> Iterator[str]:

@@ -14,12 +14,14 @@ import click
 import msgspec
 
 from tokenweir.cli.attachments import Attachment, read_attachment
+from tokenweir.cli.kept import KeptConversations
 from tokenweir.cli.model import Model
 from tokenweir.cli.options import load_template, load_tokenizer, missing_extra
 from tokenweir.cli.terminal.answer import ShownAnswer, Think
 from tokenweir.cli.terminal.escape_codes import dim, styled
 from tokenweir.cli.terminal.keyboard import keys_wait
 from tokenweir.cli.terminal.view import View, view_of, window
+from tokenweir.encode.base.visible_text import visible
 from tokenweir.encode.errors import without_number
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ COMMANDS = {
     "/tokens": "[TEXT]: the tokens of a text, or of the last answer",
     "/save": "FILE: write the conversation as JSON, which `tokenweir render` reads too",
     "/load": "FILE: go on with a conversation that was saved",
-    "/clear": "forget the conversation",
+    "/clear": "forget the conversation, and delete what was kept of it",
     "/demo": "[NAME]: play a recorded answer: {recordings}",
     "/help": "this text",
     "/quit": "end; so does Ctrl-D, or Ctrl-C twice",
@@ -64,6 +66,7 @@ class TerminalConversation:
         load: Makes the model that a value of `--engine` names.
         messages: The messages of the user and the answers, without the system message.
         attached: The files of the next message.
+        kept: Keeps the conversation after each answer; None keeps nothing.
 
     """
 
@@ -74,6 +77,7 @@ class TerminalConversation:
     load: Callable[[str], Model]
     messages: list[dict[str, Any]] = field(default_factory=list)
     attached: list[Attachment] = field(default_factory=list)
+    kept: KeptConversations | None = None
     _ids: list[int] = field(default_factory=list)
 
     def turn(self, line: str, runner: asyncio.Runner) -> bool:
@@ -102,8 +106,7 @@ class TerminalConversation:
             case "/quit":
                 return False
             case "/clear":
-                self.messages.clear()
-                self.note("The conversation is forgotten.\n")
+                self._clear()
             case "/system":
                 self.system = argument or None
                 self.note("The system message is set.\n" if argument else "There is no system message.\n")
@@ -140,6 +143,22 @@ class TerminalConversation:
             text = "\n".join(textwrap.fill(line, width, subsequent_indent=margin) for line in text.split("\n"))
         sys.stderr.write(dim(text, styled(sys.stderr)))
         sys.stderr.flush()
+
+    def resume(self, data: bytes) -> None:
+        """Take up a conversation that was kept, and say how it ended; its system message gives way to one that is set.
+
+        Raises:
+            ValueError: The data are not a conversation.
+
+        """
+        system = self.system
+        self._take(data.decode())
+        self.system = system or self.system
+        asked = next((each["content"] for each in reversed(self.messages) if each["role"] == "user"), "")
+        if not isinstance(asked, str):  # parts, of files and a text
+            asked = next((part["text"] for part in reversed(asked) if part["type"] == "text"), "")
+        begun = textwrap.shorten(visible(asked), 60, placeholder=" …")
+        self.note(f"{len(self.messages)} messages go before; the last of yours: {begun}\n")
 
     # -- commands ------------------------------------------------------------------------------------------------------
 
@@ -229,23 +248,45 @@ class TerminalConversation:
             self.note(f"{len(self._all())} messages are in {name}.\n")
 
     def _load(self, name: str) -> None:
-        from tokenweir.templates.messages import ROLES, Messages
-
         if not name:
             self.note("give /load a file\n")
             return
         try:
-            messages = json.loads(Path(name).expanduser().read_text("utf-8"))
-            checked = Messages(messages)
-            checked.check(ROLES)
-            messages = list(checked)
+            self._take(Path(name).expanduser().read_text("utf-8"))
         except (OSError, ValueError, RuntimeError) as error:  # nested too deep, or an unknown home folder
             self.note(f"not loaded: {without_number(error)}\n")
             return
+        if self.kept is not None:
+            self.kept.begin()
+        self.note(f"{len(self._all())} messages are loaded.\n")
+
+    def _take(self, text: str) -> None:
+        """Take the messages that a text in JSON has; raise `ValueError` if it has none."""
+        from tokenweir.templates.messages import ROLES, Messages
+
+        checked = Messages(json.loads(text))
+        checked.check(ROLES)
+        messages = list(checked)
         system = messages[0].get("content") if messages and messages[0]["role"] == "system" else None
         self.system = system if isinstance(system, str) else None
         self.messages = messages if self.system is None else messages[1:]
-        self.note(f"{len(messages)} messages are loaded.\n")
+
+    def _clear(self) -> None:
+        self.messages.clear()
+        try:
+            if self.kept is not None:
+                self.kept.forget()
+        except OSError as error:
+            self.note(f"The kept file stays: {without_number(error)}\n")
+        self.note("The conversation is forgotten.\n")
+
+    def _keep(self) -> None:
+        try:
+            if self.kept is not None:
+                self.kept.save(self._all())
+        except (OSError, ValueError) as error:  # a full disk must not end the conversation
+            self.note(f"The conversation is no longer kept: {without_number(error)}\n")
+            self.kept = None
 
     def _demo(self, name: str, runner: asyncio.Runner) -> None:
         from tokenweir.stream.engines.replay import ReplayEngine
@@ -277,6 +318,7 @@ class TerminalConversation:
         finally:
             if answered:
                 self.messages.append({"role": "assistant", "content": answered})
+                self._keep()
             else:  # templates refuse two user messages in a row
                 del self.messages[before:]
 
