@@ -251,12 +251,15 @@ class HistoryForm:
         of_answer: Literal["absent", "none", "empty"],
         replaces_empty: bool,
         parts_calls: bool,
+        single_calls: bool,
         orders_results: bool,
+        takes_late_results: bool,
         takes_orphans: bool,
         joins_thinking: bool,
         joins_system: bool,
         takes_later_system: bool,
         takes_developer: bool,
+        needs_ids: bool,
         call_ids: str,
     ) -> None:
         """Build the form.
@@ -268,13 +271,17 @@ class HistoryForm:
             of_answer: The content of an assistant's message that has neither.
             replaces_empty: Whether an empty content beside calls counts as none.
             parts_calls: Whether calls beside a content get a message of their own.
+            single_calls: Whether each call gets a message of its own, with its results behind it.
             orders_results: Whether results are put in the order of their calls.
+            takes_late_results: Whether the template writes results behind messages that follow their calls; otherwise they are
+                moved behind their calls.
             takes_orphans: Whether the template writes results without their calls, which are refused otherwise.
             joins_thinking: Whether a content beside thinking and calls becomes part of the thinking.
             joins_system: Whether the system's messages at the beginning are joined to one.
             takes_later_system: Whether the template writes a later system's message at its place; otherwise its text
                 becomes part of the user's turn beside it.
             takes_developer: Whether the template writes the role "developer"; otherwise it becomes "system".
+            needs_ids: Whether the template refuses calls and results without ids, which are given some then.
             call_ids: The form of the ids of calls: text with `{name}` and `{number}`, or `{letters}` for nine letters and
                 digits; empty for any id.
 

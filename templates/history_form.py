@@ -16,6 +16,7 @@ _ASKED = turn("user", "?")
 _THOUGHT = {"role": "assistant", "reasoning_content": SAID[3], "thinking": SAID[3]}
 _FOREIGN_ID = "call_x9Kf2LmQ7bTzR4vWc1NyH8aJ"
 _OTHER_ID = "idofcall1"
+_OTHER_NAME = "name_of_a_second_call"
 _LETTERS = "{letters}"
 _TOOL = {"type": "function", "function": TOOL["function"] | {"name": "other_name"}}  # not that of the calls
 
@@ -42,10 +43,13 @@ def history_form(probe: Probe, arguments: ArgumentForm, call_ids: str) -> Histor
         of_answer=_Renders(probe, {form: _THOUGHT | fields for form, fields in _FIELDS.items()}, _ASKED).no_content(),
         replaces_empty=calls.writes(of_calls) and (of_calls == "none" or not calls.writes("empty")),
         parts_calls=spoken.writes("absent") and not spoken.writes("empty"),
+        single_calls=bool(result) and _takes_single_calls_only(probe, calling),
         orders_results=not _writes_id_of_result(probe, calling, result),
+        takes_late_results=LATER not in result or _writes_late_results(probe, calling),
         takes_orphans=LATER not in result or _writes_orphans(probe),
         joins_thinking=_refuses_all_three(probe, calling),
         **_system_forms(probe, contents),
+        needs_ids=bool(result) and _refuses_missing_ids(probe, calling),
         call_ids=call_ids or (_LETTERS if result and _refuses_foreign_ids(probe, calling) else ""),
     )
 
@@ -128,6 +132,30 @@ def _writes_orphans(probe: Probe) -> bool:
     """Return whether the template writes results without their calls, at the beginning of a history and later."""
     later = _written(probe, _ASKED, turn("assistant", SAID[0]), _ASKED, _result(LATER))
     return LATER in _written(probe, _result(LATER), _ASKED) and LATER in later
+
+
+def _writes_late_results(probe: Probe, calling: Message) -> bool:
+    """Return whether the template writes results behind a user's message, and behind an answer, that follow their calls."""
+    between = (turn("user", SAID[0]), turn("assistant", SAID[0]))
+    return all(LATER in _written(probe, _ASKED, calling, message, _result(LATER)) for message in between)
+
+
+def _takes_single_calls_only(probe: Probe, calling: Message) -> bool:
+    """Return whether the template writes a second call in a message of its own, but not beside the first."""
+    call = calling["tool_calls"][0]
+    second = call | {"id": _OTHER_ID, "function": call["function"] | {"name": _OTHER_NAME}}
+    results = _result(SAID[0]), _result(SAID[1], _OTHER_ID)
+    both = _written(probe, _ASKED, calling | {"tool_calls": [call, second]}, *results)
+    return _OTHER_NAME not in both and _OTHER_NAME in _written(
+        probe, _ASKED, calling, results[0], calling | {"tool_calls": [second]}, results[1]
+    )
+
+
+def _refuses_missing_ids(probe: Probe, calling: Message) -> bool:
+    """Return whether the template refuses a call and a result without ids."""
+    call = {key: value for key, value in calling["tool_calls"][0].items() if key != "id"}
+    answer = {key: value for key, value in _result("?").items() if key != "tool_call_id"}
+    return not _written(probe, _ASKED, calling | {"tool_calls": [call]}, answer)
 
 
 def _refuses_all_three(probe: Probe, calling: Message) -> bool:

@@ -72,6 +72,13 @@ def test_calls_that_do_not_come_back():
     assert found["reads back: content"].verdict == "ok"
 
 
+def test_several_calls_of_a_template_of_single_calls():
+    """Tidying writes them as several messages, which are no answer of one."""
+    refusal = "{% if m.tool_calls | length > 1 %}{{ raise_exception('one call') }}{% endif %}"
+    found = findings(CHATML.replace("{% for c in", refusal + "{% for c in"))["reads back: two calls"]
+    assert (found.verdict, found.text) == ("note", "written by tidying alone, as several messages")
+
+
 def test_content_that_is_written_as_thinking():
     source = CHATML.replace(
         "{{ m.content or '' }}", "{% if m.role == 'assistant' %}<think>{% endif %}{{ m.content or '' }}"

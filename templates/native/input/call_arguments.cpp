@@ -18,6 +18,19 @@ bool says_nothing(std::string_view text) {
   return first == text.npos || text.substr(first, text.find_last_not_of(kSpace) + 1 - first) == "null";
 }
 
+// The text that a text is the JSON of, as of clients that encode arguments twice; null for other texts.
+Text* encoded_text(Workspace& workspace, Text* text) {
+  if (!workspace.flat(text).starts_with('"')) return nullptr;
+  try {
+    const Value read = parse_json(workspace, text);
+    return read.is_text() ? read.text : nullptr;
+  } catch (const Failure&) {
+    return nullptr;
+  } catch (const BadText&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 void convert_arguments(Workspace& workspace, Origins& origins, const MessageFields& fields, ArgumentForm form,
@@ -61,7 +74,14 @@ bool mend_arguments(Workspace& workspace, Origins& origins, const MessageFields&
     return tell(origin, true);
   }
   const uint32_t origin = given->text->origin;
-  const std::string_view text = workspace.flat(given->text);
+  std::string_view text = workspace.flat(given->text);
+  if (Text* const encoded = form == ArgumentForm::Object ? encoded_text(workspace, given->text) : nullptr) {
+    text = workspace.flat(encoded);
+    if (const Value read = read_object_text(workspace, origins, text, origin, &replaced); !read.is_missing()) {
+      set(read);
+      return replaced;
+    }
+  }
   if (says_nothing(text)) {
     set(none);
     return tell(origin, false);

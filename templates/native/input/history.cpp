@@ -45,12 +45,25 @@ void HistoryTidier::tidy(List& messages, bool is_continued) {
         set_field(workspace_, message, fields_.role, Value::of_text(workspace_.engine("system")));
     }
   }
+  if (!form_.takes_late_results) gather_results(messages);
   if (form_.orders_results)
     for (uint32_t i = 0; i < messages.size; i++)
       if (fields_.calls_of(*messages.items[i].dict)) order_results(messages, i + 1);
   if (form_.joins_system || !form_.takes_later_system) join_system(messages);
+  if (form_.needs_ids) add_ids(messages);
   if (!form_.call_ids.empty()) CallIdMapper(workspace_, fields_, form_.call_ids).map(messages);
   if (form_.parts_calls) part_calls(messages, is_continued ? messages.size - 1 : messages.size);
+  if (form_.single_calls) split_calls(messages, is_continued ? messages.size - 1 : messages.size);
+}
+
+bool HistoryTidier::is_result(const Value& message) const {
+  return is_result_role(workspace_.flat(message.dict->find(fields_.role)->text));
+}
+
+// The id in a field of a call or a result; empty if there is none.
+std::string_view HistoryTidier::id_of(const Dict& dict, const Symbol* name) const {
+  const Value* const id = dict.find(name);
+  return id && id->is_text() ? workspace_.flat(id->text) : std::string_view();
 }
 
 // The text of a part of text; null for other parts.
@@ -136,15 +149,12 @@ void HistoryTidier::check_results(const List& messages) {
   for (uint32_t i = 0; i < messages.size; i++) {
     const Dict& message = *messages.items[i].dict;
     const List* const calls = fields_.calls_of(message);
-    for (uint32_t c = 0; calls && c < calls->size; c++)
-      if (const Value* const id = calls->items[c].dict->find(fields_.id); id && id->is_text())
-        known.insert(workspace_.flat(id->text));
-    if (!is_result_role(workspace_.flat(message.find(fields_.role)->text))) {
+    for (uint32_t c = 0; calls && c < calls->size; c++) known.insert(id_of(*calls->items[c].dict, fields_.id));
+    if (!is_result(messages.items[i])) {
       is_behind_calls = calls != nullptr;
       continue;
     }
-    const Value* const id = message.find(fields_.tool_call_id);
-    const std::string_view called = id && id->is_text() ? workspace_.flat(id->text) : "";
+    const std::string_view called = id_of(message, fields_.tool_call_id);
     if (is_behind_calls || known.contains(called)) continue;
     Rope shown(workspace_);
     add_repr(workspace_, Value::of_text(workspace_.copy(called)), shown);
@@ -154,11 +164,48 @@ void HistoryTidier::check_results(const List& messages) {
   }
 }
 
+// Moves results behind the calls that they answer, and behind the results there, where another message stands between.
+void HistoryTidier::gather_results(List& messages) {
+  std::unordered_map<std::string_view, uint32_t> callers;  // by id, the last message that calls with it
+  std::unordered_map<uint32_t, std::vector<Value>> late;   // by the message that calls
+  std::vector<bool> is_late(messages.size);
+  uint32_t open = 0;  // the last message that is no result
+  for (uint32_t i = 0; i < messages.size; i++) {
+    if (!is_result(messages.items[i])) {
+      open = i;
+      const List* const calls = fields_.calls_of(*messages.items[i].dict);
+      for (uint32_t c = 0; calls && c < calls->size; c++)
+        if (const std::string_view id = id_of(*calls->items[c].dict, fields_.id); !id.empty()) callers[id] = i;
+      continue;
+    }
+    const auto found = callers.find(id_of(*messages.items[i].dict, fields_.tool_call_id));
+    if (found == callers.end() || found->second == open) continue;
+    late[found->second].push_back(messages.items[i]);
+    is_late[i] = true;
+  }
+  if (late.empty()) return;
+  List* const gathered = List::make(workspace_, messages.size);
+  uint32_t caller = messages.size;
+  const auto add_late = [&] {
+    if (const auto found = late.find(caller); found != late.end())
+      for (const Value& result : found->second) gathered->add(workspace_, result);
+  };
+  for (uint32_t i = 0; i < messages.size; i++) {
+    if (is_late[i]) continue;
+    if (!is_result(messages.items[i])) {
+      add_late();
+      caller = i;
+    }
+    gathered->add(workspace_, messages.items[i]);
+  }
+  add_late();
+  messages = *gathered;
+}
+
 // Puts the results of a message's calls, which follow it, in the order of the calls, if each belongs to one of them.
 void HistoryTidier::order_results(List& messages, uint32_t first) const {
   uint32_t end = first;
-  while (end < messages.size && is_result_role(workspace_.flat(messages.items[end].dict->find(fields_.role)->text)))
-    end++;
+  while (end < messages.size && is_result(messages.items[end])) end++;
   if (end - first < 2) return;
   const List& calls = *fields_.calls_of(*messages.items[first - 1].dict);
   std::unordered_map<std::string_view, uint32_t> places;
@@ -286,6 +333,73 @@ void HistoryTidier::part_calls(List& messages, uint32_t end) {
     parted->add(workspace_, message);
   }
   messages = *parted;
+}
+
+// Gives each call of several a message of its own, which its results follow. The first keeps the other fields. A result whose id
+// is none of the calls' belongs to the call of its number.
+void HistoryTidier::split_calls(List& messages, uint32_t end) {
+  List* const split = List::make(workspace_, std::max(messages.size, 1u));
+  for (uint32_t i = 0; i < messages.size; i++) {
+    Value message = messages.items[i];
+    const List* const calls = fields_.calls_of(*message.dict);
+    split->add(workspace_, message);
+    if (i >= end || !calls || calls->size < 2) continue;
+    std::unordered_map<std::string_view, uint32_t> places;
+    for (uint32_t c = 0; c < calls->size; c++) places.try_emplace(id_of(*calls->items[c].dict, fields_.id), c);
+    std::vector<std::vector<Value>> results(calls->size);
+    for (uint32_t number = 0; i + 1 < messages.size && is_result(messages.items[i + 1]); number++) {
+      const Value& result = messages.items[++i];
+      const std::string_view id = id_of(*result.dict, fields_.tool_call_id);
+      const auto found = id.empty() ? places.end() : places.find(id);
+      results[found == places.end() ? std::min(number, calls->size - 1) : found->second].push_back(result);
+    }
+    for (uint32_t c = 0; c < calls->size; c++) {
+      if (c) {
+        const Value role = *message.dict->find(fields_.role);
+        message.dict = Dict::make(workspace_, 3);
+        set_field(workspace_, *message.dict, fields_.role, role);
+        set_no_content(*message.dict, form_.of_calls);
+        split->add(workspace_, message);
+      }
+      List* const one = List::make(workspace_, 1);
+      one->add(workspace_, calls->items[c]);
+      set_field(workspace_, *message.dict, fields_.tool_calls, Value::of_list(one));
+      for (const Value& result : results[c]) split->add(workspace_, result);
+    }
+  }
+  messages = *split;
+}
+
+// Gives ids to calls without them, and to results without them the ids of the calls before them, in their order.
+void HistoryTidier::add_ids(List& messages) {
+  std::unordered_set<std::string> taken;
+  for (uint32_t i = 0; i < messages.size; i++) {
+    const List* const calls = fields_.calls_of(*messages.items[i].dict);
+    for (uint32_t c = 0; calls && c < calls->size; c++) taken.emplace(id_of(*calls->items[c].dict, fields_.id));
+  }
+  std::vector<Value> open;  // ids of the calls before
+  size_t answered = 0, number = 0;
+  for (uint32_t i = 0; i < messages.size; i++) {
+    Dict& message = *messages.items[i].dict;
+    if (is_result(messages.items[i])) {
+      if (answered < open.size() && id_of(message, fields_.tool_call_id).empty())
+        set_field(workspace_, message, fields_.tool_call_id, open[answered]);
+      answered++;
+      continue;
+    }
+    const List* const calls = fields_.calls_of(message);
+    open.clear();
+    answered = 0;
+    for (uint32_t c = 0; calls && c < calls->size; c++) {
+      Dict& call = *calls->items[c].dict;
+      std::string id;
+      while (id_of(call, fields_.id).empty()) {
+        id = "call_" + std::to_string(number++);
+        if (taken.insert(id).second) set_field(workspace_, call, fields_.id, Value::of_text(workspace_.copy(id)));
+      }
+      open.push_back(*call.find(fields_.id));
+    }
+  }
 }
 
 }  // namespace tokenweir::templates

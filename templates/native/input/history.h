@@ -26,12 +26,15 @@ struct HistoryForm {
   NoContent of_calls, of_answer;  // of the assistant's messages with calls, and without
   bool replaces_empty;            // an empty content beside calls counts as none
   bool parts_calls;               // calls beside a content get a message of their own
+  bool single_calls;              // each call gets a message of its own, with its results behind it
   bool orders_results;            // results are put in the order of their calls
+  bool takes_late_results;        // results are written behind messages that follow their calls
   bool takes_orphans;             // results without their calls are written
   bool joins_thinking;            // a content beside thinking and calls becomes part of the thinking
   bool joins_system;              // of the system's messages at the beginning one is written only
   bool takes_later_system;        // a system's message is written at its place among the others
   bool takes_developer;           // the role "developer" is written; otherwise it is the system
+  bool needs_ids;                 // calls and results without ids are refused
   std::string call_ids;           // as for `CallIdMapper`; empty: any
 };
 
@@ -52,11 +55,16 @@ class HistoryTidier {
   void set_no_content(Dict& message, NoContent form);
   void mend_calls(const List& calls, uint32_t index);
   void check_results(const List& messages);
+  void gather_results(List& messages);
   void order_results(List& messages, uint32_t first) const;
   void join_thinking(Dict& message);
   void join_system(List& messages);
   void add_paragraph(Dict& message, const Value& content);
+  void add_ids(List& messages);
   void part_calls(List& messages, uint32_t end);
+  void split_calls(List& messages, uint32_t end);
+  bool is_result(const Value& message) const;
+  std::string_view id_of(const Dict& dict, const Symbol* name) const;
 
   Workspace& workspace_;
   Origins& origins_;

@@ -274,9 +274,9 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
       .def(
           "__init__",
           [](HistoryForm* self, const std::string& arguments, const nb::dict& contents, const std::string& of_calls,
-             const std::string& of_answer, bool replaces_empty, bool parts_calls, bool orders_results,
-             bool takes_orphans, bool joins_thinking, bool joins_system, bool takes_later_system, bool takes_developer,
-             std::string call_ids) {
+             const std::string& of_answer, bool replaces_empty, bool parts_calls, bool single_calls,
+             bool orders_results, bool takes_late_results, bool takes_orphans, bool joins_thinking, bool joins_system,
+             bool takes_later_system, bool takes_developer, bool needs_ids, std::string call_ids) {
             new (self) HistoryForm{argument_form(arguments),
                                    {},
                                    {},
@@ -286,12 +286,15 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
                                    no_content(of_answer),
                                    replaces_empty,
                                    parts_calls,
+                                   single_calls,
                                    orders_results,
+                                   takes_late_results,
                                    takes_orphans,
                                    joins_thinking,
                                    joins_system,
                                    takes_later_system,
                                    takes_developer,
+                                   needs_ids,
                                    std::move(call_ids)};
             const auto form = [&](const char* role) {
               const nb::tuple taken = nb::cast<nb::tuple>(contents[role]);
@@ -303,9 +306,9 @@ void bind_messages(nb::module_& m, nb::class_<PyTemplate>& templates) {
             self->tool = form("tool");
           },
           nb::arg("arguments"), nb::arg("contents"), nb::arg("of_calls"), nb::arg("of_answer"),
-          nb::arg("replaces_empty"), nb::arg("parts_calls"), nb::arg("orders_results"), nb::arg("takes_orphans"),
-          nb::arg("joins_thinking"), nb::arg("joins_system"), nb::arg("takes_later_system"), nb::arg("takes_developer"),
-          nb::arg("call_ids"));
+          nb::arg("replaces_empty"), nb::arg("parts_calls"), nb::arg("single_calls"), nb::arg("orders_results"),
+          nb::arg("takes_late_results"), nb::arg("takes_orphans"), nb::arg("joins_thinking"), nb::arg("joins_system"),
+          nb::arg("takes_later_system"), nb::arg("takes_developer"), nb::arg("needs_ids"), nb::arg("call_ids"));
 
   templates.def("render_chat", &render_chat, nb::arg("messages").none(), nb::arg("form"), nb::arg("variables"),
                 nb::arg("tools").none(), nb::arg("documents").none(), nb::arg("add_generation_prompt"),

@@ -202,17 +202,24 @@ class AllowedTools(Struct, frozen=True, forbid_unknown_fields=True, tag_field="t
 
 
 class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of `POST /v1/chat/completions`."""
+    """The body of `POST /v1/chat/completions`.
+
+    Attributes:
+        tool_choice: `any` is Mistral's word for `required`.
+        enable_thinking: The variable of chat templates, where clients of DashScope and SiliconFlow set it.
+
+    """
 
     messages: Annotated[list[Any], Meta(min_length=1)]
     max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
     logprobs: bool = False
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] = 0
     tools: list[ChatTool] = []
-    tool_choice: Literal["auto", "none", "required"] | NamedTool | AllowedTools | None = None
+    tool_choice: Literal["auto", "none", "required", "any"] | NamedTool | AllowedTools | None = None
     parallel_tool_calls: bool | None = None
     response_format: ResponseFormat | None = None
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    enable_thinking: bool | None = None
     chat_template_kwargs: dict[str, Any] = {}
     add_generation_prompt: bool | None = None
     continue_final_message: Continued = False
@@ -261,11 +268,14 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
     def template_kwargs(self) -> dict[str, Any]:
         """Return the request's variables for the chat template.
 
-        They are those for `reasoning_effort` and for the end of the prompt, overridden by `chat_template_kwargs`. Raises
-        as `prompt_end_kwargs`.
+        They are those for `reasoning_effort`, for `enable_thinking` and for the end of the prompt, overridden by
+        `chat_template_kwargs`. Raises as `prompt_end_kwargs`.
         """
+        variables = effort_kwargs(self.reasoning_effort)
+        if self.enable_thinking is not None:
+            variables |= {"enable_thinking": self.enable_thinking, "thinking": self.enable_thinking}
         end = prompt_end_kwargs(self.add_generation_prompt, self._continued)
-        return effort_kwargs(self.reasoning_effort) | end | self.chat_template_kwargs
+        return variables | end | self.chat_template_kwargs
 
     @property
     def _continued(self) -> Continued:
