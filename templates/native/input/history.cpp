@@ -60,7 +60,7 @@ bool HistoryTidier::is_result(const Value& message) const {
   return is_result_role(workspace_.flat(message.dict->find(fields_.role)->text));
 }
 
-// The id in a field of a call or a result; empty if there is none.
+// The id in a field of a call or a result, which is empty where the field is missing.
 std::string_view HistoryTidier::id_of(const Dict& dict, const Symbol* name) const {
   const Value* const id = dict.find(name);
   return id && id->is_text() ? workspace_.flat(id->text) : std::string_view();
@@ -335,8 +335,8 @@ void HistoryTidier::part_calls(List& messages, uint32_t end) {
   messages = *parted;
 }
 
-// Gives each call of several a message of its own, which its results follow. The first keeps the other fields. A result whose id
-// is none of the calls' belongs to the call of its number.
+// Gives each call of several a message of its own, which its results follow. The first keeps the other fields. A result
+// without the id of one of these calls belongs to the call of its number.
 void HistoryTidier::split_calls(List& messages, uint32_t end) {
   List* const split = List::make(workspace_, std::max(messages.size, 1u));
   for (uint32_t i = 0; i < messages.size; i++) {
