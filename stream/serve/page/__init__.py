@@ -6,8 +6,9 @@ sight, and `dom.js` makes elements and icons. The styles are the frame (`page.cs
 
     answer/        an answer (`answer.js`), Markdown and text that grow (`growing.js`, `growing-text.js`), Markdown to nodes, formulas, colours of code
     composer/      the box for messages, and their files: images and texts
-    conversation/  what can be done with a conversation (`chat.js`), the answer that it awaits (`turn.js`) and the connection for that,
-                   its branches and edits; one as data (`conversation.js`), the list of them, and the database that keeps them (`store.js`)
+    conversation/  what can be done with a conversation (`chat.js`), its messages, the answer that it awaits (`turn.js`) and the
+                   connection for that, its branches and edits; one as data (`conversation.js`), the list of them, and the
+                   database that keeps them (`store.js`)
     tokens/        the token view
     vendor/        markdown-it, its plugin for footnotes, and KaTeX, with their licences
 """

@@ -17,7 +17,7 @@ const REST = 10_000; // characters of a request besides its input
 const model = $("#model");
 let known = []; // models of the server, as it describes them
 const store = new Store(async (id) => {
-  chat.keptElsewhere(id, await store.get(id));
+  if (chat.conversation.id === id || chat.isAnswering(id)) chat.keptElsewhere(id, await store.get(id));
   list.show();
 });
 

@@ -12,6 +12,7 @@ import { GrowingMarkdown } from "./growing.js";
 
 const SHARE = 5; // rendering takes about one part in so many of the time,
 const PAUSE = 100; // but no pause is longer, in milliseconds: what has gathered would take as long again
+const LONG_WAIT = 2; // seconds after which a wait is told
 const BEFORE = ""; // the id of the item that is continued
 
 export class Answer {
@@ -21,6 +22,7 @@ export class Answer {
   #first = 0;
   #waiting = false; // whether there is something to render
   #scheduled = false;
+  #clock = setInterval(() => this.#tellWait(), 1000); // until something comes
 
   /** `root` gets the answer to `request`; `before` has the parts of the answer that it continues. */
   constructor(root, request, before) {
@@ -41,7 +43,20 @@ export class Answer {
       else item.end();
     }
     this.#items.get(BEFORE).render();
-    this.root.classList.remove("silent"); // its text has the sign of an answer that grows
+    this.#endSilence(); // its text has the sign of an answer that grows
+  }
+
+  #tellWait() {
+    const seconds = Math.round((performance.now() - this.#sent) / 1000);
+    if (seconds < LONG_WAIT) return;
+    if (!this.root.querySelector(".wait")) this.root.append(element("span", "wait soft"));
+    this.root.querySelector(".wait").textContent = `waiting, ${seconds} s `;
+  }
+
+  #endSilence() {
+    clearInterval(this.#clock);
+    this.root.querySelector(".wait")?.remove();
+    this.root.classList.remove("silent");
   }
 
   receive(event) {
@@ -70,7 +85,8 @@ export class Answer {
     delete record.note;
     if (this.#first) record.seconds = (performance.now() - this.#first) / 1000;
     Object.assign(record, { ...(response?.usage && { usage: response.usage }), ...(note && { note }), ...(error && { error }) });
-    this.root.classList.remove("busy", "silent");
+    this.#endSilence();
+    this.root.classList.remove("busy");
     for (const item of this.#items.values()) item.end();
     this.root.append(...endNodes(record));
     this.#items.clear();
@@ -93,7 +109,7 @@ export class Answer {
       this.#first = performance.now();
       this.record.first = (this.#first - this.#sent) / 1000;
     }
-    this.root.classList.remove("silent");
+    this.#endSilence();
     this.#items.set(id, item);
     if (this.record.parts.at(-1) !== item.part) this.record.parts.push(item.part);
   }

@@ -86,7 +86,8 @@ export class Attachments {
     list.hidden = !this.any;
     list.replaceChildren(...this.#all.map((one, place) => {
       const name = isUrl(one) ? `image ${place + 1}` : one.name;
-      return element("li", "", isUrl(one) ? picture(one, `Image ${place + 1}`) : chip(one), signButton("sign", "close", `Remove ${name}`, () => {
+      const shown = isUrl(one) ? picture(one, `Image ${place + 1}`) : chip(one);
+      return element("li", "", shown, signButton("sign", "close", `Remove ${name}`, () => {
         this.#all = this.#all.toSpliced(place, 1);
         this.#show();
       }));

@@ -1,14 +1,12 @@
 // The conversation on the page, and the actions on it.
 
-import { showAnswer } from "../answer/answer.js";
 import { forked, switched, without } from "./branches.js";
 import { canContinue, inputOf, newConversation, openCalls, textOf, titleOf } from "./conversation.js";
 import { $, copyFrom, element, signButton } from "../dom.js";
 import { editForm } from "./edit.js";
+import { answerNode, messageNode } from "./message.js";
 import { resultForm } from "./result.js";
 import { followEnd } from "../follow.js";
-import { isImage, picture } from "../composer/images.js";
-import { foldedFile } from "../composer/text-files.js";
 import { asked } from "../settings.js";
 import { showTokens } from "../tokens/tokens.js";
 import { Turn } from "./turn.js";
@@ -157,7 +155,7 @@ export class Chat {
 
   /** Begin to wait for an answer. */
   #await(conversation, request, before) {
-    const root = element("article", "assistant", heading(`Answer by ${request.model}`));
+    const root = answerNode(request);
     const turn = new Turn(conversation, root, { request, before }, this.connections, {
       save: (turn) => this.#keep(turn.conversation),
       ended: (turn, how) => this.#ended(turn, how),
@@ -383,24 +381,7 @@ export class Chat {
   }
 
   #node(message) {
-    const said = message.role !== "assistant";
-    const node = element("article", said ? "mine" : "assistant");
-    if (said) {
-      const of = message.role === "tool" ? `Result of ${message.name}` : "You";
-      node.append(heading(of, message.role === "tool"));
-      const images = [message.images ?? []].flat().filter(isImage);
-      if (images.length) {
-        node.append(element("div", "pictures", ...images.map((url, place) => picture(url, `Image ${place + 1} of the message`))));
-      }
-      const files = message.files ?? [];
-      node.append(...files.map(foldedFile));
-      const bubble = element("div", "user text", message.text);
-      bubble.hidden = message.text === "" && images.length + files.length > 0;
-      node.append(bubble);
-    } else {
-      node.append(heading(`Answer by ${message.model}`));
-      showAnswer(node, message);
-    }
+    const node = messageNode(message);
     node.append(this.#actions(message));
     this.#nodes.set(message, node);
     return node;
@@ -416,5 +397,6 @@ function nameTab({ name, title }) {
   document.title = name || title ? `${name ?? title} · tokenweir` : "tokenweir";
 }
 
-const heading = (text, seen = false) => element("h2", seen ? "of" : "unseen", text);
-const mine = (text, { images = [], files = [] }) => ({ role: "user", text, ...(images.length && { images }), ...(files.length && { files }) });
+const mine = (text, { images = [], files = [] }) => (
+  { role: "user", text, ...(images.length && { images }), ...(files.length && { files }) }
+);

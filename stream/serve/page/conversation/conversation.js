@@ -1,8 +1,9 @@
 // A conversation as data, for storage, export and requests.
 //
 // Messages are `{role: "user", text, images, files}`, `{role: "tool", call_id, name, text}` and answers, see
-// `answer.js`; `images` are data URLs, and `files` are `{name, text}`. None is changed once it is there: an edit puts another one in its place, and what
-// was there becomes a fork, see `branches.js`. `name` is the title that the user gave, if any.
+// `answer.js`; `images` are data URLs, and `files` are `{name, text}`. None is changed once it is there: an edit puts
+// another one in its place, and what was there becomes a fork, see `branches.js`. `name` is the title that the user gave,
+// if any.
 
 import { fenced } from "../composer/text-files.js";
 import { wellFormed } from "../dom.js";
@@ -115,9 +116,12 @@ function problemOf(conversation) {
 
 function isMessage(message) {
   switch (message?.role) {
-    case "user": return typeof message.text === "string" && Array.isArray(message.images ?? []) && areFiles(message.files ?? []);
+    case "user": {
+      const { text, images = [], files = [] } = message;
+      return typeof text === "string" && Array.isArray(images) && areFiles(files);
+    }
     case "tool": return ["text", "name", "call_id"].every((name) => typeof message[name] === "string");
-    case "assistant": return [message.parts, message.before ?? []].every((parts) => Array.isArray(parts) && parts.every(isPart))
+    case "assistant": return areParts(message.parts) && (message.before === undefined || areParts(message.before))
       && ["prompt", "ids", "logprobs"].every((name) => Array.isArray(message.tokens?.[name]));
     default: return false;
   }
@@ -126,6 +130,8 @@ function isMessage(message) {
 function areFiles(files) {
   return Array.isArray(files) && files.every((file) => typeof file?.name === "string" && typeof file.text === "string");
 }
+
+const areParts = (parts) => Array.isArray(parts) && parts.every(isPart);
 
 function isPart(part) {
   if (part?.type === "call") return typeof part.name === "string" && typeof part.arguments === "string";

@@ -75,8 +75,8 @@ export class Store {
 /** What is searched; what is kept may have any shape. */
 function searched({ title, messages }) {
   const shown = Array.isArray(messages) ? messages : [];
-  const textsOf = (message) => [message, ...[message?.parts ?? [], message?.files ?? []].flat()].flatMap((one) => [one?.name ?? "", one?.text ?? ""]);
-  return [title, ...shown.flatMap(textsOf)];
+  const holders = shown.flatMap((message) => [message, message?.parts ?? [], message?.files ?? []].flat());
+  return [title, ...holders.flatMap((one) => [one?.name ?? "", one?.text ?? ""])];
 }
 
 function each(request, look) {

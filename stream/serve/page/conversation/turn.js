@@ -17,7 +17,8 @@ export class Turn {
   #partial = null; // what was kept of the answer that is resumed, until it arrives
 
   /**
-   * `root` gets the answer to `request`, which goes on from the parts `before` if there are some. `on` has `save(turn)`, `ended(turn, how)` and `takesImages()`.
+   * `root` gets the answer to `request`, which continues the parts `before` if there are some. `on` has `save(turn)`,
+   * `ended(turn, how)` and `takesImages()`.
    */
   constructor(conversation, root, { request, before }, connections, on) {
     this.conversation = conversation;

@@ -92,6 +92,32 @@ async def test_thinking_is_markdown_once_it_is_unfolded(browser):
 
 
 @pytest.mark.asyncio(loop_scope="session")
+async def test_a_long_wait_is_told_until_something_comes(browser):
+    begin, end = asyncio.Event(), asyncio.Event()
+    async with chatting(browser, Script(begin, "Hello", end, "<|im_end|>")) as page:
+        await send(page, "hi")
+        await expect(answer(page).locator(".wait")).to_have_text(re.compile(r"^waiting, \d+ s $"))
+        begin.set()
+        await says(answer(page).locator(".answer"), "Hello")
+        await expect(page.locator(".wait")).to_have_count(0)
+        end.set()
+        await answer(page).locator(".stats").wait_for()
+        await expect(page.locator(".wait")).to_have_count(0)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_enter_during_an_answer_says_why_nothing_is_sent(browser):
+    engine = Script("Once", asyncio.Event())
+    async with chatting(browser, engine) as page:
+        await send(page, "hi")
+        await says(answer(page).locator(".answer"), "Once")
+        await send(page, "more")
+        await page.get_by_text("An answer is arriving: stop it, or begin a new chat").wait_for()
+        assert await page.get_by_label("Message", exact=True).input_value() == "more"
+        assert len(engine.prompts) == 1
+
+
+@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("way", ["button", "Escape"])
 async def test_stop(browser, way):
     engine = Script("Once upon", asyncio.Event())
