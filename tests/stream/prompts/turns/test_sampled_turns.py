@@ -531,3 +531,33 @@ def test_an_answer_that_a_client_has_changed_is_named_as_that():
     found = render(cache, [USER, first, USER, changed, USER])
     assert [message for _, _, message in found.kept] == [1]
     assert found.differs == (3, "message")
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 12])
+def test_an_earlier_answer_is_kept_as_far_as_the_template_still_writes_it(size):
+    """The template cuts answers once a second answer has come."""
+    template = ChatTemplate(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+        f"{{{{ m.content if m.role == 'user' or loop.revindex < 4 else m.content[:{size}] }}}}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    cache, options = PromptCache(), {"template": template, "tokenizer": TOKENIZER, "history": "exact"}
+    first, second = answer("Rivers flow slowly."), answer("They do.")
+    ids = spelled("Rivers flow slowly.", random.Random(1))
+    prompt = cache.render([USER], **options)
+    start = len(prompt.ids)
+    cache.answered(prompt, [*ids, END], first)
+    prompt = cache.render([USER, first, USER], **options)
+    assert prompt.kept == ((start, start + len(ids) + 1, 1),)
+    cache.answered(prompt, [*spelled("They do.", random.Random(2)), END], second)
+    messages = [USER, first, USER, second, USER]
+    found = cache.render(messages, **options)
+    assert TOKENIZER.decode(found.ids, skip_special_tokens=False) == template.render(messages).text
+    kept = sum(end - start for start, end, _ in found.kept)
+    lengths = [len(TOKENIZER.token_bytes(token_id)) for token_id in ids]
+    assert kept <= sum(sum(lengths[: n + 1]) <= size for n in range(len(ids)))
+    assert [message for _, _, message in found.kept] == [1] * (kept > 0)
+    assert found.ids[start : start + kept].tolist() == ids[:kept]
+    assert found.sampled[start : start + kept].all() and not found.sampled[start + kept :].any()
+    if size == 12:
+        assert kept > 1
