@@ -26,8 +26,9 @@ def test_the_ending_is_refused_before_a_library_is_asked_for(tok, tmp_path, monk
     encoder = DocumentEncoder(tok, "text")
     with pytest.raises(CorpusError, match=r"a\.md: the name of an input ends with one of \.parquet"):
         run([tmp_path / "a.md"], tmp_path / "out", encoder)
-    with pytest.raises(CorpusError, match="Parquet, Arrow and compressed files need pyarrow"):
-        run([tmp_path / "a.arrow"], tmp_path / "out", encoder, format="npy")
+    for name in ("a.arrow", "a.txt.gz", "a.jsonl.zst"):
+        with pytest.raises(CorpusError, match="Parquet, Arrow and compressed files need pyarrow"):
+            run([tmp_path / name], tmp_path / "out", encoder, format="npy")
 
 
 def test_no_library_is_looked_for_where_none_is_needed(tok, tmp_path, monkeypatch):

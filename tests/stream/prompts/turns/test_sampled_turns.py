@@ -561,3 +561,31 @@ def test_an_earlier_answer_is_kept_as_far_as_the_template_still_writes_it(size):
     assert found.sampled[start : start + kept].all() and not found.sampled[start + kept :].any()
     if size == 12:
         assert kept > 1
+
+
+def test_an_answer_is_kept_although_the_one_before_it_was_dropped():
+    cache, first, second = PromptCache(), answer("Rivers flow."), answer("They do.")
+    cache.answered(render(cache, [USER]), [*spelled("Rivers flow.", random.Random(1)), END], first)
+    prompt = render(cache, [USER, first, USER])
+    assert prompt.kept
+    cache.clear()
+    cache.answered(prompt, [*spelled("They do.", random.Random(2)), END], second)
+    found = render(cache, [USER, first, USER, second, USER])
+    assert [message for _, _, message in found.kept] == [1, 3]
+
+
+def test_a_prompt_that_is_dropped_while_it_is_looked_up_is_kept_anew(monkeypatch):
+    cache = PromptCache()
+    ids = render(cache, [USER]).ids.tolist()
+    find = prompt_store.PromptStore.find
+
+    def found_and_dropped(store, *arguments):
+        found = find(store, *arguments)
+        store.clear()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(prompt_store.PromptStore, "find", found_and_dropped)
+        assert render(cache, [USER]).ids.tolist() == ids
+    assert len(cache) == 1
+    assert render(cache, [USER]).reused.ids == len(ids)
