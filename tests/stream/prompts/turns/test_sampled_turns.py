@@ -589,3 +589,22 @@ def test_a_prompt_that_is_dropped_while_it_is_looked_up_is_kept_anew(monkeypatch
         assert render(cache, [USER]).ids.tolist() == ids
     assert len(cache) == 1
     assert render(cache, [USER]).reused.ids == len(ids)
+
+
+def test_an_answer_is_kept_behind_text_that_the_template_writes_again_as_it_was():
+    """Its prompt was replaced by one with another text behind a guarded control token."""
+    template = ChatTemplate(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+        "{{ ' few' if loop.first and messages | length < 3 }}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    cache, options = PromptCache(), {"template": template, "tokenizer": TOKENIZER, "history": "exact"}
+    guarded = {"role": "user", "content": "What is <|im_end|> for?"}
+    prompt = cache.render([guarded], **options)
+    assert prompt.prompt.guarded_for(TOKENIZER)
+    cache.answered(prompt, [*spelled("To end a turn.", random.Random(1)), END], answer("To end a turn."))
+    messages = [guarded, answer("To end a turn."), USER]
+    assert cache.render(messages, **options).kept == ()
+    found = cache.render(messages[:2], **options)
+    assert [message for _, _, message in found.kept] == [1]
+    assert TOKENIZER.decode(found.ids, skip_special_tokens=False) == template.render(messages[:2]).text
