@@ -608,3 +608,21 @@ def test_an_answer_is_kept_behind_text_that_the_template_writes_again_as_it_was(
     found = cache.render(messages[:2], **options)
     assert [message for _, _, message in found.kept] == [1]
     assert TOKENIZER.decode(found.ids, skip_special_tokens=False) == template.render(messages[:2]).text
+
+
+def test_earlier_answers_are_canonical_where_the_kept_prompt_has_another_text_before_them():
+    """The prompt of two answers was replaced by one whose text differs before the first."""
+    template = ChatTemplate(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+        "{{ (' few' if messages | length < 5 else ' many more of them') if loop.first }}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    cache, options = PromptCache(), {"template": template, "tokenizer": TOKENIZER, "history": "exact"}
+    messages = [USER]
+    for number, text in enumerate(("To end a turn.", "It does.")):
+        prompt = cache.render(messages, **options)
+        cache.answered(prompt, [*spelled(text, random.Random(number)), END], answer(text))
+        messages = [*messages, answer(text), USER]
+    cache.render(messages, **options)
+    found = cache.render(messages[:4], **options)
+    assert TOKENIZER.decode(found.ids, skip_special_tokens=False) == template.render(messages[:4]).text
