@@ -5,18 +5,6 @@
 
 namespace tokenweir {
 
-// Decodes the character `c` at the beginning of `n` > 0 bytes; returns its length, or 0 if they are not UTF-8. Overlong
-// forms, surrogates and code points past U+10FFFF are invalid.
-__device__ inline uint32_t utf8_checked(const uint8_t* p, size_t n, uint32_t& c) {
-  uint32_t length = utf8_length(p[0]);
-  if (utf8_continues(p[0]) || length > n) return 0;
-  for (uint32_t k = 1; k < length; k++)
-    if (!utf8_continues(p[k])) return 0;
-  c = utf8_decode(p, length);
-  if (p[0] >= 0xF8 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return 0;
-  return c < (length == 1 ? 0u : length == 2 ? 0x80u : length == 3 ? 0x800u : 0x10000u) ? 0 : length;
-}
-
 constexpr uint32_t kWithin = 0, kNotUtf8 = 0xFF;
 
 // Decodes the character `c` at a byte that is not ASCII, given three bytes before it, the byte, and three after it, the
