@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "base/utf8_replace.h"
 
 namespace tokenweir {
@@ -97,18 +98,9 @@ class JsonText {
       if (low < 0xDC00 || low >= 0xE000) return false;
       character = 0x10000 + ((character & 0x3FF) << 10 | (low & 0x3FF));
     }
-    append(character, out);
+    uint8_t bytes[4];
+    out.append(reinterpret_cast<const char*>(bytes), utf8_encode(character, bytes));
     return true;
-  }
-
-  static void append(uint32_t character, std::string& out) {
-    if (character < 0x80) {
-      out += static_cast<char>(character);
-      return;
-    }
-    const int more = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;  // bytes after the first
-    out += static_cast<char>((0xF00 >> (more + 1) & 0xFF) | character >> 6 * more);
-    for (int i = more - 1; i >= 0; i--) out += static_cast<char>(0x80 | (character >> 6 * i & 0x3F));
   }
 
   // Takes four hexadecimal digits.

@@ -45,16 +45,15 @@ TW_FN uint32_t utf8_decode(const uint8_t* p, uint32_t& length) {
   return utf8_decode_multibyte(p, length);
 }
 
-// Writes the UTF-8 of a character below U+10000 and returns its length, at most 3.
-TW_FN uint32_t utf8_encode_basic(uint32_t c, uint8_t* out) {
+// Writes the UTF-8 of a character and returns its length, at most 4.
+TW_FN uint32_t utf8_encode(uint32_t c, uint8_t* out) {
   if (c < 0x80) {
     out[0] = static_cast<uint8_t>(c);
     return 1;
   }
-  const uint32_t length = c < 0x800 ? 2 : 3;
-  out[0] = static_cast<uint8_t>(length == 2 ? 0xC0 | c >> 6 : 0xE0 | c >> 12);
-  if (length == 3) out[1] = static_cast<uint8_t>(0x80 | (c >> 6 & 0x3F));
-  out[length - 1] = static_cast<uint8_t>(0x80 | (c & 0x3F));
+  const uint32_t length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+  out[0] = static_cast<uint8_t>(0xF00 >> length | c >> 6 * (length - 1));
+  for (uint32_t i = 1; i < length; i++) out[i] = static_cast<uint8_t>(0x80 | (c >> 6 * (length - 1 - i) & 0x3F));
   return length;
 }
 

@@ -109,8 +109,8 @@ struct DeviceTables {
       LoneIds ids{bpe.characters()->lone(c)};
       if (ids.count() == 0 || (c >= 0xD800 && c < 0xE000)) continue;
       if (ids.count() == 2) ids.word |= uint64_t{lengths[ids.id(0)]} << 2 * LoneIds::kIdBits;
-      uint8_t bytes[3];
-      const uint32_t whole = bpe.token(bytes, utf8_encode_basic(c, bytes));
+      uint8_t bytes[4];
+      const uint32_t whole = bpe.token(bytes, utf8_encode(c, bytes));
       const bool is_whole = ids.count() == 1 && ids.id(0) == whole;
       if (!is_whole && whole != kNone && bpe.is_reachable(whole)) ids.word |= LoneIds::kOtherWhole;
       lone[c] = ids.word;

@@ -335,9 +335,9 @@ class CharacterBpe : public Model {
     const uint32_t id = character(c);
     if (id != kNone && !control_[id]) return split_points_->set_lone(c, &id, 1);
     if (id != kNone || !split_points_->all_known()) return;
-    uint8_t bytes[3];
+    uint8_t bytes[4];
     uint32_t ids[3];
-    const uint32_t n = utf8_encode_basic(c, bytes);
+    const uint32_t n = utf8_encode(c, bytes);
     for (uint32_t i = 0; i < n; i++) ids[i] = bytes_[bytes[i]];
     split_points_->set_lone(c, ids, n);
   }

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -49,9 +48,9 @@ class PremergedChars {
     });
     for (uint32_t c = 0x80; c < CharacterTokens::kCharacters; c++) {
       if (c >= 0xD800 && c < 0xE000) continue;
-      uint8_t bytes[3];
+      uint8_t bytes[4];
       uint32_t ids[3];
-      size_t n = utf8_encode_basic(c, bytes);
+      size_t n = utf8_encode(c, bytes);
       for (size_t i = 0; i < n; i++) ids[i] = byte_ids[bytes[i]];
       uint32_t highest = 0, across[2][2] = {{kNone, kNone}, {kNone, kNone}};
       for (;;) {

@@ -354,9 +354,9 @@ class SentencePieceBpe : public Model {
     const uint32_t id = characters_.find(c);
     if (id < n_pieces_ && types_[id] == kNormal && !control_[id]) return split_points_->set_lone(c, &id, 1);
     if (id != kNone || !byte_fallback_) return;
-    uint8_t bytes[3];
+    uint8_t bytes[4];
     uint32_t ids[3];
-    const uint32_t n = utf8_encode_basic(c, bytes);
+    const uint32_t n = utf8_encode(c, bytes);
     for (uint32_t i = 0; i < n; i++) ids[i] = bytes_[bytes[i]];
     if (!begins_user_defined_[bytes[0]]) split_points_->set_lone(c, ids, n);
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -238,8 +237,8 @@ class Reader {
     return source_.plain(begin, end, origin, ascii);
   }
 
-  // A string whose first escape or control character is at `next`; `all` has the high bits before it. It is decoded into the rest of the arena's block: the
-  // end is searched for only if it does not fit there.
+  // A string whose first escape or control character is at `next`; `all` has the high bits before it. It is decoded into
+  // the rest of the arena's block: the end is searched for only if it does not fit there.
   Text* escaped_string(size_t begin, size_t next, uint64_t all, uint32_t place, bool is_key) {
     Arena& arena = workspace_.arena;
     const auto rest = arena.rest();
@@ -269,7 +268,7 @@ class Reader {
       }
       if (c >= 0xD800 && c < 0xE000) source_.lone(c, place, is_key, {bytes, decoded});
       all |= c >= 0x80 ? kHighBits : 0;
-      decoded += encode_character(c >= 0xD800 && c < 0xE000 ? 0xFFFD : c, bytes + decoded);
+      decoded += utf8_encode(c >= 0xD800 && c < 0xE000 ? 0xFFFD : c, reinterpret_cast<uint8_t*>(bytes + decoded));
       for (next = at_;;) {
         need(decoded, kSlack);
         if (next + Chunk::kSize > text_.size()) {

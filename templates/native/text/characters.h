@@ -55,17 +55,9 @@ inline size_t byte_of_character(std::string_view text, size_t index) {
   return at;
 }
 
-// Writes the UTF-8 of a character, of 4 bytes at most, and returns its size.
-inline size_t encode_character(uint32_t c, char* out) {
-  if (c < 0x10000) return utf8_encode_basic(c, reinterpret_cast<uint8_t*>(out));
-  out[0] = static_cast<char>(0xF0 | c >> 18);
-  for (int i = 1; i < 4; i++) out[i] = static_cast<char>(0x80 | (c >> (18 - 6 * i) & 0x3F));
-  return 4;
-}
-
 inline void append_character(uint32_t c, std::string& out) {
-  char bytes[4];
-  out.append(bytes, encode_character(c, bytes));
+  uint8_t bytes[4];
+  out.append(reinterpret_cast<const char*>(bytes), utf8_encode(c, bytes));
 }
 
 inline bool is_ascii(std::string_view text) {
