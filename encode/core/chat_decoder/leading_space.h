@@ -4,7 +4,6 @@
 // the space belongs to the markup and is removed. An answer without markup keeps it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "base/utf8.h"
 #include "cuts/lone_characters.h"

@@ -5,7 +5,6 @@
 // chosen at run time.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

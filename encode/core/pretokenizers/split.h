@@ -4,9 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "pattern/compiled_pattern.h"
 #include "pretokenizers/aligned_text.h"

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "base/utf8.h"
 #include "vocabulary/hash_table.h"

@@ -8,9 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/hash.h"
 #include "memory/shared_array.h"

@@ -1,5 +1,4 @@
 // Functions that templates may call by name.
-#include <vector>
 
 #include "evaluate/evaluator.h"
 #include "values/filter.h"

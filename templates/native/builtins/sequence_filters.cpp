@@ -1,6 +1,5 @@
 // Filters of sequences. Where Jinja returns a generator, so do these: the first read exhausts it.
 #include <algorithm>
-#include <memory>
 
 #include "builtins/filter_tables.h"
 #include "evaluate/evaluator.h"

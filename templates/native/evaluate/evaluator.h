@@ -1,10 +1,8 @@
 // Evaluation of a template's tree: one object a render.
 #pragma once
 
-#include <ctime>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "language/tree.h"
 #include "text/origin.h"

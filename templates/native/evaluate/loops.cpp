@@ -1,5 +1,4 @@
 // Loops, and the items of values.
-#include <cstring>
 
 #include "evaluate/evaluator.h"
 #include "text/characters.h"

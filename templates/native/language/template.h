@@ -2,7 +2,6 @@
 #pragma once
 
 #include <set>
-#include <string>
 #include <string_view>
 
 #include "language/tree.h"

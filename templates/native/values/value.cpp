@@ -1,6 +1,5 @@
 #include "values/value.h"
 
-#include <cmath>
 #include <cstring>
 
 #include "values/bigint.h"

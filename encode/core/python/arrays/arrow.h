@@ -2,8 +2,6 @@
 // (https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html).
 #pragma once
 
-#include <cstring>
-#include <memory>
 #include <string>
 #include <utility>
 

@@ -2,8 +2,6 @@
 // For a long text, the array takes over the memory.
 #pragma once
 
-#include <cstdint>
-
 #include "memory/id_buffer.h"
 #include "python/interop.h"
 

@@ -1,6 +1,5 @@
 // Bindings of the BPE models.
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
