@@ -76,13 +76,13 @@ export class List {
     $("#export-all").disabled = !summaries.length;
     const none = found ? "Nothing found" : "Your conversations will be listed here. They stay in this browser.";
     $("#found").textContent = entries.length ? "" : none;
-    const shown = JSON.stringify([current, entries.map(({ id, title }) => [id, title, this.on.isAnswering(id)])]);
+    const shown = JSON.stringify([current, entries.map(({ id, title }) => [id, title, this.on.isAnswering(id), found?.get(id)])]);
     if (shown === this.#shown || list.querySelector("form")) return;
     this.#shown = shown;
     const focused = document.activeElement, item = focused.closest("#conversations li");
     const [id, place] = this.#renamed ? [this.#renamed, 1] : item ? [item.dataset.id, [...item.children].indexOf(focused)] : [];
     this.#renamed = null;
-    list.replaceChildren(...entries.map((entry) => this.#entry(entry, entry.id === current)));
+    list.replaceChildren(...entries.map((entry) => this.#entry(entry, entry.id === current, found?.get(entry.id))));
     [...list.children].find(({ dataset }) => dataset.id === id)?.children[place].focus();
   }
 
@@ -98,8 +98,9 @@ export class List {
     search.select();
   }
 
-  #entry({ id, title }, isCurrent) {
+  #entry({ id, title }, isCurrent, hit) {
     const open = button("open", title || "Without a message", () => this.#open(id));
+    if (hit) open.append(element("span", "hit soft", hit[0], element("mark", "", hit[1]), hit[2]));
     if (this.on.isAnswering(id)) open.prepend(dot());
     if (isCurrent) open.setAttribute("aria-current", "true");
     const item = element("li", "", open,

@@ -1,6 +1,9 @@
 // Conversations, kept in this browser: in IndexedDB, or for the page's life only where the browser has none to give.
 
+import { wellFormed } from "../dom.js";
+
 const WHOLE = "conversations", SUMMARY = "summaries";
+const BEFORE = 12, BEHIND = 60; // characters that are shown around what a search has found
 
 export class Store {
   #database = null;
@@ -34,11 +37,16 @@ export class Store {
     return all.sort((a, b) => b.changed - a.changed);
   }
 
-  /** The ids of the conversations whose title or messages have a text, in upper or lower case. */
+  /**
+   * The conversations whose title or messages have a text, in upper or lower case: by their ids the parts of what was found,
+   * `[before, match, after]`, or null where that is the title.
+   */
   async search(text) {
-    const wanted = text.toLowerCase(), found = new Set();
+    const wanted = text.toLowerCase(), found = new Map();
     const look = (conversation) => {
-      if (searched(conversation).some((one) => String(one).toLowerCase().includes(wanted))) found.add(conversation.id);
+      const texts = searched(conversation).map(String);
+      const place = texts.findIndex((one) => one.toLowerCase().includes(wanted));
+      if (place >= 0) found.set(conversation.id, place === 0 ? null : around(texts[place], wanted));
     };
     if (!this.#database) for (const conversation of this.#memory.values()) look(conversation);
     else await each(this.#in("readonly").objectStore(WHOLE).openCursor(), look); // one at a time in memory
@@ -78,6 +86,15 @@ function searched({ title, messages }) {
   const holders = shown.flatMap((message) => [message, message?.parts ?? [], message?.files ?? []].flat());
   return [title, ...holders.flatMap((one) => [one?.name ?? "", one?.text ?? ""])];
 }
+
+/** The surroundings of what is wanted in a text; letters whose lower case is longer shift them a little. */
+function around(text, wanted) {
+  const at = text.toLowerCase().indexOf(wanted), end = at + wanted.length;
+  const begin = Math.max(0, at - BEFORE);
+  return [(begin > 0 ? "…" : "") + text.slice(begin, at), text.slice(at, end), text.slice(end, end + BEHIND)].map(oneLine);
+}
+
+const oneLine = (text) => wellFormed(text).replace(/\s+/g, " ");
 
 function each(request, look) {
   return new Promise((resolve, reject) => {

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from page_in_browser import Script, ask, chatting, connected
+from page_in_browser import Script, ask, chatting, connected, problems
 from playwright.async_api import expect
 
 TOKENS = {"prompt": [], "ids": [], "logprobs": []}
@@ -39,9 +39,14 @@ async def test_search_finds_titles_and_what_was_said(browser, database):
         await ask(page, "Mountains")
         await expect(listed(page)).to_have_text(["Mountains", "rivers"])
         search = page.get_by_label("Search conversations")
-        for text, found in (("danube", ["rivers"]), ("MOUNT", ["Mountains"]), ("xyz", [])):
+        for text, found in (("danube", ["riversThe Danube is long"]), ("MOUNT", ["Mountains"]), ("xyz", [])):
             await search.fill(text)
             await expect(listed(page)).to_have_text(found)
+            await expect(page.locator("#conversations mark")).to_have_text(["Danube"] if text == "danube" else [])
+        await search.fill("long")
+        await expect(page.locator("#conversations .hit")).to_have_text(["…e Danube is long"])
+        assert await problems(page) == []
+        await search.fill("xyz")
         await page.get_by_text("Nothing found").wait_for()
         await search.press("Escape")
         await expect(listed(page)).to_have_text(["Mountains", "rivers"])
