@@ -167,7 +167,7 @@ inline std::optional<int64_t> integer(nb::handle value) {
 
 [[noreturn]] inline void refuse_other_than_id(nb::handle value) {
   PyErr_Clear();
-  throw nb::type_error((std::string("a token id is one int, not ") + Py_TYPE(value.ptr())->tp_name).c_str());
+  throw nb::type_error((std::string("a token id is one int, not ") + nb::type_name(value.type()).c_str()).c_str());
 }
 
 // Converts an id. Called for every id of a list, so errors have a function of their own.
