@@ -98,7 +98,7 @@ def test_each_bucket_is_recorded_once(watched):
 
 @pytest.fixture
 def calls(device, monkeypatch):
-    """What is called of the device outside a recording, in order: the names of kernels, and of methods that allocate."""
+    """Names of the kernels and allocating methods that are called outside a recording, in order."""
     made, within = [], []
 
     def noted(name, real):
