@@ -86,6 +86,30 @@ print(*names)
     assert (run.returncode, run.stdout) == (0, "\n"), run.stderr
 
 
+def test_what_warps_do_is_counted():
+    """A sector for each lane whose place has its own, a few for neighbouring places; and steps only of warps that take them."""
+    program = """
+import sys; sys.path.insert(0, "bench")
+import numpy as np
+from device.counted import BLOCKS, MEMORY, CountedDevice
+for flags in (MEMORY, BLOCKS):
+    for places in (np.arange(64), 8 * np.arange(64), np.arange(32)):
+        device = CountedDevice(flags)
+        arrays = (device.to_device(array.astype(np.uint32)) for array in (places, places))
+        device.launch("put_ids", 1, 256, *arrays, np.uint32(len(places)), *device.words([512, 16], zero=True))
+        print(*device.counts["put_ids"])
+"""
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    near, far, half, *executed = (tuple(map(int, line.split())) for line in run.stdout.splitlines())
+    assert 2 * (4 + 4 + 4 + 1) <= near[1] <= 2 * (5 + 5 + 5 + 1) + 8
+    assert 54 <= far[1] - near[1] <= 68
+    assert half[1] < near[1] and near[2] >= near[3] > half[3]
+    assert 3 <= near[5] <= 5
+    both, _, one = (counts[0] for counts in executed)
+    assert 0 < one < both < 2 * one
+
+
 def test_a_time_is_taken_after_a_first_run_that_warms_up():
     """By a clock that runs count forward: the first takes five seconds, the others as long as `each`."""
     program = """

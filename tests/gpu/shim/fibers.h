@@ -54,6 +54,7 @@ class Grid {
  public:
   Dim thread, block, block_size, grid_size;
   uint64_t barriers = 0;  // that blocks have met at
+  uint64_t passed = 0;    // the same, of which threads have gone on
 
   // Runs `kernel` in all threads; what broke a rule, or nothing.
   std::string run(unsigned n_blocks, unsigned n_threads, uint64_t seed, std::function<void()> kernel) {
@@ -234,6 +235,7 @@ class Grid {
         return;
       }
       gathered_ = brought_;
+      passed++;
       arrived_ = 0;
       for (unsigned i = 0; i < block_size.x; i++) fibers_[i]->barrier = 0;
     }
