@@ -187,7 +187,8 @@ def test_texts_are_joined_for_every_role(role):
     for name, template in templates().items():
         for before in ([], [ASKED]):
             texts = []
-            for content in ("Hello you", ["Hello", " you"], [{"type": "input_text", "text": "Hello you"}]):
+            parts = [[{"type": kind, "text": "Hello you"}] for kind in ("text", "input_text", "output_text")]
+            for content in ("Hello you", ["Hello", " you"], *parts):
                 try:
                     texts.append(template.render([*before, {"role": role, "content": content}], tidy=True).text)
                 except TemplateError:
