@@ -44,8 +44,7 @@ class Strip : public NormalizerStep {
 };
 
 // Prepends a string to a nonempty text, aligned to the text's first character; or to nothing, as Replace aligns it
-// where its pattern matches the beginning of a text. If an aligned string is empty, the first character gets the span
-// {0, 0}.
+// where its pattern matches the beginning of a text. An aligned string is not empty: `encode.components` refuses it.
 class Prepend : public NormalizerStep {
  public:
   explicit Prepend(std::string content, bool aligned = true) : content_(std::move(content)), aligned_(aligned) {
@@ -66,7 +65,7 @@ class Prepend : public NormalizerStep {
       origin->insert(origin->end(), characters_, Span{0, 0});
       return append_identity(text, text + n, text, *origin);
     }
-    origin->insert(origin->end(), characters_ + 1, content_.empty() ? Span{0, 0} : Span{0, first});
+    origin->insert(origin->end(), characters_ + 1, Span{0, first});
     append_identity(text + first, text + n, text, *origin);
   }
 
