@@ -8,6 +8,8 @@ import pytest
 from serving import Endless, Script, eventually, serving, socket_to
 from websockets.exceptions import InvalidStatus
 
+from tokenweir.stream.serve.limits.admission import Admission
+from tokenweir.stream.serve.limits.connections import Connections
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.turns import LONG
 
@@ -276,3 +278,46 @@ async def test_a_long_message_whose_client_leaves_does_not_wait_for_its_turn(pat
                 await eventually(lambda: service.turns._long)
         await eventually(lambda: not service.admission.connections)
         assert service.turns._long and not service.metrics.refused
+
+
+class Socket:
+    def __init__(self):
+        self.open = True
+
+    def abort(self):
+        self.open = False
+
+    def get_write_buffer_size(self):
+        return 0
+
+
+def connections_of(**bounds):
+    limits = Limits(**bounds)
+    return Connections(limits, Admission(limits), lambda reason: None)
+
+
+async def test_bytes_belong_to_the_client_of_a_request_while_it_lasts():
+    connections = connections_of()
+    connection = connections.accept(Socket(), "address 1")
+    connection.arrive(100)
+    assert connections.incoming._clients == {"address 1": 100}
+    free = connection.take("key 0")
+    assert connections.incoming._clients == {"key 0": 100}
+    connection.arrive(30)
+    free()
+    assert connections.incoming._clients == {"address 1": 30}
+    assert connections.incoming.held == 30
+
+
+async def test_room_is_made_by_the_address_with_most_idle_sockets():
+    connections, sockets = connections_of(), {}
+    for address, count in (("a", 1), ("b", 3), ("c", 2)):
+        sockets[address] = [Socket() for _ in range(count)]
+        for socket in sockets[address]:
+            connections.accept(socket, address)
+    assert connections.make_room()
+    assert {address: [each.open for each in each_of] for address, each_of in sockets.items()} == {
+        "a": [True],
+        "b": [False, True, True],
+        "c": [True, True],
+    }
