@@ -171,6 +171,17 @@ async def test_what_comes_too_early_goes_with_the_next_that_may(monkeypatch):
         assert stream.texts[-1] == "f"
 
 
+async def test_the_end_token_of_a_step_is_no_arrival(monkeypatch):
+    async with streaming(monkeypatch) as stream:
+        await stream.engine.give(EngineStep(TOKENIZER.encode("a")))
+        stream.clock.go_on(INTERVAL)
+        await stream.engine.give(EngineStep(TOKENIZER.encode("b")))
+        stream.clock.go_on(INTERVAL)
+        await stream.engine.give(EngineStep(sorted(TOKENIZER.eos_ids)[:1]))
+        assert stream.finish.usage.completion_tokens == 3
+        assert stream.arrivals == 1  # after the first
+
+
 async def test_a_timer_that_finds_nothing_does_not_put_off_the_next_frame(monkeypatch):
     async with streaming(monkeypatch) as stream:
         engine, clock = stream.engine, stream.clock
