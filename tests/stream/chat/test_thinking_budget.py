@@ -6,10 +6,12 @@ from contextlib import aclosing
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from tokenweir.encode.errors import EngineError
 from tokenweir.encode.spec import AddedToken
 from tokenweir.stream.chat.chat import chat
+from tokenweir.stream.chat.thinking_budget import BudgetedEngine
 from tokenweir.stream.events.deltas import Finish, FinishReason, ReasoningDelta, TextDelta, ToolCallDelta
 from tokenweir.stream.events.merge import merge
 from tokenweir.stream.events.sampling import Sampling
@@ -201,3 +203,20 @@ async def test_cancelling_closes_the_engine(tok):
             if isinstance(delta, TextDelta):
                 deltas.cancel()
     assert (engine.open, len(engine.calls), delta.reason) == (0, 2, FinishReason.CANCELLED)
+
+
+@pytest.mark.parametrize("step", [1, 3, 100])
+async def test_ids_that_were_inferred_stay_so_up_to_the_budget(tok, step):
+    class Inferring(Thinker):
+        async def generate(self, prompt_ids, sampling):
+            async with aclosing(super().generate(prompt_ids, sampling)) as items:
+                async for item in items:
+                    yield replace(item, inferred=len(item.ids))
+
+    engine = BudgetedEngine(
+        Inferring(tok, "a" * 50, step=step), {"thinking_budget": 7}, tok, ChatTemplate.from_tokenizer(tok)
+    )
+    prompt = tok.encode("<turn>assistant\n<think>\n")
+    items = [item async for item in engine.generate(prompt, Sampling())]
+    assert [item.inferred for item in items] == [len(item.ids) for item in items]
+    assert tok.decode([token_id for item in items for token_id in item.ids]).count("a") == 7

@@ -89,7 +89,7 @@ async def test_usage_at_the_end_and_in_every_chunk():
         chunks, state = await derender(client, CHAT, [TOK.encode("one")], first=FIRST, **SAID)
         body = {"stream": True, "generate_chunk": {"choices": [], "usage": usage}, "stream_state": state} | SAID
         last = await post(client, CHAT, body)
-        asked = await post(client, CHAT, body | {"prompt_tokens": 12})
+        asked = await post(client, CHAT, body | {"prompt_tokens": 77})
         choice = {"index": 0, "token_ids": [], "finish_reason": None}
         during = await post(client, CHAT, body | {"generate_chunk": {"choices": [choice], "usage": usage}})
     assert last["chunk"]["choices"] == [] and last["chunk"]["id"] == "r" and last["stream_state"] == state
@@ -98,7 +98,7 @@ async def test_usage_at_the_end_and_in_every_chunk():
         "completion_tokens": 3,
         "total_tokens": len(PROMPT) + 3,
     }
-    assert asked["chunk"]["usage"]["prompt_tokens"] == 12
+    assert asked["chunk"]["usage"]["prompt_tokens"] == 77
     assert during["chunk"]["usage"]["completion_tokens"] == 3 and chunks[0]["usage"] is None
 
 
