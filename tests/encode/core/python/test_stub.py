@@ -1,4 +1,4 @@
-"""The stub `_core.pyi` declares what the compiled module has: the same names, and parameters in the same order.
+"""The stubs declare what the compiled modules have: the same names, and parameters in the same order.
 
 mypy's stubtest does not take nanobind's functions for functions; they tell their signatures themselves.
 """
@@ -13,9 +13,13 @@ from pathlib import Path
 import pytest
 
 from tokenweir.encode import _core
+from tokenweir.templates import _native
 
-TREE = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text("utf-8"))
-CLASSES = {node.name: node for node in TREE.body if isinstance(node, ast.ClassDef) and hasattr(_core, node.name)}
+TREES = {
+    module: ast.parse(Path(module.__file__).with_name(f"{module.__name__.rpartition('.')[2]}.pyi").read_text("utf-8"))
+    for module in (_core, _native)
+}
+CLASSES = [(module, node) for module, tree in TREES.items() for node in tree.body if isinstance(node, ast.ClassDef)]
 MIXINS = {"get", "items", "keys", "values"}
 OPENING, CLOSING = "([{", ")]}"
 
@@ -65,21 +69,23 @@ def members_of(node: ast.ClassDef) -> set[str]:
     return names | {function.name for function in functions_of(node.body)} | (MIXINS if is_mapping else set())
 
 
-def test_the_module_has_the_declared_names_only():
-    declared = {node.name for node in TREE.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    declared |= {node.target.id for node in TREE.body if isinstance(node, ast.AnnAssign)}
-    present = {name for name in vars(_core) if not name.startswith("_")}
-    assert {name for name in declared if not name.startswith("_")} - TYPES_ONLY == present
+@pytest.mark.parametrize(("module", "tree"), TREES.items())
+def test_the_module_has_the_declared_names_only(module, tree):
+    declared = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    declared |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+    present = {name for name in vars(module) if not name.startswith("_")}
+    assert {name for name in declared if not name.startswith("_")} == present
 
 
-def test_functions():
-    for function in functions_of(TREE.body):
-        check_parameters(function, getattr(_core, function.name))
+@pytest.mark.parametrize(("module", "tree"), TREES.items())
+def test_functions(module, tree):
+    for function in functions_of(tree.body):
+        check_parameters(function, getattr(module, function.name))
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_classes(name):
-    node, made = CLASSES[name], getattr(_core, name)
+@pytest.mark.parametrize(("module", "node"), CLASSES, ids=lambda value: getattr(value, "name", ""))
+def test_classes(module, node):
+    made = getattr(module, node.name)
     public = {member for member in vars(made) if not member.startswith(("_", "@"))}
     assert {member for member in members_of(node) if not member.startswith("_")} == public
     for function in functions_of(node.body):
@@ -92,7 +98,3 @@ def test_classes(name):
         is_final = ast.unparse(attribute.annotation).startswith("Final[")
         read_only = isinstance(found, property) and not found.fset
         assert is_final == read_only, f"line {attribute.lineno}: {'not ' if is_final else ''}read only"
-
-
-TYPES_ONLY: set[str] = set()
-"""Names that only type checkers have."""
