@@ -43,7 +43,7 @@ struct Source {
     return multibyte_at(text, place, c) != kNotUtf8;
   }
 
-  // Whether a character of `length` bytes that may compose with the previous one is kept.
+  // Whether a character of `length` bytes that may compose with the previous one is treated as if it were alone.
   __device__ bool stays_beside(uint32_t place, uint32_t length) const {
     if (place == 0 || has_bit(begins, place) || has_bit(taken, place - 1)) return true;
     uint32_t at = place, own = 1;
@@ -68,7 +68,7 @@ struct Source {
         if (length == kWithin || length == kNotUtf8) return false;  // the document is refused
       }
       const uint32_t entry = map.entry(c);
-      if (entry != kGaps) return entry != kSpaceOnly;
+      if (entry != kGaps) return entry != kSpaceOnly && entry != kSpaceJoins;
     }
     documents.refuse(at - 1, kTooLong);
     return false;
@@ -112,7 +112,10 @@ extern "C" __global__ void normalize_texts(const tokenweir::normal::CharacterMap
       }
     }
     uint32_t entry = map.entry(c);
-    if (entry == kJoins) entry = source.stays_beside(place, length) ? Source::itself(c) : kHostOnly;
+    if (entry == kJoins || entry == kSpaceJoins) {
+      const uint32_t alone = entry == kJoins ? Source::itself(c) : kSpaceOnly;
+      entry = source.stays_beside(place, length) ? alone : kHostOnly;
+    }
     if (entry == kHostOnly) {
       documents.refuse(place, c == kSign ? kSpaceSign : kUnsupportedCharacter);
       entry = kGaps;

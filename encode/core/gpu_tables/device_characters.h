@@ -3,8 +3,8 @@
 //
 // Most rules of a map have one character. A character that follows another one in some rule may be part of that rule's
 // match, so only the host can normalize it. HuggingFace looks up clusters of less than six bytes by their first
-// characters. A character that may continue a cluster is unchanged if the character before it is unchanged, or if both
-// have three bytes.
+// characters. A character that may continue a cluster is unchanged, or becomes a space alone (a zero-width joiner), if the
+// character before it is unchanged, or if both have three bytes.
 #pragma once
 
 #include <string>
@@ -21,10 +21,10 @@ namespace tokenweir {
 
 struct DeviceCharacters {
   static constexpr uint32_t kGap = 0xFF, kSpaceOnly = 0xFFFFFF20, kHostOnly = 0xFEFEFEFE,
-                            kJoins = 0xFDFDFDFD;  // normal.cuh
+                            kJoins = 0xFDFDFDFD, kSpaceJoins = 0xFCFCFCFC;  // normal.cuh
 
   std::vector<uint32_t>
-      entries;  // by code point: up to four bytes, little-endian, padded with gaps; or kHostOnly, kJoins
+      entries;  // by code point: up to four bytes, little-endian, padded with gaps; or a constant above
 
   // `huggingface`: the map is applied to clusters, and all white space becomes spaces.
   DeviceCharacters(const Charsmap& map, bool huggingface) : entries(0x110000, kHostOnly) {
@@ -54,9 +54,9 @@ struct DeviceCharacters {
       has_sign |= made_c == 0x2581;
     });
     if (has_sign || (has_space && only_character(made) == kNone)) return kHostOnly;
-    if (has_space) return kSpaceOnly;
-    if (!huggingface || !joins(graphemes::class_of(c))) return entry;
-    return made == own && graphemes::class_of(c) != graphemes::kPrepend ? kJoins : kHostOnly;
+    if (!huggingface || !joins(graphemes::class_of(c))) return has_space ? kSpaceOnly : entry;
+    if (graphemes::class_of(c) == graphemes::kPrepend) return kHostOnly;
+    return has_space ? kSpaceJoins : made == own ? kJoins : kHostOnly;
   }
 
   // Whether a character, except a line feed, may belong to a cluster of several characters. (A Hangul syllable or an

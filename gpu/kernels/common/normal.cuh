@@ -11,5 +11,6 @@ constexpr uint8_t kGap = 0xFF;                                   // which UTF-8 
 constexpr uint32_t kGaps = 0xFFFFFFFF, kSpaceOnly = 0xFFFFFF20;  // the entries of removed characters and of spaces
 constexpr uint32_t kHostOnly = 0xFEFEFEFE;                       // the host must normalize the document
 constexpr uint32_t kJoins = 0xFDFDFDFD;  // kept after a character that is kept, or if both have three bytes or more
+constexpr uint32_t kSpaceJoins = 0xFCFCFCFC;  // a space there
 
 }  // namespace tokenweir::normal
