@@ -61,6 +61,11 @@ def test_streams_that_are_closed_or_full(closing, status, told):
     assert (result.returncode, result.stderr) == (status, told)
 
 
+def test_without_a_command_it_prints_its_help():
+    alone, asked = (CliRunner().invoke(main, arguments) for arguments in ([], ["--help"]))
+    assert (alone.exit_code, alone.stdout, alone.stderr) == (0, asked.stdout, "")
+
+
 def test_ctrl_c_ends_by_its_own_code():
     command = [sys.executable, "-m", "tokenweir", "count", "--lines"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)

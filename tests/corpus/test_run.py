@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 import random
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -16,8 +18,13 @@ from corpus_files import READ, command, content, write_jsonl, write_lines, write
 from full_run import FULL
 
 from tokenweir import CorpusError, Tokenizer
+from tokenweir.corpus import reading
+from tokenweir.corpus import run as corpus_run
 from tokenweir.corpus.documents import DocumentEncoder
+from tokenweir.corpus.inputs import plan
 from tokenweir.corpus.run import encode_files as run
+from tokenweir.corpus.shards import Layout
+from tokenweir.corpus.storage import folder_at
 
 
 def test_an_error_in_a_process_is_told_and_the_rest_stays(tok, tmp_path):
@@ -143,6 +150,89 @@ def test_a_disk_that_is_full_for_the_manifest_is_told(tok, tmp_path):
         assert (found.returncode, found.stderr) == (1, f"tokenweir: error: {out}: File too large\n")
         assert command(*arguments[1:], out).exit_code == 0
         assert content(out) == whole
+
+
+# -- progress and stopping ---------------------------------------------------------------------------------------------
+
+
+def test_progress_moves_within_a_shard(tok, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "BATCH_BYTES", 2000)
+    monkeypatch.setattr(corpus_run, "REPORT_SECONDS", 0.0)
+    path = write_jsonl(tmp_path / "a.jsonl", texts * 10)
+    told = []
+    final = run([path], tmp_path / "out", DocumentEncoder(tok, "text"), workers=1, report=told.append)
+    within = [progress for progress in told if progress.shards == 0]
+    assert len({progress.done for progress in within}) > 10
+    assert len({progress.tokens for progress in within}) > 10
+    assert told == sorted(told, key=lambda progress: (progress.done, progress.tokens))
+    assert final == told[-1]
+    assert final.done == final.total
+
+
+@pytest.mark.parametrize("shuffle", [None, 7])
+def test_a_stop_takes_effect_at_the_next_batch(tok, texts, tmp_path, monkeypatch, shuffle):
+    monkeypatch.setattr(reading, "BATCH_BYTES", 2000)
+    monkeypatch.setattr(corpus_run, "REPORT_SECONDS", 0.0)
+    path = write_jsonl(tmp_path / "a.jsonl", texts * 10)
+    encoder = DocumentEncoder(tok, "text")
+    options = {"workers": 1, "shuffle": shuffle, "format": "npy"}
+    run([path], tmp_path / "whole", encoder, **options)
+    begun, encode = [], Tokenizer.encode_batch
+    monkeypatch.setattr(Tokenizer, "encode_batch", lambda *given, **named: begun.append(1) or encode(*given, **named))
+
+    def stop(progress):
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run([path], tmp_path / "out", encoder, **options, report=stop)
+    assert len(begun) == 3
+    assert not list((tmp_path / "out").glob("*part-*"))
+    run([path], tmp_path / "out", encoder, **options)
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_a_worker_begins_no_batch_after_the_stop(tok, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "BATCH_BYTES", 2000)
+    path = write_jsonl(tmp_path / "a.jsonl", texts * 10)
+    begun, encode, stopped = [], Tokenizer.encode_batch, threading.Event()
+
+    def batch(*given, **named):
+        begun.append(1)
+        if len(begun) == 3:
+            stopped.set()
+        return encode(*given, **named)
+
+    monkeypatch.setattr(Tokenizer, "encode_batch", batch)
+    (tmp_path / "out").mkdir()
+    job = corpus_run._Job(
+        DocumentEncoder(tok, "text"), folder_at(str(tmp_path / "out"), "1-of-1"), Layout("npy", tok.vocab_size)
+    )
+    for name, value in (("_work", job), ("_counts", multiprocessing.Array("q", 2)), ("_stop", stopped)):
+        monkeypatch.setattr(corpus_run, name, value, raising=False)
+    (planned,) = plan([str(path)], 1 << 30)
+    for _ in range(2):  # the shard that is being written, and one that was queued
+        with pytest.raises(corpus_run._Stopped):
+            corpus_run._serve(planned)
+    assert len(begun) == 3
+
+
+def test_leaving_a_run_stops_its_processes(texts, tmp_path):
+    path = write_jsonl(tmp_path / "a.jsonl", texts * 200)
+    encoder = DocumentEncoder(Tokenizer.default(), "text")
+    calls = []
+
+    def stop(progress):
+        calls.append(progress)
+        if progress.shards:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run([path], tmp_path / "out", encoder, part_bytes=1 << 20, workers=2, format="npy", report=stop)
+    assert not multiprocessing.active_children()
+    run([path], tmp_path / "out", encoder, part_bytes=1 << 20, workers=2, format="npy")
+    run([path], tmp_path / "whole", encoder, part_bytes=1 << 20, workers=1, format="npy")
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
 # -- killed ------------------------------------------------------------------------------------------------------------

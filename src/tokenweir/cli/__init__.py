@@ -99,7 +99,7 @@ class _Commands(click.Group):
             return super().invoke(ctx)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @click.version_option(package_name="tokenweir", message="%(version)s")
 def main() -> None:
     """Chat messages in, prompt ids out; token ids back, clean text out, token by token.
@@ -107,6 +107,9 @@ def main() -> None:
     Every option of a command can also come from the environment: --max-tokens as TOKENWEIR_MAX_TOKENS, and so on. The
     flag wins.
     """
+    context = click.get_current_context()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 for _command in (

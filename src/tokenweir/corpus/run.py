@@ -7,13 +7,15 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib.util import find_spec
 from multiprocessing.connection import wait as wait_for
-from typing import NamedTuple
+from multiprocessing.synchronize import Event
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,6 +33,12 @@ from tokenweir.encode.tokenizer import core_of
 VERSION = 3
 """Version to increment with any change of the shards' bytes or of the cutting of inputs."""
 
+REPORT_SECONDS = 1.0
+"""Seconds between two reports while no shard is completed."""
+
+BYTES_PER_TOKEN = 4
+"""Bytes of input that an id stands for, in the estimate of how much of a shard is done."""
+
 _USUAL_OPTIONS = EncodeOptions(add_special_tokens=True, add_bos=None, add_eos=None, parse_special=True)
 
 
@@ -38,11 +46,11 @@ class Progress(NamedTuple):
     """Progress of a run.
 
     Attributes:
-        done: Bytes of the inputs in complete shards of this machine's share.
+        done: Bytes of the inputs in complete shards of this machine's share, and an estimate of those encoded for others.
         total: Bytes of the inputs in its share.
         resumed: Bytes of the inputs in shards of an earlier run.
         documents: Number of documents in complete shards.
-        tokens: Number of ids in complete shards.
+        tokens: Number of ids in complete shards, and of those encoded for others.
         shards: Number of complete shards.
         skipped: Number of rows that were left out because they are missing or null.
         missing: Number of shards of the other machines' shares that were not complete when this one looked last.
@@ -88,7 +96,7 @@ def encode_files(
         shuffle: A seed: a shard's documents come from several random places of the inputs, and are in random order.
         machine: Which machine this is, from 1, and how many there are. Each writes its share of the shards.
         workers: Number of processes; None for as many as there are usable cores. With 1, this process does the work.
-        report: Called with the progress at the beginning and after each shard.
+        report: Called with the progress at the beginning, about once a second, and after each shard.
 
     Raises:
         CorpusError: An input cannot be read or encoded, the folder has something else, or a package is needed and not
@@ -124,25 +132,29 @@ def encode_files(
         share = [shard for shard in shards if shard.number % machines == number - 1]
         left = [shard for shard in share if shard.number not in manifest.shards]
         total = sum(shard.size for shard in share)
-        resumed = done = total - sum(shard.size for shard in left)
+        resumed = total - sum(shard.size for shard in left)
+        kept = sum(shard.tokens for shard in manifest.shards.values())
 
-        def progress() -> Progress:
+        def progress(size: int, tokens: int) -> Progress:
             made = manifest.shards.values()
-            documents, tokens = sum(shard.documents for shard in made), sum(shard.tokens for shard in made)
-            skipped, missing = sum(shard.skipped for shard in made), len(shards) - len(made)
-            return Progress(done, total, resumed, documents, tokens, len(made), skipped, missing)
+            documents, skipped = sum(shard.documents for shard in made), sum(shard.skipped for shard in made)
+            missing = len(shards) - len(made)
+            return Progress(resumed + size, total, resumed, documents, kept + tokens, len(made), skipped, missing)
 
-        report(progress())
+        def tick(size: int, tokens: int) -> None:
+            report(progress(size, tokens))
+
+        tick(0, 0)
+        size = tokens = 0
         workers = min(len(left), workers or usable_cores())
-        with _shards(left, job, workers) as written:
-            for planned, shard in written:
+        with _shards(left, job, workers, tick) as written:
+            for shard, size, tokens in written:
                 manifest.add(shard)
-                done += planned.size
-                report(progress())
+                tick(size, tokens)
         for file in ordered:
             file.check()
         manifest.finish(len(shards))
-        return progress()
+        return progress(size, tokens)
     finally:
         manifest.close()
 
@@ -184,12 +196,20 @@ class _Job(NamedTuple):
     layout: Layout
 
 
-def _make_shard(job: _Job, planned: ShardPlan) -> Shard:
+def _make_shard(job: _Job, planned: ShardPlan, advance: Callable[[int, int], None]) -> Shard:
+    """Write a shard.
+
+    Args:
+        job: The settings.
+        planned: The shard's parts.
+        advance: Called with the bytes and the ids of each batch; all bytes add up to the shard's size. What it raises ends the shard.
+
+    """
     for part in planned.parts:
         part.input.check()
     name = f"{NAMES}{planned.number:05d}"
     with naming(job.folder.path), WRITERS[job.layout.format](job.folder, name, job.layout) as writer:
-        batches = _batches(job.encoder, planned)
+        batches = _measured(_batches(job.encoder, planned), planned.size, advance)
         if planned.seed is not None:
             batches = shuffled([*batches], (planned.seed, planned.number))
         for batch in batches:
@@ -206,53 +226,100 @@ def _batches(encoder: DocumentEncoder, planned: ShardPlan) -> Iterator[DocumentB
             yield from encoder.encode(part)
 
 
+def _measured(
+    batches: Iterator[DocumentBatch], size: int, advance: Callable[[int, int], None]
+) -> Iterator[DocumentBatch]:
+    """Call `advance` before the first batch and after each one; yield the batches."""
+    advance(0, 0)
+    left = size
+    for batch in batches:
+        some = min(left, BYTES_PER_TOKEN * len(batch.ids.ids))
+        left -= some
+        advance(some, len(batch.ids.ids))
+        yield batch
+    advance(left, 0)
+
+
 # -- processes ---------------------------------------------------------------------------------------------------------
 
-_work: _Job  # of a worker process
+
+class _Stopped(Exception):
+    """Raised in a worker process when the run has ended."""
+
+
+_work: _Job  # these three are of a worker process
+_counts: Any
+_stop: Event
 
 
 @contextmanager
-def _shards(plans: Sequence[ShardPlan], job: _Job, workers: int) -> Iterator[Iterator[tuple[ShardPlan, Shard]]]:
-    """Context manager that writes shards in `workers` processes, which end when it is left.
+def _shards(
+    plans: Sequence[ShardPlan], job: _Job, workers: int, tick: Callable[[int, int], None]
+) -> Iterator[Iterator[tuple[Shard, int, int]]]:
+    """Context manager that writes shards in `workers` processes, which end when it is left, at the next batch at the latest.
 
-    It yields an iterator over pairs of plan and finished shard.
+    It yields an iterator over the finished shards, each with the bytes and the ids so far. `tick` is called with these every
+    `REPORT_SECONDS`.
     """
     if workers <= 1:
-        yield ((planned, _make_shard(job, planned)) for planned in plans)
+        yield _here(plans, job, tick)
         return
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),  # a fork would copy the locks of threads, but not the threads
-        initializer=_begin,
-        initargs=(job,),
-    )
+    context = multiprocessing.get_context("spawn")  # a fork would copy the locks of threads, but not the threads
+    counts, stop = context.Array("q", 2), context.Event()
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(job, counts, stop))
     try:
-        yield _in_pool(pool, plans, workers)
+        yield _in_pool(pool, plans, workers, counts, tick)
     finally:
+        stop.set()
         pool.shutdown(cancel_futures=True)
 
 
-def _in_pool(pool: ProcessPoolExecutor, plans: Sequence[ShardPlan], workers: int) -> Iterator[tuple[ShardPlan, Shard]]:
+def _here(plans: Sequence[ShardPlan], job: _Job, tick: Callable[[int, int], None]) -> Iterator[tuple[Shard, int, int]]:
+    """Write shards in this process."""
+    size = tokens = 0
+    told = time.monotonic()
+
+    def advance(more: int, ids: int) -> None:
+        nonlocal size, tokens, told
+        size, tokens = size + more, tokens + ids
+        if (now := time.monotonic()) - told >= REPORT_SECONDS:
+            told = now
+            tick(size, tokens)
+
+    for planned in plans:
+        yield _make_shard(job, planned, advance), size, tokens
+
+
+def _in_pool(
+    pool: ProcessPoolExecutor,
+    plans: Sequence[ShardPlan],
+    workers: int,
+    counts: Any,
+    tick: Callable[[int, int], None],
+) -> Iterator[tuple[Shard, int, int]]:
     waiting = iter(plans)
-    running: dict[Future[Shard], ShardPlan] = {}
+    running: set[Future[Shard]] = set()
     try:
         while True:
             for planned in waiting:
-                running[pool.submit(_serve, planned)] = planned
+                running.add(pool.submit(_serve, planned))
                 if len(running) > workers:  # one shard is queued, so that no process idles
                     break
             if not running:
                 return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                yield running.pop(future), future.result()
+            done, running = wait(running, REPORT_SECONDS, FIRST_COMPLETED)
+            for future in done:
+                yield future.result(), *counts
+            if not done:
+                tick(*counts)
     except BrokenProcessPool as error:
         raise CorpusError("a process ended by itself, perhaps for want of memory; the same command goes on") from error
 
 
-def _begin(job: _Job) -> None:
-    """Initialise a worker process: keep the job, ignore SIGINT, and watch the parent process."""
-    global _work
-    _work = job
+def _begin(job: _Job, counts: Any, stop: Event) -> None:
+    """Initialise a worker process: keep what it shares, ignore SIGINT, and watch the parent process."""
+    global _work, _counts, _stop
+    _work, _counts, _stop = job, counts, stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's own process ends this one
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -266,4 +333,12 @@ def _end_with_parent() -> None:
 
 
 def _serve(planned: ShardPlan) -> Shard:
-    return _make_shard(_work, planned)
+    return _make_shard(_work, planned, _advance)
+
+
+def _advance(size: int, ids: int) -> None:
+    if _stop.is_set():
+        raise _Stopped
+    with _counts.get_lock():
+        _counts[0] += size
+        _counts[1] += ids
