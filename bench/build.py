@@ -1,9 +1,10 @@
-"""The cost of compiling the core: CPU time and peak memory of each unit. Prints a table.
+"""The cost of compiling the native modules: CPU time and peak memory of each unit. Prints a table.
 
-    python bench/build.py
+    python bench/build.py [--single] [--write]
 
-Wants CMake, ninja and nanobind, as a build does. A unit is what an edit of its `.cpp` compiles again; an edit of a header
-compiles the units that include it. Optimised as in a wheel, one compiler at a time, without a cache.
+Wants CMake, ninja and nanobind, as a build does. A unit is what an edit of one of its files compiles again; an edit of a header
+compiles the units that include it. Optimised as in a wheel, one compiler at a time, without a cache. `--single` measures each file
+as a unit of its own (`TOKENWEIR_JOIN_UNITS=OFF`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from typing import NamedTuple
 import nanobind
 from shared.report import ROOT, machine, publish, table
 
+SHOWN_SECONDS = 3.0
+"""Units that take less share a row."""
+
 
 class Cost(NamedTuple):
     """CPU seconds, megabytes at most, and the headers of the core that were read."""
@@ -31,13 +35,14 @@ class Cost(NamedTuple):
     headers: frozenset[str]
 
 
-def compile_commands(folder: Path) -> list[dict[str, str]]:
-    """Return CMake's command for each file, including those of the binding library."""
+def compile_commands(folder: Path, joined: bool) -> list[dict[str, str]]:
+    """Return CMake's command for each unit, including those of the binding library."""
     options = {
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
         "SKBUILD_PROJECT_NAME": "tokenweir",
         "SKBUILD_PROJECT_VERSION": "0",
+        "TOKENWEIR_JOIN_UNITS": "ON" if joined else "OFF",
         "Python_EXECUTABLE": sys.executable,
         "nanobind_DIR": nanobind.cmake_dir(),
     }
@@ -60,25 +65,31 @@ def cost(command: dict[str, str], folder: Path) -> Cost:
     return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, frozenset(headers))
 
 
+def name_of(file: str) -> str:
+    """Return the name of a unit: its module and subject, or the file."""
+    joined = re.search(r"CMakeFiles/(\S+)\.dir/Unity/unity_(\w+)_cxx", file)
+    return f"{joined[1]}: {joined[2]}" if joined else Path(file).name
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args()
-    units: dict[str, Cost] = {}
-    library: list[Cost] = []
+    parser.add_argument("--single", action="store_true", help="each file as a unit of its own")
+    parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for command in compile_commands(Path(folder)):
-            found = cost(command, Path(folder))
-            if "encode/core/python" in command["file"]:
-                units[Path(command["file"]).name] = found
-            else:
-                library.append(found)
+        commands = compile_commands(Path(folder), not options.single)
+        units = {name_of(command["file"]): cost(command, Path(folder)) for command in commands}
+    every = units.values()
     rows = [
         [name, f"{unit.seconds:.1f}", f"{unit.megabytes:.0f}"]
         for name, unit in sorted(units.items(), key=lambda item: -item[1].seconds)
+        if unit.seconds >= SHOWN_SECONDS
     ]
-    first = [*units.values(), *library]
-    rows.append(["a first build", f"{sum(c.seconds for c in first):.0f}", f"{max(c.megabytes for c in first):.0f}"])
+    if others := [unit for unit in every if unit.seconds < SHOWN_SECONDS]:
+        most = max(unit.megabytes for unit in others)
+        rows.append([f"{len(others)} others", f"{sum(unit.seconds for unit in others):.1f}", f"{most:.0f}"])
+    rows.append(["a first build", f"{sum(c.seconds for c in every):.0f}", f"{max(c.megabytes for c in every):.0f}"])
     for header in (
         "base/utf8.h",
         "pattern/automaton.h",
@@ -86,12 +97,13 @@ def main() -> None:
         "decoders/text_step.h",
         "gpu_tables/device_tables.h",
     ):
-        of = [unit for unit in units.values() if header in unit.headers]
+        of = [unit for unit in every if header in unit.headers]
         cells = [f"{sum(c.seconds for c in of):.0f}", f"{max(c.megabytes for c in of):.0f}"]
         rows.append([f"an edit of {header}: {len(of)} units", *cells])
     publish(
-        "build",
+        "build-single" if options.single else "build",
         f"CPU seconds and the compiler's peak memory.\n\n{table(['an edit of', 's', 'MB'], rows)}\n\n{machine()}",
+        options.write,
     )
 
 

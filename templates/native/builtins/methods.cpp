@@ -51,7 +51,7 @@ Method forbidden(std::string_view name) {
   return method;
 }
 
-const Signature kOne{{kPlaceOnly}, 1}, kIndex{{kPlaceOnly, kPlaceOnly, kPlaceOnly}, 1};
+const Signature kIndex{{kPlaceOnly, kPlaceOnly, kPlaceOnly}, 1};
 
 const std::vector<Method>& dict_methods() {
   static const std::vector<Method> table{

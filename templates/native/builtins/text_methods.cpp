@@ -16,7 +16,7 @@ Text* put_in(Evaluator& evaluator, const Value& self, const Value& value, std::s
 }
 
 template <Case to>
-Value cased(Evaluator& evaluator, const Value& self, const Bound&) {
+Value cased_text(Evaluator& evaluator, const Value& self, const Bound&) {
   return like(self, change_case(evaluator.workspace, self.text, to));
 }
 
@@ -43,7 +43,7 @@ Value parted(Evaluator& evaluator, const Value& self, const Bound& bound) {
       partition(evaluator.workspace, self.text, text_argument(bound[0], "separator"), last, self.detail));
 }
 
-Value replaced(Evaluator& evaluator, const Value& self, const Bound& bound) {
+Value replaced_text(Evaluator& evaluator, const Value& self, const Bound& bound) {
   return like(self,
               replace(evaluator.workspace, self.text, text_argument(bound[0], "replace() argument 1"),
                       put_in(evaluator, self, bound[1], "replace() argument 2"), integer_or(bound[2], -1, "count")));
@@ -149,7 +149,7 @@ Value without_suffix(Evaluator& evaluator, const Value& self, const Bound& bound
   return like(self, ends ? workspace.slice(self.text, 0, self.text->size - suffix.size()) : self.text);
 }
 
-Value formatted(Evaluator& evaluator, const Value& self, const Arguments& arguments) {
+Value formatted_text(Evaluator& evaluator, const Value& self, const Arguments& arguments) {
   return format_braces(evaluator, self, arguments);
 }
 
@@ -210,22 +210,22 @@ Value is_title_text(Evaluator& evaluator, const Value& self, const Bound&) {
   return Value::boolean(found);
 }
 
-const Signature kOne{{kPlaceOnly}, 1}, kSearch{{kPlaceOnly, kPlaceOnly, kPlaceOnly}, 1}, kChars{{kPlaceOnly}};
+const Signature kSearch{{kPlaceOnly, kPlaceOnly, kPlaceOnly}, 1}, kChars{{kPlaceOnly}};
 const Signature kSplit{{"sep", "maxsplit"}}, kPad{{kPlaceOnly, kPlaceOnly}, 1};
 
 }  // namespace
 
 const std::vector<Method>& text_methods() {
   static const std::vector<Method> table{
-      {"capitalize", {}, cased<Case::Capitalize>},
-      {"casefold", {}, cased<Case::Fold>},
+      {"capitalize", {}, cased_text<Case::Capitalize>},
+      {"casefold", {}, cased_text<Case::Fold>},
       {"center", kPad, padded<Side::Both>},
       {"count", kSearch, counted},
       {"encode"},
       {"endswith", kSearch, starts_or_ends<true>},
       {"expandtabs", {{"tabsize"}}, tabs_expanded},
       {"find", kSearch, found<false, false>},
-      {"format", {}, nullptr, formatted},
+      {"format", {}, nullptr, formatted_text},
       {"format_map"},
       {"index", kSearch, found<false, true>},
       {"isalnum", {}, all<is_alphanumeric>},
@@ -242,13 +242,13 @@ const std::vector<Method>& text_methods() {
       {"isupper", {}, all_cased<true>},
       {"join", kOne, joined},
       {"ljust", kPad, padded<Side::Left>},
-      {"lower", {}, cased<Case::Lower>},
+      {"lower", {}, cased_text<Case::Lower>},
       {"lstrip", kChars, stripped<Side::Left>},
       {"maketrans"},
       {"partition", kOne, parted<false>},
       {"removeprefix", kOne, without_prefix},
       {"removesuffix", kOne, without_suffix},
-      {"replace", {{kPlaceOnly, kPlaceOnly, "count"}, 2}, replaced},
+      {"replace", {{kPlaceOnly, kPlaceOnly, "count"}, 2}, replaced_text},
       {"rfind", kSearch, found<true, false>},
       {"rindex", kSearch, found<true, true>},
       {"rjust", kPad, padded<Side::Right>},
@@ -259,10 +259,10 @@ const std::vector<Method>& text_methods() {
       {"splitlines", {{"keepends"}}, lines},
       {"startswith", kSearch, starts_or_ends<false>},
       {"strip", kChars, stripped<Side::Both>},
-      {"swapcase", {}, cased<Case::Swap>},
-      {"title", {}, cased<Case::Title>},
+      {"swapcase", {}, cased_text<Case::Swap>},
+      {"title", {}, cased_text<Case::Title>},
       {"translate"},
-      {"upper", {}, cased<Case::Upper>},
+      {"upper", {}, cased_text<Case::Upper>},
       {"zfill", kOne, zero_filled},
   };
   return table;

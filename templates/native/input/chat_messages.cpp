@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "input/message_fields.h"
+
 namespace tokenweir::templates {
 
 namespace {
 
 constexpr size_t kLongestName = 256;  // characters of a function's name
-
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // Thrown for a message that is not plain.
 struct NotPlain {};

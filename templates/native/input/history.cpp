@@ -9,14 +9,6 @@
 
 namespace tokenweir::templates {
 
-namespace {
-
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-}  // namespace
-
 HistoryTidier::HistoryTidier(Workspace& workspace, Origins& origins, const HistoryForm& form)
     : workspace_(workspace), origins_(origins), form_(form), fields_(workspace.symbols) {}
 

@@ -1,5 +1,7 @@
 #include "input/message_checks.h"
 
+#include "input/message_fields.h"
+
 namespace tokenweir::templates {
 
 namespace {
@@ -24,8 +26,6 @@ std::string shown(Workspace& workspace, const Value* value) {
 
 // A field of an object; null if it has none of the name, for which there may be no symbol.
 const Value* field(const Value& value, const Symbol* name) { return name ? value.dict->find(name) : nullptr; }
-
-bool is_list(const Value& value) { return value.kind == Kind::List || value.kind == Kind::Tuple; }
 
 class MessageCheck {
  public:

@@ -1,6 +1,10 @@
 // The names of the fields of messages, as symbols.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
 #include "values/value.h"
 
 namespace tokenweir::templates {
@@ -39,6 +43,12 @@ struct MessageFields {
                                                                                                             *const type;
   Symbol* const reasoning[3];  // of which the first that is set counts
 };
+
+inline bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+inline bool is_list(const Value& value) { return value.kind == Kind::List || value.kind == Kind::Tuple; }
 
 // Sets a field; its key counts as the engine's.
 inline void set_field(Workspace& workspace, Dict& dict, Symbol* name, const Value& value) {

@@ -3,14 +3,9 @@
 #include <algorithm>
 
 #include "input/message_checks.h"
+#include "input/message_fields.h"
 
 namespace tokenweir::templates {
-
-namespace {
-
-bool is_list(const Value& value) { return value.kind == Kind::List || value.kind == Kind::Tuple; }
-
-}  // namespace
 
 MessageShaper::MessageShaper(Workspace& workspace, Origins& origins, const MessageForm& form)
     : workspace_(workspace), origins_(origins), form_(form), fields_(workspace.symbols) {}

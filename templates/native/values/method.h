@@ -20,6 +20,8 @@ void describe(Symbol& symbol);
 // The method of a value's kind that a symbol names, or null.
 const Method* method_of(const Value& value, Symbol* symbol);
 
+inline const Signature kOne{{kPlaceOnly}, 1};  // of one argument, given by place
+
 extern const Method kLoopCycle, kLoopChanged, kCyclerNext, kCyclerReset;
 
 }  // namespace tokenweir::templates
