@@ -24,23 +24,40 @@ class ByteSet {
   // Returns the first byte of [p, end) that is not in the set, or `end`.
   const uint8_t* skip(const uint8_t* p, const uint8_t* end) const {
 #ifdef __SSSE3__
-    const __m128i ascii = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows_[0]));
-    const __m128i other = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows_[1]));
-    const __m128i bits = _mm_setr_epi8(1, 2, 4, 8, 16, 32, 64, -128, 1, 2, 4, 8, 16, 32, 64, -128);
-    const __m128i high = _mm_set1_epi8(-128), nibble = _mm_set1_epi8(15), low = _mm_set1_epi8(-113);  // 0x80, 15, 0x8F
     for (; end - p >= 16; p += 16) {
-      const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-      const __m128i bit = _mm_shuffle_epi8(bits, _mm_and_si128(_mm_srli_epi16(text, 4), nibble));
-      // A shuffle yields 0 for an index with the high bit set, so each byte gets its row from one of the two tables.
-      const __m128i row = _mm_or_si128(_mm_shuffle_epi8(ascii, _mm_and_si128(text, low)),
-                                       _mm_shuffle_epi8(other, _mm_and_si128(_mm_xor_si128(text, high), low)));
-      const int others = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_and_si128(row, bit), _mm_setzero_si128()));
+      const int others =
+          _mm_movemask_epi8(members(Bits(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))) ^ 0xFFFF;
       if (others) return p + __builtin_ctz(static_cast<unsigned>(others));
     }
 #endif
     while (p < end && has(*p)) p++;
     return p;
   }
+
+#ifdef __SSSE3__
+  // 16 bytes of text, as look-ups need them: for each byte its bit in a row, and the row's index in one of the two
+  // tables. A shuffle yields 0 for an index with the high bit set.
+  struct Bits {
+    __m128i bit, ascii_row, other_row;
+
+    explicit Bits(__m128i text) {
+      const __m128i bits = _mm_setr_epi8(1, 2, 4, 8, 16, 32, 64, -128, 1, 2, 4, 8, 16, 32, 64, -128);
+      const __m128i high = _mm_set1_epi8(-128), nibble = _mm_set1_epi8(15),
+                    low = _mm_set1_epi8(-113);  // 0x80, 15, 0x8F
+      bit = _mm_shuffle_epi8(bits, _mm_and_si128(_mm_srli_epi16(text, 4), nibble));
+      ascii_row = _mm_and_si128(text, low);
+      other_row = _mm_and_si128(_mm_xor_si128(text, high), low);
+    }
+  };
+
+  // Returns 0xFF for each byte that is in the set, and 0 for the others.
+  __m128i members(const Bits& text) const {
+    const __m128i row =
+        _mm_or_si128(_mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(rows_[0])), text.ascii_row),
+                     _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(rows_[1])), text.other_row));
+    return _mm_cmpeq_epi8(_mm_and_si128(row, text.bit), text.bit);
+  }
+#endif
 
  private:
   uint8_t rows_[2][16] = {};  // for ASCII and other bytes: bit h of row l is the byte 0xhl (or 0x80 + 0xhl)

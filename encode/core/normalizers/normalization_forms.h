@@ -1,9 +1,8 @@
 // Unicode's normalization forms C, D, KC and KD as HuggingFace's `tokenizers` 0.23 performs them, offsets included.
 //
 // Most text is normalized already, so the fast path is the check. A character is *inert* if it does not change and
-// affects no neighbour. Where the lead bytes prove that characters are inert, 16 bytes are skipped at a time. A
-// *segment* is an inert character with the following characters that are not inert: marks, Hangul jamo, characters that
-// change. No composition and no reordering crosses a segment's edge. A segment that may change is decomposed, ordered
+// affects no neighbour; most of these are skipped 16 bytes at a time (inert_text.h). A *segment* is an inert character
+// with the following characters that are not inert: marks, Hangul jamo, characters that change. No composition and no reordering crosses a segment's edge. A segment that may change is decomposed, ordered
 // and, for C and KC, composed again. Time is linear in the text, except for the stable sort of a run of marks. Memory
 // is that of the longest run of marks or jamo. The text must be valid UTF-8.
 #pragma once
@@ -15,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "base/byte_set.h"
 #include "base/span.h"
 #include "base/text_writer.h"
 #include "base/utf8.h"
+#include "normalizers/inert_text.h"
 #include "normalizers/normalization_tables.h"
 #include "normalizers/normalizer.h"
 
@@ -182,7 +181,7 @@ class Cursor {
 template <bool Composed, bool Compatibility>
 class NormalForm : public NormalizerStep {
  public:
-  NormalForm() : plain_(bytes_of([](uint32_t c) { return is_inert(Tables::properties(c)); })) {}
+  NormalForm() : inert_([](uint32_t c) { return is_inert(Tables::properties(c)); }) {}
 
   bool splits_in_ascii() const override { return true; }
   bool splits_at_space() const override { return true; }
@@ -246,12 +245,12 @@ class NormalForm : public NormalizerStep {
 
   // Returns the first character of [p, end) that is not inert, or `end`.
   const uint8_t* skip_inert(const uint8_t* p, const uint8_t* end) const {
-    while ((p = plain_.skip(p, end)) < end) {
+    while ((p = inert_.skip(p, end)) < end) {
       do {  // such characters occur in runs
         uint32_t length;
         if (!is_inert(Tables::properties(utf8_decode(p, length)))) return p;
         p += length;
-      } while (p < end && !plain_.has(*p));
+      } while (p < end && !inert_.may_skip(*p));
     }
     return end;
   }
@@ -297,7 +296,7 @@ class NormalForm : public NormalizerStep {
     return true;
   }
 
-  ByteSet plain_;  // bytes that begin inert characters only
+  InertText inert_;
 };
 
 }  // namespace tokenweir

@@ -169,6 +169,32 @@ def test_segments_at_every_position_of_a_word_of_eight_bytes(lead):
     check_each([lead + f * n + "e\u0301" + f * m for f in fillers for n in range(18) for m in (0, 1, 9)])
 
 
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_kana_and_marks_at_every_position_of_a_vector(form):
+    rng = random.Random(form)
+    ours = _core.Normalizer([_core.NormalizerStep.normal_form(form)])
+    theirs = getattr(normalizers, form)()
+    kana = [
+        "\u304b",
+        "\u304c",
+        "\u3042",
+        "\u30aa",
+        "\u30ab",
+        "\u30fc",
+        "\u3002",
+        "\u300c",
+        "\u3400",
+        "\u6f22",
+        "\uff01",
+        "a",
+    ]
+    marks = ["\u3099", "\u309a", "\u302a", "\u302f", "\u0301"]
+    for length in range(40):
+        for _ in range(share(200)):
+            text = "".join(rng.choices(kana + marks, [8] * len(kana) + [rng.choice((0, 0.3))] * len(marks), k=length))
+            assert ours.normalize(text) == theirs.normalize_str(text), ascii(text)
+
+
 # -- offsets -----------------------------------------------------------------------------------------------------------
 
 
