@@ -1,12 +1,15 @@
-// A long piece of byte-level BPE, encoded part by part between its cuts (cuts/byte_cuts.h). Most parts of a run of
-// Chinese are one character, whose ids are precomputed.
+// A piece of byte-level BPE that begins beyond ASCII, encoded part by part between its cuts (cuts/byte_cuts.h). Most
+// parts of a run of Chinese are one character, whose ids are precomputed.
 //
-// A part that no table has leaves a gap in the ids. Gaps are merged in batches, and their ids inserted afterwards.
+// Parts are handled in blocks, in loops without branches that text decides: where a part ends, and whether it is one
+// character, is as good as random. A part that no table has leaves a gap in the ids. Gaps are merged in batches, and
+// their ids inserted afterwards.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/utf8.h"
 #include "encoder/piece_caches.h"
@@ -49,84 +52,47 @@ class ByteCutParts {
     return last + utf8_length(*last) == end;
   }
 
-  // Appends the ids of the piece [p, p + n), which `may_cut` accepts. `readable`: 16 bytes may be read from each of its
-  // bytes. Returns whether the ids are complete; if not, some parts have left gaps.
-  //
-  // Characters are looked up in blocks, and so are the parts of a block, before any of their ids is written: look-ups do
-  // not wait for one another.
-  bool encode(const uint8_t* p, size_t n, bool readable) {
-    constexpr size_t kBlock = 32;
-    struct Character {
-      const uint8_t* p;
-      uint64_t lone_ids;
-      bool cut_before;
-    } block[kBlock];
-    const uint8_t *part = p, *at = part, *const end = part + n;
-    uint32_t before = ByteCuts::kCharacters;  // beside which no cut is possible
-    uint64_t lone_ids = 0;                    // of a part that is one character; else 0
-    bool complete = true;
-    Part parts[kBlock];
-    size_t n_parts = 0;
-    const auto finish = [&](const uint8_t* part_end) {
-      Part& made = parts[n_parts++];
-      made = {part, static_cast<size_t>(part_end - part), lone_ids, {}};
-      if (lone_ids || made.n > WordKey::kMaxBytes) return;
-      made.key = WordKey::of(part, made.n, readable);
-      words_->prefetch(made.key.hash());
-      caches_.words.prefetch(caches_.words.place(cached(made.key).hash()));
-    };
-    const auto write = [&] {
-      for (size_t i = 0; i < n_parts; i++)
-        if (parts[i].lone_ids)
-          ids_.advance(PremergedChars::unpack(parts[i].lone_ids, ids_.room(3)));
-        else
-          complete &= encode_part(parts[i]);
-      n_parts = 0;
-    };
-    while (at < end) {
-      size_t count = 0;
-      for (uint32_t length; count < kBlock && at < end; at += length) {
+  // Appends the ids of a piece that `may_cut` accepts, and caches them; both are complete after `fill_gaps`. `readable`:
+  // 16 bytes may be read from each byte of the piece.
+  void encode(const PieceCaches::Entry& piece, bool readable) {
+    begin_ = ids_.size();
+    gaps_before_ = n_gaps_;
+    const ByteCutTable cuts = cuts_->view();
+    const uint8_t *at = piece.p, *const end = at + piece.n;
+    starts_[0] = at;
+    uint32_t length, before = utf8_decode(at, length);
+    lone_ids_[0] = characters_->lone(before);
+    for (at += length;;) {
+      size_t n = 0;  // parts that end in this block
+      for (size_t i = 0; i < kBlock && at < end; i++, at += length) {
         const uint32_t c = utf8_decode(at, length);
-        block[count++] = {at, characters_->lone(c), cuts_->may_cut(before, c)};
+        const bool cut = cuts.may_cut(before, c);
+        lone_ids_[n] &= 0 - uint64_t{cut};
+        starts_[n + 1] = at;  // without a cut, the next character overwrites both
+        lone_ids_[n + 1] = characters_->lone(c);
+        n += cut;
         before = c;
       }
-      for (size_t i = 0; i < count; i++) {
-        if (block[i].cut_before) {
-          finish(block[i].p);
-          part = block[i].p;
-        }
-        lone_ids = block[i].p == part ? block[i].lone_ids : 0;
+      if (at == end) {
+        if (const uint32_t token = whole_token(piece, starts_[n]); token != kNone) return ids_.push(token);
+        starts_[++n] = end;
       }
-      write();
+      write(n, readable);
+      if (at == end) break;
+      starts_[0] = starts_[n];
+      lone_ids_[0] = lone_ids_[n];
     }
-    if (const uint32_t token = ignore_merges_ && part == p ? model_.token(part, n) : kNone; token != kNone) {
-      ids_.push(token);  // no token has a cut inside
-      return true;
-    }
-    finish(end);
-    write();
-    return complete;
+    if (n_gaps_ > gaps_before_)
+      open_[n_open_++] = {piece, begin_, ids_.size(), gaps_before_, n_gaps_};
+    else
+      caches_.insert(piece, ids_.data() + begin_, ids_.size() - begin_);
   }
 
-  // Merges the parts that have left gaps, all at once, and inserts their ids.
+  // Merges the parts that have left gaps, inserts their ids, and caches the pieces that are complete then.
   void fill_gaps() {
     if (n_gaps_ == 0) return;
-    Word words[kWordsAtOnce];
-    int32_t merged[kWordsAtOnce][WordBatch::kMaxIds];
-    uint32_t counts[kWordsAtOnce];
-    for (size_t k = 0; k < n_gaps_; k++) words[k] = {gaps_[k].p, static_cast<uint32_t>(gaps_[k].key.bytes())};
-    model_.encode_words(words, n_gaps_, merged, counts);
-    size_t ends[kWordsAtOnce + 1] = {};  // of each part's ids in `inserted_`
-    inserted_.clear();
-    for (size_t k = 0; k < n_gaps_; k++) {
-      if (counts[k] > 0) {
-        inserted_.append(merged[k], counts[k]);
-        caches_.words.insert(gaps_[k].key, gaps_[k].key.hash(), merged[k], counts[k]);
-      } else {
-        model_.encode_part(words[k].p, words[k].n, scratch_, inserted_);
-      }
-      ends[k + 1] = inserted_.size();
-    }
+    size_t ends[kGaps + 1];  // of each part's ids in `inserted_`
+    merge_gaps(ends);
     ids_.room(inserted_.size());
     size_t end = ids_.size();
     for (size_t k = n_gaps_; k-- > 0; end = gaps_[k].at) {  // backwards, so that each id moves once
@@ -135,45 +101,129 @@ class ByteCutParts {
       std::copy(inserted_.data() + ends[k], inserted_.data() + ends[k + 1], at + ends[k]);
     }
     ids_.advance(inserted_.size());
-    n_gaps_ = 0;
+    for (size_t i = 0; i < n_open_; i++) {
+      const OpenPiece& open = open_[i];
+      const size_t first = open.begin + ends[open.gaps_before];
+      caches_.insert(open.piece, ids_.data() + first, open.end + ends[open.gaps_until] - first);
+    }
+    begin_ += ends[gaps_before_];
+    gaps_before_ = n_open_ = n_gaps_ = 0;
   }
 
  private:
+  static constexpr size_t kBlock = 32;  // characters
+  static constexpr size_t kGaps = 64;   // more than a block can leave
+
   // A part whose ids are still to be merged; they belong before the id at index `at`.
   struct Gap {
     size_t at;
     const uint8_t* p;
     WordKey key;
+    bool is_cacheable;
   };
 
-  struct Part {
-    const uint8_t* p;
-    size_t n;
-    uint64_t lone_ids;  // if it is one character; else 0
-    WordKey key;        // if it is neither that nor too long for one
+  // A piece with gaps: its ids so far, and the gaps before its first and its last one.
+  struct OpenPiece {
+    PieceCaches::Entry piece;
+    size_t begin, end, gaps_before, gaps_until;
   };
 
-  static WordKey cached(const WordKey& key) { return {key.low, key.high | WordKey::kPart}; }
+  // Returns the token that a piece is without merging, if its last part begins at `last`; else kNone. No token has a cut
+  // inside.
+  uint32_t whole_token(const PieceCaches::Entry& piece, const uint8_t* last) const {
+    return ignore_merges_ && last == piece.p ? model_.token(piece.p, piece.n) : kNone;
+  }
 
-  // Appends the ids of a part of several characters. Returns false on a cache miss, which leaves a gap.
-  bool encode_part(const Part& part) {
-    if (part.n > WordKey::kMaxBytes) {
-      model_.encode_part(part.p, part.n, scratch_, ids_);
-      return true;
+  static WordKey key_of(const uint8_t* p, size_t n, bool readable) {
+    return n > WordKey::kMaxBytes ? WordKey::too_long(n) : WordKey::of(p, n, readable);
+  }
+
+  // Appends the ids of the first `n` parts of the block.
+  void write(size_t n, bool readable) {
+    int32_t ids[kBlock + 1][WordCache::kMaxIds];
+    uint32_t counts[kBlock + 1];
+    WordKey keys[kBlock + 1];
+    uint8_t several[kBlock + 1], missing[kBlock + 1];  // parts of several characters; those of them without ids
+    size_t n_several = 0, n_missing = 0;
+    for (size_t i = 0; i < n; i++) {
+      counts[i] = static_cast<uint32_t>(PremergedChars::unpack(lone_ids_[i], ids[i]));
+      several[n_several] = static_cast<uint8_t>(i);
+      n_several += lone_ids_[i] == 0;
     }
-    const uint32_t token = words_->find(part.key, part.key.hash());
-    if (token != kNone && is_mergeable(model_, *words_, token, part.key)) {
-      ids_.push(token & WordTable::kId);
-      return true;
+    for (size_t k = 0; k < n_several; k++) {
+      const size_t i = several[k];
+      keys[i] = key_of(starts_[i], static_cast<size_t>(starts_[i + 1] - starts_[i]), readable);
+      caches_.words.prefetch(caches_.words.place(keys[i].hash()));
+      words_->prefetch(keys[i].hash());
     }
-    const WordKey key = cached(part.key);
-    if (const size_t found = caches_.words.find(key, key.hash(), ids_.room(WordCache::kMaxIds))) {
-      ids_.advance(found);
-      return true;
+    for (size_t k = 0; k < n_several; k++) {
+      const size_t i = several[k];
+      counts[i] = static_cast<uint32_t>(caches_.words.find(keys[i], keys[i].hash(), ids[i]));
+      missing[n_missing] = static_cast<uint8_t>(i);
+      n_missing += counts[i] == 0;
     }
-    gaps_[n_gaps_++] = {ids_.size(), part.p, key};
-    if (n_gaps_ == kWordsAtOnce) fill_gaps();
-    return false;
+    bool is_cacheable[kBlock + 1];
+    if (n_missing > 0) {
+      n_missing = find_tokens(keys, missing, n_missing, ids, counts, is_cacheable);
+      if (n_gaps_ + n_missing > kGaps) fill_gaps();
+    }
+    const size_t first = ids_.size();
+    int32_t* const to = ids_.room(n * WordCache::kMaxIds);
+    size_t places[kBlock + 1], place = 0;
+    for (size_t i = 0; i < n; i++) {
+      std::memcpy(to + place, ids[i], sizeof ids[i]);
+      places[i] = place;
+      place += counts[i];
+    }
+    ids_.advance(place);
+    for (size_t k = 0; k < n_missing; k++) {
+      const size_t i = missing[k];
+      gaps_[n_gaps_++] = {first + places[i], starts_[i], keys[i], is_cacheable[k]};
+    }
+  }
+
+  // Looks cache misses up among the tokens. Returns the number of those that remain `missing`, and whether the cache may
+  // keep the ids of each: an entry is for pieces and for parts, so not if they differ.
+  size_t find_tokens(const WordKey* keys, uint8_t* missing, size_t n, int32_t (*ids)[WordCache::kMaxIds],
+                     uint32_t* counts, bool* is_cacheable) {
+    size_t n_rest = 0;
+    for (size_t k = 0; k < n; k++) {
+      const size_t i = missing[k];
+      const uint32_t hash = keys[i].hash(), token = words_->find(keys[i], hash);
+      if (token != kNone && is_mergeable(model_, *words_, token, keys[i])) {
+        ids[i][0] = static_cast<int32_t>(token & WordTable::kId);
+        counts[i] = 1;
+        continue;
+      }
+      const bool is_other_piece = ignore_merges_ && (token != kNone || !words_->is_complete(hash));
+      is_cacheable[n_rest] = !is_other_piece && keys[i].bytes() <= WordKey::kMaxBytes;
+      missing[n_rest++] = missing[k];
+    }
+    return n_rest;
+  }
+
+  // Merges the gaps to `inserted_`; `ends` begins with 0.
+  void merge_gaps(size_t* ends) {
+    inserted_.clear();
+    ends[0] = 0;
+    for (size_t first = 0; first < n_gaps_; first += kWordsAtOnce) {
+      const Gap* const gaps = gaps_ + first;
+      const size_t n = std::min(kWordsAtOnce, n_gaps_ - first);
+      Word words[kWordsAtOnce];
+      MergedWord merged[kWordsAtOnce];
+      for (size_t k = 0; k < n; k++) words[k] = {gaps[k].p, static_cast<uint32_t>(gaps[k].key.bytes())};
+      model_.encode_words(words, n, merged);
+      for (size_t k = 0; k < n; k++) {
+        const auto& [ids, count] = merged[k];
+        if (count > 0)
+          inserted_.append(ids, count);
+        else
+          model_.encode_part(words[k].p, words[k].n, scratch_, inserted_);
+        if (gaps[k].is_cacheable && merged[k].is_cacheable())
+          caches_.words.insert(gaps[k].key, gaps[k].key.hash(), ids, count);
+        ends[first + k + 1] = inserted_.size();
+      }
+    }
   }
 
   const Model& model_;
@@ -184,8 +234,12 @@ class ByteCutParts {
   PieceCaches& caches_;
   ModelScratch& scratch_;
   IdBuffer& ids_;
-  Gap gaps_[kWordsAtOnce];
-  size_t n_gaps_ = 0;
+  const uint8_t* starts_[kBlock + 2];  // of the parts of a block, and the end of the last one
+  uint64_t lone_ids_[kBlock + 2];      // of the parts that are one character; else 0
+  size_t begin_, gaps_before_;         // of the piece that is encoded now
+  Gap gaps_[kGaps];
+  OpenPiece open_[kGaps];  // each has a gap
+  size_t n_gaps_ = 0, n_open_ = 0;
   IdBuffer inserted_;  // the ids of the gaps
 };
 

@@ -112,15 +112,14 @@ class CjkParts {
       missing[n++] = &part;
     }
     if (n == 0 || guarded_ || !model_.encodes_words()) return;
-    int32_t ids[kBlock][WordBatch::kMaxIds];
-    uint32_t counts[kBlock];
-    model_.encode_words(words, n, ids, counts);
+    MergedWord merged[kBlock];
+    model_.encode_words(words, n, merged);
     for (size_t i = 0; i < n; i++) {
+      if (!merged[i].is_cacheable()) continue;
       Part& part = *missing[i];
-      part.count = counts[i];
-      if (counts[i] == 0) continue;
-      std::copy(ids[i], ids[i] + WordBatch::kMaxIds, part.ids);
-      caches_.words.insert(part.key, part.hash, ids[i], counts[i]);
+      part.count = merged[i].count;
+      std::copy(merged[i].ids, merged[i].ids + WordBatch::kMaxIds, part.ids);
+      caches_.words.insert(part.key, part.hash, merged[i].ids, part.count);
     }
   }
 

@@ -34,7 +34,7 @@ class PieceEncoder {
         scratch_(scratch),
         ids_(ids),
         byte_cut_parts_(model, guarded ? nullptr : model.byte_cuts(), words_, caches, scratch, ids) {
-    caches.words.grow_with(model.words(), token_flags());
+    caches.words.grow_with(model.words());
   }
 
   // Fills the cache with the tokens, before the first text.
@@ -109,9 +109,6 @@ class PieceEncoder {
 
   // Without a table of tokens the batch is small: a new piece is merged again each time it occurs in one batch.
   static constexpr size_t kSmallBatch = 128;
-
-  // The flags of the tokens that are the ids of their bytes as a piece.
-  uint32_t token_flags() const { return ignore_merges_ ? 0 : WordTable::kMergeable; }
 
   Piece piece(size_t i) const { return {starts_[i], batch_.keys[i].bytes(), readable_[i]}; }
 
@@ -202,16 +199,17 @@ class PieceEncoder {
 
   bool is_short(size_t i) const { return batch_.keys[i].bytes() <= WordKey::kMaxBytes; }
 
-  // Sets the ids of a cache miss to its token, if it is one.
+  // Sets the ids of a cache miss to its token, if it is one. A token that merging does not yield is not cached, because
+  // the cache has parts of pieces, too.
   bool find_token(size_t i) {
     const WordKey& key = batch_.keys[i];
-    const uint32_t hash = key.hash(), flags = token_flags();
+    const uint32_t hash = key.hash();
     uint32_t token = words_ ? words_->find(key, hash) : kNone;
     if (token == kNone && ignore_merges_ && !words_->is_complete(hash)) token = model_.token(starts_[i], key.bytes());
-    if (token == kNone || (token & flags) != flags) return false;
+    if (token == kNone || !(ignore_merges_ || token & WordTable::kMergeable)) return false;
     new_ids_[i][0] = static_cast<int32_t>(token & WordTable::kId);
     new_counts_[i] = 1;
-    caches_.words.insert(key, hash, new_ids_[i], 1);
+    if (is_mergeable(model_, *words_, token, key)) caches_.words.insert(key, hash, new_ids_[i], 1);
     return true;
   }
 
@@ -225,21 +223,21 @@ class PieceEncoder {
 
   void merge_words_at(const uint16_t* places, size_t n) {
     Word words[kWordsAtOnce] = {};
-    int32_t ids[kWordsAtOnce][WordBatch::kMaxIds];
-    uint32_t counts[kWordsAtOnce];
+    MergedWord merged[kWordsAtOnce];
     for (size_t k = 0; k < n; k++)
       words[k] = {starts_[places[k]], static_cast<uint32_t>(batch_.keys[places[k]].bytes())};
-    model_.encode_words(words, n, ids, counts);
+    model_.encode_words(words, n, merged);
     for (size_t k = 0; k < n; k++) {
       const size_t i = places[k];
       const WordKey& key = batch_.keys[i];
       const uint32_t hash = key.hash();
-      std::copy(ids[k], ids[k] + WordBatch::kMaxIds, new_ids_[i]);
-      new_counts_[i] = counts[k];
+      const auto& [ids, count] = merged[k];
+      std::copy(ids, ids + WordBatch::kMaxIds, new_ids_[i]);
+      new_counts_[i] = merged[k].is_cacheable() ? count : 0;
       const uint32_t token = ignore_merges_ || !words_ ? kNone : words_->find(key, hash);
       if (token != kNone && !(token & WordTable::kUnmergeable))
-        words_->record_merge(key, counts[k] == 1 && static_cast<uint32_t>(ids[k][0]) == (token & WordTable::kId));
-      if (counts[k] > 0) caches_.words.insert(key, hash, ids[k], counts[k]);
+        words_->record_merge(key, count == 1 && static_cast<uint32_t>(ids[0]) == (token & WordTable::kId));
+      if (new_counts_[i] > 0) caches_.words.insert(key, hash, ids, count);
     }
   }
 
@@ -261,19 +259,11 @@ class PieceEncoder {
       if (const int32_t* found = caches_.long_pieces.find(piece.p, piece.n, hashes_[i], n))
         return ids_.append(found, n);
     }
+    const PieceCaches::Entry entry{piece.p, piece.n, key, cacheable, cacheable ? hashes_[i] : 0};
+    if (cut) return byte_cut_parts_.encode(entry, piece.readable);
     const size_t first = ids_.size();
-    bool complete = true;
-    if (cut)
-      complete = byte_cut_parts_.encode(piece.p, piece.n, piece.readable);
-    else
-      model_.encode(piece.p, piece.n, guarded_, scratch_, ids_, nullptr);
-    if (!complete) return;  // cached when it comes again
-    const size_t count = ids_.size() - first;
-    const int32_t* ids = ids_.data() + first;
-    if (is_short && count > 0 && count <= WordCache::kMaxIds)
-      caches_.words.insert(key, hash, ids, count);
-    else if (cacheable)
-      caches_.long_pieces.insert(piece.p, piece.n, hashes_[i], ids, count);
+    model_.encode(piece.p, piece.n, guarded_, scratch_, ids_, nullptr);
+    caches_.insert(entry, ids_.data() + first, ids_.size() - first);
   }
 
   const Model& model_;

@@ -121,11 +121,15 @@ class Bpe : public Model {
     merge_bytes(p, n, false, scratch, out);
   }
 
-  void encode_words(const Word* parts, size_t n, int32_t (*out)[WordBatch::kMaxIds], uint32_t* counts) const override {
+  void encode_words(const Word* parts, size_t n, MergedWord* out) const override {
     MergingWord words[kWordsAtOnce];
-    for (size_t i = 0; i < n; i++) begin_word(parts[i], words[i]);
+    bool fits[kWordsAtOnce];
+    for (size_t i = 0; i < n; i++) fits[i] = begin_word(parts[i], words[i]);
     merge_words(pairs_, merged_.data(), words, n);
-    for (size_t i = 0; i < n; i++) counts[i] = words[i].finish(out[i]);
+    for (size_t i = 0; i < n; i++) {
+      words[i].finish(out[i]);
+      if (!fits[i]) out[i].count = 0;
+    }
   }
 
   // Tables that kernels use too.
@@ -242,19 +246,22 @@ class Bpe : public Model {
     }
   };
 
-  void begin_word(const Word& part, MergingWord& word) const {
+  // Returns false if the word has too many symbols; then it begins as another one, whose ids are not to be used.
+  bool begin_word(const Word& part, MergingWord& word) const {
     uint32_t n = part.n;
     if (!begin_ascii(part, word.symbols(), word.priorities())) {
       const Rules rules{*this, false};
       n = begin_merging(rules, part.p, n, MergingWord::kSymbols, word.symbols(), word.priorities());
     }
-    word.begin(n);
+    const bool fits = n <= MergingWord::kSymbols;
+    word.begin(fits ? n : 1);
+    return fits;
   }
 
-  // ASCII fast path of `begin_merging`. Returns false if the word is not ASCII.
+  // ASCII fast path of `begin_merging`. Returns false if the word is not ASCII, or too long.
   bool begin_ascii(const Word& word, uint32_t* ids, uint32_t* priorities) const {
     const uint8_t *p = word.p, *const last = p + word.n - 1;
-    if ((*p | *last) >= 0x80) return false;
+    if ((*p | *last) >= 0x80 || word.n > MergingWord::kSymbols) return false;
     uint8_t all = 0;
     for (; p < last; p++) {
       all |= *p;

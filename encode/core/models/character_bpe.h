@@ -94,7 +94,7 @@ class CharacterBpe : public Model {
   // With split points, every symbol is a character or a byte, independent of its place.
   bool encodes_words() const override { return split_points_ != nullptr; }
 
-  void encode_words(const Word* parts, size_t n, int32_t (*out)[WordBatch::kMaxIds], uint32_t* counts) const override {
+  void encode_words(const Word* parts, size_t n, MergedWord* out) const override {
     MergingWord words[kWordsAtOnce];
     PairTable::Search searches[kWordsAtOnce][MergingWord::kSymbols];
     uint32_t sizes[kWordsAtOnce];
@@ -111,8 +111,8 @@ class CharacterBpe : public Model {
     }
     merge_words(pairs_, merged_.data(), words, n);
     for (size_t i = 0; i < n; i++) {
-      const uint32_t count = words[i].finish(out[i]);
-      counts[i] = sizes[i] > 0 ? count : 0;
+      words[i].finish(out[i]);
+      if (sizes[i] == 0) out[i].count = 0;
     }
   }
 

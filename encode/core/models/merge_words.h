@@ -15,7 +15,7 @@ namespace tokenweir {
 
 // A word while it merges. Its symbols are at the indices from 1 on.
 struct MergingWord {
-  static constexpr uint32_t kSymbols = 16;
+  static constexpr uint32_t kSymbols = MergedWord::kMaxIds;
 
   uint32_t ids[kSymbols + 2];  // the symbols, between two sentinels
   uint32_t pairs[kSymbols];    // by index of the left symbol: the pair's priority, with the index in the low bits
@@ -39,13 +39,16 @@ struct MergingWord {
     return least;
   }
 
-  // Writes the remaining ids and returns their number; 0 if they are more than WordBatch::kMaxIds.
-  uint32_t finish(int32_t* out) const {
+  // Writes the remaining ids.
+  void finish(MergedWord& out) const {
     uint32_t rest = left & (left - 1);
-    const uint32_t n = static_cast<uint32_t>(__builtin_popcount(rest)) - 1;
-    for (size_t i = 0; i < WordBatch::kMaxIds; i++, rest &= rest - 1)
-      out[i] = static_cast<int32_t>(ids[__builtin_ctz(rest | 2u << kSymbols)]);
-    return n <= WordBatch::kMaxIds ? n : 0;
+    out.count = static_cast<uint32_t>(__builtin_popcount(rest)) - 1;
+    const auto write = [&](size_t i) {
+      out.ids[i] = static_cast<int32_t>(ids[__builtin_ctz(rest | 2u << kSymbols)]);
+      rest &= rest - 1;
+    };
+    for (size_t i = 0; i < WordBatch::kMaxIds; i++) write(i);  // as many as most words have, without a branch
+    for (size_t i = WordBatch::kMaxIds; i < out.count; i++) write(i);
   }
 
   static uint32_t pair(uint32_t priority, uint32_t place) { return priority << 4 | place; }

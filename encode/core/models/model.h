@@ -52,10 +52,21 @@ struct ModelScratch {
 // The most words that a model encodes at once.
 constexpr size_t kWordsAtOnce = 16;
 
-// A piece of at most WordKey::kMaxBytes.
+// A piece, or a part of one.
 struct Word {
   const uint8_t* p;
   uint32_t n;
+};
+
+// The ids of a word.
+struct MergedWord {
+  static constexpr size_t kMaxIds = 16;
+
+  int32_t ids[kMaxIds];
+  uint32_t count;  // 0 if the word has too many symbols to merge it together with others
+
+  // Whether `WordCache` can keep the ids.
+  bool is_cacheable() const { return count - 1 < WordBatch::kMaxIds; }
 };
 
 class Model {
@@ -93,9 +104,8 @@ class Model {
   // Whether the model implements `encode_words`.
   virtual bool encodes_words() const { return words() != nullptr; }
 
-  // Encodes at most kWordsAtOnce words at once. Writes the ids of each word to `out` and their number to `counts`; the
-  // number is 0 if they are more than WordBatch::kMaxIds.
-  virtual void encode_words(const Word*, size_t, int32_t (*)[WordBatch::kMaxIds], uint32_t*) const {}
+  // Encodes at most kWordsAtOnce words at once.
+  virtual void encode_words(const Word*, size_t, MergedWord*) const {}
 
   // The length of the longest piece that is worth caching, in bytes.
   virtual size_t max_cached_bytes() const { return 127; }

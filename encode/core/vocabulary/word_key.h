@@ -14,7 +14,6 @@ namespace tokenweir {
 struct WordKey {
   static constexpr size_t kMaxBytes = 15;
   static constexpr uint64_t kGuarded = uint64_t{16} << 56;  // guarded: its ids contain no control token
-  static constexpr uint64_t kPart = uint64_t{32} << 56;     // a part of a piece: its ids are those of merging alone
   static constexpr uint64_t kTooLong = uint64_t{64} << 56;  // a sentinel that no table contains
   static constexpr uint64_t kText = uint64_t{128} << 56;    // a whole original text
 
@@ -107,8 +106,8 @@ struct WordBatch {
   static constexpr size_t kMaxIds = 4;
 
   size_t size = 0;
-  WordKey keys[kSize];
-  uint32_t places[kSize];  // `WordCache::place` of each
+  alignas(64) WordKey keys[kSize];  // each in one cache line
+  uint32_t places[kSize];           // `WordCache::place` of each
 };
 
 // A piece of a batch that is not in the cache, and the number of ids of all hits before it.

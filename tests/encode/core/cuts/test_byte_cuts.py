@@ -70,6 +70,35 @@ def test_a_token_that_merging_never_makes_is_only_found_as_a_piece():
         assert tok.encode("漢字") == [257]
 
 
+def test_pieces_and_parts_share_a_cache_without_confusion():
+    """Thousands of tokens that merging never makes, so that some find no room in the table of tokens."""
+    letters = [chr(c) for c in range(0x3B1, 0x3B1 + 50)]
+    pairs = [a + b for a in letters for b in letters]
+    tok = ranked(*(pair.encode() for pair in pairs))
+    for number, pair in enumerate(pairs):
+        apart = list(f"漢{pair}漢".encode())
+        whole = [256 + number]
+        texts = [(f"漢{pair}漢", apart), (pair, whole)] * 2
+        for text, expected in texts if number % 2 else reversed(texts):
+            assert tok.encode(text) == expected
+
+
+def test_long_parts_and_more_gaps_than_one_merge_takes():
+    """Parts of more than 15 bytes, of more than 16 symbols, and of more than 4 ids, in one piece and in many."""
+    letters = "абвгдежз"
+    tokens = [a + b for a in letters for b in letters]
+    tok = ranked(*(bytes([0xD0, b]) for b in range(0x80, 0xC0)), *(token.encode() for token in tokens))
+    rng = random.Random(4)
+    parts = ["".join(rng.choices(letters, k=rng.choice((1, 2, 5, 9, 20, 40)))) for _ in range(600)]
+    pieces = ["漢".join(["", *rng.choices(parts, k=rng.choice((1, 3, 90)))]) for _ in range(60)]
+    model = core_of(tok).model
+    expected = [model.encode(piece)[0] for piece in pieces]
+    for _ in range(3):
+        assert [tok.encode(piece) for piece in pieces] == expected
+    joined = [token_id for ids in expected for token_id in (*ids, 0x20)]
+    assert Tokenizer.from_spec(tok.spec).encode("".join(piece + " " for piece in pieces)) == joined
+
+
 @pytest.mark.parametrize(
     "broken",
     [
