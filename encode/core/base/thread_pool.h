@@ -30,14 +30,20 @@ class ThreadPool {
   }
 
   // Calls `work`, which must not throw, on this thread and concurrently on up to `others` more; returns when all calls
-  // have. Threads that are not available by then do not begin.
+  // have. Threads that are not available by then do not begin. This thread calls `before`, which must not throw either,
+  // before its own `work`, while the others work.
+  template <class Work, class Before>
+  void run(size_t others, const Work& work, Before&& before) {
+    Job job{[](const void* work) { (*static_cast<const Work*>(work))(); }, &work, others};
+    if (others > 0) offer(job);
+    before();
+    work();
+    if (others > 0) withdraw(job);
+  }
+
   template <class Work>
   void run(size_t others, const Work& work) {
-    if (others == 0) return work();
-    Job job{[](const void* work) { (*static_cast<const Work*>(work))(); }, &work, others};
-    offer(job);
-    work();
-    withdraw(job);
+    run(others, work, [] {});
   }
 
  private:

@@ -20,7 +20,8 @@ namespace tokenweir {
 
 class Batch {
  public:
-  // `guards` has the guarded byte offsets of each text, or is empty if no text has any. `spans`: the characters, the
+  // The size of a text may be an estimate until `run` has it prepared. `guards` has the guarded byte offsets of each
+  // text, or is empty if no text has any. `spans`: the characters, the
   // number of the piece and the name of each id are collected, too. `limit`: this many ids of each text are enough; 0
   // means all.
   Batch(const Encoder& encoder, const std::vector<std::string_view>& texts,
@@ -43,12 +44,16 @@ class Batch {
     }
   }
 
-  // Encodes all texts on up to `threads` threads; 0 means one per CPU.
-  void run(size_t threads) {
+  // Encodes all texts on up to `threads` threads; 0 means one per CPU. First, the calling thread calls
+  // `prepare(first, end)` for each run of texts, and then `prepared()`; meanwhile the others encode what is prepared.
+  template <class Prepare, class Prepared>
+  void run(size_t threads, Prepare&& prepare, Prepared&& prepared) {
     if (threads == 0) threads = machine_threads();
     parts_.resize(std::max<size_t>(1, std::min(threads, runs_.size())));
-    each_run(threads,
-             [&](size_t r, Workspace& w, size_t thread) { encode_run(r, runs_.size() == 1 ? threads : 1, w, thread); });
+    share_out(
+        encoder_.pool(), nullptr, runs_.size(), threads, begin(),
+        [&](size_t r, Workspace& w, size_t thread) { encode_run(r, runs_.size() == 1 ? threads : 1, w, thread); },
+        [&](size_t r) { prepare(first_text(r), runs_[r].end_text); }, prepared);
     join(threads);
     offsets_[0] = 0;
     for (size_t i = 0; i < texts_.size(); i++) offsets_[i + 1] += offsets_[i];
@@ -94,21 +99,21 @@ class Batch {
   };
 
   struct Run {
-    size_t end_text, end_bytes;               // of the texts up to its end
+    size_t end_text, end_bytes;               // of the texts up to its end; the bytes are an estimate
     size_t part = 0, first = 0, end = 0;      // its ids
     size_t first_called = 0, end_called = 0;  // of its part's `called`
     size_t place = 0;                         // of its ids in the result
   };
 
-  // Calls `work(run, workspace, thread)`. Each thread begins at an equal share of the bytes.
-  template <class Work>
-  void each_run(size_t threads, Work&& work) {
-    const auto begin = [this](size_t thread, size_t all) {
+  size_t first_text(size_t r) const { return r > 0 ? runs_[r - 1].end_text : 0; }
+
+  // Returns the function by which each thread begins at an equal share of the bytes.
+  auto begin() const {
+    return [this](size_t thread, size_t all) {
       const size_t bytes = bytes_ / all * thread;
       const auto starts_before = [](const Run& run, size_t at) { return run.end_bytes <= at; };
       return static_cast<size_t>(std::lower_bound(runs_.begin(), runs_.end(), bytes, starts_before) - runs_.begin());
     };
-    share_out(encoder_.pool(), nullptr, runs_.size(), threads, begin, work);
   }
 
   void join(size_t threads) {
@@ -121,7 +126,7 @@ class Batch {
     }
     if (in_order) return ids_.swap(parts_[0].ids);
     int32_t* const to = ids_.room(total);
-    each_run(threads, [&](size_t r, Workspace&, size_t) {
+    share_out(encoder_.pool(), nullptr, runs_.size(), threads, begin(), [&](size_t r, Workspace&, size_t) {
       const Run& run = runs_[r];
       const int32_t* const from = parts_[run.part].ids.data();
       std::copy(from + run.first, from + run.end, to + run.place);
@@ -146,16 +151,24 @@ class Batch {
     w.words.resize(w.ids.size(), -1);
   }
 
+  // Returns the bytes of an equal share of the texts, as far as a prepared run tells.
+  size_t thread_bytes(size_t r) const {
+    size_t bytes = 0;
+    for (size_t i = first_text(r); i < runs_[r].end_text; i++) bytes += texts_[i].size() + 1;
+    const size_t estimate = runs_[r].end_bytes - (r > 0 ? runs_[r - 1].end_bytes : 0);
+    return (bytes_ / parts_.size() + estimate - 1) / estimate * bytes;
+  }
+
   void encode_run(size_t r, size_t threads, Workspace& w, size_t thread) {
     Run& run = runs_[r];
     EncodeOptions options{parse_special_, {}, threads};
     Part& part = parts_[thread];
-    part.ids.room(part.ids.capacity() ? 0 : bytes_ / parts_.size() / kIdBytes);
+    if (part.ids.capacity() == 0) part.ids.room(thread_bytes(r) / kIdBytes);
     part.swap(w);
     run.part = thread;
     run.first = w.ids.size();
     run.first_called = w.called.size();
-    for (size_t i = r > 0 ? runs_[r - 1].end_text : 0; i < run.end_text; i++) {
+    for (size_t i = first_text(r); i < run.end_text; i++) {
       const size_t before = w.ids.size();
       around(prefix_, w);
       if (!guards_.empty()) options.guards = guards_[i];

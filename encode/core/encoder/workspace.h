@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -100,29 +101,65 @@ inline size_t machine_threads() { return std::max(1u, std::thread::hardware_conc
 // begins at the index begin(t, m), takes the following ones, and skips those that others have begun. So a thread gets
 // adjacent indices, and in the next call of the same kind the same ones, with a warm cache. The first thread uses the
 // workspace `own`, unless it is null, and all others one from the pool. Throws the first failure; after it no call begins.
-template <class Begin, class Work>
-void share_out(WorkspacePool& pool, Workspace* own, size_t n, size_t threads, Begin&& begin, Work&& work) {
+//
+// The calling thread first calls `prepare(i)` for each i, and then `prepared()`. A call of work(i) follows prepare(i). The
+// indices where threads begin are prepared first.
+template <class Begin, class Work, class Prepare, class Prepared>
+void share_out(WorkspacePool& pool, Workspace* own, size_t n, size_t threads, Begin&& begin, Work&& work,
+               Prepare&& prepare, Prepared&& prepared) {
+  enum State : uint8_t { kWaits, kIsReady, kHasBegun };
+  constexpr std::chrono::microseconds kPoll{20};  // much less than most calls take
   const size_t most = std::max<size_t>(1, std::min(threads, n));
-  const std::unique_ptr<std::atomic<bool>[]> begun(new std::atomic<bool>[n]());
+  const std::unique_ptr<std::atomic<State>[]> states(new std::atomic<State>[n]());
   std::atomic<size_t> comers{0};
   std::atomic<bool> failed{false};
   std::mutex mutex;
   std::exception_ptr failure;
-  const auto each = [&] {
+  const auto guarded = [&](auto&& action) {
     try {
-      const size_t me = comers++;
-      std::unique_ptr<Workspace> taken = own && me == 0 ? nullptr : pool.take();
-      for (size_t k = 0, i = begin(me, most); k < n && !failed; k++, i = i + 1 < n ? i + 1 : 0)
-        if (!begun[i].exchange(true)) work(i, taken ? *taken : *own, me);
-      if (taken) pool.give_back(std::move(taken));
+      action();
     } catch (...) {
       const std::lock_guard lock(mutex);
       failure = std::current_exception();
       failed = true;
     }
   };
-  ThreadPool::shared().run(most - 1, each);
+  const auto each = [&] {
+    guarded([&] {
+      const size_t me = comers++;
+      std::unique_ptr<Workspace> taken = own && me == 0 ? nullptr : pool.take();
+      for (bool complete = false; !complete && !failed;) {
+        complete = true;
+        for (size_t k = 0, i = begin(me, most); k < n && !failed; k++, i = i + 1 < n ? i + 1 : 0) {
+          State state = kIsReady;
+          if (states[i].compare_exchange_strong(state, kHasBegun)) work(i, taken ? *taken : *own, me);
+          complete &= state != kWaits;
+        }
+        if (!complete) std::this_thread::sleep_for(kPoll);
+      }
+      if (taken) pool.give_back(std::move(taken));
+    });
+  };
+  ThreadPool::shared().run(most - 1, each, [&] {
+    guarded([&] {
+      for (size_t k = 0, left = n; left > 0 && !failed; k++)
+        for (size_t thread = 0; thread < most; thread++) {
+          const size_t i = begin(thread, most) + k;
+          if (i >= (thread + 1 < most ? begin(thread + 1, most) : n)) continue;
+          prepare(i);
+          states[i] = kIsReady;
+          left--;
+        }
+    });
+    guarded(prepared);
+  });
   if (failure) std::rethrow_exception(failure);
+}
+
+// The same without preparation.
+template <class Begin, class Work>
+void share_out(WorkspacePool& pool, Workspace* own, size_t n, size_t threads, Begin&& begin, Work&& work) {
+  share_out(pool, own, n, threads, begin, work, [](size_t) {}, [] {});
 }
 
 }  // namespace tokenweir

@@ -1,5 +1,7 @@
 // Bindings of Encoder and its parts.
 
+#include <optional>
+
 #include "encoder/batch.h"
 #include "memory/page_pool.h"
 #include "python/arrays/texts.h"
@@ -143,7 +145,7 @@ void bind_encoder(nb::module_& m) {
           "encode_batch",
           [](PyEncoder& self, nb::handle source, bool parse_special, nb::handle guarded_texts, size_t threads,
              const PyEncoder::Affix& prefix, const PyEncoder::Affix& suffix, bool offsets, size_t limit) {
-            const Texts texts(source);
+            Texts texts(source);
             texts.check_utf8();
             const std::vector<std::string_view>& views = texts.views;
             auto guarded = guarded_of<std::vector<std::vector<size_t>>>(guarded_texts);
@@ -151,11 +153,13 @@ void bind_encoder(nb::module_& m) {
               throw nb::value_error(("guarded has " + std::to_string(guarded.size()) + " entries for " +
                                      std::to_string(views.size()) + " texts")
                                         .c_str());
+            if (!guarded.empty()) texts.convert();
             for (size_t i = 0; i < guarded.size(); i++) guarded[i] = byte_offsets(views[i], guarded[i]);
             Batch batch(self.encoder, views, guarded, parse_special, prefix, suffix, offsets, limit);
             {
-              const GilRelease release;
-              batch.run(threads);
+              std::optional<GilRelease> release;
+              batch.run(
+                  threads, [&](size_t first, size_t end) { texts.convert(first, end); }, [&] { release.emplace(); });
             }
             nb::object traced = nb::none();
             if (offsets) traced = nb::make_tuple(span_array(batch.spans()), batch.called(), to_numpy(batch.words()));

@@ -28,6 +28,7 @@ void bind_pack(nb::module_& m) {
           "__init__",
           [](PyDocuments* self, nb::handle source) {
             Texts texts(source);
+            texts.convert();
             Documents documents(texts.views);
             new (self) PyDocuments{std::move(texts), std::move(documents)};
           },

@@ -11,6 +11,8 @@ import threading
 import numpy as np
 import pytest
 
+from tokenweir.encode.errors import TextError
+
 PARTS = ["a", "b", "ab", "abc", " ", "  ", "<s>", "</s>", "<m>", "<", "é", "e", "\u0301", "日本", "\n"]
 
 
@@ -26,6 +28,27 @@ def test_a_batch_on_any_number_of_threads(tok, many, threads):
     ragged = tok.encode_batch(many, threads=threads)
     assert (ragged.ids.dtype, ragged.offsets.dtype) == (np.int32, np.int64)
     assert [ids.tolist() for ids in ragged] == [tok.encode(text) for text in many]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_texts_that_are_converted_while_others_are_encoded(tok, threads):
+    """Each kind of str in memory, and bytes between them; in enough runs that every thread begins before the last is converted."""
+    bodies = ["plain text ", "naïve café ", "日本語 ab ", "\U0001f600 é日本 "]
+    texts = [f"{i} {bodies[i % 4] * (i * 37 % 900)}" for i in range(240)]
+    expected = [tok.encode(text) for text in texts]
+    given = [text.encode() if i % 7 == 0 else text for i, text in enumerate(texts)]
+    for _ in range(2):
+        assert [ids.tolist() for ids in tok.encode_batch(given, threads=threads)] == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("wrong", [0, 77, 239])
+def test_a_text_without_a_utf8_form_ends_a_batch_that_has_begun(tok, threads, wrong):
+    texts = [f"{i} {'日本語 ab ' * 500}" for i in range(240)]
+    broken = [*texts[:wrong], texts[wrong] + "\udc80", *texts[wrong + 1 :]]
+    with pytest.raises(TextError, match=rf"^texts\[{wrong}\] has a lone surrogate U\+DC80 at character"):
+        tok.encode_batch(broken, threads=threads)
+    assert tok.encode_batch(texts, threads=threads)[wrong].tolist() == tok.encode(texts[wrong])
 
 
 @pytest.mark.parametrize("threads", [1, 3])
