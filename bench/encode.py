@@ -1,6 +1,6 @@
 """Speed of encoding beside the fastest libraries that load the same vocabularies. Prints tables; --write keeps them.
 
-    python bench/encode.py [throughput] [families] [messages] [runs] [batch] [decode] [load] [--only cl100k]
+    python bench/encode.py [throughput] [families] [messages] [runs] [batch] [large] [decode] [load] [--only cl100k]
         [--beside gigatoken,fastokens] [--rounds 1] [--write]
 
 Each library has a process of its own: the tokenizer is loaded and encodes "Hi", then text that it has not seen is encoded
@@ -20,6 +20,7 @@ import argparse
 import gc
 import json
 import math
+import mmap
 import os
 import random
 import resource
@@ -35,6 +36,7 @@ from importlib.metadata import version
 from itertools import count, groupby
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.peers import LIBRARIES, ids_of, json_file, tokenweir
@@ -57,6 +59,7 @@ KINDS = ("English", "code", "math", "Chinese", "Japanese")
 PACKAGES = {library: library for library in LIBRARIES} | {"toktok": "toktok-rs", "splintr": "splintr-rs"}
 DOCUMENT = 20_000  # characters
 TURNS = 15
+LARGE, SMALL, CALLS = 64_000_000, 2_000_000, 6  # bytes of two batches, and calls with each
 SLOW = 100.0  # ms for a short run, where a long one might take minutes
 HAN = "".join(map(chr, range(0x4E00, 0x9FA6)))
 CHOSEN = [*LIBRARIES]
@@ -134,6 +137,7 @@ def measure(job: Job) -> Measurements | None:
         "messages": _messages,
         "runs": _runs,
         "batch": _batch,
+        "large": _large,
         "decode": _decode,
     }
     return sections[job.section](peer, job)
@@ -204,6 +208,72 @@ def _batch(peer: Any, job: Job) -> Measurements:
             "1024 x 1 KB": partial(rate, peer.batch, kilobytes, sum(len(t.encode()) for t in kilobytes)),
             "one of 10 MB": partial(rate, peer.array, long, len(long.encode())),
         },
+    )
+
+
+def _sample_threads(parent: int, shared: memoryview) -> None:
+    """Count, while shared[0] is set, how often one thread of the parent is ready to run, and how often several are."""
+    folder = Path(f"/proc/{parent}/task")
+    while os.getppid() == parent:
+        time.sleep(0.0005)
+        if not shared[0]:
+            continue
+        try:
+            states = [path.read_text().rpartition(") ")[2][0] for path in folder.glob("*/stat")]
+        except OSError:  # a thread has ended
+            continue
+        if ready := states.count("R"):
+            shared[1 + (ready > 1)] += 1
+
+
+def _large(_peer: Any, job: Job) -> Measurements:
+    """Measure batches of documents of 62,500 bytes. Each call gets new strings, whose conversion to UTF-8 is a part of it."""
+    text = "".join(of_kind(job.text)).encode()
+    whole, size = text * (LARGE // len(text) + 1), LARGE // 1024
+    parts = [whole[start : start + size].decode(errors="ignore").encode() for start in range(0, LARGE, size)]
+    path = DATA / "tokenizers" / VOCABULARIES[job.vocabulary]
+
+    class Call(NamedTuple):
+        cpu: float
+        kernel: float
+        faults: int
+
+    shared = memoryview(mmap.mmap(-1, 3 * 8)).cast(
+        "q"
+    )  # whether a call runs, and the samples of one thread and of several
+    measured = os.getpid()
+    if os.fork() == 0:
+        _sample_threads(measured, shared)
+        os._exit(0)
+
+    def calls(threads: int, total: int) -> list[Call]:
+        encode = tokenweir(path, threads).batch
+        found = []
+        for number in range(CALLS):
+            texts = [part.decode() for part in parts[: total // size]]
+            before = resource.getrusage(resource.RUSAGE_SELF)
+            shared[0] = threads > 1 and number > 0
+            encode(texts)
+            shared[0] = 0
+            after = resource.getrusage(resource.RUSAGE_SELF)
+            kernel = after.ru_stime - before.ru_stime
+            cpu = kernel + after.ru_utime - before.ru_utime
+            found.append(Call(cpu, kernel, after.ru_minflt - before.ru_minflt))
+        return found[1:]
+
+    small, one, two = calls(1, SMALL), calls(1, LARGE), calls(2, LARGE)
+    rate, small_rate = LARGE / min(call.cpu for call in one) / 1e6, SMALL / min(call.cpu for call in small) / 1e6
+    return Measurements(
+        {
+            "2 MB, MB/s": small_rate,
+            "64 MB, MB/s": rate,
+            "64 MB / 2 MB": rate / small_rate,
+            "page faults": max(call.faults for call in (*one, *two)),
+            "kernel, %": 100 * sum(call.kernel for call in (*one, *two)) / sum(call.cpu for call in (*one, *two)),
+            "serial, %": 100 * shared[1] / (shared[1] + shared[2]),
+            "ids": 0,
+        },
+        {},
     )
 
 
@@ -394,6 +464,18 @@ def batch(names: Sequence[str], rounds: int) -> str:
     return beside(found, "batch", names)
 
 
+def large(names: Sequence[str], rounds: int) -> str:
+    """64 MB in 1,024 documents, beside 2 MB in 32. MB/s are of one thread's CPU time. The other columns are about the calls
+    after the first, with one thread and with two: the most page faults of one call; the kernel's share of the CPU time;
+    and how much of a call's time only one of two threads is ready to run, by samples of their states.
+    """
+    jobs = [Job("large", "tokenweir", name, kind) for name in names for kind in ("English", "Chinese", "Japanese")]
+    found = measure_all(jobs, rounds)
+    heads = [*found[jobs[0]]][:-1]
+    rows = [[f"{job.vocabulary}, {job.text}", *(f"{found[job][head]:.4g}" for head in heads)] for job in jobs]
+    return table(["", *heads], rows)
+
+
 def decode(names: Sequence[str], rounds: int) -> str:
     """Whole texts of 1 MB; MB/s of CPU time of the text. gigatoken, toktok and splintr give bytes; to text, Python's own
     decoding of these is included.
@@ -427,9 +509,10 @@ def load(names: Sequence[str], rounds: int) -> str:
     return table(heads, rows)
 
 
-SECTIONS = {section.__name__: section for section in (throughput, families, messages, runs, batch, decode, load)}
+SECTIONS = {section.__name__: section for section in (throughput, families, messages, runs, batch, large, decode, load)}
 OWN = {  # the vocabularies of a section, if not VOCABULARIES
     "families": [*OTHERS],
+    "large": ["cl100k", "Qwen3"],
     "runs": ["cl100k", "Qwen3", "Llama-2", "Gemma"],
     "load": [*VOCABULARIES, "Gemma"],
 }
