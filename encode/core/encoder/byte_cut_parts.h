@@ -74,7 +74,10 @@ class ByteCutParts {
         before = c;
       }
       if (at == end) {
-        if (const uint32_t token = whole_token(piece, starts_[n]); token != kNone) return ids_.push(token);
+        if (const uint32_t token = whole_token(piece, starts_[n]); token != kNone) {
+          ids_.push(token);
+          return caches_.insert(piece, ids_.data() + begin_, 1);
+        }
         starts_[++n] = end;
       }
       write(n, readable);
@@ -119,7 +122,6 @@ class ByteCutParts {
     size_t at;
     const uint8_t* p;
     WordKey key;
-    bool is_cacheable;
   };
 
   // A piece with gaps: its ids so far, and the gaps before its first and its last one.
@@ -133,6 +135,10 @@ class ByteCutParts {
   uint32_t whole_token(const PieceCaches::Entry& piece, const uint8_t* last) const {
     return ignore_merges_ && last == piece.p ? model_.token(piece.p, piece.n) : kNone;
   }
+
+  // Returns the key by which the cache has a part. A part and a piece of the same bytes have the same ids, and share an
+  // entry, unless a piece that is a token is not merged.
+  WordKey cached(const WordKey& key) const { return {key.low, key.high | (ignore_merges_ ? WordKey::kPart : 0)}; }
 
   static WordKey key_of(const uint8_t* p, size_t n, bool readable) {
     return n > WordKey::kMaxBytes ? WordKey::too_long(n) : WordKey::of(p, n, readable);
@@ -153,18 +159,18 @@ class ByteCutParts {
     for (size_t k = 0; k < n_several; k++) {
       const size_t i = several[k];
       keys[i] = key_of(starts_[i], static_cast<size_t>(starts_[i + 1] - starts_[i]), readable);
-      caches_.words.prefetch(caches_.words.place(keys[i].hash()));
+      caches_.words.prefetch(caches_.words.place(cached(keys[i]).hash()));
       words_->prefetch(keys[i].hash());
     }
     for (size_t k = 0; k < n_several; k++) {
       const size_t i = several[k];
-      counts[i] = static_cast<uint32_t>(caches_.words.find(keys[i], keys[i].hash(), ids[i]));
+      const WordKey key = cached(keys[i]);
+      counts[i] = static_cast<uint32_t>(caches_.words.find(key, key.hash(), ids[i]));
       missing[n_missing] = static_cast<uint8_t>(i);
       n_missing += counts[i] == 0;
     }
-    bool is_cacheable[kBlock + 1];
     if (n_missing > 0) {
-      n_missing = find_tokens(keys, missing, n_missing, ids, counts, is_cacheable);
+      n_missing = find_tokens(keys, missing, n_missing, ids, counts);
       if (n_gaps_ + n_missing > kGaps) fill_gaps();
     }
     const size_t first = ids_.size();
@@ -178,25 +184,22 @@ class ByteCutParts {
     ids_.advance(place);
     for (size_t k = 0; k < n_missing; k++) {
       const size_t i = missing[k];
-      gaps_[n_gaps_++] = {first + places[i], starts_[i], keys[i], is_cacheable[k]};
+      gaps_[n_gaps_++] = {first + places[i], starts_[i], keys[i]};
     }
   }
 
-  // Looks cache misses up among the tokens. Returns the number of those that remain `missing`, and whether the cache may
-  // keep the ids of each: an entry is for pieces and for parts, so not if they differ.
+  // Looks cache misses up among the tokens. Returns the number of those that remain `missing`.
   size_t find_tokens(const WordKey* keys, uint8_t* missing, size_t n, int32_t (*ids)[WordCache::kMaxIds],
-                     uint32_t* counts, bool* is_cacheable) {
+                     uint32_t* counts) {
     size_t n_rest = 0;
     for (size_t k = 0; k < n; k++) {
       const size_t i = missing[k];
-      const uint32_t hash = keys[i].hash(), token = words_->find(keys[i], hash);
+      const uint32_t token = words_->find(keys[i], keys[i].hash());
       if (token != kNone && is_mergeable(model_, *words_, token, keys[i])) {
         ids[i][0] = static_cast<int32_t>(token & WordTable::kId);
         counts[i] = 1;
         continue;
       }
-      const bool is_other_piece = ignore_merges_ && (token != kNone || !words_->is_complete(hash));
-      is_cacheable[n_rest] = !is_other_piece && keys[i].bytes() <= WordKey::kMaxBytes;
       missing[n_rest++] = missing[k];
     }
     return n_rest;
@@ -219,8 +222,10 @@ class ByteCutParts {
           inserted_.append(ids, count);
         else
           model_.encode_part(words[k].p, words[k].n, scratch_, inserted_);
-        if (gaps[k].is_cacheable && merged[k].is_cacheable())
-          caches_.words.insert(gaps[k].key, gaps[k].key.hash(), ids, count);
+        if (words[k].n <= WordKey::kMaxBytes && merged[k].is_cacheable()) {
+          const WordKey key = cached(gaps[k].key);
+          caches_.words.insert(key, key.hash(), ids, count);
+        }
         ends[first + k + 1] = inserted_.size();
       }
     }

@@ -34,7 +34,7 @@ class PieceEncoder {
         scratch_(scratch),
         ids_(ids),
         byte_cut_parts_(model, guarded ? nullptr : model.byte_cuts(), words_, caches, scratch, ids) {
-    caches.words.grow_with(model.words());
+    caches.words.grow_with(model.words(), token_flags());
   }
 
   // Fills the cache with the tokens, before the first text.
@@ -109,6 +109,9 @@ class PieceEncoder {
 
   // Without a table of tokens the batch is small: a new piece is merged again each time it occurs in one batch.
   static constexpr size_t kSmallBatch = 128;
+
+  // The flags of the tokens that are the ids of their bytes as a piece.
+  uint32_t token_flags() const { return ignore_merges_ ? 0 : WordTable::kMergeable; }
 
   Piece piece(size_t i) const { return {starts_[i], batch_.keys[i].bytes(), readable_[i]}; }
 
@@ -199,17 +202,16 @@ class PieceEncoder {
 
   bool is_short(size_t i) const { return batch_.keys[i].bytes() <= WordKey::kMaxBytes; }
 
-  // Sets the ids of a cache miss to its token, if it is one. A token that merging does not yield is not cached, because
-  // the cache has parts of pieces, too.
+  // Sets the ids of a cache miss to its token, if it is one.
   bool find_token(size_t i) {
     const WordKey& key = batch_.keys[i];
-    const uint32_t hash = key.hash();
+    const uint32_t hash = key.hash(), flags = token_flags();
     uint32_t token = words_ ? words_->find(key, hash) : kNone;
     if (token == kNone && ignore_merges_ && !words_->is_complete(hash)) token = model_.token(starts_[i], key.bytes());
-    if (token == kNone || !(ignore_merges_ || token & WordTable::kMergeable)) return false;
+    if (token == kNone || (token & flags) != flags) return false;
     new_ids_[i][0] = static_cast<int32_t>(token & WordTable::kId);
     new_counts_[i] = 1;
-    if (is_mergeable(model_, *words_, token, key)) caches_.words.insert(key, hash, new_ids_[i], 1);
+    caches_.words.insert(key, hash, new_ids_[i], 1);
     return true;
   }
 

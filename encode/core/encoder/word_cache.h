@@ -57,8 +57,11 @@ class WordCache {
     at(place(hash)).insert(key, Ids::of(ids, n));
   }
 
-  // Sets the tokens to take over: those that merging yields. `words` may be null.
-  void grow_with(const WordTable* words) { tokens_ = words; }
+  // Sets the tokens to take over: those with these flags. `words` may be null.
+  void grow_with(const WordTable* words, uint32_t flags) {
+    tokens_ = words;
+    flags_ = flags;
+  }
 
   // Takes over the tokens at once, if they are many.
   void fill() {
@@ -123,7 +126,7 @@ class WordCache {
     if (tokens_)
       tokens_->for_each([&](const WordKey& key, uint32_t token) {
         const int32_t id = static_cast<int32_t>(token & WordTable::kId);
-        if (token & WordTable::kMergeable) at(place(key.hash())).insert(key, Ids::of(&id, 1));
+        if ((token & flags_) == flags_) at(place(key.hash())).insert(key, Ids::of(&id, 1));
       });
     for (const Set& set : old)
       for (int i = 1; i >= 0; i--)
@@ -133,6 +136,7 @@ class WordCache {
   TableMemory<Set> sets_;
   size_t inserted_ = 0;
   const WordTable* tokens_ = nullptr;
+  uint32_t flags_ = 0;
 };
 
 }  // namespace tokenweir

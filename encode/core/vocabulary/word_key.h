@@ -14,6 +14,7 @@ namespace tokenweir {
 struct WordKey {
   static constexpr size_t kMaxBytes = 15;
   static constexpr uint64_t kGuarded = uint64_t{16} << 56;  // guarded: its ids contain no control token
+  static constexpr uint64_t kPart = uint64_t{32} << 56;     // a part of a piece: its ids are those of merging alone
   static constexpr uint64_t kTooLong = uint64_t{64} << 56;  // a sentinel that no table contains
   static constexpr uint64_t kText = uint64_t{128} << 56;    // a whole original text
 
