@@ -22,7 +22,12 @@ pq = pytest.importorskip("pyarrow.parquet")
     ("name", "data", "words"),
     [
         ("a.jsonl", b'{"text": "a"}\n{"text": nul}\n', r"a.jsonl: line 2: JSON is malformed"),
-        ("a.jsonl", b'{"text": "a"}\n{"test": "b"}\n', r"a.jsonl: line 2: 'text': is missing or null"),
+        (
+            "a.jsonl",
+            b'{"text": "a"}\n{"test": "b"}\n',
+            r"a.jsonl: line 2: 'text': is missing or null; the line has test$",
+        ),
+        ("a.jsonl", b"{}\n", r"a.jsonl: line 1: 'text': is missing or null$"),
         ("a.jsonl", b'{"text": "a"}\n{', r"a.jsonl: line 2: Input data was truncated"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a.jsonl: line 2: has a lone surrogate"),
         ("a.jsonl", b'{"text": "\\ud83d\\ude00", "n": NaN}\n', r"a.jsonl: line 1: JSON is malformed"),

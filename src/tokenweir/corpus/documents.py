@@ -12,7 +12,7 @@ import numpy as np
 
 from tokenweir.corpus.encode import plain, why_invalid
 from tokenweir.corpus.inputs import InputPart
-from tokenweir.corpus.reading import place, read_columns
+from tokenweir.corpus.reading import fields_of, place, read_columns
 from tokenweir.encode.base.options import EncodeOptions
 from tokenweir.encode.errors import CorpusError, TemplateError, TextError
 from tokenweir.encode.values.encoded import Ragged
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     from tokenweir.encode.tokenizer import Tokenizer
     from tokenweir.templates.chat_template import ChatTemplate
+
+
+MAX_NAMES = 20
+"""The most names of fields in an error."""
 
 
 class DocumentBatch(NamedTuple):
@@ -88,6 +92,8 @@ class DocumentEncoder:
         except (TypeError, ValueError) as error:
             for number, text in zip(numbers, plain(texts), strict=True):
                 if (why := why_invalid(text)) is not None:
+                    if text is None and part.kind == "jsonl" and (names := fields_of(part, number)):
+                        why += f"; the line has {', '.join(names[:MAX_NAMES])}"
                     raise CorpusError(f"{place(part, number)}: {self.column!r}: {why}") from error
             raise CorpusError(f"{part.input.path}: column {self.column!r}: {error}") from error
 

@@ -162,6 +162,20 @@ def json_lines(part: InputPart, columns: Sequence[str]) -> Iterator[tuple[Mappin
         yield found, kept
 
 
+def fields_of(part: InputPart, number: int) -> list[str]:
+    """Return the names of the fields of a line of JSON that `json_lines` has read.
+
+    Args:
+        part: The part.
+        number: The number of the line in the part, from 0.
+
+    """
+    for lines, numbers in _line_batches(part):
+        if number in numbers:
+            return [*msgspec.json.decode(lines[numbers.index(number)], type=dict[str, msgspec.Raw])]
+    return []
+
+
 def _why(line: bytes, error: Exception) -> str:
     """Return the reason why a line cannot be read as JSON, in place of msgspec's misleading one for a lone surrogate.
 
