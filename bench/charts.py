@@ -207,7 +207,7 @@ CHARTS = (
         "from the cache",
         loading,
         "scripts/bench encode",
-        "From a file to the first ids.",
+        "From a file to the first ids. From the cache, two thirds are reading 15 to 35 MB into fresh memory; the rest is the checksum and the first encode.",
     ),
 )
 
@@ -300,7 +300,12 @@ def main() -> None:
         "# Benchmarks",
         "",
         "Charts of the tables in `bench/RESULTS.md` and `bench/serving/RESULTS.md`, drawn by `python bench/charts.py`. Every figure was measured beside",
-        "its peers in one run. A ratio within a chart is good to about a tenth, since the machines are shared.",
+        "its peers in one run. A ratio says how many times faster than the peer, and is good to about a tenth: the machines are virtual ones with 2 cores",
+        "that other work shares. Their speed changes within minutes, so compare figures of one table only.",
+        "",
+        "`scripts/bench NAME --write` measures a table again and writes it; the top of the benchmark's file says how it measures. Libraries take turns, in",
+        "the same minutes. Cold and unseen texts and loading happen once in a process, so their ratio of one run is good to a quarter, and the table of",
+        "throughput has medians of three. `scripts/bench encode_references` measures beside the reference libraries.",
     ]
     for chart in CHARTS:
         rows, when = next(found for found in tables(results, chart.marker) if chart.column in found[0][0])

@@ -2,7 +2,9 @@
 
     python bench/conversation_history.py [--turns 200] [--write]
 
-The conversations are those of `conversations.py`, in a `Conversation` that is told the ids of each answer.
+The conversations are those of `conversations.py`, in a `Conversation` that is told the ids of each answer. "turn" is
+`Conversation.prompt`, "answered" `Conversation.answered`. The engine's calls are JSON without spaces, which the template writes
+otherwise. A client's requests come over one connection, or each over a connection of its own, which the system gives to any worker.
 """
 
 from __future__ import annotations
@@ -24,11 +26,10 @@ from tokenweir.stream.prompts.cache.conversation import Conversation
 from tokenweir.stream.prompts.cache.prompt_cache import History, PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
-NOTE = """Milliseconds of CPU time, medians of ten turns, each the lowest of five passes: "turn" is `Conversation.prompt`, "answered" `Conversation.answered`. The
-engine's calls are JSON without spaces, which the template writes otherwise. "kept" are the ids of engines in the last prompt. "bytes" is
-all memory that the cache keeps by byte of the prompt's UTF-8."""
-WORKERS_NOTE = """Share of the ids of prompts that were taken over: 12 conversations of 25 turns, by workers with a cache each. A client's
-requests come over one connection, or each over a connection of its own, which the system gives to any worker."""
+NOTE = 'Milliseconds of CPU time, medians of ten turns, each the lowest of five passes; "kept" ids of engines in the last prompt; "bytes" of memory a byte of the prompt.'
+WORKERS_NOTE = (
+    "Share of the ids of prompts that were taken over: 12 conversations of 25 turns, by workers with a cache each."
+)
 
 
 class Pass(NamedTuple):

@@ -7,7 +7,18 @@ every 25 turns. Two conversations are interleaved, so that each turn finds the o
 turn is compared with `template.render(messages).encode(tokenizer)`.
 
 Beside it stands what a server can have today: minijinja, and fastokens with its segment cache, which encodes anew what lies between
-two added tokens if it has not seen it. Where either refuses a file or writes another text, the column says so.
+two added tokens if it has not seen it.
+
+Columns of the first table:
+
+- render, encode: of a whole prompt without a cache at the last turn. "render" is also the most that a replay of the rendering could save
+  of a turn.
+- turn: `Conversation.prompt`, from messages to ids, as the median of the ten turns up to the one named. "body" begins with the JSON of a
+  request of Chat Completions.
+- peers: the last turn by minijinja and fastokens. "refused" names the library that gave no prompt, "differs" means another text or other ids.
+- all turns: seconds of one conversation.
+- bytes: all memory that the cache keeps, by byte of the prompt's UTF-8.
+- wrong: prompts of all turns of both conversations whose ids differ from those without a cache.
 
 The second table is toktier's F2 protocol, for the encoding alone: sessions whose first text has 2K to 256K characters
 and that get 30 texts of 16 to 4,096 characters appended, both log-uniform. gigatoken and toktier are measured where they are installed;
@@ -68,12 +79,7 @@ GEMMA_4 = (
 """Tokens of Gemma 4's template, which the tokenizer of an older Gemma lacks."""
 PASSES = 5
 """Passes with a new cache each, of which the lowest time of a turn counts: the one that other users of the machine have disturbed least."""
-NOTE = """Milliseconds of CPU time, each the lowest of five passes. "render" and "encode" are those of a whole prompt without a cache
-at the last turn; "render" is also the most that a replay of the rendering could save of a turn. "turn" is `Conversation.prompt`, from
-messages to ids, as the median of the ten turns up to the one named; "body" begins with the JSON of a request of Chat Completions.
-"peers" is the last turn by minijinja and fastokens with its segment cache, the lowest of five; "refused" names what gave no prompt, "differs" other text or ids.
-"all turns" is in seconds, of one conversation. "bytes" is all memory that the cache keeps by byte of the prompt's UTF-8. "wrong" counts prompts of all turns of
-both conversations whose ids differ from those without a cache."""
+NOTE = 'Milliseconds of CPU time, the lowest of five passes; "all turns" in seconds; "bytes" of memory a byte of the prompt. `bench/conversations.py` explains the columns.'
 F2_NOTE = """Milliseconds of CPU time of one appended text, encoding alone. "wrong" counts final texts with other ids than `encode`."""
 TOOLS = [
     {

@@ -8,7 +8,8 @@ over all prompts, with the Levenshtein distance d between the two lists of ids. 
 the prompts looked like. So both denominators are here, for several forms of GSM8K's 1,319 test problems: the question, the
 question with its answer, and lm-evaluation-harness's prompt with no and with five solved problems before it. (The
 harness draws those five from the training set; here they are the five problems before it in the test set.) AGIEval's
-prompts are its own zero-shot ones, where `TOKENWEIR_AGIEVAL` names the folder of its texts. Nor does the paper say
+prompts are its own zero-shot ones, where `TOKENWEIR_AGIEVAL` names the folder of its texts (`data/v1` of
+github.com/ruixiangcui/AGIEval). The paper does not say which of them it took; English comes near its 0.998. Nor does it say
 whether both sides had the beginning-of-text token that HuggingFace's library adds by default. Here neither has, but in the
 column "HuggingFace's BOS".
 

@@ -2,8 +2,10 @@
 
     python bench/templates.py [--rounds 7] [--turns 1 20 200] [--before TREE] [--write]
 
-Ours is `ChatTemplate.render`, from messages to a `Prompt` with origins, and its guarded offsets; "engine" is the native
-engine alone, from objects and from a request's JSON. The peers get the same variables and give a text. `--before` names
+"Prompt" is `ChatTemplate.render`, from messages to a `Prompt` with origins, and its guarded offsets; "engine" is the native
+engine alone, from objects and from a request's JSON. The peers get the same variables and give a text. Jinja2 is transformers' compiled
+environment, minijinja has transformers' `tojson` as a Python filter; neither copies the messages first. MB is what one engine's
+render adds to the process at its height. Each turn is a question, a call, a result of 4 kB and an answer. `--before` names
 an older checkout, built in place, whose `ChatTemplate.render` is measured too.
 """
 
@@ -39,11 +41,7 @@ TEMPLATES = (
     "templates-more/MiniMax-M2",
     "templates/Mistral-Small-3.2-24B-Instruct-2506",
 )
-NOTE = """Milliseconds of CPU time, the lowest of rounds in which all programs of a row take turns. "Prompt" is `ChatTemplate.render` and the offsets that its guard finds;
-"engine" the native engine alone, with origins, from objects and from JSON. Jinja2 is transformers' compiled environment, minijinja
-has transformers' `tojson` as a Python filter; neither copies the messages first. "differs": the peer's text is another one.
-Memory is what one engine's render adds to the process at its height. Each turn is a question, a call, a result of 4 kB and an
-answer."""
+NOTE = 'Milliseconds of CPU time, the lowest of rounds in which all programs of a row take turns; "differs": the peer\'s text is another one. `bench/templates.py` explains the columns.'
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>"}
 PARAMETERS = {
     "type": "object",
