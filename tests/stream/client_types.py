@@ -5,6 +5,7 @@ a value of it into a smallest request. Types and fields that a table lists as no
 """
 
 import collections.abc
+import functools
 import typing
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin
@@ -16,12 +17,17 @@ def is_struct(kind):
     return typing_extensions.is_typeddict(kind)
 
 
-def hints_of(kind):
-    return typing.get_type_hints(kind)
+hints_of = functools.cache(typing.get_type_hints)
+
+
+@functools.cache
+def required_fields(kind):
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {name for name, hint in hints.items() if get_origin(hint) is typing.Required}
 
 
 def is_required(kind, name):
-    return get_origin(typing.get_type_hints(kind, include_extras=True)[name]) is typing.Required
+    return name in required_fields(kind)
 
 
 def structs_in(hint, depth=0):
