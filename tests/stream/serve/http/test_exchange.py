@@ -62,7 +62,7 @@ async def test_one_of_several_prompts_that_cannot_begin_ends_the_others(monkeypa
     app = tokenweir.asgi_app(engine=engine, tokenizer=TOK)
     begin, begun, sent = app.service.metrics.meter, [], []
 
-    def meter(*args, **kwargs):
+    def meter(metrics, *args, **kwargs):
         if len(begun) == 2:
             raise RuntimeError("no third")
         begun.append(begin(*args, **kwargs))
@@ -71,7 +71,7 @@ async def test_one_of_several_prompts_that_cannot_begin_ends_the_others(monkeypa
     async def send(message):
         sent.append(message)
 
-    monkeypatch.setattr(app.service.metrics, "meter", meter)
+    monkeypatch.setattr(type(app.service.metrics), "meter", meter)
     with pytest.raises(RuntimeError, match="no third"):
         await post(app, "/v1/completions", {"prompt": ["a", "b", "c"]}, send)
     assert sent[0]["status"] == 500
