@@ -1,12 +1,12 @@
 """Attacks on the guard: text of a user that tries to become control tokens, in every place that a template shows.
 
-    python bench/attacks.py [--every 1] [--benign 30000]
+    python bench/attacks.py [--every 1] [--benign 30000] [--write]
 
 Every template of the data is paired with vocabularies, byte-level and SentencePiece alike, to which the template's control
 tokens are added. What is tried are those tokens and the vocabulary's own, whole, taken apart, and spelled as its normalizer,
 its byte pieces or its word boundaries might be thought to put them together again. An attack succeeds if the ids have more
 control tokens than with harmless text in its place.
-Then realistic conversations are rendered and encoded with the guard and without: refusals and differences are counted.
+Then realistic conversations are rendered and encoded with the guard and without: refusals and differences are counted. --write puts the tables into docs/explanation/injections.md.
 """
 
 from __future__ import annotations
@@ -360,6 +360,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--every", type=int, default=1, help="try one in so many attacks")
     parser.add_argument("--benign", type=int, default=30000)
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/explanation/injections.md")
     options = parser.parse_args()
     paths = sorted((DATA / "templates").glob("*.jinja")) + sorted((DATA / "templates-more").glob("*.jinja"))
     sources = {path.stem: path.read_text("utf-8") for path in paths}
@@ -372,13 +373,13 @@ def main() -> None:
             cells = (total[key] for key in ("tried", "unguarded", "guarded", "refused"))
             rows.append([name + (", extra roles" if roles else ""), *(f"{cell:,}" for cell in cells)])
             print(rows[-1], file=sys.stderr)
-    attacks = table(["vocabulary", "attacks", "succeed unguarded", "succeed guarded", "refused"], rows)
+    attacks = table(["vocabulary", "attacks", "succeed without the guard", "succeed", "refused by the guard"], rows)
     counts = compare(sources, options.benign, lambda line: print(line[:300], file=sys.stderr))
     names = ("rendered", "refused", "text differs", "ids differ", "ids differ, text has a control token")
     benign_table = table(names, [[f"{counts[name]:,}" for name in names]])
-    text = f"{len(sources)} templates; each guarded attack is tried with and without the vocabulary being told.\n\n"
-    text += f"{attacks}\n\nRealistic conversations:\n\n{benign_table}\n\n{machine()}"
-    publish("attacks", text)
+    asked = " ".join(word for word in sys.argv[1:] if word != "--write")
+    where = f"{len(sources)} templates; {machine()}. Repeat it: `scripts/bench attacks {asked}`."
+    publish("attacks", f"{attacks}\n\nRealistic conversations:\n\n{benign_table}\n\n{where}", options.write)
 
 
 if __name__ == "__main__":

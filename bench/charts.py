@@ -1,4 +1,4 @@
-"""Draw the charts of the benchmarks page, and write the README's proofs, from the tables that benchmarks wrote into RESULTS.md.
+"""Draw the charts of the benchmarks page, and write the README's proofs, from the tables that benchmarks wrote into pages.
 
     python bench/charts.py            rewrites docs/benchmarks.md, docs/images/chart-*.svg and the proofs in README.md
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
-from shared.report import RESULTS, ROOT, SERVING_RESULTS, write_between
+from shared.report import PAGES, ROOT, write_between
 
 IMAGES = ROOT / "docs" / "images"
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -271,8 +271,8 @@ def proofs(results: str) -> str:
     for engine in ("tokenweir", "vLLM", "SGLang"):
         cells = [cell for row in cases for name, cell in row.items() if name.startswith(f"{engine} ")]
         wrong[engine] = sum(cell not in ("right", "-") for cell in cells)
-    tried = [line for line in results.splitlines() if "attacks on the origins" in line or "random attacks" in line]
-    attacks, through = (sum(int(_cells(line)[at].replace(",", "")) for line in tried) for at in (2, 3))
+    tried, _ = next(found for found in tables(results, "origins") if "tried" in found[0][0])
+    attacks, through = (sum(int(row[name].replace(",", "")) for row in tried) for name in ("tried", "succeeded"))
     turn = next(chart for chart in CHARTS if chart.name == "turn")
     rows, _ = next(found for found in tables(results, turn.marker) if turn.column in found[0][0])
     ours, peers = ([series[at][1] for _, series in turn.bars(rows)] for at in (0, 1))
@@ -281,9 +281,10 @@ def proofs(results: str) -> str:
     batch, _ = next(found for found in tables(results, "gpu") if "exact, on the device" in found[0][0])
     row = next(row for row in batch if row[""] == "64 MB, English")
     lines = (
-        f"2. {len(cases)} streams from the bug reports of other projects: {wrong['tokenweir']} wrong here, {wrong['vLLM']} in vLLM, ",
+        f"2. [{len(cases)} streams](docs/explanation/streaming-bugs.md) from the bug reports of other projects: {wrong['tokenweir']} wrong here, {wrong['vLLM']} in vLLM, ",
         f"{wrong['SGLang']} in SGLang. `scripts/bench museum`\n",
-        f"3. {attacks:,} attacks by user text on 36 chat templates: {through} became a control token. `scripts/bench origins`\n",
+        f"3. [{attacks:,} attacks](docs/explanation/injections.md) by user text on {tried[0]['templates']} chat templates: {through} became a ",
+        "control token. `scripts/bench origins`\n",
         f"4. The next turn of a conversation of 250,000 ids: {min(ours):.1f} to {max(ours):.1f} ms, where peers take {min(peers):.0f} to ",
         f"{max(peers):.0f}. `scripts/bench conversations`\n",
         f"5. English by cl100k: {core / 1000:.2f} GB/s a core (best peer {peer / 1000:.2f}), and on an H100 {number(row['str']):.1f} GB/s ",
@@ -295,7 +296,7 @@ def proofs(results: str) -> str:
 
 def main() -> None:
     """Write the charts, their page, and the README's proofs."""
-    results = RESULTS.read_text("utf-8") + SERVING_RESULTS.read_text("utf-8")
+    results = "".join(page.read_text("utf-8") for page in PAGES)
     page = [
         "# Benchmarks",
         "",

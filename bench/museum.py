@@ -1,10 +1,10 @@
-"""Known streaming bugs as streams of ids, through the detokenizers and parsers that are installed here. Prints two tables.
+"""Known streaming bugs as streams of ids, through the detokenizers and parsers that are installed here. Prints two tables; --write
+puts them into docs/explanation/streaming-bugs.md, which says what each bug is.
 
     python bench/museum.py [--write]
 
 Each stream is fed as the issue describes it. A detokenizer passes if its joined text is the true one, and if it is never silent for more
 ids than an unfinished character needs. vLLM's and SGLang's run where these are installed, the others everywhere.
-`docs/explanation/streaming-bugs.md` says what each bug is.
 """
 
 from __future__ import annotations
@@ -28,6 +28,15 @@ Run = TypeVar("Run")
 ICE, FAMILY = "\U0001f9ca", "\U0001f469‍\U0001f469‍\U0001f467"
 MAX_SILENCE = 4
 """Ids that may pass without text: those of one character of four bytes."""
+
+
+TRACKERS = {
+    "Dynamo": "ai-dynamo/dynamo",
+    "SGLang": "sgl-project/sglang",
+    "exllamav3": "turboderp-org/exllamav3",
+    "vLLM": "vllm-project/vllm",
+}
+"""The repositories in which the issues are."""
 
 
 @dataclass
@@ -271,17 +280,31 @@ def installed(runs: Mapping[str, tuple[Run, str]]) -> dict[str, Run]:
     return there
 
 
+def linked(issue: str) -> str:
+    """Return a link to an issue such as "vLLM 48853"."""
+    project, number = issue.split()
+    return f"[{issue}](https://github.com/{TRACKERS[project]}/issues/{number})"
+
+
+def cell(verdict: str) -> str:
+    """Return a cell for a verdict: as code if it quotes text, which may be markup."""
+    return f"`{verdict}`" if "'" in verdict else verdict
+
+
 def measure() -> str:
     """The tables."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     detokenizers, parsers = installed(DETOKENIZERS), installed(museum_parsers.PARSERS)
-    rows = [[one.issue, one.name, *(verdict(one, run) for run in detokenizers.values())] for one in streams()]
+    rows = [
+        [linked(one.issue), one.name, *(cell(verdict(one, run)) for run in detokenizers.values())] for one in streams()
+    ]
     found = [
-        [one.issue, one.name, *(museum_parsers.verdict(one, run) for run in parsers.values())]
+        [linked(one.issue), one.name, *(cell(museum_parsers.verdict(one, run)) for run in parsers.values())]
         for one in museum_parsers.answers()
     ]
     text = table(["issue", "stream", *detokenizers], rows)
-    return f"{machine()}\n\n{text}\n\n{table(['issue', 'answer', *parsers], found)}"
+    where = f"{machine()}. Repeat it: `scripts/bench museum`."
+    return f"{text}\n\n{table(['issue', 'answer', *parsers], found)}\n\n{where}"
 
 
 def main() -> None:

@@ -1,12 +1,12 @@
 """Attacks on the origins of rendered text: every field, every template, control tokens whole, in halves and in seams.
 
-    python bench/origins.py [--every 1] [--random 0] [--seed 0] [--benign 30000] [--jobs 1]
+    python bench/origins.py [--every 1] [--random 0] [--seed 0] [--benign 30000] [--jobs 1] [--write]
 
 An attack succeeds if the text of a user makes a control token that is wholly the template's, if a character of the user's
 has another origin than its field, or if the guard's search says otherwise than the origins. `--random` adds as many attacks on
 each template that spread tokens over several fields, other ones for each seed. Benign conversations are rendered by
 transformers too: those that it renders are counted as refused if the engine refuses them.
-TOKENWEIR_TEMPLATES names a folder of more templates.
+TOKENWEIR_TEMPLATES names a folder of more templates. --write puts the tables into docs/explanation/injections.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import chain, islice
+from importlib.metadata import version
+from itertools import islice
 
 from attacks import benign
 from shared.report import ROOT, machine, publish, table
@@ -32,13 +33,14 @@ from template_files import template_files
 from tokenweir.templates._native import Template
 
 
-def attack(named: tuple[str, str], every: int, spread: int, seed: int) -> Tally:
-    """Attack one template: one in `every` of the listed attacks, none for 0, and `spread` random ones."""
-    target, tally = Target(*named), Tally()
-    listed = islice(attacks(target), 0, None, every) if every else ()
-    for texts in chain(listed, islice(random_attacks(target, random.Random(f"{seed} {target.name}")), spread)):
-        target.attack(texts, tally)
-    return tally
+def attack(named: tuple[str, str], every: int, spread: int, seed: int) -> tuple[Tally, Tally]:
+    """Attack one template: one in `every` of the listed attacks, none for 0, and then `spread` random ones."""
+    target, listed, drawn = Target(*named), Tally(), Tally()
+    for texts in islice(attacks(target), 0, None, every) if every else ():
+        target.attack(texts, listed)
+    for texts in islice(random_attacks(target, random.Random(f"{seed} {target.name}")), spread):
+        target.attack(texts, drawn)
+    return listed, drawn
 
 
 def compare(sources: dict[str, str], wanted: int) -> Counter[str]:
@@ -71,24 +73,33 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the random attacks")
     parser.add_argument("--benign", type=int, default=30000)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/explanation/injections.md")
     options = parser.parse_args()
     sources = template_files()
-    total = Tally()
+    totals = {f"listed, one in {options.every}": Tally(), f"random, seed {options.seed}": Tally()}
     with ProcessPoolExecutor(options.jobs) as pool:
         attack_one = partial(attack, every=options.every, spread=options.random, seed=options.seed)
-        for tally in pool.map(attack_one, sources.items()):
-            for failure in tally.failures or ():
-                print(failure, file=sys.stderr)
-            total.attacks += tally.attacks
-            total.refused += tally.refused
-            total.shown += tally.shown
-            total.succeeded += tally.succeeded
-    rows = [[str(len(sources)), *(f"{n:,}" for n in (total.attacks, total.shown, total.refused, total.succeeded))]]
-    attacked = table(["templates", "attacks", "shown by the template", "refused by the template", "succeeded"], rows)
+        for tallies in pool.map(attack_one, sources.items()):
+            for total, tally in zip(totals.values(), tallies, strict=True):
+                for failure in tally.failures or ():
+                    print(failure, file=sys.stderr)
+                total.attacks += tally.attacks
+                total.refused += tally.refused
+                total.shown += tally.shown
+                total.succeeded += tally.succeeded
+    rows = [
+        [kind, str(len(sources)), *(f"{n:,}" for n in (each.attacks, each.shown, each.refused, each.succeeded))]
+        for kind, each in totals.items()
+        if each.attacks
+    ]
+    attacked = table(["attacks", "templates", "tried", "shown", "refused", "succeeded"], rows)
     counts = compare(sources, options.benign)
     names = ("rendered by transformers", "refused", "text differs")
-    text = f"{attacked}\n\nRealistic conversations:\n\n{table(names, [[f'{counts[name]:,}' for name in names]])}\n\n{machine()}"
-    publish("origins", text)
+    harmless = table(names, [[f"{counts[name]:,}" for name in names]])
+    asked = " ".join(word for word in sys.argv[1:] if word != "--write")
+    versions = ", ".join(f"{name} {version(name)}" for name in ("transformers", "jinja2"))
+    where = f"{machine()}; {versions}. Repeat it: `scripts/bench origins {asked}`."
+    publish("origins", f"{attacked}\n\nRealistic conversations:\n\n{harmless}\n\n{where}", options.write)
 
 
 if __name__ == "__main__":

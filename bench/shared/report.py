@@ -12,6 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "RESULTS.md"
 SERVING_RESULTS = ROOT / "bench" / "serving" / "RESULTS.md"
+PAGES = (
+    RESULTS,
+    SERVING_RESULTS,
+    ROOT / "docs" / "explanation" / "streaming-bugs.md",
+    ROOT / "docs" / "explanation" / "injections.md",
+)
+"""The pages with tables that benchmarks write, each between marks of its own."""
 DATA = Path(os.environ.get("TOKENWEIR_DATA") or ROOT.parent / "shared" / "data")
 
 
@@ -41,11 +48,11 @@ def heading(section: Callable[..., object]) -> str:
 
 
 def publish(name: str, result: str, write: bool = False) -> None:
-    """Print a result; if it is to be written, put it between its marks in a page of results too."""
+    """Print a result; if it is to be written, put it between its marks in the page that has them."""
     print(f"## {name}\n\n{result}\n", flush=True)
     if write:
-        marked = SERVING_RESULTS.read_text(encoding="utf-8").count(f"<!-- {name}:begin -->")
-        write_between(SERVING_RESULTS if marked else RESULTS, name, result)
+        marked = (page for page in PAGES if f"<!-- {name}:begin -->" in page.read_text(encoding="utf-8"))
+        write_between(next(marked, RESULTS), name, result)
 
 
 def write_between(path: Path, name: str, text: str) -> None:

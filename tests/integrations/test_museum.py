@@ -1,4 +1,4 @@
-"""`bench/museum.py`: this library passes every stream, and the verdict tells wrong and late text."""
+"""`bench/museum.py`: this library passes every stream, the verdict tells wrong and late text, and the page has all of it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,19 @@ def test_every_stream_is_right_here(museum):
     assert {one.name: museum.verdict(one, museum.tokenweir_) for one in streams} == {
         one.name: "right" for one in streams
     }
+
+
+def test_the_page_has_every_stream_and_answer_with_a_link_to_its_issue(museum):
+    page = (ROOT / "docs" / "explanation" / "streaming-bugs.md").read_text("utf-8")
+    table = page.partition("<!-- museum:begin -->")[2].partition("<!-- museum:end -->")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines() if line.startswith("| [")]
+    cases = [*museum.streams(), *museum.museum_parsers.answers()]
+    assert rows == [[museum.linked(one.issue), one.name] for one in cases]
+
+
+def test_quoted_text_is_code_so_that_a_page_shows_its_markup(museum):
+    assert museum.cell("text '</tool_call>'") == "`text '</tool_call>'`"
+    assert museum.cell("right") == "right"
 
 
 def test_a_verdict_tells_what_is_wrong(museum):
