@@ -99,7 +99,8 @@ def test_a_first_run_makes_a_wheel_and_a_second_one_nothing(tree):
     assert words(tools) == ["install", "cmake", "ninja", "nanobind>=2.9"]
     assert "--no-build-isolation" in wheel.split()
     made = tree.root / "build" / "package"
-    assert words(wheel) == ["wheel", str(made), str(tree.root)]
+    kept = f"build-dir={tree.root}/build/kept/{{wheel_tag}}"
+    assert words(wheel) == ["wheel", str(made), kept, str(tree.root)]
     assert words(package) == ["install", str(made / "tokenweir-1-py3-none-any.whl")]
     assert words(extras) == ["install", "tokenweir[chat,serve]"]
     calls, process = tree.run("chat", "serve")
