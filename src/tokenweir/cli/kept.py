@@ -27,7 +27,7 @@ class KeptConversations:
         self._current: Path | None = None
 
     def last(self) -> bytes | None:
-        """Return the content of the file that was written last, which the next `save` replaces; None if there is none.
+        """Return the content of the file that was written last, which the next `save` replaces; None without a file.
 
         Raises:
             OSError: The file cannot be read, or others can write it.
