@@ -64,6 +64,7 @@ inline uint64_t hash_bytes(const uint8_t* p, size_t n, uint64_t seed) {
 inline void prefetch(const void* p) {
 #if defined(__GNUC__) || defined(__clang__)
   __builtin_prefetch(p);
+  __asm__ volatile("");  // else GCC takes a function that only reads and prefetches for pure, and removes its calls
 #else
   (void)p;
 #endif
