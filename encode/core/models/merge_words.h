@@ -35,6 +35,7 @@ struct MergingWord {
   // The pair that merges next, the leftmost one of the lowest priority. Valid only if `is_there`.
   uint32_t best() const {
     uint32_t least = kNone;
+#pragma GCC unroll 1  // unrolled, it would not be vectorized
     for (const uint32_t pair : pairs) least = pair < least ? pair : least;
     return least;
   }
@@ -100,13 +101,10 @@ inline void merge_words(const PairTable& pairs, const uint32_t* merged, MergingW
       for (const PairTable::Search& search : steps[i].searches)
         active < kFilterMinWords ? pairs.prefetch_slot_unfiltered(search) : pairs.prefetch_slot(search);
     const size_t merging = active;
-    active = 0;
-    for (size_t i = 0; i < merging; i++) {
-      const Step& step = steps[i];
-      find(step, 0);
-      find(step, 1);
-      advance(step.word);
-    }
+    for (size_t i = 0; i < merging; i++)
+      for (int k = 0; k < 2; k++) find(steps[i], k);
+    active = 0;  // in a loop of its own, since a vector load right after the stores of `find` would stall
+    for (size_t i = 0; i < merging; i++) advance(steps[i].word);
   }
 }
 
