@@ -51,7 +51,8 @@ class Batch {
     if (threads == 0) threads = machine_threads();
     parts_.resize(std::max<size_t>(1, std::min(threads, runs_.size())));
     share_out(
-        encoder_.pool(), nullptr, runs_.size(), threads, begin(),
+        encoder_.pool(), nullptr, runs_.size(), threads,
+        [this](size_t thread, size_t all) { return start(thread, all); },
         [&](size_t r, Workspace& w, size_t thread) { encode_run(r, runs_.size() == 1 ? threads : 1, w, thread); },
         [&](size_t r) { prepare(first_text(r), runs_[r].end_text); }, prepared);
     join(threads);
@@ -107,13 +108,11 @@ class Batch {
 
   size_t first_text(size_t r) const { return r > 0 ? runs_[r - 1].end_text : 0; }
 
-  // Returns the function by which each thread begins at an equal share of the bytes.
-  auto begin() const {
-    return [this](size_t thread, size_t all) {
-      const size_t bytes = bytes_ / all * thread;
-      const auto starts_before = [](const Run& run, size_t at) { return run.end_bytes <= at; };
-      return static_cast<size_t>(std::lower_bound(runs_.begin(), runs_.end(), bytes, starts_before) - runs_.begin());
-    };
+  // The run that a thread begins with: each begins at an equal share of the bytes.
+  size_t start(size_t thread, size_t all) const {
+    const size_t bytes = bytes_ / all * thread;
+    const auto starts_before = [](const Run& run, size_t at) { return run.end_bytes <= at; };
+    return static_cast<size_t>(std::lower_bound(runs_.begin(), runs_.end(), bytes, starts_before) - runs_.begin());
   }
 
   void join(size_t threads) {
@@ -126,11 +125,14 @@ class Batch {
     }
     if (in_order) return ids_.swap(parts_[0].ids);
     int32_t* const to = ids_.room(total);
-    share_out(encoder_.pool(), nullptr, runs_.size(), threads, begin(), [&](size_t r, Workspace&, size_t) {
-      const Run& run = runs_[r];
-      const int32_t* const from = parts_[run.part].ids.data();
-      std::copy(from + run.first, from + run.end, to + run.place);
-    });
+    share_out(
+        encoder_.pool(), nullptr, runs_.size(), threads,
+        [this](size_t thread, size_t all) { return start(thread, all); },
+        [&](size_t r, Workspace&, size_t) {
+          const Run& run = runs_[r];
+          const int32_t* const from = parts_[run.part].ids.data();
+          std::copy(from + run.first, from + run.end, to + run.place);
+        });
     ids_.advance(total);
   }
 
