@@ -20,8 +20,8 @@
 namespace tokenweir {
 
 struct DeviceCharacters {
-  static constexpr uint32_t kGap = 0xFF, kSpaceOnly = 0xFFFFFF20, kHostOnly = 0xFEFEFEFE,
-                            kJoins = 0xFDFDFDFD, kSpaceJoins = 0xFCFCFCFC;  // normal.cuh
+  static constexpr uint32_t kGap = 0xFF, kSpaceOnly = 0xFFFFFF20, kHostOnly = 0xFEFEFEFE, kJoins = 0xFDFDFDFD,
+                            kSpaceJoins = 0xFCFCFCFC;  // normal.cuh
 
   std::vector<uint32_t>
       entries;  // by code point: up to four bytes, little-endian, padded with gaps; or a constant above
