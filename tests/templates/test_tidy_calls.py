@@ -115,6 +115,17 @@ def test_late_results_move_behind_their_calls(messages, written):
     assert ChatTemplate(CLOSE).render(messages, tidy=True).text == written
 
 
+@pytest.mark.parametrize("missing", [None, ""])
+def test_a_late_result_without_an_id_is_refused_where_it_would_be_left_out(missing):
+    """It belongs to no call that is known, also if there is a call without an id before it."""
+    bare, late = ({**without(one, name)} for one, name in ((OSLO, "id"), (R_OSLO, "tool_call_id")))
+    if missing is not None:
+        bare["id"] = late["tool_call_id"] = missing
+    gemma = templates()["google-gemma-4-31B-it"]
+    with pytest.raises(TemplateError, match=r"^messages\[3\].tool_call_id: no call before it has the id ''"):
+        tidied(gemma, ASKED, said("", bare), WAIT, late)
+
+
 def test_a_late_result_stays_where_the_template_writes_it():
     source = "{% for m in messages %}{% for c in m.tool_calls %}(" + CITY + "){% endfor %}{{ m.content }};{% endfor %}"
     assert ChatTemplate(source).render([said("", OSLO), WAIT, R_OSLO], tidy=True).text == "(Oslo);WAIT;SEVEN;"

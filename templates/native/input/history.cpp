@@ -134,6 +134,15 @@ void HistoryTidier::mend_calls(const List& calls, uint32_t index) {
   }
 }
 
+// The calls by their ids; of equal ids the first one counts.
+std::unordered_map<std::string_view, uint32_t> HistoryTidier::places_of(const List& calls) const {
+  std::unordered_map<std::string_view, uint32_t> places;
+  for (uint32_t i = 0; i < calls.size; i++)
+    if (const Value* const id = calls.items[i].dict->find(fields_.id); id && id->is_text())
+      places.try_emplace(workspace_.flat(id->text), i);
+  return places;
+}
+
 // Refuses results without their calls, which the template would refuse without a place, or leave out.
 void HistoryTidier::check_results(const List& messages) {
   std::unordered_set<std::string_view> known;
@@ -141,7 +150,8 @@ void HistoryTidier::check_results(const List& messages) {
   for (uint32_t i = 0; i < messages.size; i++) {
     const Dict& message = *messages.items[i].dict;
     const List* const calls = fields_.calls_of(message);
-    for (uint32_t c = 0; calls && c < calls->size; c++) known.insert(id_of(*calls->items[c].dict, fields_.id));
+    for (uint32_t c = 0; calls && c < calls->size; c++)
+      if (const std::string_view id = id_of(*calls->items[c].dict, fields_.id); !id.empty()) known.insert(id);
     if (!is_result(messages.items[i])) {
       is_behind_calls = calls != nullptr;
       continue;
@@ -200,10 +210,7 @@ void HistoryTidier::order_results(List& messages, uint32_t first) const {
   while (end < messages.size && is_result(messages.items[end])) end++;
   if (end - first < 2) return;
   const List& calls = *fields_.calls_of(*messages.items[first - 1].dict);
-  std::unordered_map<std::string_view, uint32_t> places;
-  for (uint32_t i = 0; i < calls.size; i++)
-    if (const Value* const id = calls.items[i].dict->find(fields_.id); id && id->is_text())
-      places.try_emplace(workspace_.flat(id->text), i);
+  const auto places = places_of(calls);
   std::vector<std::pair<uint32_t, Value>> results;
   for (uint32_t i = first; i < end; i++) {
     const Value* const id = messages.items[i].dict->find(fields_.tool_call_id);
@@ -336,8 +343,7 @@ void HistoryTidier::split_calls(List& messages, uint32_t end) {
     const List* const calls = fields_.calls_of(*message.dict);
     split->add(workspace_, message);
     if (i >= end || !calls || calls->size < 2) continue;
-    std::unordered_map<std::string_view, uint32_t> places;
-    for (uint32_t c = 0; c < calls->size; c++) places.try_emplace(id_of(*calls->items[c].dict, fields_.id), c);
+    const auto places = places_of(*calls);
     std::vector<std::vector<Value>> results(calls->size);
     for (uint32_t number = 0; i + 1 < messages.size && is_result(messages.items[i + 1]); number++) {
       const Value& result = messages.items[++i];

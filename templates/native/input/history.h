@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "input/call_arguments.h"
@@ -65,6 +67,7 @@ class HistoryTidier {
   void split_calls(List& messages, uint32_t end);
   bool is_result(const Value& message) const;
   std::string_view id_of(const Dict& dict, const Symbol* name) const;
+  std::unordered_map<std::string_view, uint32_t> places_of(const List& calls) const;
 
   Workspace& workspace_;
   Origins& origins_;
