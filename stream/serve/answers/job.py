@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import field, to_builtins
+from msgspec import field
 
 from tokenweir.stream.chat.plan import AnswerRequest
 from tokenweir.stream.events.sampling import Sampling
@@ -52,7 +52,7 @@ def chat_job(asked: ChatRequest, model: str) -> Job:
         sampling=asked.sampling(),
         template_kwargs=asked.template_kwargs(),
         tools=asked.definitions(),
-        tool_choice="required" if asked.tool_choice == "any" else to_builtins(asked.tool_choice),
+        tool_choice=asked.choice,
         parallel_tool_calls=asked.parallel_tool_calls,
         alignment=asked.logprobs,
         output=asked.decoding(),

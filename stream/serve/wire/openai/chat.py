@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, to_builtins
 from msgspec.structs import replace
 
 from tokenweir.stream.decode.options import OutputOptions
@@ -264,6 +264,14 @@ class ChatRequest(SamplingFields, frozen=True, kw_only=True, forbid_unknown_fiel
             }
             for tool in self.tools
         ] or None
+
+    @property
+    def choice(self) -> str | dict[str, Any] | None:
+        """The request's `tool_choice` in OpenAI's form, for `resolve_tool_choice`; None if the request has no choice."""
+        if isinstance(self.tool_choice, str):
+            return "required" if self.tool_choice == "any" else self.tool_choice
+        made: dict[str, Any] | None = to_builtins(self.tool_choice)
+        return made
 
     def template_kwargs(self) -> dict[str, Any]:
         """Return the request's variables for the chat template.
