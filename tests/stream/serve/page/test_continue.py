@@ -20,6 +20,13 @@ async def stopped(page, engine):
     await answer(page).locator(".stats").filter(has_text="stopped").wait_for()
 
 
+async def stopped_and_continued(page, engine, *parts):
+    """Do so, and continue the answer with what the engine gives then."""
+    await stopped(page, engine)
+    engine.parts = parts
+    await going_on(page).click()
+
+
 @pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_that_was_stopped_goes_on_from_its_text(browser):
     more = asyncio.Event()
@@ -65,9 +72,7 @@ async def test_an_answer_that_its_limit_ended_goes_on(browser):
 async def test_a_continuation_is_undone(browser):
     engine = Script("Once upon", asyncio.Event())
     async with chatting(browser, engine) as page:
-        await stopped(page, engine)
-        engine.parts = (" a time.", "<|im_end|>")
-        await going_on(page).click()
+        await stopped_and_continued(page, engine, " a time.", "<|im_end|>")
         await says(answer(page).locator(".answer"), "Once upon a time.")
         await answer(page).locator(".stats").wait_for()
         await page.get_by_role("button", name="Undo").click()
@@ -79,9 +84,7 @@ async def test_a_continuation_is_undone(browser):
 async def test_a_continuation_that_fails_keeps_the_text(browser):
     engine = Script("Once upon", asyncio.Event())
     async with chatting(browser, engine) as page:
-        await stopped(page, engine)
-        engine.parts = (RuntimeError("no memory"),)
-        await going_on(page).click()
+        await stopped_and_continued(page, engine, RuntimeError("no memory"))
         await answer(page).locator(".error").wait_for()
         await says(answer(page).locator(".answer"), "Once upon")
         engine.parts = (" a time.", "<|im_end|>")
@@ -95,9 +98,7 @@ async def test_a_continuation_goes_on_after_a_reload(browser):
     more = asyncio.Event()
     engine = Script("Once upon", asyncio.Event())
     async with chatting(browser, engine) as page:
-        await stopped(page, engine)
-        engine.parts = (" a", more, " time.", "<|im_end|>")
-        await going_on(page).click()
+        await stopped_and_continued(page, engine, " a", more, " time.", "<|im_end|>")
         await says(answer(page).locator(".answer"), "Once upon a")
         await page.reload()
         await says(answer(page).locator(".answer"), "Once upon a")
@@ -111,9 +112,7 @@ async def test_a_continuation_goes_on_after_a_reload(browser):
 async def test_the_tokens_of_a_continuation_are_its_own(browser):
     engine = Script("Once upon", asyncio.Event())
     async with chatting(browser, engine) as page:
-        await stopped(page, engine)
-        engine.parts = (" a time.", "<|im_end|>")
-        await going_on(page).click()
+        await stopped_and_continued(page, engine, " a time.", "<|im_end|>")
         await says(answer(page).locator(".answer"), "Once upon a time.")
         await page.get_by_role("button", name="Tokens").click()
         written, read = page.locator("#tokens .tokens").first, page.locator("#tokens .tokens").last
@@ -151,11 +150,8 @@ async def test_an_answer_with_a_call_does_not_go_on(browser, called):
         "model": "m",
         "request": {},
         "note": "stopped",
-        "parts": [{"type": "text", "text": "Once"}],
-    }
-    said |= {
         "tokens": {"prompt": [], "ids": [], "logprobs": []},
-        "parts": [*([call] if called else []), *said["parts"]],
+        "parts": [*([call] if called else []), {"type": "text", "text": "Once"}],
     }
     one = {"id": "0" * 24, "title": "hi", "changed": 1, "messages": [{"role": "user", "text": "hi"}, said]}
     data = json.dumps({"format": "tokenweir-conversations/1", "conversations": [one]}).encode()
