@@ -49,7 +49,19 @@ def huggingface(path: Path) -> tokenizers.Tokenizer:
     return tokenizers.Tokenizer.from_file(str(path))
 
 
-class HuggingFace:
+class _Library:
+    """Base of the references: no offsets, of those that there are both ends, and eager byte fallback."""
+
+    byte_fallback = "eager"
+
+    def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> Sequence[Any]:
+        return [None] * len(texts)
+
+    def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[Any]:
+        return offsets
+
+
+class HuggingFace(_Library):
     """Reference by the library `tokenizers` and a tokenizer.json.
 
     Its offsets are the start and end of each token, in characters.
@@ -89,9 +101,6 @@ class HuggingFace:
     def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> Sequence[Sequence[tuple[int, int]]]:
         encodings = self.tokenizer.encode_batch(list(texts), add_special_tokens=add_special_tokens)
         return [encoding.offsets for encoding in encodings]
-
-    def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-        return offsets
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str]:
         return self.tokenizer.decode_batch([list(ids) for ids in batch], skip_special_tokens=skip_special_tokens)
@@ -157,7 +166,7 @@ def _ranks(path: Path) -> dict[bytes, int]:
     return {base64.b64decode(token): int(rank) for token, rank in lines}
 
 
-class OpenAI:
+class OpenAI(_Library):
     """Reference by the library `tiktoken` and a rank file; its offsets are the start of each token only, in characters.
 
     Attributes:
@@ -166,7 +175,6 @@ class OpenAI:
     """
 
     covers = "ids, ids of plain text, the starts of offsets, decoded and streamed text"
-    byte_fallback = "eager"
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         import tiktoken
@@ -204,14 +212,13 @@ class OpenAI:
         return [self.encoding.decode([token_id for token_id in ids if token_id not in skipped]) for ids in batch]
 
 
-class SentencePiece:
+class SentencePiece(_Library):
     """Reference by the library `sentencepiece` and a .model.
 
     It matches no control token in text, and has the offsets of each piece.
     """
 
     covers = "ids of texts without control tokens, offsets, decoded and streamed text"
-    byte_fallback = "eager"
 
     def __init__(self, path: Path) -> None:
         import sentencepiece
@@ -234,9 +241,6 @@ class SentencePiece:
         every = (None if self._has_control(text) else self.model.EncodeAsOffsetMapping(text) for text in texts)
         return [one and one["offsets"] for one in every]
 
-    def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-        return offsets
-
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str | None]:
         """Decode each list of ids.
 
@@ -258,11 +262,10 @@ class SentencePiece:
         return True
 
 
-class Tekken:
+class Tekken(_Library):
     """Reference by the library `mistral-common` and a tekken.json; it matches no special token in text and has no offsets."""
 
     covers = "ids of texts without control tokens, decoded and streamed text"
-    byte_fallback = "eager"
 
     def __init__(self, path: Path) -> None:
         from mistral_common.tokens.tokenizers.tekken import Tekkenizer
@@ -278,12 +281,6 @@ class Tekken:
 
     def encode_plain(self, texts: Sequence[str]) -> list[list[int]]:
         return [self.tokenizer.encode(text, bos=False, eos=False) for text in texts]
-
-    def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> list[None]:
-        return [None] * len(texts)
-
-    def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-        return offsets
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str | None]:
         """Decode each list of ids.
@@ -303,7 +300,7 @@ class Tekken:
         return any(token in text for token in self.special_tokens)
 
 
-class Original:
+class Original(_Library):
     """Reference for a GGUF file: another file of the same tokenizer, for plain text and ordinary ids only.
 
     The GGUF file itself defines the added tokens and the ids around a text. Results that depend on them are None.
@@ -317,7 +314,6 @@ class Original:
         self.ids = [i for i in reference.ids if i not in reference.added_ids]  # it may have more added tokens
         self.special_tokens = list(added)
         self.common = set(self.ids).difference(added.values())
-        self.known = reference.known
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[None]:
         return [None] * len(texts)
@@ -327,20 +323,16 @@ class Original:
         added = self.special_tokens
         return [None if any(t in text for t in added) else ids for text, ids in zip(texts, every, strict=True)]
 
-    def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> list[None]:
-        return [None] * len(texts)
-
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> Sequence[str | None]:
         known = [[i for i in ids if i in self.common] for ids in batch]
         texts = self.reference.decode(known, skip_special_tokens=skip_special_tokens)
         return [text if len(i) == len(ids) else None for text, i, ids in zip(texts, known, batch, strict=True)]
 
 
-class LlamaCpp:
+class LlamaCpp(_Library):
     """Reference for a GGUF file: llama.cpp's own server in this process, by the package `xllamacpp`; it has no offsets."""
 
     covers = "ids, ids of plain text, decoded and streamed text with special tokens"
-    byte_fallback = "eager"
 
     def __init__(self, path: Path, tokenizer: Tokenizer) -> None:
         import xllamacpp
@@ -363,12 +355,6 @@ class LlamaCpp:
 
     def encode_plain(self, texts: Sequence[str]) -> Ids:
         return [self._encode(text, add_special=False, parse_special=False) for text in texts]
-
-    def offsets(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> list[None]:
-        return [None] * len(texts)
-
-    def known(self, offsets: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-        return offsets
 
     def decode(self, batch: Ids, *, skip_special_tokens: bool) -> list[str | None]:
         """Decode each list of ids; None without special tokens, which it always writes, and for text that is not UTF-8."""
