@@ -13,110 +13,55 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from tokenweir.encode.spec.decoders import (
-    BPEDecoder,
-    ByteFallback,
-    Decoder,
-    DecoderSequence,
-    Fuse,
-    SentencePieceDecoder,
-    StripDecoder,
-    WordPieceDecoder,
-)
-from tokenweir.encode.spec.models import BPE, Model, RankBPE, SentencePiece, Unigram, WordPiece
-from tokenweir.encode.spec.normalizers import (
-    NFC,
-    NFD,
-    NFKC,
-    NFKD,
-    BertNormalizer,
-    Lowercase,
-    Normalizer,
-    NormalizerSequence,
-    Precompiled,
-    Prepend,
-    Replace,
-    SentencePieceNormalizer,
-    StripAccents,
-    StripSpace,
-)
-from tokenweir.encode.spec.post_processors import (
-    BertProcessing,
-    PostProcessor,
-    PostProcessorSequence,
-    RobertaProcessing,
-    SpecialTokenIds,
-    TemplateProcessing,
-)
-from tokenweir.encode.spec.pre_tokenizers import (
-    BertPreTokenizer,
-    ByteLevel,
-    CharDelimiterSplit,
-    Digits,
-    Metaspace,
-    PreTokenizer,
-    PreTokenizerSequence,
-    Punctuation,
-    Split,
-    SplitBehavior,
-    Whitespace,
-    WhitespaceSplit,
-)
-from tokenweir.encode.spec.values import Character, Count, Pattern
-
-__all__ = [
-    "BPE",
-    "NFC",
-    "NFD",
-    "NFKC",
-    "NFKD",
-    "AddedToken",
-    "BPEDecoder",
-    "BertNormalizer",
-    "BertPreTokenizer",
-    "BertProcessing",
-    "ByteFallback",
-    "ByteLevel",
-    "CharDelimiterSplit",
-    "Character",
-    "Count",
-    "Decoder",
-    "DecoderSequence",
-    "Digits",
-    "Fuse",
-    "Lowercase",
-    "Metaspace",
-    "Model",
-    "Normalizer",
-    "NormalizerSequence",
-    "Pattern",
-    "PostProcessor",
-    "PostProcessorSequence",
-    "PreTokenizer",
-    "PreTokenizerSequence",
-    "Precompiled",
-    "Prepend",
-    "Punctuation",
-    "RankBPE",
-    "Replace",
-    "RobertaProcessing",
-    "SentencePiece",
-    "SentencePieceDecoder",
-    "SentencePieceNormalizer",
-    "SpecialTokenIds",
-    "Split",
-    "SplitBehavior",
-    "StripAccents",
-    "StripDecoder",
-    "StripSpace",
-    "TemplateProcessing",
-    "TokenizerSpec",
-    "Unigram",
-    "Whitespace",
-    "WhitespaceSplit",
-    "WordPiece",
-    "WordPieceDecoder",
-]
+from tokenweir.encode.spec.decoders import BPEDecoder as BPEDecoder
+from tokenweir.encode.spec.decoders import ByteFallback as ByteFallback
+from tokenweir.encode.spec.decoders import Decoder as Decoder
+from tokenweir.encode.spec.decoders import DecoderSequence as DecoderSequence
+from tokenweir.encode.spec.decoders import Fuse as Fuse
+from tokenweir.encode.spec.decoders import SentencePieceDecoder as SentencePieceDecoder
+from tokenweir.encode.spec.decoders import StripDecoder as StripDecoder
+from tokenweir.encode.spec.decoders import WordPieceDecoder as WordPieceDecoder
+from tokenweir.encode.spec.models import BPE as BPE
+from tokenweir.encode.spec.models import Model as Model
+from tokenweir.encode.spec.models import RankBPE as RankBPE
+from tokenweir.encode.spec.models import SentencePiece as SentencePiece
+from tokenweir.encode.spec.models import Unigram as Unigram
+from tokenweir.encode.spec.models import WordPiece as WordPiece
+from tokenweir.encode.spec.normalizers import NFC as NFC
+from tokenweir.encode.spec.normalizers import NFD as NFD
+from tokenweir.encode.spec.normalizers import NFKC as NFKC
+from tokenweir.encode.spec.normalizers import NFKD as NFKD
+from tokenweir.encode.spec.normalizers import BertNormalizer as BertNormalizer
+from tokenweir.encode.spec.normalizers import Lowercase as Lowercase
+from tokenweir.encode.spec.normalizers import Normalizer as Normalizer
+from tokenweir.encode.spec.normalizers import NormalizerSequence as NormalizerSequence
+from tokenweir.encode.spec.normalizers import Precompiled as Precompiled
+from tokenweir.encode.spec.normalizers import Prepend as Prepend
+from tokenweir.encode.spec.normalizers import Replace as Replace
+from tokenweir.encode.spec.normalizers import SentencePieceNormalizer as SentencePieceNormalizer
+from tokenweir.encode.spec.normalizers import StripAccents as StripAccents
+from tokenweir.encode.spec.normalizers import StripSpace as StripSpace
+from tokenweir.encode.spec.post_processors import BertProcessing as BertProcessing
+from tokenweir.encode.spec.post_processors import PostProcessor as PostProcessor
+from tokenweir.encode.spec.post_processors import PostProcessorSequence as PostProcessorSequence
+from tokenweir.encode.spec.post_processors import RobertaProcessing as RobertaProcessing
+from tokenweir.encode.spec.post_processors import SpecialTokenIds as SpecialTokenIds
+from tokenweir.encode.spec.post_processors import TemplateProcessing as TemplateProcessing
+from tokenweir.encode.spec.pre_tokenizers import BertPreTokenizer as BertPreTokenizer
+from tokenweir.encode.spec.pre_tokenizers import ByteLevel as ByteLevel
+from tokenweir.encode.spec.pre_tokenizers import CharDelimiterSplit as CharDelimiterSplit
+from tokenweir.encode.spec.pre_tokenizers import Digits as Digits
+from tokenweir.encode.spec.pre_tokenizers import Metaspace as Metaspace
+from tokenweir.encode.spec.pre_tokenizers import PreTokenizer as PreTokenizer
+from tokenweir.encode.spec.pre_tokenizers import PreTokenizerSequence as PreTokenizerSequence
+from tokenweir.encode.spec.pre_tokenizers import Punctuation as Punctuation
+from tokenweir.encode.spec.pre_tokenizers import Split as Split
+from tokenweir.encode.spec.pre_tokenizers import SplitBehavior as SplitBehavior
+from tokenweir.encode.spec.pre_tokenizers import Whitespace as Whitespace
+from tokenweir.encode.spec.pre_tokenizers import WhitespaceSplit as WhitespaceSplit
+from tokenweir.encode.spec.values import Character as Character
+from tokenweir.encode.spec.values import Count as Count
+from tokenweir.encode.spec.values import Pattern as Pattern
 
 
 class AddedToken(Struct, frozen=True):

@@ -114,7 +114,7 @@ def constructed(module: ModuleType) -> set[str]:
     made = (
         call.func.value if isinstance(call.func, ast.Attribute) else call.func for call in calls
     )  # `X.around(...)` too
-    return {name.id for name in made if isinstance(name, ast.Name)} & set(spec.__all__)
+    return {name.id for name in made if isinstance(name, ast.Name)} & vars(spec).keys()
 
 
 def readable() -> set[str]:
