@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import runpy
 from pathlib import Path
@@ -28,6 +29,14 @@ hypothesis.settings.register_profile(
     max_examples=EXAMPLES,
 )
 hypothesis.settings.load_profile("tokenweir")
+
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    """Run async tests on asyncio, unless they or their file are marked otherwise."""
+    if name.startswith("test") and inspect.iscoroutinefunction(obj):
+        own = {mark.name for mark in getattr(obj, "pytestmark", ())}
+        if not own & {"anyio", "asyncio"} and not collector.get_closest_marker("anyio"):
+            pytest.mark.asyncio(obj)
 
 
 def pytest_collection_finish():

@@ -64,7 +64,6 @@ def test_the_router_asks_the_tier_of_its_model():
     assert route["spec"]["rules"][0]["backendRefs"][0]["name"] == pool["metadata"]["name"]
 
 
-@pytest.mark.asyncio
 async def test_the_module_of_ray_answers_what_the_router_asks(data, monkeypatch):
     """Ray is a double that calls the builder, as a replica does."""
     made = []

@@ -32,7 +32,6 @@ class Recorded:
             yield EngineStep([], finish_reason="stop", index=index)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.path}-{case.name}")
 async def test_streamed_and_whole_are_read_alike(case):
     # A call that is cut is no block of a whole message, though its beginning has been streamed.

@@ -68,7 +68,6 @@ async def collected(engine, sampling=None):
     return [step async for step in engine.generate([5, 6], sampling)]
 
 
-@pytest.mark.asyncio
 async def test_the_engine_takes_ids_and_gives_ids(client, engine, vllm_modules):
     there = client([10, 11, 12], logprobs=True)
     lora = object()
@@ -98,7 +97,6 @@ async def test_the_engine_takes_ids_and_gives_ids(client, engine, vllm_modules):
     assert await collected(engine(there), Sampling(max_tokens=2))
 
 
-@pytest.mark.asyncio
 async def test_the_likeliest_tokens_and_the_scores_of_a_prompt(client, engine):
     there = client([10, 11, 12], logprobs=True)
     steps = await collected(engine(there), Sampling(top_logprobs=2))
@@ -113,7 +111,6 @@ async def test_the_likeliest_tokens_and_the_scores_of_a_prompt(client, engine):
     assert (prompt["cache_salt"], parameters.prompt_logprobs, parameters.max_tokens) == ("s", 1, 1)
 
 
-@pytest.mark.asyncio
 async def test_closing_the_generator_closes_vllms(client, engine):
     there = client(list(range(100)))
     steps = engine(there).generate([5], Sampling())
@@ -122,7 +119,6 @@ async def test_closing_the_generator_closes_vllms(client, engine):
     assert there.closed
 
 
-@pytest.mark.asyncio
 async def test_what_vllm_aborts_or_does_not_know_is_an_error(client, engine):
     with pytest.raises(EngineError, match=r"^vLLM ended answer 0 by 'abort'$"):
         await collected(engine(client([10], end="abort")))
@@ -177,7 +173,6 @@ def application(plugin, monkeypatch) -> fastapi.FastAPI:
     return app
 
 
-@pytest.mark.asyncio
 async def test_our_routes_answer_from_vllms_engine(plugin, client, args, monkeypatch):
     there = client([*TOK.encode("Hello there, you."), IM_END])
     app = application(plugin, monkeypatch)
@@ -204,7 +199,6 @@ async def test_our_routes_answer_from_vllms_engine(plugin, client, args, monkeyp
         assert (await http.get("/v1/models")).json() == {"from": "vLLM"}
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(("parser", "begins"), [("", "</think>\n\n"), ("qwen3", "<think>\n")])
 async def test_a_schema_holds_behind_the_thinking_where_vllm_has_a_reasoning_parser(
     parser, begins, plugin, client, args, monkeypatch
@@ -241,7 +235,6 @@ def test_the_socket_of_responses_is_ours(plugin, client, args, monkeypatch):
     assert event["response"]["output"][0]["content"][0]["text"] == "Hello"
 
 
-@pytest.mark.asyncio
 async def test_every_path_is_one_of_the_server(plugin, client, args, vllm_modules):
     await plugin.init_state(client([IM_END]), SimpleNamespace(), args)
     module = vllm_modules("tokenweir.integrations.vllm.server")
@@ -251,7 +244,6 @@ async def test_every_path_is_one_of_the_server(plugin, client, args, vllm_module
             assert (await http.post(path, json={})).status_code == 400, path
 
 
-@pytest.mark.asyncio
 async def test_the_keys_of_vllm_are_checked(plugin, client, args):
     args.api_key = ["secret"]
     await plugin.init_state(client([IM_END]), SimpleNamespace(), args)
@@ -260,7 +252,6 @@ async def test_the_keys_of_vllm_are_checked(plugin, client, args):
         assert (await http.post("/v1/chat/completions", json={})).status_code == 401
 
 
-@pytest.mark.asyncio
 async def test_arguments_that_would_change_answers_are_refused(plugin, client, args):
     args.default_chat_template_kwargs = {"enable_thinking": False}
     with pytest.raises(ValueError, match=r"tokenweir_server does not know --default-chat-template-kwargs$"):

@@ -42,7 +42,6 @@ def test_several_answers_are_refused():
         ask(sampling=Sampling(n=2))
 
 
-@pytest.mark.asyncio
 async def test_it_does_not_run_inside_an_event_loop():
     with pytest.raises(RuntimeError, match="[Aa]lready running"):
         ask()

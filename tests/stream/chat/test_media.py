@@ -113,7 +113,6 @@ def test_the_size_of_media_counts_their_characters():
     assert media_size([user({"type": 5}, {"type": "image_url"}, {"type": "image"})]) == 0
 
 
-@pytest.mark.asyncio
 async def test_large_media_are_decoded_off_the_event_loop(monkeypatch):
     threads = []
     monkeypatch.setattr(media_module, "_decode", lambda *given: threads.append(get_ident()) or _decode(*given))
@@ -149,7 +148,6 @@ def test_a_type_that_is_another_kind_is_refused():
     ],
     ids=["engine", "template"],
 )
-@pytest.mark.asyncio
 async def test_who_takes_no_images_says_so(engine, template, said):
     with pytest.raises(MediaError) as refused:
         async with chat([user(text("a"), image())], engine=engine, tokenizer=TOK, template=template):
@@ -158,7 +156,6 @@ async def test_who_takes_no_images_says_so(engine, template, said):
     assert engine.started == 0
 
 
-@pytest.mark.asyncio
 async def test_a_placeholder_that_is_not_written_is_refused():
     silent = ChatTemplate(
         "{% for m in messages %}{% for c in m.content %}{% if c.type != 'image' %}x{% endif %}{% endfor %}{% endfor %}"
@@ -168,7 +165,6 @@ async def test_a_placeholder_that_is_not_written_is_refused():
             pass
 
 
-@pytest.mark.asyncio
 async def test_the_engine_gets_media_beside_the_ids():
     engine = Sighted("A cat.", "<|im_end|>")
     async with chat([user(text("What? "), image())], engine=engine, tokenizer=TOK, template=TEMPLATE) as deltas:

@@ -29,6 +29,8 @@ from tokenweir.stream.events.merge import merge
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.templates.styles.reasoning import style_of
 
+pytestmark = pytest.mark.anyio
+
 ANSWER, REASONING, TOOL_CALL = Channel
 WORDS = [
     "[THINK]",
@@ -179,7 +181,6 @@ def test_composed_stages_find_the_calls_that_the_fused_one_finds(make_tok, words
     assert rest == fused_rest[: len(rest)]
 
 
-@pytest.mark.anyio
 async def test_calls_travel_as_chunks(tok):
     chunks = [
         Chunk([1], '<tool_call>{"name": "f", '),
@@ -197,7 +198,6 @@ async def test_calls_travel_as_chunks(tok):
     ]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("stage", [split_reasoning, split_tool_calls])
 async def test_harmony_takes_one_stage(tok, stage):
     text = "<|channel|>analysis<|message|>a<|end|><|start|>assistant to=functions.f<|message|>{}<|call|>"
@@ -213,21 +213,18 @@ def test_end_tokens_that_are_no_ids():
             until_eos(Source([[9]]), wrong)
 
 
-@pytest.mark.anyio
 async def test_until_eos_ends_with_the_end_token_and_closes_its_source(tok):
     source = Source([5, [6, 7], np.array([8, 9, 10]), 11])
     assert await collect(until_eos(source, [9])) == [[5], [6, 7], [8], Chunk([9], "")]
     assert source.closed == 1
 
 
-@pytest.mark.anyio
 async def test_detokenize_gives_a_chunk_for_each_id_that_ends_a_character(tok):
     skip = tok.token_to_id("<skip>")
     chunks = await collect(detokenize(Source([[72, skip, 0xC3], 0xA9, EngineStep([skip, 0xF0])]), tok))
     assert chunks == [Chunk([72], "H"), Chunk([skip, 0xC3, 0xA9], "é"), Chunk([skip, 0xF0], "\ufffd")]
 
 
-@pytest.mark.anyio
 async def test_detokenize_ends_characters_where_the_fused_stage_does(mistral_tok):
     half = next(i for i in range(256, mistral_tok.vocab_size) if mistral_tok.token_bytes(i) == b" \xf0\x9f")
     closer = mistral_tok.token_to_id("[/THINK]")
@@ -241,7 +238,6 @@ async def test_detokenize_ends_characters_where_the_fused_stage_does(mistral_tok
     ]
 
 
-@pytest.mark.anyio
 async def test_split_and_strip_reasoning(tok):
     chunks = [Chunk([1], "<thi"), Chunk([2], "nk>a"), Chunk([3], "</think>"), Chunk([4], "b<")]
     assert await collect(split_reasoning(Source(chunks), "think")) == [
@@ -253,7 +249,6 @@ async def test_split_and_strip_reasoning(tok):
     assert as_deltas(await collect(strip_reasoning(Source(chunks), "think"))) == ([TextDelta("b<", [1, 2, 3, 4])], [])
 
 
-@pytest.mark.anyio
 async def test_stop_at_keeps_the_text_before_and_the_ids_after(tok):
     stops = StopStrings(["ox"])
     source = Source([Chunk([1], "a b"), Chunk([2], "oxes"), Chunk([3], "never")])
@@ -263,7 +258,6 @@ async def test_stop_at_keeps_the_text_before_and_the_ids_after(tok):
     assert source.items == [Chunk([3], "never")]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("stage", ["until_eos", "detokenize", "split_reasoning", "stop_at", "decode_chat"])
 async def test_a_stage_that_is_left_closes_its_source_at_once(tok, stage):
     ids, chunks = Source([[72], [73]]), Source([Chunk([72], "H"), Chunk([73], "I")])
@@ -280,7 +274,6 @@ async def test_a_stage_that_is_left_closes_its_source_at_once(tok, stage):
     assert (ids.closed, chunks.closed) == ((0, 1) if stage in ("split_reasoning", "stop_at") else (1, 0))
 
 
-@pytest.mark.anyio
 async def test_stages_that_were_never_read_close_their_source_once(tok):
     source = Source([[72]])
     stage = stop_at(split_reasoning(detokenize(until_eos(source, [0]), tok), "think"), ["x"])
@@ -290,7 +283,6 @@ async def test_stages_that_were_never_read_close_their_source_once(tok):
     assert await collect(stage) == []
 
 
-@pytest.mark.anyio
 async def test_the_source_is_closed_before_the_last_deltas_are_read(tok):
     source = Source([list(b"ab"), list(b"xy"), list(b"cd")])
     async with aclosing(decode_chat(source, tok, stop=["x"])) as deltas:
@@ -299,7 +291,6 @@ async def test_the_source_is_closed_before_the_last_deltas_are_read(tok):
     assert source.items == [list(b"cd")]
 
 
-@pytest.mark.anyio
 async def test_cancelling_the_reader_closes_the_source(tok):
     closed = anyio.Event()
 
@@ -323,7 +314,6 @@ async def test_cancelling_the_reader_closes_the_source(tok):
     assert closed.is_set()
 
 
-@pytest.mark.anyio
 async def test_a_source_that_is_only_iterable_is_read_and_closed(tok):
     class Stream:
         closed = False
@@ -340,7 +330,6 @@ async def test_a_source_that_is_only_iterable_is_read_and_closed(tok):
     assert stream.closed
 
 
-@pytest.mark.anyio
 async def test_a_source_is_closed_even_if_its_iterator_fails_to_close(tok):
     class Stream:
         closed = False
@@ -362,7 +351,6 @@ async def test_a_source_is_closed_even_if_its_iterator_fails_to_close(tok):
     assert stream.closed
 
 
-@pytest.mark.anyio
 async def test_a_failing_source_loses_nothing_that_was_decoded_before(tok):
     failure = ValueError("out of memory")
     got = []
@@ -375,7 +363,6 @@ async def test_a_failing_source_loses_nothing_that_was_decoded_before(tok):
     assert got[-1].reason is FinishReason.ERROR
 
 
-@pytest.mark.anyio
 async def test_composed_stages_raise_what_the_source_raised_after_what_they_hold(tok):
     failure = ValueError("lost")
     got = []
@@ -388,7 +375,6 @@ async def test_composed_stages_raise_what_the_source_raised_after_what_they_hold
     assert as_deltas(got)[0] == [TextDelta("\n<t", list(b"\n<t"))]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("fused", [True, False])
 async def test_an_id_outside_the_vocabulary_loses_nothing_before_it(tok, fused):
     got = []
@@ -398,7 +384,6 @@ async def test_an_id_outside_the_vocabulary_loses_nothing_before_it(tok, fused):
     assert "".join(item.text for item in got if not isinstance(item, Finish)) == "HI"
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("item", "named"),
     [("text", "str 'text'"), (1.5, "float 1.5"), (None, "NoneType None"), ([1, None], r"list \[1, None\]")],
@@ -413,14 +398,12 @@ async def test_what_is_not_ids_is_named(tok, item, named):
     assert source.closed == 1
 
 
-@pytest.mark.anyio
 async def test_the_engines_finish_reason_is_that_of_finish(tok):
     assert (await collect(decode_chat(Source([EngineStep([72], finish_reason="length")]), tok)))[-1].reason == "length"
     with pytest.raises(EngineError, match="^the engine gave finish_reason 'abort'; known are stop, length, tool_calls"):
         await collect(decode_chat(Source([EngineStep([72], finish_reason="abort")]), tok))
 
 
-@pytest.mark.anyio
 async def test_a_source_that_fails_while_it_is_closed_is_an_engine_failure_after_the_finish(tok):
     class Stubborn(Source):
         async def aclose(self):
@@ -433,7 +416,6 @@ async def test_a_source_that_fails_while_it_is_closed_is_an_engine_failure_after
     assert got[-1].reason is FinishReason.STOP
 
 
-@pytest.mark.anyio
 async def test_what_the_reader_throws_in_is_not_the_engines_failure(tok):
     source = Source([[72], [73]])
     deltas = decode_chat(source, tok)
@@ -443,7 +425,6 @@ async def test_what_the_reader_throws_in_is_not_the_engines_failure(tok):
     assert source.closed == 1
 
 
-@pytest.mark.anyio
 async def test_stages_refuse_what_is_not_theirs(tok):
     with pytest.raises(TypeError, match="^this stage takes chunks, such as detokenize gives, not int 72$"):
         await collect(split_reasoning(Source([72]), "think"))
@@ -462,7 +443,6 @@ def test_options_are_refused_before_anything_is_read(tok):
         detokenize(Source([]), tok, prompt_ids="x")
 
 
-@pytest.mark.anyio
 async def test_logprobs_of_engine_steps_go_with_their_ids(make_tok):
     tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
     opener, closer, end = (tok.token_to_id(token) for token in ("<think>", "</think>", "<eos>"))
@@ -481,7 +461,6 @@ async def test_logprobs_of_engine_steps_go_with_their_ids(make_tok):
     assert b"".join(deltas[1].alignment.token_bytes) == "</think>éb".encode()
 
 
-@pytest.mark.anyio
 async def test_a_wrong_number_of_logprobs_comes_after_what_was_decoded(tok):
     source = Source([EngineStep([65], [-1.0]), EngineStep([66, 67], [-2.0])])
     deltas = []
@@ -493,7 +472,6 @@ async def test_a_wrong_number_of_logprobs_comes_after_what_was_decoded(tok):
     assert source.closed == 1
 
 
-@pytest.mark.anyio
 async def test_thinking_that_is_spent_is_reported_before_the_deltas_of_that_id(make_tok):
     tok = make_tok(AddedToken("<think>"), AddedToken("</think>"))
     happened = []
@@ -506,7 +484,6 @@ async def test_thinking_that_is_spent_is_reported_before_the_deltas_of_that_id(m
     assert happened == ["a", "spent", "b", "c", "d", "end"]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("options", "items", "reason", "completion", "thinking"),
     [

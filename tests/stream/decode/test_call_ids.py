@@ -12,6 +12,8 @@ from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.templates.chat_template import ChatTemplate
 
+pytestmark = pytest.mark.anyio
+
 CALLS = (
     '<tool_call>{"name": "look", "arguments": {"at": "a"}}</tool_call>'
     '<tool_call>{"name": "look", "arguments": {"at": "b"}}</tool_call><|im_end|>'
@@ -70,14 +72,12 @@ async def answered(text, **options):
         return [delta async for delta in deltas]
 
 
-@pytest.mark.anyio
 async def test_chat_makes_an_id_for_each_call():
     ids = [call_id for _, call_id in calls_of(await answered(CALLS))]
     assert len(set(ids)) == 2 and all(len(call_id) == 9 and call_id.isalnum() for call_id in ids)
     assert calls_of(await answered(CALLS, call_ids=iter("ab").__next__)) == [(0, "a"), (1, "b")]
 
 
-@pytest.mark.anyio
 async def test_chat_gives_logprobs_where_the_sampling_asks():
     texts = [
         delta for delta in await answered("Hello", sampling=Sampling(logprobs=True)) if isinstance(delta, TextDelta)

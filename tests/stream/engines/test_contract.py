@@ -23,6 +23,8 @@ from tokenweir.stream.engines.vllm import VllmEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
+pytestmark = pytest.mark.anyio
+
 PROMPT = [1, 2, 90]
 REMOTE = list(DOUBLES)
 LOCAL = ["sync", "transformers", "ctranslate2"]
@@ -146,13 +148,11 @@ def anyio_backend(request):
 
 
 @ARITHMETIC
-@pytest.mark.anyio
 async def test_the_ids_are_the_models_and_the_end_token_is_the_last(case):
     assert await case.ids(max_tokens=1000) == list(range(91, END + 1))
 
 
 @EVERY
-@pytest.mark.anyio
 async def test_max_tokens_ends_the_answer_by_its_length(case):
     steps = await case.steps(max_tokens=3)
     assert sum(len(step.ids) for step in steps) == 3
@@ -160,7 +160,6 @@ async def test_max_tokens_ends_the_answer_by_its_length(case):
 
 
 @IN_PIECES
-@pytest.mark.anyio
 async def test_closing_early_ends_the_engine(case):
     if case.double is not None:
         case.double.endless = True
@@ -170,7 +169,6 @@ async def test_closing_early_ends_the_engine(case):
 
 
 @IN_PIECES
-@pytest.mark.anyio
 async def test_cancelling_the_reader_ends_the_engine(case):
     if case.double is not None:
         case.double.endless = True
@@ -182,7 +180,6 @@ async def test_cancelling_the_reader_ends_the_engine(case):
 
 
 @ARITHMETIC
-@pytest.mark.anyio
 async def test_two_at_once_do_not_mix(case):
     got = {}
 
@@ -196,7 +193,6 @@ async def test_two_at_once_do_not_mix(case):
 
 
 @pytest.mark.parametrize("case", [*REMOTE, "transformers", "ctranslate2"], indirect=True)
-@pytest.mark.anyio
 async def test_what_cannot_be_honoured_is_refused_before_anything_is_asked(case):
     for name, value in {
         "grammar": "root ::= x",
@@ -212,7 +208,6 @@ async def test_what_cannot_be_honoured_is_refused_before_anything_is_asked(case)
 
 
 @pytest.mark.parametrize("case", [*REMOTE, "transformers", "ctranslate2"], indirect=True)
-@pytest.mark.anyio
 async def test_none_asked_none_given(case):
     assert await case.ids(max_tokens=0) == []
     assert case.double is None or case.double.requests == []
@@ -222,7 +217,6 @@ async def test_none_asked_none_given(case):
 
 
 @BEHIND_HTTP
-@pytest.mark.anyio
 @pytest.mark.parametrize("failures", [[503, 429], ["close", 502]])
 async def test_what_fails_before_the_first_byte_is_tried_again(case, failures):
     case.double.fail = list(failures)
@@ -232,7 +226,6 @@ async def test_what_fails_before_the_first_byte_is_tried_again(case, failures):
 
 
 @BEHIND_HTTP
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("failures", "kind", "message"),
     [
@@ -251,7 +244,6 @@ async def test_a_failure_has_the_servers_words_and_a_kind(case, failures, kind, 
 
 
 @STREAMING
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("failure", "message"),
     [
@@ -272,7 +264,6 @@ async def test_a_failure_later_keeps_what_came_and_is_not_tried_again(case, fail
     assert len([path for path, _ in case.double.requests if path in case.double.routes]) == 1
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("name", REMOTE)
 async def test_nobody_there_and_nobody_answering(name, tok, monkeypatch):
     monkeypatch.setattr("tokenweir.stream.engines.engine_server.RETRY_DELAYS", (0.0, 0.0))
@@ -308,7 +299,6 @@ def test_a_flag_of_a_wrong_type(name, tok):
 
 
 @STREAMING
-@pytest.mark.anyio
 async def test_logprobs_and_the_key(case, tok, request):
     name = request.node.callspec.params["case"]
     case.engine = connect(name, case.double.url, tok, logprobs=True, api_key="secret")
@@ -323,7 +313,6 @@ async def test_logprobs_and_the_key(case, tok, request):
 
 
 @STREAMING
-@pytest.mark.anyio
 async def test_the_likeliest_tokens_come_with_each_id(case):
     """As many as asked for, the likeliest first, each once; servers also send the id itself among them."""
     steps = await case.steps(max_tokens=3, top_logprobs=2)
@@ -335,7 +324,6 @@ async def test_the_likeliest_tokens_come_with_each_id(case):
 
 
 @BEHIND_HTTP
-@pytest.mark.anyio
 async def test_the_server_tells_of_its_model(case, request):
     served = await case.engine.served()
     if request.node.callspec.params["case"] == "llama-server":
@@ -347,7 +335,6 @@ async def test_the_server_tells_of_its_model(case, request):
 
 @pytest.mark.parametrize("max_tokens", [5, 1000])
 @BEHIND_HTTP
-@pytest.mark.anyio
 async def test_the_usage_has_what_the_engine_had_in_its_cache(case, tok, max_tokens):
     """The stream is closed at the end token, and some servers tell behind it."""
     async with chat.answer(
@@ -360,7 +347,6 @@ async def test_the_usage_has_what_the_engine_had_in_its_cache(case, tok, max_tok
 
 @pytest.mark.parametrize("case", ["vllm generate", "vllm completions"], indirect=True)
 @pytest.mark.parametrize("after", ["silence", "error"])
-@pytest.mark.anyio
 async def test_the_last_ids_do_not_need_the_usage(case, after, monkeypatch):
     monkeypatch.setattr(vllm, "USAGE_SECONDS", 0.05)
     path = next(path for path in case.double.routes if path != "/v1/models")
@@ -381,7 +367,6 @@ async def test_the_last_ids_do_not_need_the_usage(case, after, monkeypatch):
 
 
 @pytest.mark.parametrize("told", [-5, 10**9])
-@pytest.mark.anyio
 async def test_a_count_that_cannot_be_is_bounded(tok, told):
     class Boasting:
         async def generate(self, prompt_ids, sampling):
@@ -422,7 +407,6 @@ async def request_of(case, sampling):
 
 
 @pytest.mark.parametrize("case", ["vllm generate", "vllm completions"], indirect=True)
-@pytest.mark.anyio
 async def test_vllms_names(case):
     extra = {"model": "lora", "cache_salt": "s", "priority": 2, "bad_words": ["x"]}
     body = await request_of(case, replaced(ASKED, extra=extra))
@@ -436,7 +420,6 @@ async def test_vllms_names(case):
 
 
 @pytest.mark.parametrize("case", ["sglang cumulative"], indirect=True)
-@pytest.mark.anyio
 async def test_sglangs_names(case):
     body = await request_of(case, replaced(ASKED, extra={"lora_path": "a", "regex": "x+"}))
     fields = COMMON | {"max_new_tokens": 5, "sampling_seed": 3, "stop_token_ids": [9], "repetition_penalty": 1.1}
@@ -445,7 +428,6 @@ async def test_sglangs_names(case):
 
 
 @pytest.mark.parametrize("case", ["llama-server"], indirect=True)
-@pytest.mark.anyio
 async def test_llama_servers_names(case):
     body = await request_of(case, replaced(ASKED, stop_token_ids=(), extra={"lora": [{"id": 0, "scale": 0.5}]}))
     assert body == COMMON | {"n_predict": 5, "seed": 3, "repeat_penalty": 1.1, "logit_bias": [[5, -1.0]]} | {
@@ -461,7 +443,6 @@ async def test_llama_servers_names(case):
 
 
 @pytest.mark.parametrize("case", ["vllm generate"], indirect=True)
-@pytest.mark.anyio
 async def test_vllm_gives_several_answers_together(case):
     steps = await case.steps(n=3, max_tokens=2)
     for index in range(3):
@@ -470,7 +451,6 @@ async def test_vllm_gives_several_answers_together(case):
 
 
 @pytest.mark.parametrize("case", ["vllm completions", "sglang cumulative"], indirect=True)
-@pytest.mark.anyio
 async def test_an_answer_may_fill_the_context_where_the_servers_default_is_short(case):
     assert await case.ids([1, 2]) == list(range(3, END + 1))  # 124 ids; the defaults are 16 and 128
     body = case.double.requests[-1][1]
@@ -479,7 +459,6 @@ async def test_an_answer_may_fill_the_context_where_the_servers_default_is_short
 
 @pytest.mark.parametrize("case", ["vllm completions"], indirect=True)
 @pytest.mark.parametrize("status", [403, 404, 405])
-@pytest.mark.anyio
 async def test_a_vllm_without_generate_is_asked_for_completions_from_then_on(case, status):
     if status != 404:  # 403 is vLLM's since 0.30, unless it runs with --enable-scale-out
         case.double.routes = {**case.double.routes, "/inference/v1/generate": None}

@@ -19,6 +19,8 @@ from tokenweir.encode.errors import EngineError
 from tokenweir.stream.engines.ctranslate2 import CTranslate2Engine
 from tokenweir.stream.events.sampling import Sampling
 
+pytestmark = pytest.mark.anyio
+
 PROMPT = [1, 77, 78]
 
 
@@ -31,7 +33,6 @@ async def ids(engine, prompt_ids=PROMPT, **sampling):
     return [token_id for step in await steps_of(engine, prompt_ids, **sampling) for token_id in step.ids]
 
 
-@pytest.mark.anyio
 async def test_ids_are_those_of_the_library(engine, tiny_model):
     import ctranslate2
 
@@ -42,7 +43,6 @@ async def test_ids_are_those_of_the_library(engine, tiny_model):
     assert await ids(engine, max_tokens=20) == expected.sequences_ids[0]
 
 
-@pytest.mark.anyio
 async def test_the_prompt_and_the_greedy_settings(engine):
     greedy = await ids(engine, max_tokens=10)
     assert len(greedy) == 10
@@ -52,7 +52,6 @@ async def test_the_prompt_and_the_greedy_settings(engine):
     assert await ids(engine, max_tokens=10, top_p=1e-6) == greedy
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("sampling", [{}, {"temperature": 3.0}, {"top_k": 20}], ids=["greedy", "temperature", "top_k"])
 async def test_logprobs_are_those_of_the_library(tiny_model, sampling):
     import ctranslate2
@@ -65,7 +64,6 @@ async def test_logprobs_are_those_of_the_library(tiny_model, sampling):
     assert [step.logprobs[0] for step in generated] == pytest.approx(scored.log_probs[len(PROMPT) - 1 :], rel=1e-3)
 
 
-@pytest.mark.anyio
 async def test_temperature_and_top_k_sample(engine):
     greedy = await ids(engine, max_tokens=30)
     assert await ids(engine, max_tokens=30, temperature=5.0) != greedy
@@ -74,7 +72,6 @@ async def test_temperature_and_top_k_sample(engine):
     assert len(set(chain(*answers))) > 10  # of several, since an end may be drawn early
 
 
-@pytest.mark.anyio
 async def test_a_repetition_penalty_ends_repetitions(engine, tiny_model):
     import ctranslate2
 
@@ -85,7 +82,6 @@ async def test_a_repetition_penalty_ends_repetitions(engine, tiny_model):
     assert await ids(engine, max_tokens=20, repetition_penalty=1.5) == expected.sequences_ids[0]
 
 
-@pytest.mark.anyio
 async def test_the_last_step_says_why(engine):
     by_length = await steps_of(engine, PROMPT, max_tokens=5)
     assert [step.finish_reason for step in by_length] == [None] * 4 + ["length"]
@@ -95,7 +91,6 @@ async def test_the_last_step_says_why(engine):
     assert by_stop[-1].ids == [third]
 
 
-@pytest.mark.anyio
 async def test_min_tokens_holds_a_stop_back(engine):
     first = (await ids(engine, max_tokens=1))[0]
     assert await ids(engine, max_tokens=8, stop_token_ids=(first,)) == [first]
@@ -105,7 +100,6 @@ async def test_min_tokens_holds_a_stop_back(engine):
     assert len(await ids(engine, max_tokens=3, min_tokens=9)) == 3
 
 
-@pytest.mark.anyio
 async def test_the_models_end_token_ends_unless_ignored(engine, tiny_model, tmp_path):
     greedy = await ids(engine, max_tokens=6)
     folder = shutil.copytree(tiny_model, tmp_path / "model")
@@ -125,12 +119,10 @@ def test_a_context_of_no_number_of_ids(tiny_model, tmp_path):
         CTranslate2Engine(folder)
 
 
-@pytest.mark.anyio
 async def test_no_tokens_asked_none_given(engine):
     assert await steps_of(engine, PROMPT, max_tokens=0) == []
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("prompt_ids", "sampling", "message"),
     [
@@ -151,7 +143,6 @@ async def test_what_cannot_be_honoured_is_named(engine, prompt_ids, sampling, me
     assert (refused.value.kind == "unsupported", refused.value.option) == (bool(by_client), next(iter(by_client), None))
 
 
-@pytest.mark.anyio
 async def test_closing_ends_the_generation(engine):
     async with aclosing(engine.generate(PROMPT, Sampling(max_tokens=10**6, temperature=1.0))) as generated:
         async for _ in generated:
@@ -160,7 +151,6 @@ async def test_closing_ends_the_generation(engine):
         assert len(await ids(engine, max_tokens=3)) == 3
 
 
-@pytest.mark.anyio
 async def test_two_generations_at_the_same_time(tiny_model):
     engine = CTranslate2Engine(tiny_model, intra_threads=1, inter_threads=2)
     endless = engine.generate(PROMPT, Sampling(max_tokens=10**6, temperature=1.0))

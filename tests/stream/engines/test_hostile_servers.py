@@ -26,6 +26,8 @@ from tokenweir.stream.engines.sglang import SglangEngine
 from tokenweir.stream.engines.vllm import VllmEngine
 from tokenweir.stream.events.sampling import Sampling
 
+pytestmark = pytest.mark.anyio
+
 BLOCK = 1 << 16
 BUFFERED = 16 * BLOCK
 """More than an event loop has received by itself when a connection is closed."""
@@ -114,7 +116,6 @@ async def failure(name, url, tok):
 
 
 @EVERY
-@pytest.mark.anyio
 async def test_no_coding_is_asked_for(name, tok, read):
     with answering(head("500 No", content_length=0)) as (url, heads):
         await failure(name, url, tok)
@@ -122,7 +123,6 @@ async def test_no_coding_is_asked_for(name, tok, read):
 
 
 @EVERY
-@pytest.mark.anyio
 @pytest.mark.parametrize("status", ["200 OK", "500 No"])
 async def test_an_encoded_body_is_refused_unread(name, tok, read, status):
     sent = head(status, content_encoding="gzip", content_length=len(BOMB), content_type="application/json")
@@ -132,7 +132,6 @@ async def test_an_encoded_body_is_refused_unread(name, tok, read, status):
 
 
 @EVERY
-@pytest.mark.anyio
 async def test_an_error_without_end_is_read_up_to_its_bound(name, tok, read):
     with answering(head("500 No"), [b"no and again no " * 256]) as (url, _):
         message = await failure(name, url, tok)
@@ -144,7 +143,6 @@ async def test_an_error_without_end_is_read_up_to_its_bound(name, tok, read):
     assert sum(read) < MAX_ERROR_BYTES + BUFFERED
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("name", ["vllm", "llama-server"])
 async def test_an_error_that_trickles_is_left(name, tok, read, monkeypatch):
     monkeypatch.setattr(engine_server, "ERROR_SECONDS", 0.05)
@@ -161,7 +159,6 @@ async def test_an_error_that_trickles_is_left(name, tok, read, monkeypatch):
 
 
 @EVERY
-@pytest.mark.anyio
 async def test_an_answer_without_end_is_read_up_to_its_bound(name, tok, read, monkeypatch):
     monkeypatch.setattr(engine_server, "MAX_ANSWER_BYTES", 8 * BLOCK)
     with answering(head(content_type="application/json"), [b" " * BLOCK]) as (url, _):
@@ -170,7 +167,6 @@ async def test_an_answer_without_end_is_read_up_to_its_bound(name, tok, read, mo
 
 
 @EVERY
-@pytest.mark.anyio
 async def test_a_line_without_end_is_read_up_to_the_bound_of_an_event(name, tok, read, monkeypatch):
     monkeypatch.setattr(engine_server, "MAX_EVENT_BYTES", 8 * BLOCK)
     with answering(head(content_type="text/event-stream"), b"data: ", [b"x" * BLOCK]) as (url, _):
@@ -179,7 +175,6 @@ async def test_a_line_without_end_is_read_up_to_the_bound_of_an_event(name, tok,
 
 
 @EVERY
-@pytest.mark.anyio
 @pytest.mark.parametrize("content_type, before", [("text/event-stream", b"data: "), ("application/json", b"")])
 async def test_values_are_counted_before_any_is_made(name, tok, content_type, before):
     """Two million ids in one event would keep the event loop for a tenth of a second."""
@@ -191,7 +186,6 @@ async def test_values_are_counted_before_any_is_made(name, tok, content_type, be
         assert f"sends more than {MAX_EVENT_VALUES} values in one event" in await failure(name, url, tok)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("name", ["vllm", "sglang", "llama-server"])
 async def test_what_the_server_says_of_itself_is_bounded_too(name, tok, read):
     with (
@@ -213,7 +207,6 @@ EVENTS = {
 }
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("in_error", [True, False])
 async def test_a_message_repeats_a_part_of_what_the_server_says(name, tok, read, in_error):
@@ -224,14 +217,12 @@ async def test_a_message_repeats_a_part_of_what_the_server_says(name, tok, read,
     assert len(message) < MAX_MESSAGE + 200
 
 
-@pytest.mark.anyio
 async def test_ids_that_a_server_only_counts_are_not_made_up_without_end(tok, read):
     event = json.dumps({"content": "é" * 9, "tokens": [65], "tokens_predicted": 1 << 40}).encode()
     with answering(head(content_type="text/event-stream"), b"data: " + event + b"\n\n") as (url, _):
         assert f"counts {1 << 40} ids and has sent 1" in await failure("llama-server", url, tok)
 
 
-@pytest.mark.anyio
 @EVERY
 async def test_an_event_that_is_not_utf8_is_an_error_of_the_engine(name, tok, read):
     data = b'{"error": "\xff"}'
@@ -241,7 +232,6 @@ async def test_an_event_that_is_not_utf8_is_an_error_of_the_engine(name, tok, re
         assert "answers 500" in await failure(name, url, tok)
 
 
-@pytest.mark.anyio
 async def test_long_events_are_decoded_in_a_thread(tok, read, monkeypatch):
     threads = []
     decoded = engine_server.EngineServer._decoded

@@ -22,6 +22,8 @@ from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 from tokenweir.templates.chat_template import ChatTemplate
 
+pytestmark = pytest.mark.anyio
+
 MAX_TOKENS = 8
 
 
@@ -55,7 +57,6 @@ def anyio_backend(request):
     return request.param
 
 
-@pytest.mark.anyio
 @pytest.mark.timeout(600)
 async def test_text_and_number_are_the_servers_own(engine, url, small_tok):
     """Asked without a stream the server gives all ids; of a character that the end cuts, its stream gives nothing."""
@@ -87,7 +88,6 @@ async def test_text_and_number_are_the_servers_own(engine, url, small_tok):
     assert wrong == 0  # what a model writes is what its tokenizer reads, mostly
 
 
-@pytest.mark.anyio
 async def test_closing_frees_the_slot(engine, url):
     def busy():
         return any(slot["is_processing"] for slot in httpx.get(f"{url}/slots", trust_env=False).json())
@@ -100,7 +100,6 @@ async def test_closing_frees_the_slot(engine, url):
             await anyio.lowlevel.checkpoint()
 
 
-@pytest.mark.anyio
 async def test_a_grammar_a_schema_and_a_bias_are_honoured(engine, small_tok):
     async def text(**sampling):
         steps = await steps_of(engine, small_tok.encode("Yes or no?"), temperature=0, max_tokens=9, **sampling)
@@ -112,7 +111,6 @@ async def test_a_grammar_a_schema_and_a_bias_are_honoured(engine, small_tok):
     assert await text(logit_bias={yes: 100.0}) == " yes" * 9
 
 
-@pytest.mark.anyio
 async def test_its_refusals_are_passed_on(engine):
     with pytest.raises(
         EngineError, match=r"answers 400: request \(600 tokens\) exceeds the available context"
@@ -121,7 +119,6 @@ async def test_its_refusals_are_passed_on(engine):
     assert refusal.value.kind == "refused"
 
 
-@pytest.mark.anyio
 async def test_what_it_tells_of_its_model(engine, small_model):
     served = await engine.served()
     assert served.path == str(small_model.model_file())
@@ -142,7 +139,6 @@ WEATHER = {
 }
 
 
-@pytest.mark.anyio
 async def test_a_small_model_is_held_to_a_call(engine, small_tok):
     template = ChatTemplate("{% for m in messages %}{{ m.content }}\n{% endfor %}{{ tools | tojson }}\nCall:")
     asked = {"engine": engine, "tokenizer": small_tok, "template": template}
@@ -159,7 +155,6 @@ async def test_a_small_model_is_held_to_a_call(engine, small_tok):
     assert not any(isinstance(delta, TextDelta) and delta.text.strip() for delta in got)
 
 
-@pytest.mark.anyio
 @pytest.mark.timeout(300)
 async def test_a_conversation_with_sampled_ids_is_in_the_servers_cache(engine, small_tok):
     """The server has all of its last tape in its cache but the last id, which it had not yet evaluated."""

@@ -13,6 +13,8 @@ from tokenweir.stream.engines.local_engine import LocalEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
+pytestmark = pytest.mark.anyio
+
 PERSON = {
     "type": "object",
     "properties": {
@@ -116,7 +118,6 @@ def test_a_request_without_a_limit_has_one():
     assert LocalEngine(Noted()).default_max_tokens == 512
 
 
-@pytest.mark.anyio
 async def test_an_answer_fits_its_schema_and_has_the_models_ids(engine, tok):
     steps = await steps_of(engine, prompt(tok), json_schema=PERSON, temperature=0, max_tokens=60)
     person = json.loads(text := text_of(tok, ids_of(steps)))
@@ -127,14 +128,12 @@ async def test_an_answer_fits_its_schema_and_has_the_models_ids(engine, tok):
     assert sum(len(step.ids) for step in steps) == sum(len(step.logprobs or []) for step in steps)
 
 
-@pytest.mark.anyio
 async def test_ids_of_characters_in_several_tokens_are_inferred(engine, tok):
     steps = await steps_of(engine, prompt(tok), grammar='root ::= "🙂🙃"', max_tokens=20)
     assert text_of(tok, ids_of(steps)) == "🙂🙃"
     assert sum(step.inferred for step in steps) > 0
 
 
-@pytest.mark.anyio
 async def test_seeds_repeat_and_penalties_change(engine, tok):
     asked = prompt(tok, "Invent a word.")
 
@@ -149,7 +148,6 @@ async def test_seeds_repeat_and_penalties_change(engine, tok):
     assert biased != greedy
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("schema", [{"type": "nope"}, {"$ref": "#/$defs/absent"}])
 async def test_a_schema_that_is_not_enforced_is_refused(engine, tok, schema):
     with pytest.raises(EngineError, match="cannot hold an answer to json_schema") as refused:
@@ -157,19 +155,16 @@ async def test_a_schema_that_is_not_enforced_is_refused(engine, tok, schema):
     assert (refused.value.kind, refused.value.option) == ("unsupported", "json_schema")
 
 
-@pytest.mark.anyio
 async def test_a_grammar_that_does_not_parse_is_refused(engine, tok):
     with pytest.raises(EngineError, match="failed to parse grammar"):
         await steps_of(engine, prompt(tok), grammar="root ::= (", max_tokens=5)
 
 
-@pytest.mark.anyio
 async def test_the_context_is_the_limit(engine):
     with pytest.raises(EngineError, match="leaves no room"):
         await steps_of(engine, [1] * 8192, seed=1)
 
 
-@pytest.mark.anyio
 async def test_closing_stops_it(engine, tok):
     async with aclosing(engine.generate(prompt(tok), Sampling(seed=1, ignore_eos=True, max_tokens=4000))) as steps:
         await anext(steps)
@@ -177,7 +172,6 @@ async def test_closing_stops_it(engine, tok):
     assert text_of(tok, ids_of(after)) == "1"
 
 
-@pytest.mark.anyio
 async def test_the_likeliest_tokens_are_llama_cpps(engine, tok):
     """CTranslate2 gives none, so such a request goes to the other one; greedily, the id is the likeliest."""
     steps = await steps_of(engine, prompt(tok), top_logprobs=3, temperature=0, repetition_penalty=1.0, max_tokens=5)

@@ -19,6 +19,8 @@ from tokenweir.stream.engines import local_model
 from tokenweir.stream.events.deltas import Finish, TextDelta
 from tokenweir.stream.events.sampling import Sampling
 
+pytestmark = pytest.mark.anyio
+
 MAX_TOKENS = 8
 MULTIBYTE = (7, 29, 31, 34)  # prompts whose answers have characters of several bytes
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
@@ -57,7 +59,6 @@ def token_list(path):
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.anyio
 @pytest.mark.timeout(600)
 async def test_greedy_answers_are_the_engines_own(small_model, small_engine, tok):
     """The ids are those of CTranslate2's own call, and the text is what the gguf package's token list says of them.
@@ -84,7 +85,6 @@ async def test_greedy_answers_are_the_engines_own(small_model, small_engine, tok
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.anyio
 async def test_it_knows_the_capital_of_france(small_engine, tok):
     async with chat(QUESTION, engine=small_engine, tokenizer=tok) as deltas:
         got = [delta async for delta in deltas]
@@ -92,7 +92,6 @@ async def test_it_knows_the_capital_of_france(small_engine, tok):
     assert got[-1].reason == "stop"
 
 
-@pytest.mark.anyio
 async def test_two_at_once_do_not_mix(small_engine, tok):
     asked = prompts(tok)[25:27]
     alone = [await generated(small_engine, prompt_ids, max_tokens=4) for prompt_ids in asked]
@@ -139,7 +138,6 @@ def idle(engine):
         assert moved.wait_for(lambda: not engine._engine._line, timeout=60)
 
 
-@pytest.mark.anyio
 async def test_cancelling_stops_it_at_the_next_token(counted, tok):
     engine, made = counted
     async with aclosing(engine.generate(prompts(tok)[0], Sampling(max_tokens=4000, ignore_eos=True))) as steps:
@@ -150,7 +148,6 @@ async def test_cancelling_stops_it_at_the_next_token(counted, tok):
     assert len(made) <= at_the_end + 1
 
 
-@pytest.mark.anyio
 async def test_a_stop_string_stops_it_too(counted, tok):
     engine, made = counted
     sampling = Sampling(stop=("Paris",), max_tokens=4000, ignore_eos=True)
@@ -163,7 +160,6 @@ async def test_a_stop_string_stops_it_too(counted, tok):
     assert isinstance(got[-1], Finish) and got[-1].stop_reason == "Paris"
 
 
-@pytest.mark.anyio
 async def test_its_context_is_the_limit(small_engine):
     assert small_engine.context_size == 8192
     with pytest.raises(

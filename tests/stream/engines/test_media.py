@@ -34,7 +34,6 @@ async def asked(engine, prompt=PROMPT):
     return [token_id async for step in engine.generate([1, 2], SAMPLING, media=prompt) for token_id in step.ids]
 
 
-@pytest.mark.asyncio
 async def test_vllm_gets_content_parts():
     with running({"/inference/v1/generate": engine_doubles.vllm_generate, "/v1/models": MODELS}) as double:
         assert await asked(VllmEngine(double.url)) == [3, 4, 5]
@@ -46,7 +45,6 @@ async def test_vllm_gets_content_parts():
     ]
 
 
-@pytest.mark.asyncio
 async def test_vllm_without_generate_refuses_media():
     said = "takes no image beside ids without /inference/v1/generate"
     with (
@@ -58,7 +56,6 @@ async def test_vllm_without_generate_refuses_media():
     assert [path for path, _ in double.requests] == ["/inference/v1/generate"]
 
 
-@pytest.mark.asyncio
 async def test_sglang_gets_lists_by_kind():
     with running({"/generate": engine_doubles.sglang(True), "/v1/models": MODELS}) as double:
         assert await asked(SglangEngine(double.url)) == [3, 4, 5]
@@ -79,7 +76,6 @@ def completion(body, endless):
 
 
 @pytest.mark.parametrize("marker", ["<__media__>", "<__media_5f3a__>"])
-@pytest.mark.asyncio
 async def test_llama_server_gets_a_text_with_markers(tokenizer, marker):
     props = SIGHTED if marker == "<__media__>" else SIGHTED | {"media_marker": marker}
     with running({"/completion": completion, "/props": props}) as double:
@@ -109,7 +105,6 @@ async def test_llama_server_gets_a_text_with_markers(tokenizer, marker):
         (SIGHTED, MediaPrompt(text="x<__media__>", media=(IMAGE,), places=((0, 1),), guarded=False), "media marker"),
     ],
 )
-@pytest.mark.asyncio
 async def test_llama_server_refuses_what_it_would_read_otherwise(tokenizer, props, prompt, said):
     with (
         running({"/completion": completion, "/props": props}) as double,

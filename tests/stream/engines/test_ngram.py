@@ -22,6 +22,8 @@ from tokenweir.stream.engines.ngram import draw, last_turn
 from tokenweir.stream.engines.ngram_table import DIALOGUE_WEIGHT, ORDER, default_table
 from tokenweir.stream.events.sampling import Sampling
 
+pytestmark = pytest.mark.anyio
+
 ROOT = Path(__file__).resolve().parents[3]
 ONE_LOOP = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # for what the ids say, which no event loop changes
 
@@ -190,7 +192,6 @@ def test_draws_follow_the_options(sampling, expected):
 
 
 @ONE_LOOP
-@pytest.mark.anyio
 async def test_a_seed_repeats_the_answer(engine, tok):
     ids = prompt(tok, "Tell me something about rivers and tokens.")
     answers = [await answer(engine, ids, seed=seed) for seed in (1, 2, 1)]
@@ -198,7 +199,6 @@ async def test_a_seed_repeats_the_answer(engine, tok):
 
 
 @ONE_LOOP
-@pytest.mark.anyio
 async def test_greedy_needs_no_seed(engine, tok):
     ids = prompt(tok, "What are you?")
     greedy = await answer(engine, ids, temperature=0, max_tokens=40)
@@ -207,7 +207,6 @@ async def test_greedy_needs_no_seed(engine, tok):
 
 
 @ONE_LOOP
-@pytest.mark.anyio
 async def test_limits(engine, tok):
     ids = prompt(tok, "Thank you.")
     assert await answer(engine, ids, max_tokens=0) == []
@@ -227,7 +226,6 @@ async def test_limits(engine, tok):
     assert len(held) >= 100
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("prompt_ids", "sampling", "message"),
     [
@@ -254,7 +252,6 @@ QUESTIONS = ("Hello", "Why is the sky blue?", "谢谢你", "🦦", "SELECT * FRO
 
 
 @ONE_LOOP
-@pytest.mark.anyio
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[:10])
 async def test_anything_gets_an_answer_of_the_right_form(engine, tok, question):
     opening, closing = tok.token_to_id("<think>"), tok.token_to_id("</think>")
@@ -278,7 +275,6 @@ async def test_anything_gets_an_answer_of_the_right_form(engine, tok, question):
 
 
 @ONE_LOOP
-@pytest.mark.anyio
 async def test_no_thinking_after_a_closed_block_and_an_end_to_an_open_one(engine, tok):
     opening, closing = tok.token_to_id("<think>"), tok.token_to_id("</think>")
     for seed in range(10 if FULL else 3):
@@ -290,14 +286,12 @@ async def test_no_thinking_after_a_closed_block_and_an_end_to_an_open_one(engine
 
 
 @ONE_LOOP
-@pytest.mark.anyio
 async def test_it_says_what_it_is(engine, tok):
     texts = [tok.decode(await answer(engine, prompt(tok, "Who are you?"), seed=seed)) for seed in range(10)]
     assert sum("n-gram" in text.split("</think>")[-1] for text in texts) >= 3
 
 
 @ONE_LOOP
-@pytest.mark.anyio
 async def test_the_answer_depends_on_the_question(engine, tok):
     async def texts(question):
         seeds = range(10 if FULL else 4)
@@ -315,12 +309,10 @@ def test_the_last_turn():
     assert list(last_turn([1, 7, 4, 5, 7, 3], (7,))) == [4, 5]
 
 
-@pytest.mark.anyio
 async def test_an_empty_prompt(engine):
     assert await answer(engine, [], seed=0, max_tokens=5)
 
 
-@pytest.mark.anyio
 async def test_cancelling_does_not_wait_for_the_next_id(tok):
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:

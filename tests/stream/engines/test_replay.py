@@ -19,6 +19,8 @@ from tokenweir.stream.engines import Recording, ReplayEngine
 from tokenweir.stream.engines.replay import default_recordings
 from tokenweir.stream.events.sampling import Sampling
 
+pytestmark = pytest.mark.anyio
+
 ROOT = Path(__file__).resolve().parents[3]
 RECORDINGS = default_recordings()
 SHORT = (
@@ -87,13 +89,11 @@ def test_the_script_writes_what_is_committed(tmp_path):
 # -- playing -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 async def test_recordings_take_turns():
     engine = ReplayEngine(SHORT, speed=None)
     assert [await play(engine) for _ in range(3)] == [[1, 2, 3], [4], [1, 2, 3]]
 
 
-@pytest.mark.anyio
 async def test_one_by_name():
     engine = ReplayEngine(name="3-code", speed=0)
     ids = await play(engine)
@@ -101,7 +101,6 @@ async def test_one_by_name():
     assert await play(engine) == ids
 
 
-@pytest.mark.anyio
 async def test_overlapping_streams_get_one_recording_each():
     engine = ReplayEngine(SHORT, speed=None)
     first, second = engine.generate([], Sampling()), engine.generate([], Sampling())
@@ -109,7 +108,6 @@ async def test_overlapping_streams_get_one_recording_each():
         assert (await anext(first), await anext(second), await anext(first)) == ([1], [4], [2])
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(("max_tokens", "expected"), [(0, []), (2, [1, 2]), (3, [1, 2, 3]), (99, [1, 2, 3])])
 async def test_max_tokens(max_tokens, expected):
     assert await play(ReplayEngine(SHORT, speed=None), max_tokens=max_tokens) == expected
@@ -157,7 +155,6 @@ def test_a_slow_reader_does_not_shift_the_times_and_gets_all_that_is_due(slow, m
     assert [ids for _, ids in seen] == given
 
 
-@pytest.mark.anyio
 async def test_cancelling_does_not_wait_for_the_next_id():
     never = Recording(name="never", prompt="", ids=(1, 2), waits_ms=(0, 1e9))
     seen = []
@@ -177,7 +174,6 @@ async def test_cancelling_does_not_wait_for_the_next_id():
 # -- refusals ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 async def test_several_answers_in_one_call_are_refused():
     with pytest.raises(EngineError, match="n=2 cannot be honoured"):
         await play(ReplayEngine(SHORT, speed=None), n=2)

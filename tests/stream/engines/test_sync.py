@@ -19,6 +19,8 @@ from tokenweir.stream.engines import SyncEngine
 from tokenweir.stream.events.sampling import Sampling
 from tokenweir.stream.events.step import EngineStep
 
+pytestmark = pytest.mark.anyio
+
 LONG = 20  # seconds to wait for what should come at once, on a machine that is busy
 
 
@@ -51,7 +53,6 @@ class Endless:
 # -- ids ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 async def test_prompt_and_sampling_go_in_and_steps_come_out_in_order():
     def generate(prompt_ids, sampling):
         yield from prompt_ids
@@ -62,13 +63,11 @@ async def test_prompt_and_sampling_go_in_and_steps_come_out_in_order():
     assert steps == [[1], [2], [7, 8], EngineStep([9], finish_reason="length")]
 
 
-@pytest.mark.anyio
 async def test_more_steps_than_the_buffer_holds():
     engine = SyncEngine(lambda prompt_ids, sampling: range(1000), buffer=3)
     assert await steps_of(engine) == [[number] for number in range(1000)]
 
 
-@pytest.mark.anyio
 async def test_one_thread_and_the_callers_context():
     request = ContextVar("request")
     request.set("mine")
@@ -87,7 +86,6 @@ async def test_one_thread_and_the_callers_context():
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 async def test_an_error_comes_after_the_steps_before_it():
     def generate(prompt_ids, sampling):
         yield 1
@@ -102,7 +100,6 @@ async def test_an_error_comes_after_the_steps_before_it():
     assert seen == [[1], [2]]
 
 
-@pytest.mark.anyio
 async def test_an_error_in_the_call_itself_and_the_place_is_free_again():
     def generate(prompt_ids, sampling):
         if not prompt_ids:
@@ -115,7 +112,6 @@ async def test_an_error_in_the_call_itself_and_the_place_is_free_again():
     assert await steps_of(engine, [5]) == [[5]]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError, StopIteration])
 @pytest.mark.parametrize("begun", [True, False])
 async def test_what_would_end_the_process_ends_the_engine_only(ends, begun):
@@ -151,7 +147,6 @@ async def test_what_would_end_the_process_ends_the_engine_only(ends, begun):
     assert got == [5] * begun
 
 
-@pytest.mark.anyio
 async def test_an_error_after_closing_is_not_swallowed(monkeypatch):
     reported = []
     monkeypatch.setattr(threading, "excepthook", lambda arguments: reported.append(str(arguments.exc_value)))
@@ -172,7 +167,6 @@ async def test_an_error_after_closing_is_not_swallowed(monkeypatch):
 # -- back-pressure -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 async def test_the_thread_waits_for_a_slow_reader():
     endless = Endless()
     async with aclosing(SyncEngine(endless, buffer=4).generate([], Sampling())) as generated:
@@ -187,7 +181,6 @@ async def test_the_thread_waits_for_a_slow_reader():
 # -- closing -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("buffer", [1, 1000])
 async def test_closing_closes_the_generator_and_ends_the_thread(buffer):
     endless = Endless()
@@ -197,7 +190,6 @@ async def test_closing_closes_the_generator_and_ends_the_thread(buffer):
     await until(lambda: not engine_threads())
 
 
-@pytest.mark.anyio
 async def test_cancelling_does_not_wait_for_the_step_under_way():
     go_on, closed = threading.Event(), threading.Event()
 
@@ -227,7 +219,6 @@ async def test_cancelling_does_not_wait_for_the_step_under_way():
     assert seen == [[1]]
 
 
-@pytest.mark.anyio
 async def test_a_generator_that_is_never_started_starts_no_thread():
     before = engine_threads()
     generated = SyncEngine(Endless()).generate([], Sampling())
@@ -238,7 +229,6 @@ async def test_a_generator_that_is_never_started_starts_no_thread():
 # -- turns -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 async def test_one_at_a_time_by_default():
     first = Endless()
     calls = iter([first, lambda prompt_ids, sampling: [42]])
@@ -259,7 +249,6 @@ async def test_one_at_a_time_by_default():
     assert results == [[42]]
 
 
-@pytest.mark.anyio
 async def test_closing_while_waiting_for_a_turn_calls_nothing():
     calls = []
 
@@ -277,7 +266,6 @@ async def test_closing_while_waiting_for_a_turn_calls_nothing():
     assert calls == [[1]]
 
 
-@pytest.mark.anyio
 async def test_who_gives_up_waiting_leaves_no_thread_behind():
     engine = SyncEngine(Endless())
     first = engine.generate([], Sampling())
@@ -290,7 +278,6 @@ async def test_who_gives_up_waiting_leaves_no_thread_behind():
         await anext(first)  # and has not disturbed who has the turn
 
 
-@pytest.mark.anyio
 async def test_turns_are_taken_in_the_order_of_the_requests():
     calls = []
 
@@ -309,7 +296,6 @@ async def test_turns_are_taken_in_the_order_of_the_requests():
     assert calls == [[number] for number in range(1, 9)]
 
 
-@pytest.mark.anyio
 async def test_several_at_a_time_if_asked():
     meeting = threading.Barrier(2, timeout=LONG)
 

@@ -337,7 +337,6 @@ def test_what_a_grammar_cannot_go_with_is_refused(grammars):
         assert (caught.value.kind, caught.value.option) == ("unsupported", option)
 
 
-@pytest.mark.asyncio
 async def test_an_engine_writes_json_of_the_schema(model, grammars):
     import json
 
@@ -356,7 +355,6 @@ async def test_an_engine_writes_json_of_the_schema(model, grammars):
     assert json.loads(tok.decode(ids))["name"] in ("a", "b")
 
 
-@pytest.mark.asyncio
 async def test_a_required_call_is_enforced(model, grammars):
     import tokenweir
 

@@ -28,7 +28,6 @@ async def scores(logprobs, sampling=None):
     return found, double.requests
 
 
-@pytest.mark.asyncio
 async def test_the_prompt_is_scored_by_one_request():
     found, [(path, body)] = await scores(LOGPROBS)
     assert found == PromptScores([None, -1.0, -2.0], [[], [(9, -0.5)], [(7, -2.0)]])
@@ -47,7 +46,6 @@ async def test_the_prompt_is_scored_by_one_request():
     assert bare == PromptScores([None, -1.0, -2.0])
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     "given",
     [

@@ -292,7 +292,6 @@ def walked(name):
         )
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("name", INTERFACES)
 async def test_the_server_does_what_the_table_says(name):
     table, interface, engine = Table(name), INTERFACES[name], Willing()

@@ -23,7 +23,6 @@ class Panic(BaseException):
     """The exception that PyO3 raises for a panic in Rust, which is not an `Exception`."""
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("failure", [Panic, GeneratorExit, SystemExit, asyncio.CancelledError], ids=str)
 async def test_whatever_an_engine_raises_fails_its_own_response_only(failure):
     broken, fine = Script("Hel", failure("at /secret")), Script("one", 0.3, " two", "<|im_end|>")
@@ -40,7 +39,6 @@ async def test_whatever_an_engine_raises_fails_its_own_response_only(failure):
         assert (await fetch(server, "/health"))[0] == 200
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("failure", [Panic, SystemExit, asyncio.CancelledError], ids=str)
 async def test_whatever_an_engine_raises_fails_its_own_answers_only(failure):
     engines = {"fine": Script("fine", "<|im_end|>"), "broken": Script("Hel", failure("at /secret"))}
@@ -71,7 +69,6 @@ class Stubborn:
                 self.cancelled += 1
 
 
-@pytest.mark.asyncio
 async def test_an_engine_that_swallows_its_cancellation_is_abandoned(caplog):
     engine = Stubborn()
     async with serving(engine, limits=Limits(abandon_timeout=0.2, drain_timeout=0.2)) as server:
@@ -104,7 +101,6 @@ class Clinging:
                     await self.let_go.wait()
 
 
-@pytest.mark.asyncio
 async def test_an_answer_ends_although_its_engine_does_not_let_itself_be_closed(caplog):
     engine = Clinging()
     async with serving(engine, limits=Limits(abandon_timeout=0.2, drain_timeout=0.2)) as server:
@@ -119,7 +115,6 @@ async def test_an_answer_ends_although_its_engine_does_not_let_itself_be_closed(
     await eventually(lambda: abandoned() == service.admission.generations == 0)
 
 
-@pytest.mark.asyncio
 async def test_abandoned_engines_are_bounded():
     engine = Clinging()
     limits = Limits(abandon_timeout=0.2, drain_timeout=0.2, max_generations_per_client=2)
@@ -136,7 +131,6 @@ async def test_abandoned_engines_are_bounded():
         await client.completions.create(model="default", prompt="hi", max_tokens=3)
 
 
-@pytest.mark.asyncio
 async def test_a_huge_list_of_ids_ends_where_the_answer_may(monkeypatch):
     class Huge:
         async def generate(self, prompt_ids, sampling):
@@ -151,7 +145,6 @@ async def test_a_huge_list_of_ids_ends_where_the_answer_may(monkeypatch):
     assert len(decoded) <= 3
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("item", [count, lambda: [[5]], lambda: "5", lambda: None, lambda: {5: 5}])
 async def test_what_is_no_list_of_ids_fails_its_own_answer_only(item):
     class Wrong:
@@ -166,7 +159,6 @@ async def test_what_is_no_list_of_ids_fails_its_own_answer_only(item):
         assert server._app.service.admission.generations == 0
 
 
-@pytest.mark.asyncio
 async def test_engines_of_several_answers_that_swallow_their_cancellation_are_abandoned(caplog):
     engine = Stubborn()
     limits = Limits(abandon_timeout=0.2, drain_timeout=0.2)
@@ -184,7 +176,6 @@ async def test_engines_of_several_answers_that_swallow_their_cancellation_are_ab
     await eventually(lambda: abandoned() == 0)
 
 
-@pytest.mark.asyncio
 async def test_closing_ends_in_time_although_engines_go_on(caplog):
     engine = Stubborn()
     async with serving(engine, limits=Limits(drain_timeout=0.2)) as server, client_of(server) as client:
@@ -200,7 +191,6 @@ async def test_closing_ends_in_time_although_engines_go_on(caplog):
     await eventually(lambda: abandoned() == 0)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("ids", [[], [5]])
 async def test_an_engine_that_never_awaits_lets_the_others_run(ids):
     class Greedy:
@@ -221,7 +211,6 @@ async def test_an_engine_that_never_awaits_lets_the_others_run(ids):
         await until(other, "response.completed")
 
 
-@pytest.mark.asyncio
 async def test_pings_that_are_never_read_take_no_memory():
     async with serving(Script("fine", "<|im_end|>")) as server:
         hostile = await socket_to(server, sock=small_socket(server), ping_interval=None)
@@ -239,7 +228,6 @@ async def test_pings_that_are_never_read_take_no_memory():
         hostile.transport.abort()
 
 
-@pytest.mark.asyncio
 async def test_requests_of_many_items_are_refused_before_anything_is_done():
     items = [{"role": "user", "content": "x"}] * 28_000
     async with serving(Script("fine", "<|im_end|>")) as server, socket_to(server) as websocket:
@@ -264,7 +252,6 @@ class Slow:
         return prompt.encode(TOK)
 
 
-@pytest.mark.asyncio
 async def test_prompts_wait_for_each_other_and_too_many_are_refused():
     slow, limits = Slow(), Limits(max_renders=1, max_waiting=2, drain_timeout=0.2)
     async with (
@@ -284,7 +271,6 @@ async def test_prompts_wait_for_each_other_and_too_many_are_refused():
         assert [reply.status_code for reply in await asyncio.gather(*posts)] == [200] * 3
 
 
-@pytest.mark.asyncio
 async def test_prompts_at_work_do_not_count_as_waiting():
     slow, limits = Slow(), Limits(max_renders=2, max_waiting=1, drain_timeout=0.2)
     async with (
@@ -299,7 +285,6 @@ async def test_prompts_at_work_do_not_count_as_waiting():
         assert sorted(reply.status_code for reply in await asyncio.gather(*asking)) == [200, 200, 200, 503]
 
 
-@pytest.mark.asyncio
 async def test_a_prompt_does_not_wait_without_end():
     slow, limits = Slow(), Limits(max_renders=1, queue_timeout=0.2, drain_timeout=0.2)
     async with (
@@ -317,7 +302,6 @@ async def test_a_prompt_does_not_wait_without_end():
         assert (await http.post("/v1/chat/completions", json=body)).status_code == 200
 
 
-@pytest.mark.asyncio
 async def test_one_client_cannot_take_all_places():
     limits = Limits(max_connections_per_client=2, drain_timeout=0.2)
     async with serving(Script("fine", "<|im_end|>"), api_key=["one", "two"], limits=limits) as server:
@@ -337,7 +321,6 @@ async def test_one_client_cannot_take_all_places():
             pass
 
 
-@pytest.mark.asyncio
 async def test_an_address_is_not_what_a_client_says():
     limits = Limits(max_connections_per_client=1, drain_timeout=0.2)
     async with serving(Script("fine", "<|im_end|>"), host="0.0.0.0", limits=limits) as server:
@@ -354,7 +337,6 @@ async def test_an_address_is_not_what_a_client_says():
             await until(other, "response.completed")
 
 
-@pytest.mark.asyncio
 async def test_one_client_cannot_have_all_engines():
     engine = Endless()
     limits = Limits(max_generations_per_client=2, max_generations=3, max_output_tokens=10**9, drain_timeout=0.2)
@@ -378,7 +360,6 @@ async def test_one_client_cannot_have_all_engines():
         assert server._app.service.admission.connections == 0
 
 
-@pytest.mark.asyncio
 async def test_who_does_not_send_a_request_is_cut_off():
     limits = Limits(request_timeout=0.2, drain_timeout=0.2)
     async with serving(Script(), limits=limits) as server:
@@ -397,7 +378,6 @@ async def test_who_does_not_send_a_request_is_cut_off():
         assert time.monotonic() - begun < 20
 
 
-@pytest.mark.asyncio
 async def test_responses_of_another_client_cannot_be_read():
     engine = Script("one", 60)
     async with serving(engine, api_key=["one", "two"]) as server:
@@ -412,7 +392,6 @@ async def test_responses_of_another_client_cannot_be_read():
             assert (await until(theirs, "error"))[-1]["error"]["code"] == "response_not_found"
 
 
-@pytest.mark.asyncio
 async def test_responses_that_one_client_leaves_behind_push_out_none_of_another():
     limits = Limits(max_detached=2, resume_grace=60, drain_timeout=0.2)
     async with serving(Script("one", 60), api_key=["one", "two"], limits=limits) as server:
@@ -437,7 +416,6 @@ async def test_responses_that_one_client_leaves_behind_push_out_none_of_another(
         assert [await resumed("one", each) for each in mine] == [False, False, True, True]
 
 
-@pytest.mark.asyncio
 async def test_the_log_has_no_escapes_of_an_engine(caplog):
     caplog.set_level(logging.INFO)
     async with (

@@ -11,8 +11,6 @@ from template_files import template_files
 from tokenweir import ChatTemplate, chat
 from tokenweir.stream.prompts.cache.prompt_cache import PromptCache
 
-pytestmark = pytest.mark.asyncio
-
 FUNCTION = {
     "name": "get_weather",
     "description": "Look outside.",

@@ -39,7 +39,6 @@ async def sent(server, *parts):
     return answer
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     "part", [b"X-A: " + b"a" * 1000 + b"\r\n", b"a" * 1000], ids=["many fields", "one field without end"]
 )
@@ -52,7 +51,6 @@ async def test_a_head_without_end_is_cut_off(part):
         assert (await fetch(server, "/health"))[0] == 200
 
 
-@pytest.mark.asyncio
 async def test_a_long_head_is_heard():
     head = (
         b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX-A: "
@@ -63,7 +61,6 @@ async def test_a_long_head_is_heard():
         assert (await sent(server, head)).startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("fields", [1, 100])
 async def test_fields_behind_a_body_are_refused(fields):
     begin = POST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n0\r\n'
@@ -74,7 +71,6 @@ async def test_fields_behind_a_body_are_refused(fields):
         assert (await fetch(server, "/health"))[0] == 200
 
 
-@pytest.mark.asyncio
 async def test_a_refusal_is_not_written_into_another_answer():
     begin = POST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"a":\r\n0\r\nX-A: a\r\n\r\n'
     body = b'{"prompt":"hi","stream":true,"max_tokens":1000000}'
@@ -94,7 +90,6 @@ async def test_a_refusal_is_not_written_into_another_answer():
         await eventually(lambda: engine.closed and not server._uvicorn.server_state.connections)
 
 
-@pytest.mark.asyncio
 async def test_a_body_after_a_head_is_no_head():
     body = json.dumps({"prompt": "a" * (4 * MOST_HEAD)}).encode()
     head = POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
@@ -103,7 +98,6 @@ async def test_a_body_after_a_head_is_no_head():
         assert (await sent(server, head, *pieces)).startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("metadata", [{str(key): "v" for key in range(17)}, {"k" * 65: "v"}, {"k": "v" * 513}])
 async def test_what_three_events_repeat_is_short(metadata):
     async with serving(Script("fine", "<|im_end|>")) as server, socket_to(server) as websocket:
@@ -114,7 +108,6 @@ async def test_what_three_events_repeat_is_short(metadata):
         await until(websocket, "response.completed")
 
 
-@pytest.mark.asyncio
 async def test_many_ids_are_told_in_a_thread(monkeypatch):
     threads = []
 
@@ -143,7 +136,6 @@ async def test_many_ids_are_told_in_a_thread(monkeypatch):
         assert threads == [False, False, True]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("bad", [-1, 1 << 31, True, 1.5, "a", None, [1]])
 async def test_one_wrong_id_among_many_is_refused(bad):
     async with (
@@ -158,7 +150,6 @@ async def test_one_wrong_id_among_many_is_refused(bad):
         assert reply.status_code == 400 and f"id {size} is outside" in reply.json()["error"]["message"]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
 async def test_a_bias_for_half_a_vocabulary_is_refused(path):
     asked = {"messages": [{"role": "user", "content": "hi"}]} if "chat" in path else {"prompt": "hi"}
@@ -209,7 +200,6 @@ async def told(server, *parts):
     return answer
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("more", [b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n"])
 async def test_a_handshake_with_a_body_is_refused(more):
     async with serving(Script("fine", "<|im_end|>")) as server:
@@ -239,7 +229,6 @@ MALFORMED = {
 }
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("request_bytes", MALFORMED.values(), ids=MALFORMED)
 async def test_malformed_handshakes_write_no_log(request_bytes, caplog):
     limits = Limits(keep_alive_timeout=0.05, drain_timeout=0.2)
@@ -249,7 +238,6 @@ async def test_malformed_handshakes_write_no_log(request_bytes, caplog):
     assert [record for record in caplog.records if record.levelname != "INFO"] == []
 
 
-@pytest.mark.asyncio
 async def test_text_frames_that_are_not_utf8_write_no_log(caplog):
     async with serving(Script("fine", "<|im_end|>")) as server:
         for head in ((0x81, 0x82), (0x01, 0x82)):
@@ -259,7 +247,6 @@ async def test_text_frames_that_are_not_utf8_write_no_log(caplog):
     assert [record for record in caplog.records if record.levelname != "INFO"] == []
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     "body", [b"", b"Content-Length: 2\r\n\r\n{}", b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"]
 )
@@ -297,7 +284,6 @@ async def test_few_pipelined_requests_are_parsed_before_their_turn(body):
         writer.close()
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("between", [b"", b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
 async def test_an_upgrade_waits_for_the_answers_before_it(stream, between):
@@ -317,7 +303,6 @@ async def test_an_upgrade_waits_for_the_answers_before_it(stream, between):
         await eventually(lambda: not server._app.service.sockets.count)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("begin", "hosts", "status"),
     [
@@ -334,7 +319,6 @@ async def test_a_request_names_one_host(begin, hosts, status):
         assert answer.partition(b" ")[2].startswith(status)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("begin", ["GET {}/health HTTP/1.1\r\n", SOCKET], ids=["HTTP", "websocket"])
 @pytest.mark.parametrize(
     ("uri", "host", "allowed"),
@@ -357,7 +341,6 @@ async def test_the_host_of_an_absolute_uri_counts(begin, uri, host, allowed):
         assert status in ((b"200", b"101") if allowed else (b"403",))
 
 
-@pytest.mark.asyncio
 async def test_an_absolute_uri_has_a_path_and_a_query():
     async with serving(Script("fine", "<|im_end|>")) as server:
         head = b"Host: 127.0.0.1\r\nConnection: close\r\n\r\n"
@@ -368,7 +351,6 @@ async def test_an_absolute_uri_has_a_path_and_a_query():
         assert nothing.startswith(b"HTTP/1.1 404 ") and b'nothing is served at /a"' in nothing
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("piece", [b"", b"x"], ids=["empty", "of one byte"])
 async def test_a_message_of_very_many_frames_is_refused(piece):
     begin, more = (bytes([opcode, 0x80 | len(piece), 0, 0, 0, 0]) + piece for opcode in (1, 0))
@@ -380,7 +362,6 @@ async def test_a_message_of_very_many_frames_is_refused(piece):
         await until(websocket, "response.completed")
 
 
-@pytest.mark.asyncio
 async def test_a_client_that_is_still_sending_hears_that_its_message_is_too_large():
     size = 1 << 22
     begin = bytes([0x81, 0xFF]) + struct.pack("!Q", size) + bytes(4)
@@ -389,7 +370,6 @@ async def test_a_client_that_is_still_sending_hears_that_its_message_is_too_larg
         assert answer[2:].startswith(struct.pack("!H", 1009) + b"frame with 4194304 bytes")
 
 
-@pytest.mark.asyncio
 async def test_nothing_is_sent_behind_the_goodbye():
     request = json.dumps({"type": "response.create", "input": "hi"}).encode()
     engine = Endless()
@@ -413,7 +393,6 @@ STATE = "a" * 100_000
 CHUNK = {"request_id": "r", "choices": [{"index": 0, "token_ids": [5], "finish_reason": None}]}
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     "path, body",
     [

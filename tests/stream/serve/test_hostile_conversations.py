@@ -12,8 +12,6 @@ from tokenweir.stream.prompts.cache.ledger import ENTRY_BYTES
 from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.wire.responses.compaction import PackedMessage, pack
 
-pytestmark = pytest.mark.asyncio
-
 FINE = ("fine", "<|im_end|>")
 MEGABYTE = 1_000_000
 THREADS = 3 * 4 * MEGABYTE

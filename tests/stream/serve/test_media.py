@@ -48,7 +48,6 @@ def prompt(content):
     return f"<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant"
 
 
-@pytest.mark.asyncio
 async def test_chat_completions_take_images_sound_and_text_files():
     engine = Sighted(*ANSWER)
     note = {"type": "file", "file": {"file_data": NOTE, "filename": "note.txt"}}
@@ -62,7 +61,6 @@ async def test_chat_completions_take_images_sound_and_text_files():
     assert [each.digest for each in media.media] == [sha256(data).hexdigest() for data in (png(), wav())]
 
 
-@pytest.mark.asyncio
 async def test_a_stored_response_keeps_its_image():
     engine = Sighted(*ANSWER)
     asked = [user({"type": "input_text", "text": "What? "}, {"type": "input_image", "image_url": data_url(png())})]
@@ -80,7 +78,6 @@ async def test_a_stored_response_keeps_its_image():
     assert float(held[1]) > 2 * len(data_url(png()))  # in both conversations
 
 
-@pytest.mark.asyncio
 async def test_the_image_test_of_open_responses_over_the_socket():
     engine = Sighted(*ANSWER)
     content = [
@@ -95,7 +92,6 @@ async def test_the_image_test_of_open_responses_over_the_socket():
     assert len(engine.seen[0].media) == 1
 
 
-@pytest.mark.asyncio
 async def test_messages_take_images_also_in_results_of_tools():
     engine = Sighted(*ANSWER)
     use = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
@@ -140,7 +136,6 @@ BLIND = "messages[0].content[0] is an image, and this model's engine takes no im
         ("/v1/chat/completions/render", {"messages": [user(image())]}),
     ],
 )
-@pytest.mark.asyncio
 async def test_an_engine_without_vision_refuses_in_one_sentence(path, body):
     engine = Script(*ANSWER)
     async with served(engine) as server:
@@ -166,7 +161,6 @@ async def test_an_engine_without_vision_refuses_in_one_sentence(path, body):
         (image(), {"max_image_pixels": 5}, "2 x 3 pixels; 5 are allowed"),
     ],
 )
-@pytest.mark.asyncio
 async def test_refusals_name_the_part(part, limits, said):
     engine = Sighted(*ANSWER)
     async with served(engine, **limits) as server:
@@ -178,7 +172,6 @@ async def test_refusals_name_the_part(part, limits, said):
     assert engine.started == 0
 
 
-@pytest.mark.asyncio
 async def test_a_large_image_takes_the_way_of_long_bodies():
     engine = Sighted(*ANSWER)
     data = png() + bytes(500_000)  # what stands behind the end of an image is ignored by readers
@@ -198,7 +191,6 @@ async def test_a_large_image_takes_the_way_of_long_bodies():
     assert {seen.media[0].digest for seen in engine.seen} == {sha256(data).hexdigest()}
 
 
-@pytest.mark.asyncio
 async def test_a_photograph_passes_where_the_limit_allows_it():
     engine, data = Sighted(*ANSWER), png() + bytes(6_000_000)
     async with served(engine, max_message_bytes=1 << 24) as server:
@@ -206,7 +198,6 @@ async def test_a_photograph_passes_where_the_limit_allows_it():
     assert reply.status_code == 200 and engine.seen[0].media[0].digest == sha256(data).hexdigest()
 
 
-@pytest.mark.asyncio
 async def test_models_tell_their_media_and_the_longest_message():
     engines = {"sighted": Sighted(*ANSWER), "blind": Script(*ANSWER)}
     async with served(engines, max_message_bytes=5000) as server, httpx.AsyncClient() as client:
@@ -214,7 +205,6 @@ async def test_models_tell_their_media_and_the_longest_message():
     assert [(one["media"], one["max_message_bytes"]) for one in models] == [(["audio", "image"], 5000), ([], 5000)]
 
 
-@pytest.mark.asyncio
 async def test_no_interface_decodes_large_media_on_the_event_loop(monkeypatch):
     here, threads = get_ident(), []
     monkeypatch.setattr(media_module, "_decode", lambda *given: threads.append(get_ident()) or _decode(*given))
@@ -240,7 +230,6 @@ async def test_no_interface_decodes_large_media_on_the_event_loop(monkeypatch):
             assert here not in threads, path
 
 
-@pytest.mark.asyncio
 async def test_addresses_go_to_the_engine_where_they_are_allowed():
     engine = Sighted(*ANSWER)
     address = "https://example.com/a.png"
@@ -263,7 +252,6 @@ async def test_addresses_go_to_the_engine_where_they_are_allowed():
     ] * 2
 
 
-@pytest.mark.asyncio
 async def test_the_media_of_all_answers_are_bounded_and_given_back():
     body = {"messages": [user(image())]}
     size = len(data_url(png()))
@@ -275,7 +263,6 @@ async def test_the_media_of_all_answers_are_bounded_and_given_back():
     assert (reply.status_code, reply.json()["error"]["code"]) == (503, "too_much_media")
 
 
-@pytest.mark.asyncio
 async def test_render_tells_placeholders_and_hashes():
     messages = [user(text("a"), image(), text("b"), image(png(shade=3)), sound())]
     async with served(NoEngine()) as server:
@@ -301,7 +288,6 @@ async def test_render_tells_placeholders_and_hashes():
     assert "features" not in plain
 
 
-@pytest.mark.asyncio
 async def test_all_work_on_a_long_prompt_with_media_waits_for_its_turn(monkeypatch):
     """Places in the queue are what `max_renders` and `queue_timeout` bound."""
     held, works = [], []

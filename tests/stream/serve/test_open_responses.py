@@ -155,7 +155,6 @@ def check_events(events, body):
 
 
 @each
-@pytest.mark.asyncio
 async def test_over_post(parts, body):
     async with served(parts) as server, httpx.AsyncClient() as http:
         reply = await http.post(f"http://127.0.0.1:{server.port}/v1/responses", json={"model": "default", **body})
@@ -164,7 +163,6 @@ async def test_over_post(parts, body):
 
 
 @each
-@pytest.mark.asyncio
 async def test_as_a_stream(parts, body):
     async with served(parts) as server, httpx.AsyncClient() as http:
         reply = await http.post(f"http://127.0.0.1:{server.port}/v1/responses", json={**body, "stream": True})
@@ -174,7 +172,6 @@ async def test_as_a_stream(parts, body):
 
 
 @each
-@pytest.mark.asyncio
 async def test_over_the_socket(parts, body):
     async with served(parts) as server, socket_to(server) as websocket:
         await say(websocket, **body)
@@ -201,7 +198,6 @@ async def refused(websocket, **event):
 NOT_FOUND = (404, "previous_response_not_found")
 
 
-@pytest.mark.asyncio
 async def test_sequential_responses_and_a_continuation_over_the_socket():
     engine = Script(*HELLO)
     async with served_by(engine) as server, socket_to(server) as websocket:
@@ -212,7 +208,6 @@ async def test_sequential_responses_and_a_continuation_over_the_socket():
     assert "first" not in engine.prompts[2] and "cobalt" in engine.prompts[2]
 
 
-@pytest.mark.asyncio
 async def test_what_is_not_stored_is_gone_with_its_socket():
     async with served(HELLO) as server:
         async with socket_to(server) as websocket:
@@ -222,13 +217,11 @@ async def test_what_is_not_stored_is_gone_with_its_socket():
             await answered(websocket)
 
 
-@pytest.mark.asyncio
 async def test_a_previous_response_that_never_was():
     async with served(HELLO) as server, socket_to(server) as websocket:
         assert await refused(websocket, previous_response_id="resp_0") == NOT_FOUND
 
 
-@pytest.mark.asyncio
 async def test_a_continuation_that_failed_cannot_be_tried_again():
     output = {"type": "function_call_output", "call_id": "call_missing", "output": "No such call."}
     async with served(HELLO) as server, socket_to(server) as websocket:
@@ -242,7 +235,6 @@ async def compact(server, **body):
         return await http.post(f"http://127.0.0.1:{server.port}/v1/responses/compact", json=body)
 
 
-@pytest.mark.asyncio
 async def test_a_compacted_conversation_begins_a_new_one_over_the_socket():
     said = [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "The code word is slate."}]},
@@ -260,14 +252,12 @@ async def test_a_compacted_conversation_begins_a_new_one_over_the_socket():
     assert "slate" in engine.prompts[1] and "Hello!" in engine.prompts[1] and "OK." not in engine.prompts[1]
 
 
-@pytest.mark.asyncio
 async def test_compacting_wants_a_model():
     async with served(HELLO) as server:
         reply = await compact(server, input="hi")
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, "model")
 
 
-@pytest.mark.asyncio
 async def test_an_image_is_refused_by_name():
     content = [{"type": "input_image", "image_url": data_url(png())}]
     async with served(HELLO) as server, httpx.AsyncClient() as http:
@@ -276,7 +266,6 @@ async def test_an_image_is_refused_by_name():
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, "messages[0].content[0]")
 
 
-@pytest.mark.asyncio
 async def test_logprobs_fit_the_schema():
     class Sure:
         async def generate(self, prompt_ids, sampling):

@@ -72,7 +72,6 @@ def check_codex(engine):
     assert "exec_command\nview_image\n" in engine.prompts[-1]  # the functions alone: others are for the server to run
 
 
-@pytest.mark.asyncio
 async def test_codex_posts_its_turns():
     recording, engine = recorded("codex_cli"), Turns("exec_command", {"cmd": "echo weir"})
     async with serving(engine, template=TEMPLATE) as server:
@@ -86,7 +85,6 @@ async def test_codex_posts_its_turns():
     check_codex(engine)
 
 
-@pytest.mark.asyncio
 async def test_codex_warms_a_socket_up_and_goes_on_from_there():
     recording, engine = recorded("codex_cli"), Turns("exec_command", {"cmd": "echo weir"})
     async with serving(engine, template=TEMPLATE) as server, socket_to(server) as websocket:
@@ -109,7 +107,6 @@ async def test_codex_warms_a_socket_up_and_goes_on_from_there():
     check_codex(engine)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("interface", ["responses", "chat"])
 async def test_the_agents_sdk_calls_a_tool(interface):
     engine = Turns("weather", {"city": "Rome"})
@@ -136,7 +133,6 @@ async def test_the_agents_sdk_calls_a_tool(interface):
         assert '"arguments": {"city": "Rome"}}</tool_call><|im_end|>\n<|im_start|>tool\nSunny in Rome' in prompt
 
 
-@pytest.mark.asyncio
 async def test_the_ai_sdk_refers_to_items_of_the_turn_before():
     """It sends references where an answer was stored, and the call itself."""
     engine = Turns("weather", {"city": "Rome"})
@@ -156,7 +152,6 @@ async def test_the_ai_sdk_refers_to_items_of_the_turn_before():
     assert f"I look.<tool_call>{calls}" in engine.prompts[1].replace("\n<tool_call>", "<tool_call>")
 
 
-@pytest.mark.asyncio
 async def test_a_reference_to_an_unknown_item_is_refused_with_its_place():
     engine = Turns("weather", {"city": "Rome"})
     async with (
@@ -170,7 +165,6 @@ async def test_a_reference_to_an_unknown_item_is_refused_with_its_place():
             assert (refused.status_code, error["code"], error["param"]) == (404, "item_not_found", "input[0].id")
 
 
-@pytest.mark.asyncio
 async def test_references_are_bounded_by_what_they_stand_for():
     engine = Turns("weather", {"city": "Rome"})
     engine.turns = ["word " * 1000 + "<|im_end|>"] * 2
@@ -187,7 +181,6 @@ async def test_references_are_bounded_by_what_they_stand_for():
     assert reply.json()["error"]["code"] == "conversation_too_long" and len(engine.prompts) == 2
 
 
-@pytest.mark.asyncio
 async def test_claude_code_calls_a_tool():
     recording, engine = recorded("claude_code"), Turns("Bash", {"command": "echo weir", "description": "say weir"})
     url, texts, call_id = recording["path"], [], None

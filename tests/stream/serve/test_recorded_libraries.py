@@ -152,7 +152,6 @@ def expected(body):
     return (SAID, None) if not names or "Sunny in Rome" in json.dumps(body) else ("I look.", ARGUMENTS[names[0]])
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("name", CASES)
 async def test_a_library_gets_what_it_asks_for(name):
     engine, given = Model(), {}

@@ -63,7 +63,6 @@ def imported(name):
     return import_module(name) if os.environ.get("REQUIRE_CLIENTS") == "1" else pytest.importorskip(name)
 
 
-@pytest.mark.asyncio
 async def test_the_openai_client(small):
     async with serving(small) as server, client_of(server) as client:
         parsed = await client.chat.completions.parse(model="default", messages=ASKED, response_format=Weather, seed=1)
@@ -77,7 +76,6 @@ async def test_the_openai_client(small):
         assert isinstance(json.loads(loose.choices[0].message.content), dict)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "report"}}])
 async def test_tools_are_forced(small, choice):
     tools = [{"type": "function", "function": TOOL}]
@@ -94,7 +92,6 @@ GREEDY = {"temperature": 0}
 """Makes the answer the same each time: this client moves the bounds of numbers from the schema to the descriptions."""
 
 
-@pytest.mark.asyncio
 async def test_the_anthropic_client(small):
     from anthropic import AsyncAnthropic
 
@@ -119,7 +116,6 @@ async def test_the_anthropic_client(small):
     assert isinstance(parsed.parsed_output, Weather)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("method", ["json_schema", "function_calling"])
 async def test_langchain(small, method):
     langchain = imported("langchain_openai")
@@ -129,7 +125,6 @@ async def test_langchain(small, method):
     assert isinstance(weather, Weather)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("mode", ["TOOLS", "JSON_SCHEMA"])
 async def test_instructor(small, mode):
     instructor = imported("instructor")
@@ -141,7 +136,6 @@ async def test_instructor(small, mode):
     assert isinstance(weather, Weather)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("output", ["ToolOutput", "NativeOutput"])
 async def test_pydantic_ai(small, output):
     pydantic_ai = imported("pydantic_ai")
@@ -155,7 +149,6 @@ async def test_pydantic_ai(small, output):
     assert isinstance(result.output, Weather)
 
 
-@pytest.mark.asyncio
 async def test_asking_again_gives_another_answer(small):
     asked = {"model": "default", "messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 24}
     async with serving(small) as server, client_of(server) as client:

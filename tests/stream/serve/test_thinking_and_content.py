@@ -10,8 +10,6 @@ from serving import TOK, serving
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.templates.chat_template import ChatTemplate
 
-pytestmark = pytest.mark.asyncio
-
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}
 JSON = '{"answer":"17"}'
 HI = [{"role": "user", "content": "hi"}]

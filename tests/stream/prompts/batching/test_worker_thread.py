@@ -20,14 +20,12 @@ class Held:
     """An object of a refused request."""
 
 
-@pytest.mark.asyncio
 async def test_results_and_errors_are_those_of_the_call():
     assert await run_in_thread(lambda: None) is None
     with pytest.raises(ZeroDivisionError):
         await run_in_thread(lambda: 1 // 0)
 
 
-@pytest.mark.asyncio
 async def test_no_more_threads_work_than_there_are_though_callers_leave():
     working, most, lock, ended = 0, 0, Lock(), Event()
 
@@ -52,7 +50,6 @@ async def test_no_more_threads_work_than_there_are_though_callers_leave():
     assert 0 < most <= usable_cores() + 4
 
 
-@pytest.mark.asyncio
 async def test_variables_of_the_context_are_the_callers():
     variable = ContextVar("variable")
     variable.set(7)
@@ -74,7 +71,6 @@ def test_a_fork_has_threads_of_its_own():
     subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, timeout=60)
 
 
-@pytest.mark.asyncio
 async def test_an_error_holds_nothing_once_it_is_handled():
     held = []
 

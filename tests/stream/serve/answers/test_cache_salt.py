@@ -10,8 +10,6 @@ from tokenweir.stream.engines.sglang import SglangEngine
 from tokenweir.stream.engines.vllm import VllmEngine
 from tokenweir.stream.serve.answers.cache_salt import SECRET_BYTES, SECRET_FILE, installation_secret, make_secret
 
-pytestmark = pytest.mark.asyncio
-
 
 async def ask(server, key, **more):
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=20) as client:

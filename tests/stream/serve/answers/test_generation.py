@@ -127,7 +127,6 @@ def garbage():
     return Counter(kind.__qualname__ for kind in types if kind.__module__.partition(".")[0] in ("tokenweir", "httpx"))
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 async def test_an_answer_leaves_no_garbage(way):
     async with serving(ENGINES) as server:
@@ -153,7 +152,6 @@ REFUSALS = {
 }
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("way", ["events, failing", "chat", "chat, three", "completions"])
 @pytest.mark.parametrize("error", REFUSALS.values(), ids=REFUSALS)
 async def test_a_refused_prompt_leaves_no_garbage(monkeypatch, error, way):
@@ -166,7 +164,6 @@ async def test_a_refused_prompt_leaves_no_garbage(monkeypatch, error, way):
     await test_an_answer_leaves_no_garbage(WAYS[way])
 
 
-@pytest.mark.asyncio
 async def test_a_response_in_the_background_that_was_read_whole_gives_up_its_place():
     """A reader counted forever would keep it from expiring and from being evicted."""
     async with serving(Script("one", "<|im_end|>")) as server:
@@ -176,7 +173,6 @@ async def test_a_response_in_the_background_that_was_read_whole_gives_up_its_pla
         assert not any(task.generation.watched for task in responses._background.values())
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
 async def test_a_place_is_free_although_the_end_of_an_answer_fails(path, monkeypatch, caplog):
     def fail(*args):

@@ -9,8 +9,6 @@ from serving import TOK, Script, eventually, serving, socket_to, until
 from tokenweir.stream.events.step import EngineStep
 from tokenweir.stream.serve.app import application
 
-pytestmark = pytest.mark.asyncio
-
 LONG = "some words again. " * 200
 
 

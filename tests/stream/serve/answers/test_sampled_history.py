@@ -10,8 +10,6 @@ from serving import TOK, serving, socket_to, until
 
 from tokenweir.stream.events.step import EngineStep
 
-pytestmark = pytest.mark.asyncio
-
 END = TOK.token_to_id("<|im_end|>")
 BYTES = {TOK.token_bytes(i)[0]: i for i in reversed(range(TOK.vocab_size)) if len(TOK.token_bytes(i)) == 1}
 TEXT = "Once upon a time there was a weir."

@@ -23,7 +23,6 @@ from tokenweir.stream.serve.wire.shared.checking import LONG
 HI = [{"role": "user", "content": "hi"}]
 
 
-@pytest.mark.asyncio
 async def test_mounted_in_fastapi():
     app = FastAPI()
     app.mount("/llm", tokenweir.asgi_app(engine=Script("Hello", "<|im_end|>"), tokenizer=TOK))
@@ -49,7 +48,6 @@ def client_of(**options):
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
 
 
-@pytest.mark.asyncio
 async def test_a_refused_origin_is_logged_once_with_the_option_that_lets_it_in(caplog):
     async with client_of() as client:
         for origin in ["http://localhost:8413"] * 2 + [f"http://evil-{number}\n.example" for number in range(200)]:
@@ -59,7 +57,6 @@ async def test_a_refused_origin_is_logged_once_with_the_option_that_lets_it_in(c
     assert len(lines) == len({*lines}) == 100
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("version", "hosts", "status"),
     [
@@ -93,7 +90,6 @@ async def test_a_request_has_one_host_header(version, hosts, status):
         assert f"the request has {hosts} Host headers" in sent[1]["body"].decode()
 
 
-@pytest.mark.asyncio
 async def test_only_json_of_allowed_pages_and_under_known_names_comes_in():
     body = {"messages": HI}
     async with client_of(origins=["https://chat.example"], hosts=["api.example"]) as client:
@@ -124,7 +120,6 @@ async def test_only_json_of_allowed_pages_and_under_known_names_comes_in():
         assert (await client.get("/v1/models", headers={"host": "evil.example"})).status_code == 403
 
 
-@pytest.mark.asyncio
 async def test_preflight():
     ask = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
     async with client_of(origins=["https://chat.example"], api_key="k") as client:
@@ -145,7 +140,6 @@ async def test_preflight():
         assert reply.status_code == 403 and "access-control-allow-origin" not in reply.headers
 
 
-@pytest.mark.asyncio
 async def test_several_keys():
     async with client_of(api_key=["one", "two"]) as client:
         for key, status in (("one", 200), ("two", 200), ("three", 401), ("", 401)):
@@ -158,7 +152,6 @@ async def test_several_keys():
         assert (await client.get("/metrics")).status_code == 401
 
 
-@pytest.mark.asyncio
 async def test_bad_bodies():
     async with client_of(limits=Limits(max_message_bytes=100)) as client:
         headers = {"content-type": "application/json"}
@@ -185,7 +178,6 @@ NOT_UTF8 = {
 }
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("body", NOT_UTF8.values(), ids=NOT_UTF8)
 async def test_bodies_that_are_not_utf8(body, caplog):
     app = tokenweir.asgi_app(engine=Script(), tokenizer=TOK)
@@ -207,7 +199,6 @@ def _first_bad(body):
     return caught.value.start
 
 
-@pytest.mark.asyncio
 async def test_models_and_what_is_not_there():
     async with client_of() as client:
         assert [model["id"] for model in (await client.get("/v1/models")).json()["data"]] == ["demo"]
@@ -227,7 +218,6 @@ async def test_models_and_what_is_not_there():
         assert (reply.status_code, reply.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
-@pytest.mark.asyncio
 async def test_tokenize_and_detokenize():
     async with client_of() as client:
         text = "Hello wörld 🙂<|im_end|>"
@@ -253,7 +243,6 @@ async def test_tokenize_and_detokenize():
             assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
 
 
-@pytest.mark.asyncio
 async def test_readiness_knows_the_engine():
     class Loading(Script):
         ready = False
@@ -273,7 +262,6 @@ async def test_readiness_knows_the_engine():
         assert reply.headers["retry-after"]
 
 
-@pytest.mark.asyncio
 async def test_metrics():
     async with client_of() as client:
         for _ in range(3):
@@ -294,7 +282,6 @@ async def test_metrics():
     assert lines['tokenweir:readers_cut_off_total{model_name="demo"}'] == "0.0"
 
 
-@pytest.mark.asyncio
 async def test_metrics_tell_what_waits_for_a_slow_reader_and_that_it_was_cut_off():
     limits = Limits(max_output_tokens=10**9, max_pending_bytes=20_000, stall_timeout=0.5, drain_timeout=0.2)
     async with serving({"endless": Endless(), "other": Script()}, limits=limits) as server:
@@ -317,7 +304,6 @@ async def test_metrics_tell_what_waits_for_a_slow_reader_and_that_it_was_cut_off
         assert await number("pending_bytes") == 0
 
 
-@pytest.mark.asyncio
 async def test_the_prompt_of_several_answers_is_counted_once():
     async with client_of() as client:
         reply = await client.post("/v1/chat/completions", json={"messages": HI, "n": 3})
@@ -326,7 +312,6 @@ async def test_the_prompt_of_several_answers_is_counted_once():
     assert f'tokenweir:prompt_tokens_total{{model_name="demo"}} {prompt_tokens}.0' in text
 
 
-@pytest.mark.asyncio
 async def test_a_socket_under_a_foreign_name_is_refused():
     async with serving(Script()) as server:
         with pytest.raises(InvalidStatus) as refused:
@@ -348,7 +333,6 @@ class Tracing:
         await self.app(scope, receive, send)
 
 
-@pytest.mark.asyncio
 async def test_the_users_middleware_and_lifespan():
     seen = []
 
@@ -384,7 +368,6 @@ async def uvicorn_of(app):
         await serving
 
 
-@pytest.mark.asyncio
 async def test_the_lifespan_of_a_mounted_application_is_entered_by_its_parent():
     seen, engine = [], Endless()
 
@@ -407,7 +390,6 @@ async def test_the_lifespan_of_a_mounted_application_is_entered_by_its_parent():
     assert engine.closed and llm.service.admission.generations == 0
 
 
-@pytest.mark.asyncio
 async def test_a_lifespan_that_nobody_enters_is_named():
     """Starlette and FastAPI run the lifespan of the outermost application alone."""
 

@@ -46,7 +46,6 @@ def http_of(server, **options):
 # --- chat completions -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_a_chat_completion():
     engine = Script(*THINKING)
     async with serving({"demo": engine}) as server, client_of(server) as client:
@@ -61,7 +60,6 @@ async def test_a_chat_completion():
     assert (engine.sampling.max_tokens, engine.sampling.temperature) == (100, 0)
 
 
-@pytest.mark.asyncio
 async def test_a_stream_of_chunks_with_usage():
     async with serving(Script(*THINKING)) as server, client_of(server) as client:
         text = thinking = ""
@@ -78,7 +76,6 @@ async def test_a_stream_of_chunks_with_usage():
     assert chunk.usage.total_tokens == chunk.usage.prompt_tokens + chunk.usage.completion_tokens > 10
 
 
-@pytest.mark.asyncio
 async def test_the_synchronous_client():
     def ask(port):
         with OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k", max_retries=0) as client:
@@ -91,7 +88,6 @@ async def test_the_synchronous_client():
         assert await asyncio.to_thread(ask, server.port) == ("Hello!", "Hello!", "Hello!")
 
 
-@pytest.mark.asyncio
 async def test_tools_are_called_and_their_results_sent_back():
     engine = Script("Let me look.", CALL, "<|im_end|>")
     async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
@@ -118,7 +114,6 @@ async def test_tools_are_called_and_their_results_sent_back():
     assert f"Let me look.{CALL}<|im_end|>\n<|im_start|>tool\nsun<|im_end|>" in engine.prompts[2]
 
 
-@pytest.mark.asyncio
 async def test_tags_count_as_ids_if_the_server_says_so():
     spelled = ("<think>", "So ", "<", "/think>", " is text.", "</think>", "Hi <", "think>", "<|im_end|>")
     for markup, content in (("ids", "Hi <think>"), ("text", " is text.</think>Hi <think>")):
@@ -131,7 +126,6 @@ async def test_tags_count_as_ids_if_the_server_says_so():
             pass
 
 
-@pytest.mark.asyncio
 async def test_logprobs():
     async with serving({"sure": Sure(), "silent": Script("Hello")}) as server, client_of(server) as client:
         whole = await client.chat.completions.create(model="sure", messages=HI, logprobs=True)
@@ -146,7 +140,6 @@ async def test_logprobs():
             await client.chat.completions.create(model="silent", messages=HI, logprobs=True)
 
 
-@pytest.mark.asyncio
 async def test_top_logprobs():
     """In the shapes of Chat Completions, Completions and Responses, by the client's models; refused by engines without logprobs."""
     asked = {"model": "sure", "messages": HI, "logprobs": True, "top_logprobs": 2}
@@ -182,7 +175,6 @@ async def test_top_logprobs():
     assert all(top[TOK.decode([72])] == -2.0 for top in rows.top_logprobs)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("given", [{"n": 1}, {"n": 2}])
 async def test_ids_stand_beside_the_answer(given):
     """All that the engine gave is there, ids without text included: tags, the end of a call, the end token."""
@@ -204,7 +196,6 @@ async def test_ids_stand_beside_the_answer(given):
     assert not hasattr(plain, "prompt_token_ids") and not hasattr(plain.choices[0], "token_ids")
 
 
-@pytest.mark.asyncio
 async def test_several_answers():
     async with serving(Sure()) as server, client_of(server) as client:
         whole = await client.chat.completions.create(model="default", messages=HI, n=3, seed=1)
@@ -218,7 +209,6 @@ async def test_several_answers():
             await client.chat.completions.create(model="default", messages=HI, n=17)
 
 
-@pytest.mark.asyncio
 async def test_what_is_wrong_is_named():
     async with serving({"demo": Script("Hello")}) as server, client_of(server) as client:
         for status, code, param, options in [
@@ -265,7 +255,6 @@ CHOOSING = ChatTemplate(
 )
 
 
-@pytest.mark.asyncio
 async def test_a_choice_of_tools_is_told_to_a_template_that_reads_it():
     engine = Script("Hello")
     other = {"type": "function", "function": {"name": "now"}}
@@ -307,7 +296,6 @@ IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": 
 TEMPLATE = {"chat_template_kwargs": {"chat_template": "{{ 1 }}"}}
 
 
-@pytest.mark.asyncio
 async def test_what_real_clients_send_and_what_changes_nothing_is_accepted():
     engine = Script("Hello", "<|im_end|>")
     async with serving(engine) as server, client_of(server) as client:
@@ -345,7 +333,6 @@ LIST = '[{"name": "weather", "arguments": {"city": "Rome"}}, {"name": "now", "ar
 NOW = {"type": "function", "function": {"name": "now"}}
 
 
-@pytest.mark.asyncio
 async def test_an_engine_is_held_to_a_choice_of_tools():
     engine = Held(LIST, "<|im_end|>")
     named = {"type": "function", "function": {"name": "weather"}}
@@ -377,7 +364,6 @@ async def test_an_engine_is_held_to_a_choice_of_tools():
         assert engine.sampling.json_schema["type"] == "array"
 
 
-@pytest.mark.asyncio
 async def test_the_first_whole_call_ends_an_answer_that_may_have_one():
     engine = Script("Look: ", CALL, CALL, "more", "<|im_end|>")
     async with serving(engine, template=WITH_TOOLS) as server, client_of(server) as client:
@@ -401,7 +387,6 @@ class Brief(Script):
     default_max_tokens = 7
 
 
-@pytest.mark.asyncio
 async def test_an_engine_bounds_answers_to_requests_that_set_no_limit():
     engine = Brief("Hello", "<|im_end|>")
     async with serving(engine) as server, client_of(server) as client, http_of(server) as http:
@@ -418,7 +403,6 @@ async def test_an_engine_bounds_answers_to_requests_that_set_no_limit():
         assert (await client.responses.create(model="default", input="hi")).max_output_tokens == 5
 
 
-@pytest.mark.asyncio
 async def test_what_does_not_fit_into_the_context():
     engine = Small("Hello", "<|im_end|>")
     async with serving(engine) as server, client_of(server) as client, http_of(server) as http:
@@ -451,7 +435,6 @@ async def test_what_does_not_fit_into_the_context():
 # --- completions ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_a_prompt_without_tokens_is_refused():
     async with serving(Script("Hello")) as server, client_of(server) as client:
         with pytest.raises(openai.BadRequestError, match="the prompt has no tokens") as caught:
@@ -459,7 +442,6 @@ async def test_a_prompt_without_tokens_is_refused():
         assert caught.value.code == "invalid_prompt"
 
 
-@pytest.mark.asyncio
 async def test_completions_of_texts_and_ids():
     engine = Script("<think>one", "<|im_end|>")
     async with serving(engine) as server, client_of(server) as client:
@@ -494,7 +476,6 @@ async def test_completions_of_texts_and_ids():
             await client.completions.create(model="default", prompt=[10**6])
 
 
-@pytest.mark.asyncio
 async def test_logprobs_of_completions():
     async with serving(Sure()) as server, client_of(server) as client:
         whole = await client.completions.create(model="default", prompt="x", logprobs=1)
@@ -507,7 +488,6 @@ async def test_logprobs_of_completions():
 # --- responses over HTTP ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_responses_whole_and_streamed_and_continued():
     engine = Script(*THINKING)
     async with serving(engine) as server, client_of(server) as client:
@@ -529,7 +509,6 @@ async def test_responses_whole_and_streamed_and_continued():
     assert engine.prompts[1].index("one") < engine.prompts[1].index("Hello wörld") < engine.prompts[1].index("two")
 
 
-@pytest.mark.asyncio
 async def test_server_sent_events_as_httpx_reads_them():
     async with (
         serving(Script("Hello", "<|im_end|>")) as server,
@@ -547,7 +526,6 @@ async def test_server_sent_events_as_httpx_reads_them():
 # --- failures and those who go away -----------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     "failure", [EngineError("at /etc/secret"), RuntimeError("at /etc/secret"), SystemExit("at /etc/secret")]
 )
@@ -569,7 +547,6 @@ async def test_a_failing_engine_is_told_of_without_its_words(failure, caplog):
     assert caplog.text.count("/etc/secret") >= 3
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -589,7 +566,6 @@ async def test_a_client_that_goes_away_stops_its_engine(path, body, stream):
         await eventually(lambda: engine.closed)
 
 
-@pytest.mark.asyncio
 async def test_silence_is_filled_with_comments():
     limits = Limits(heartbeat=0.05, drain_timeout=0.2)
     async with serving(Script("a", 0.5, "b", "<|im_end|>"), limits=limits) as server, http_of(server) as http:
@@ -599,7 +575,6 @@ async def test_silence_is_filled_with_comments():
     assert lines.count(": keep-alive") >= 2
 
 
-@pytest.mark.asyncio
 async def test_the_async_client_asks_many_at_once():
     async with serving(Script("a", 0.05, "b", "<|im_end|>")) as server, client_of(server) as client:
         asked = [client.chat.completions.create(model="default", messages=HI) for _ in range(30)]

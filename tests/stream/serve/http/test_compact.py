@@ -7,8 +7,6 @@ from serving import Endless, Script, client_of, eventually, serving
 
 from tokenweir.stream.serve.wire.responses.compaction import MOST_TOKENS
 
-pytestmark = pytest.mark.asyncio
-
 HELLO = ("<think>", "hm", "</think>", "Hello!", "<|im_end|>")
 
 

@@ -36,7 +36,6 @@ def loglikelihood(choice, context):
     return sum(rows.token_logprobs[context:-1]), greedy
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("prompt", [PROMPT, IDS])
 async def test_a_harness_reads_the_likelihood_of_a_continuation(prompt):
     engine = Scoring()
@@ -55,7 +54,6 @@ async def test_a_harness_reads_the_likelihood_of_a_continuation(prompt):
         assert choice.logprobs.text_offset[-1] == len(PROMPT)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(("logprobs", "tops"), [(0, 0), (1, 1), (3, 3)])
 async def test_the_prompt_alone_can_be_scored(logprobs, tops):
     engine = Scoring()
@@ -73,7 +71,6 @@ async def test_the_prompt_alone_can_be_scored(logprobs, tops):
     assert completion.usage.completion_tokens == 0
 
 
-@pytest.mark.asyncio
 async def test_without_logprobs_any_engine_repeats_the_prompt():
     async with serving(Script(" is", " it", "<|im_end|>")) as server, client_of(server) as client:
         completion = await client.completions.create(
@@ -85,7 +82,6 @@ async def test_without_logprobs_any_engine_repeats_the_prompt():
     assert plain.choices[0].text == " is it"
 
 
-@pytest.mark.asyncio
 async def test_what_cannot_be_given_is_refused_by_name():
     async with serving(Script("a")) as server, client_of(server) as client:
         with pytest.raises(openai.BadRequestError, match="engine gives no logprobs of a prompt") as caught:

@@ -30,7 +30,6 @@ async def post(app, path, body, send):
     await app(scope, receive, send)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("sent", ["http.response.start", "http.response.body"])
 @pytest.mark.parametrize(
     ("path", "body"),
@@ -56,7 +55,6 @@ async def test_a_stream_that_cannot_be_sent_ends_its_answer(path, body, sent):
     await app.close()
 
 
-@pytest.mark.asyncio
 async def test_one_of_several_prompts_that_cannot_begin_ends_the_others(monkeypatch):
     engine = Endless()
     app = tokenweir.asgi_app(engine=engine, tokenizer=TOK)

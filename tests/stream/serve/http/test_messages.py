@@ -75,7 +75,6 @@ def events_of(text):
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_a_message_with_thinking():
     engine = Script(*THINKING)
     async with serving({"demo": engine}) as server, client_of(server) as client:
@@ -95,7 +94,6 @@ async def test_a_message_with_thinking():
     assert (engine.sampling.max_tokens, engine.sampling.temperature, engine.sampling.top_k) == (100, 0, 3)
 
 
-@pytest.mark.asyncio
 async def test_a_stream_has_the_events_of_the_protocol_in_its_order():
     async with serving(Script(*THINKING)) as server:
         answer = await posted(server, BASICS | {"messages": HI, "stream": True})
@@ -112,7 +110,6 @@ async def test_a_stream_has_the_events_of_the_protocol_in_its_order():
     assert events[-2]["usage"]["output_tokens"] > 5
 
 
-@pytest.mark.asyncio
 async def test_the_synchronous_client():
     def ask(port):
         with Anthropic(base_url=f"http://127.0.0.1:{port}", api_key="k", max_retries=0) as client:
@@ -131,7 +128,6 @@ async def test_the_synchronous_client():
     assert counted.input_tokens == whole.usage.input_tokens == final.usage.input_tokens
 
 
-@pytest.mark.asyncio
 async def test_a_tool_loop_streams_calls_and_takes_results_and_errors():
     engine = Script("<think>", "I look.", "</think>", "Let me look.", CALL, "<|im_end|>")
     asked = [{"role": "user", "content": "Is it sunny in Rome?"}]
@@ -160,7 +156,6 @@ async def test_a_tool_loop_streams_calls_and_takes_results_and_errors():
     )
 
 
-@pytest.mark.asyncio
 async def test_the_tool_runner_goes_on_without_a_thread():
     """The client asks for a thread first, and sends whole conversations where the error has the code that it knows."""
 
@@ -185,7 +180,6 @@ async def test_the_tool_runner_goes_on_without_a_thread():
     assert refused.value.body["error"]["details"] == {"error_code": "thread_unsupported_request", "param": "thread"}
 
 
-@pytest.mark.asyncio
 async def test_a_call_that_was_cut_off_is_in_the_stream_and_not_in_the_message():
     engine = Script('<tool_call>{"name": "weather", "arguments": {"city": "Ro')
     body = BASICS | {"messages": HI, "tools": [TOOL], "max_tokens": len(TOK.encode(engine.parts[0]))}
@@ -197,14 +191,12 @@ async def test_a_call_that_was_cut_off_is_in_the_stream_and_not_in_the_message()
     assert whole.content == []
 
 
-@pytest.mark.asyncio
 async def test_a_stop_sequence_ends_the_message_and_is_told():
     async with serving(Script("one two three", "<|im_end|>")) as server, client_of(server) as client:
         message = await client.messages.create(**BASICS, messages=HI, stop_sequences=["two", "three"])
     assert (message.content[0].text, message.stop_reason, message.stop_sequence) == ("one ", "stop_sequence", "two")
 
 
-@pytest.mark.asyncio
 async def test_more_tokens_than_the_context_has_left_are_no_error():
     class Small(Script):
         context_size = 60
@@ -218,7 +210,6 @@ async def test_more_tokens_than_the_context_has_left_are_no_error():
     assert cut.usage.output_tokens == 7
 
 
-@pytest.mark.asyncio
 async def test_an_answer_goes_on_with_the_assistants_last_message():
     engine = Script("B)", "<|im_end|>")
     asked = [*HI, {"role": "assistant", "content": "The answer is ("}]
@@ -228,7 +219,6 @@ async def test_an_answer_goes_on_with_the_assistants_last_message():
     assert engine.prompts[0].endswith("<|im_start|>assistant\nThe answer is (")
 
 
-@pytest.mark.asyncio
 async def test_signatures_are_of_the_text_and_the_server():
     body = BASICS | {"messages": HI}
 
@@ -246,7 +236,6 @@ async def test_signatures_are_of_the_text_and_the_server():
 # --- counts and headers -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_counted_tokens_are_those_of_the_prompt():
     engine = Script("Hello", "<|im_end|>")
     body = {"model": "default", "messages": HI, "system": [{"type": "text", "text": "Be short."}], "tools": [TOOL]}
@@ -258,7 +247,6 @@ async def test_counted_tokens_are_those_of_the_prompt():
     assert engine.started == 1
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("keep", [False, True])
 async def test_the_billing_header_is_left_out_and_told(keep):
     engine = Script("Hello", "<|im_end|>")
@@ -274,7 +262,6 @@ async def test_the_billing_header_is_left_out_and_told(keep):
     assert [told.get("left_out") for told in (whole, start, counted, rendered)] == [expected] * 4
 
 
-@pytest.mark.asyncio
 async def test_what_is_rendered_is_what_the_engine_is_sent():
     engine = Script("Hello", "<|im_end|>")
     body = BASICS | {"messages": HI, "stop_sequences": ["x"], "stream": True, "temperature": 0.5}
@@ -291,7 +278,6 @@ async def test_what_is_rendered_is_what_the_engine_is_sent():
     assert rendered["cache_salt"] != "s" and rendered["priority"] == 2
 
 
-@pytest.mark.asyncio
 async def test_keys_of_both_headers_are_taken():
     async with serving(Script("Hello", "<|im_end|>"), api_key="secret") as server:
         body = BASICS | {"messages": HI}
@@ -310,7 +296,6 @@ async def test_keys_of_both_headers_are_taken():
         assert ErrorResponse.model_validate(answer.json()).error.type == "authentication_error"
 
 
-@pytest.mark.asyncio
 async def test_the_version_of_the_protocol():
     async with serving(Script("Hello", "<|im_end|>")) as server:
         old = await posted(server, BASICS | {"messages": HI}, **{"anthropic-version": "2023-01-01"})
@@ -323,7 +308,6 @@ async def test_the_version_of_the_protocol():
 # --- errors and limits ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("body", "status", "kind", "message"),
     [
@@ -341,7 +325,6 @@ async def test_errors_have_the_form_of_the_protocol(body, status, kind, message)
     assert answer.json()["error"]["details"]["error_code"]
 
 
-@pytest.mark.asyncio
 async def test_other_paths_keep_openais_form():
     async with serving(Script("Hello")) as server:
         under = await posted(server, {}, "/nothing")
@@ -351,7 +334,6 @@ async def test_other_paths_keep_openais_form():
     assert "type" not in beside.json() and beside.json()["error"]["code"] == "not_found"
 
 
-@pytest.mark.asyncio
 async def test_an_engine_that_fails_in_the_middle_ends_the_stream_with_an_error_event():
     engine = Script("Hello", EngineError("secret path"))
     async with serving(engine) as server, client_of(server) as client:
@@ -367,7 +349,6 @@ async def test_an_engine_that_fails_in_the_middle_ends_the_stream_with_an_error_
     assert told.error.type == "api_error" and "secret path" not in told.error.message
 
 
-@pytest.mark.asyncio
 async def test_rates_and_places_hold_for_messages_too():
     limits = Limits(max_requests_per_minute=1, drain_timeout=0.2)
     async with serving(Script("Hello", "<|im_end|>"), limits=limits) as server, client_of(server) as client:
@@ -386,7 +367,6 @@ async def test_rates_and_places_hold_for_messages_too():
     assert (full.value.status_code, full.value.type) == (503, "overloaded_error")
 
 
-@pytest.mark.asyncio
 async def test_silence_is_filled_with_ping_events():
     limits = Limits(heartbeat=0.05, drain_timeout=0.2)
     script = Script(0.3, "<think>", 0.3, "a", "</think>", 0.3, "b", "<|im_end|>")
@@ -400,7 +380,6 @@ async def test_silence_is_filled_with_ping_events():
             assert await stream.get_final_text() == "b"
 
 
-@pytest.mark.asyncio
 async def test_a_reader_that_stalls_is_cut_off():
     engine = Endless()
     limits = Limits(stall_timeout=0.3, max_pending_bytes=1 << 12, max_output_tokens=1 << 30, drain_timeout=0.2)
@@ -413,7 +392,6 @@ async def test_a_reader_that_stalls_is_cut_off():
         stalled.close()
 
 
-@pytest.mark.asyncio
 async def test_models_are_listed_for_both_clients():
     async with serving({"demo": Script("Hello")}) as server, client_of(server) as client:
         listed = [model async for model in client.models.list()]

@@ -13,6 +13,8 @@ from tokenweir.stream.serve.limits.limits import Limits
 from tokenweir.stream.serve.limits.rates import Rates, TokenBucket
 from tokenweir.stream.serve.wire.shared.errors import RequestError
 
+pytestmark = pytest.mark.anyio
+
 TOLD = {"role": "user", "content": "hi"}
 
 
@@ -84,7 +86,6 @@ def of(server, key="one"):
     return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=60, headers=headers)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -118,7 +119,6 @@ async def test_requests_above_the_rate_are_refused_on_each_path(path, body):
         assert server._app.service.admission.connections == 0
 
 
-@pytest.mark.anyio
 async def test_the_turns_of_a_websocket_count():
     limits = Limits(max_requests_per_minute=2, drain_timeout=0.2)
     async with serving(Script("fine", "<|im_end|>"), limits=limits) as server, socket_to(server) as websocket:
@@ -133,7 +133,6 @@ async def test_the_turns_of_a_websocket_count():
             assert (await http.post("/tokenize", json={"prompt": "hi"})).status_code == 429
 
 
-@pytest.mark.anyio
 async def test_tokens_of_prompts_and_answers_count():
     limits = Limits(max_tokens_per_minute=300, drain_timeout=0.2)
     prompt = "the fox " * 100
@@ -158,7 +157,6 @@ async def test_tokens_of_prompts_and_answers_count():
         assert (await http.post("/v1/completions", json={"prompt": "hi"})).status_code == 200
 
 
-@pytest.mark.anyio
 async def test_tokens_of_an_answer_that_is_left_count():
     limits = Limits(max_tokens_per_minute=300, max_output_tokens=10**9, drain_timeout=0.2)
     async with serving(Endless(), limits=limits) as server, of(server) as http:

@@ -13,7 +13,6 @@ def lines(caplog):
     return [json.loads(record.message) for record in caplog.records if record.name == "tokenweir.access"]
 
 
-@pytest.mark.asyncio
 async def test_a_line_a_request_without_content(caplog):
     caplog.set_level(logging.INFO, "tokenweir.access")
     async with serving(Script("an answer", "<|im_end|>"), api_key=["first", "second"]) as server:
@@ -44,7 +43,6 @@ async def test_a_line_a_request_without_content(caplog):
         assert not any(hidden in record.message.replace("seconds", "") for record in caplog.records)
 
 
-@pytest.mark.asyncio
 async def test_no_line_unless_somebody_wants_it(caplog):
     caplog.set_level(logging.WARNING, "tokenweir.access")
     async with serving(Script("fine", "<|im_end|>")) as server:

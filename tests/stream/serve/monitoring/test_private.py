@@ -126,7 +126,6 @@ def requests(model):
     yield "/v1/chat/completions/derender", state
 
 
-@pytest.mark.asyncio
 async def test_nothing_that_is_said_is_logged(logged, lying):
     engines = {
         "good": Script(f"<think>{ANSWERED}</think>{ANSWERED}", "<|im_end|>"),

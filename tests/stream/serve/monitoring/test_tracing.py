@@ -38,7 +38,6 @@ def client_of(server):
     return httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}")
 
 
-@pytest.mark.asyncio
 async def test_an_answer_has_a_span(spans):
     async with serving(Script("fine", "<|im_end|>")) as server, client_of(server) as http:
         body = {"messages": HI, "temperature": 0.5, "max_tokens": 7, "n": 2}
@@ -61,7 +60,6 @@ async def test_an_answer_has_a_span(spans):
     assert "secret" not in span.to_json() and "fine" not in span.to_json()
 
 
-@pytest.mark.asyncio
 async def test_a_span_belongs_to_the_trace_of_its_request(spans):
     async with serving(Script("fine", "<|im_end|>")) as server:
         async with client_of(server) as http:
@@ -85,7 +83,6 @@ def warned(caplog):
     return [name for name in names if not name.startswith("opentelemetry.sdk")]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("key", ["k", "wrong"])
 async def test_long_headers_and_baggage_write_no_log(spans, key, caplog):
     odd = {"traceparent": "a" * 3000, "tracestate": "b" * 3000, "baggage": ",".join(["secret=1;", "é", "=="] * 500)}
@@ -96,7 +93,6 @@ async def test_long_headers_and_baggage_write_no_log(spans, key, caplog):
     assert warned(caplog) == []
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("headers", [{"traceparent": PARENT, "tracestate": "=,=,==" * 80}, {"traceparent": "x" * 500}])
 async def test_malformed_headers_of_traces_are_not_read_without_a_key(headers, spans, caplog):
     async with serving(Script("fine", "<|im_end|>"), api_key="k") as server, client_of(server) as http:
@@ -105,7 +101,6 @@ async def test_malformed_headers_of_traces_are_not_read_without_a_key(headers, s
     assert warned(caplog) == []
 
 
-@pytest.mark.asyncio
 async def test_a_span_of_an_application_is_the_parent(spans, provider):
     async with serving(Script("fine", "<|im_end|>")) as server:
         application = server._app
@@ -118,7 +113,6 @@ async def test_a_span_of_an_application_is_the_parent(spans, provider):
     assert span.parent.span_id == outer.get_span_context().span_id
 
 
-@pytest.mark.asyncio
 async def test_a_failure_is_told_by_its_code(spans):
     async with serving(Script("Hel", RuntimeError("at /secret"))) as server, client_of(server) as http:
         await http.post("/v1/chat/completions", json={"messages": HI})
@@ -128,7 +122,6 @@ async def test_a_failure_is_told_by_its_code(spans):
     assert "secret" not in span.to_json()
 
 
-@pytest.mark.asyncio
 async def test_a_client_that_leaves_ends_the_span(spans):
     limits = Limits(max_output_tokens=10**9, drain_timeout=0.2)
     async with serving(Endless(), limits=limits) as server, client_of(server) as http:
@@ -154,7 +147,6 @@ class Broken:
         raise RuntimeError("the processor is broken")
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("tracer", [Broken(), Broken(span=Broken())], ids=["sampler", "processor"])
 async def test_a_tracer_that_fails_fails_no_answer(monkeypatch, caplog, tracer):
     monkeypatch.setattr(trace, "get_tracer", lambda name: tracer)

@@ -1,5 +1,6 @@
 """One browser for all of the page's tests, which skip without a browser."""
 
+import inspect
 import os
 import shutil
 
@@ -16,6 +17,12 @@ ARGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def pytest_pycollect_makeitem(name, obj):
+    """Run all tests in the event loop of the browser."""
+    if name.startswith("test") and inspect.iscoroutinefunction(obj):
+        pytest.mark.asyncio(loop_scope="session")(obj)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -1,6 +1,5 @@
 """Branches: other answers to a message, and other wordings of it."""
 
-import pytest
 from page_in_browser import Script, answer, ask, chatting, connected, says
 from playwright.async_api import expect
 
@@ -44,7 +43,6 @@ def branch(page):
     return page.locator(".branch")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_forks_keep_every_message(browser):
     async with chatting(browser, Script()) as page:
         await connected(page)
@@ -52,7 +50,6 @@ async def test_forks_keep_every_message(browser):
             assert await page.evaluate(GROWN, seed) == "", seed
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_answers_are_branches_with_what_followed(browser):
     engine = Script("first", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -84,7 +81,6 @@ async def test_answers_are_branches_with_what_followed(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_edit_is_a_branch(browser):
     engine = Script("answer", "<|im_end|>")
     async with chatting(browser, engine) as page:

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from page_in_browser import Script, chatting, connected, cut_connections, until
 
 USE = """async () => {
@@ -24,7 +23,6 @@ USE = """async () => {
 TEXT = """() => seen.filter(({ type }) => type === "response.output_text.delta").map(({ delta }) => delta).join("")"""
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_is_resumed_with_each_event_once(browser):
     more = asyncio.Event()
     engine = Script("Once", more, " upon a time", "<|im_end|>")
@@ -44,7 +42,6 @@ async def test_an_answer_is_resumed_with_each_event_once(browser):
         assert len(engine.prompts) == 1
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_is_cancelled_and_the_next_one_comes(browser):
     engine = Script("Once", asyncio.Event())
     async with chatting(browser, engine) as page:

@@ -27,7 +27,6 @@ async def stopped_and_continued(page, engine, *parts):
     await going_on(page).click()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_that_was_stopped_goes_on_from_its_text(browser):
     more = asyncio.Event()
     engine = Script("Once *upon", asyncio.Event())
@@ -54,7 +53,6 @@ async def test_an_answer_that_was_stopped_goes_on_from_its_text(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_that_its_limit_ended_goes_on(browser):
     engine = Script("Once upon a time there was", "<|im_end|>")
     async with chatting(browser, engine, max_output_tokens=3) as page:
@@ -68,7 +66,6 @@ async def test_an_answer_that_its_limit_ended_goes_on(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_continuation_is_undone(browser):
     engine = Script("Once upon", asyncio.Event())
     async with chatting(browser, engine) as page:
@@ -80,7 +77,6 @@ async def test_a_continuation_is_undone(browser):
         await expect(going_on(page)).to_be_visible()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_continuation_that_fails_keeps_the_text(browser):
     engine = Script("Once upon", asyncio.Event())
     async with chatting(browser, engine) as page:
@@ -93,7 +89,6 @@ async def test_a_continuation_that_fails_keeps_the_text(browser):
         await expect(page.locator(".error")).to_have_count(0)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_continuation_goes_on_after_a_reload(browser):
     more = asyncio.Event()
     engine = Script("Once upon", asyncio.Event())
@@ -108,7 +103,6 @@ async def test_a_continuation_goes_on_after_a_reload(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_tokens_of_a_continuation_are_its_own(browser):
     engine = Script("Once upon", asyncio.Event())
     async with chatting(browser, engine) as page:
@@ -123,7 +117,6 @@ async def test_the_tokens_of_a_continuation_are_its_own(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_only_the_last_answer_goes_on_and_only_one_that_is_not_whole(browser):
     engine = Script("Once upon", asyncio.Event())
     async with chatting(browser, engine) as page:
@@ -141,7 +134,6 @@ async def test_only_the_last_answer_goes_on_and_only_one_that_is_not_whole(brows
         await expect(going_on(page)).to_have_count(0)  # there is no text to go on from
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("called", [False, True])
 async def test_an_answer_with_a_call_does_not_go_on(browser, called):
     call = {"type": "call", "call_id": "c", "name": "look", "arguments": "{}", "complete": True}

@@ -35,7 +35,6 @@ window.WebSocket = class extends Socket {
 };"""
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_grows_with_its_thinking_folded(browser):
     more, end = asyncio.Event(), asyncio.Event()
     engine = Script("<think>Let me see.</think>", "Hello", more, " wörld 🙂\n  two", end, "<|im_end|>")
@@ -67,7 +66,6 @@ async def test_an_answer_grows_with_its_thinking_folded(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_thinking_is_markdown_once_it_is_unfolded(browser):
     more = asyncio.Event()
     engine = Script("<think>\n\nA *long*", more, " **plan**:\n\n1. this\n2. that</think>", "Hello", "<|im_end|>")
@@ -91,7 +89,6 @@ async def test_thinking_is_markdown_once_it_is_unfolded(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_long_wait_is_told_until_something_comes(browser):
     begin, end = asyncio.Event(), asyncio.Event()
     async with chatting(browser, Script(begin, "Hello", end, "<|im_end|>")) as page:
@@ -105,7 +102,6 @@ async def test_a_long_wait_is_told_until_something_comes(browser):
         await expect(page.locator(".wait")).to_have_count(0)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_enter_during_an_answer_says_why_nothing_is_sent(browser):
     engine = Script("Once", asyncio.Event())
     async with chatting(browser, engine) as page:
@@ -117,7 +113,6 @@ async def test_enter_during_an_answer_says_why_nothing_is_sent(browser):
         assert len(engine.prompts) == 1
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("way", ["button", "Escape"])
 async def test_stop(browser, way):
     engine = Script("Once upon", asyncio.Event())
@@ -131,7 +126,6 @@ async def test_stop(browser, way):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_model_is_chosen(browser):
     engines = {"one": Script("first", "<|im_end|>"), "two": Script("second", "<|im_end|>")}
     async with chatting(browser, engines) as page:
@@ -143,7 +137,6 @@ async def test_the_model_is_chosen(browser):
         await says(answer(page).locator(".answer"), "second")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_engine_that_dies_is_shown_and_the_chat_goes_on(browser):
     engine = Script("Hel", RuntimeError("out of memory"))
     async with chatting(browser, engine) as page:
@@ -154,7 +147,6 @@ async def test_an_engine_that_dies_is_shown_and_the_chat_goes_on(browser):
         await says(answer(page).locator(".answer"), "better")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_key_is_asked_for(browser):
     async with chatting(browser, Script("open", "<|im_end|>"), api_key="s3cret") as page:
         box = page.get_by_label("API key")
@@ -169,7 +161,6 @@ async def test_a_key_is_asked_for(browser):
         await says(answer(page).locator(".answer"), "open")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_goes_on_after_a_lost_connection(browser):
     more, end = asyncio.Event(), asyncio.Event()
     engine = Script("<think>Hm.", "</think>Once", more, " upon", end, " a time", "<|im_end|>")
@@ -186,7 +177,6 @@ async def test_an_answer_goes_on_after_a_lost_connection(browser):
         assert len(engine.prompts) == 1
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_that_is_gone_is_shown_and_the_chat_goes_on(browser):
     engine = Script("Once", asyncio.Event())
     async with chatting(browser, engine, resume_grace=0) as page:
@@ -200,7 +190,6 @@ async def test_an_answer_that_is_gone_is_shown_and_the_chat_goes_on(browser):
         await says(answer(page).locator(".answer"), "back")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_conversation_that_is_too_long_for_the_server_is_told_and_can_be_edited(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), max_message_bytes=20_000) as page:
         await send(page, "a word " * 3500)
@@ -215,7 +204,6 @@ async def test_a_conversation_that_is_too_long_for_the_server_is_told_and_can_be
         await says(answer(page).locator(".answer"), "fine")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_page_that_is_left_stops_its_answer_unless_somebody_comes_back(browser):
     engine = Script("Once", asyncio.Event())
     async with chatting(browser, engine, resume_grace=0.1) as page:
@@ -225,7 +213,6 @@ async def test_a_page_that_is_left_stops_its_answer_unless_somebody_comes_back(b
         await asyncio.wait_for(engine.closed.wait(), PATIENCE)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_page_that_is_loaded_again_goes_on_with_its_answer(browser):
     more = asyncio.Event()
     engine = Script("<think>Hm.</think>Once", more, " upon", "<|im_end|>")
@@ -241,7 +228,6 @@ async def test_a_page_that_is_loaded_again_goes_on_with_its_answer(browser):
         assert len(engine.prompts) == 1
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_call_is_shown_as_text(browser):
     end = asyncio.Event()
     name, arguments = "<img src=x onerror=\"document.title='owned'\">", '{"a": "<b>"}'
@@ -266,7 +252,6 @@ async def test_a_call_is_shown_as_text(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("secure", [True, False])
 async def test_code_is_copied(browser, secure):
     """Over plain HTTP from elsewhere a browser has no `navigator.clipboard`."""
@@ -287,7 +272,6 @@ async def test_code_is_copied(browser, secure):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_silent_connection_is_given_up(browser):
     async with chatting(browser, Script(), heartbeat=0.2, script=COUNT_HEARTBEATS) as page:
         await until(page, "window.heartbeats > 1")  # the page knows how often they come

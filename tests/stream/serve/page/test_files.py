@@ -6,7 +6,6 @@ import re
 from posixpath import dirname, join, normpath
 
 import httpx
-import pytest
 import uvicorn
 from fastapi import FastAPI
 from page_in_browser import TOK, Script, answer, ask, chatting, connected, says
@@ -73,7 +72,6 @@ def test_the_typesetter_is_the_published_one_with_its_licences():
     assert "KaTeX 0.19.1" in licence and "SIL OPEN FONT LICENSE Version 1.1" in licence
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_every_file_is_served_without_a_key_under_the_policy(browser):
     async with chatting(browser, Script(), api_key="s3cret") as page, httpx.AsyncClient() as client:
         origin = f"http://127.0.0.1:{page.server.port}"
@@ -86,7 +84,6 @@ async def test_every_file_is_served_without_a_key_under_the_policy(browser):
             assert (await client.get(f"{origin}/page/{name}")).status_code in (401, 404)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_page_of_a_mounted_application(browser):
     app = FastAPI()
     app.mount("/llm", tokenweir.asgi_app(engine={"demo": Script("Hello", "<|im_end|>")}, tokenizer=TOK))
@@ -105,7 +102,6 @@ async def test_the_page_of_a_mounted_application(browser):
     await serving
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_policy_lets_nothing_else_run_or_load(browser):
     async with chatting(browser, Script()) as page:
         await connected(page)
@@ -124,7 +120,6 @@ async def test_the_policy_lets_nothing_else_run_or_load(browser):
         assert all("TrustedScript" in problem or "Content Security Policy" in problem for problem in page.problems)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_policy_refuses_text_as_markup(browser):
     async with chatting(browser, Script()) as page:
         await connected(page)

@@ -22,7 +22,6 @@ $$
 """
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_formulas_are_typeset_as_they_come_and_loaded_once(browser):
     end = asyncio.Event()
     async with chatting(browser, Script(FORMULAS, end, "$y$", "<|im_end|>")) as page:
@@ -54,7 +53,6 @@ HOSTILE = {
 }
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_what_cannot_be_typeset_stays_text_and_loads_nothing(browser, name):
     async with chatting(browser, Script(f"{HOSTILE[name]}\n\nand $y$", "<|im_end|>")) as page:
@@ -101,7 +99,6 @@ async def shown(page, formulas):
     return found
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_formula_that_defines_a_macro_stays_source(browser):
     async with chatting(browser, Script()) as page:
         formulas = [formula for formula in DEFINITIONS if len(formula) < 1990]
@@ -128,7 +125,6 @@ def nested(opening, closing, size):
     return opening * depth + "x" + closing * depth
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_nodes_of_a_formula_are_proportional_to_its_length(browser):
     """Of each command that KaTeX has, in several shapes."""
     source = (PAGE / "vendor/katex/katex.js").read_text()
@@ -164,7 +160,6 @@ IN_TURN = """async (sources) => {
 }"""
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_many_formulas_are_typeset_a_few_at_a_time(browser):
     """So a conversation that is opened again leaves the page alive, however many formulas it has."""
     async with chatting(browser, Script()) as page:
@@ -176,7 +171,6 @@ async def test_many_formulas_are_typeset_a_few_at_a_time(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_large_size_is_bounded(browser):
     async with chatting(browser, Script(r"$\rule{9999em}{9999em}$", "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -194,7 +188,6 @@ two"""
 '''
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_code_has_colours_once_it_is_closed(browser):
     end = asyncio.Event()
     async with chatting(browser, Script(f"```python\n{CODE}", end, "```\n", "<|im_end|>")) as page:
@@ -233,7 +226,6 @@ STRETCHES = """async ([language, code]) => {
 }"""
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_languages(browser):
     async with chatting(browser, Script()) as page:
         for language, (code, wanted) in SAMPLES.items():
@@ -258,7 +250,6 @@ WORK = """async (pieces) => {
 }"""
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_hostile_code_is_read_in_order(browser):
     """Repetition in which a pattern could look far ahead from every place; the test's time limit tells."""
     pieces = [

@@ -21,7 +21,6 @@ async def unharmed(page):
     assert (await page.title()).endswith("tokenweir")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_names_and_arguments_of_calls_are_text(browser):
     call = json.dumps({"name": f"a{MARKUP}{ESCAPES}", "arguments": {MARKUP: f"javascript:{MARKUP}"}})
     async with chatting(browser, Script(f"<tool_call>{call}</tool_call><|im_end|>")) as page:
@@ -32,7 +31,6 @@ async def test_names_and_arguments_of_calls_are_text(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_names_of_models_are_text(browser):
     engines = {f"m{MARKUP}": Script("one", "<|im_end|>"), f"n{ESCAPES}</option>": Script("two", "<|im_end|>")}
     async with chatting(browser, engines) as page:
@@ -41,7 +39,6 @@ async def test_names_of_models_are_text(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_errors_are_text(browser):
     async with chatting(browser, Script("fine", "<|im_end|>")) as page:
         await connected(page)
@@ -91,7 +88,6 @@ KEPT = {
 }
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("name", KEPT)
 async def test_a_kept_conversation_may_hold_anything(browser, name):
     """Whoever served this address before may have written it. A record of another shape shows nothing and harms nothing."""
@@ -116,7 +112,6 @@ async def test_a_kept_conversation_may_hold_anything(browser, name):
 BLOCKED = ["script-src-elem", "img-src", "frame-src", "style-src-elem", "base-uri", "connect-src", "form-action"]
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_policy_holds(browser):
     """Try inline scripts and handlers, eval, other origins, bases and frames, as an injected script would."""
     reached = []

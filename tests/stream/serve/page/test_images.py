@@ -6,7 +6,6 @@ import zlib
 from functools import cache
 from os import urandom
 
-import pytest
 from page_in_browser import BRING, KEEP_SENT, Script, answer, ask, brought, chatting, connected, says, send
 from pictures import TEMPLATE
 from playwright.async_api import expect
@@ -44,7 +43,6 @@ def thumbnails(page):
     return page.locator("#attachments img")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_images_are_pasted_dropped_chosen_removed_and_sent(browser):
     async with chatting(browser, Sighted("fine", "<|im_end|>"), template=TEMPLATE, script=KEEP_SENT) as page:
         await connected(page)
@@ -77,7 +75,6 @@ async def test_images_are_pasted_dropped_chosen_removed_and_sent(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_what_is_no_image_is_told(browser):
     async with chatting(browser, Sighted(), template=TEMPLATE) as page:
         await connected(page)
@@ -95,7 +92,6 @@ async def test_what_is_no_image_is_told(browser):
         await expect(thumbnails(page)).to_have_count(8)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_model_without_vision_is_told_in_a_sentence(browser):
     engines = {"sighted": Sighted("fine", "<|im_end|>"), "blind": Script("fine", "<|im_end|>")}
     async with chatting(browser, engines, template=TEMPLATE) as page:
@@ -114,7 +110,6 @@ async def test_a_model_without_vision_is_told_in_a_sentence(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_photograph_is_scaled_to_what_the_server_takes(browser):
     """Conversations go with every request, so each image leaves room for others."""
     engine = Sighted("fine", "<|im_end|>")
@@ -133,7 +128,6 @@ async def test_a_photograph_is_scaled_to_what_the_server_takes(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_conversation_with_too_many_images_is_told(browser):
     script = """const { fetch } = window;
     window.fetch = async (...given) => {
@@ -154,7 +148,6 @@ async def test_a_conversation_with_too_many_images_is_told(browser):
         )
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_images_and_text_files_go_together(browser):
     async with chatting(browser, Sighted("fine", "<|im_end|>"), template=TEMPLATE, script=KEEP_SENT) as page:
         await connected(page)

@@ -4,7 +4,6 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 
-import pytest
 from page_in_browser import PATIENCE, Script, answer, ask, chatting, connected, says, send, until
 from playwright.async_api import expect
 
@@ -42,7 +41,6 @@ async def another_tab(page):
     await other.close()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_conversation_is_there_after_a_reload_and_goes_on(browser):
     engine = Script("<think>Hm.</think>**Hello**", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -62,7 +60,6 @@ async def test_a_conversation_is_there_after_a_reload_and_goes_on(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_that_is_left_for_too_long_is_stopped_and_kept_as_far_as_it_came(browser):
     engine = Script("Once upon", asyncio.Event())
     async with chatting(browser, engine, resume_grace=0) as page:
@@ -76,7 +73,6 @@ async def test_an_answer_that_is_left_for_too_long_is_stopped_and_kept_as_far_as
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_conversations_are_listed_opened_and_deleted(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await ask(page, "one")
@@ -96,7 +92,6 @@ async def test_conversations_are_listed_opened_and_deleted(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_export(browser):
     async with chatting(browser, Script("<think>Hm.</think>Hello", "<|im_end|>")) as page:
         await ask(page, "one")
@@ -120,7 +115,6 @@ async def test_export(browser):
         assert {entry["title"] for entry in exported["Export all"]["conversations"]} == {"one", "two"}
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_settings_are_sent_and_kept(browser):
     engine = Script("answer", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -153,7 +147,6 @@ async def test_settings_are_sent_and_kept(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_functions_that_were_cancelled_do_not_stand_in_the_way(browser):
     async with chatting(browser, Script()) as page:
         await connected(page)
@@ -166,7 +159,6 @@ async def test_functions_that_were_cancelled_do_not_stand_in_the_way(browser):
         await expect(page.locator("#settings")).to_be_hidden()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_what_the_server_refuses_is_told(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await connected(page)
@@ -177,7 +169,6 @@ async def test_what_the_server_refuses_is_told(browser):
         await answer(page).locator(".error").filter(has_text="max_output_tokens is 99999999").wait_for()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_browser_without_a_database_says_so_and_chats(browser):
     async with chatting(browser, Script("answer", "<|im_end|>"), script="delete window.indexedDB;") as page:
         await page.get_by_text("This browser keeps no conversations").wait_for()
@@ -186,7 +177,6 @@ async def test_a_browser_without_a_database_says_so_and_chats(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_browser_that_lets_nothing_be_kept_chats_and_takes_a_key(browser):
     async with chatting(browser, Script("answer", "<|im_end|>"), api_key="s3cret", script=NO_STORAGE) as page:
         await page.get_by_label("API key").fill("s3cret")
@@ -195,7 +185,6 @@ async def test_a_browser_that_lets_nothing_be_kept_chats_and_takes_a_key(browser
         await expect(listed(page)).to_have_text(["hi"])
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_full_storage_is_told_and_the_chat_goes_on(browser):
     async with chatting(browser, Script("answer " * 200, "<|im_end|>")) as page:
         await connected(page)
@@ -209,7 +198,6 @@ async def test_a_full_storage_is_told_and_the_chat_goes_on(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_conversation_that_another_tab_continues_is_shown_as_it_is_there(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await ask(page, "one")
@@ -223,7 +211,6 @@ async def test_a_conversation_that_another_tab_continues_is_shown_as_it_is_there
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_edit_that_another_tab_overtakes_becomes_a_conversation_of_its_own(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await ask(page, "one")
@@ -243,7 +230,6 @@ async def test_an_edit_that_another_tab_overtakes_becomes_a_conversation_of_its_
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_conversation_that_is_being_answered_is_not_deleted(browser):
     end = asyncio.Event()
     async with chatting(browser, Script("answer", end, "<|im_end|>")) as page:
@@ -255,7 +241,6 @@ async def test_a_conversation_that_is_being_answered_is_not_deleted(browser):
         end.set()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_button_of_the_list_keeps_the_focus_while_an_answer_is_kept(browser):
     end = asyncio.Event()
     async with chatting(browser, Script("answer", end, "<|im_end|>")) as page:
@@ -266,7 +251,6 @@ async def test_a_button_of_the_list_keeps_the_focus_while_an_answer_is_kept(brow
         end.set()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_what_is_kept_stays_text(browser):
     attack = "<img src=x onerror=\"document.title='owned'\">"
     async with chatting(browser, Script(attack, "<|im_end|>")) as page:

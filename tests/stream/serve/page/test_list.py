@@ -27,7 +27,6 @@ async def import_file(page, data):
     await page.locator("#import-file").set_input_files(file)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("database", [True, False])
 async def test_search_finds_titles_and_what_was_said(browser, database):
     engine = Script("The Danube is long", "<|im_end|>")
@@ -53,7 +52,6 @@ async def test_search_finds_titles_and_what_was_said(browser, database):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_conversation_gets_a_name_and_keeps_it(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await ask(page, "one")
@@ -78,7 +76,6 @@ async def test_a_conversation_gets_a_name_and_keeps_it(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_exported_file_is_imported(browser):
     engine = Script("answer", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -109,7 +106,6 @@ WRONG = {
 }
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_wrong_file_is_refused_as_a_whole(browser):
     async with chatting(browser, Script()) as page:
         await connected(page)

@@ -60,7 +60,6 @@ async def page(browser):
         yield page
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("name", TEXTS)
 async def test_a_long_line_is_laid_out_in_parts_that_look_as_one(page, name):
     longest = await page.evaluate(GROW, [TEXTS[name], ""])
@@ -75,7 +74,6 @@ async def test_a_long_line_is_laid_out_in_parts_that_look_as_one(page, name):
     assert (await page.evaluate(LOOKS))[0] == expected
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("change", ["width = '300px'", "fontSize = '22px'"])
 async def test_parts_are_joined_where_lines_would_wrap_elsewhere(page, change):
     await page.evaluate(GROW, [TEXTS["one line"], ""])
@@ -85,7 +83,6 @@ async def test_parts_are_joined_where_lines_would_wrap_elsewhere(page, change):
     assert places == expected
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
     "beginning, style", [("", "white-space: pre"), ("", "display: none"), ("\u05e9\u05dc\u05d5\u05dd", "")]
 )

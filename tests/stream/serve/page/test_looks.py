@@ -40,7 +40,6 @@ PHONE = {"width": 360, "height": 640}
 LOOKS = [(size, colours) for size in ({"width": 1280, "height": 800}, PHONE) for colours in ("light", "dark")]
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(("size", "colours"), LOOKS if FULL else LOOKS[::3])
 async def test_axe_finds_nothing(browser, size, colours):
     async with chatting(browser, Script(*ENGINE)) as page:
@@ -67,7 +66,6 @@ async def test_axe_finds_nothing(browser, size, colours):
         assert await problems(page) == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_axe_finds_nothing_in_what_fails(browser):
     async with chatting(browser, Script(RuntimeError("out of memory")), api_key="s3cret") as page:
         await page.get_by_label("API key").wait_for()
@@ -83,7 +81,6 @@ async def test_axe_finds_nothing_in_what_fails(browser):
         assert await problems(page) == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_telephone_scrolls_down_only(browser):
     async with chatting(browser, Script(*ENGINE)) as page:
         await page.set_viewport_size(PHONE)
@@ -98,7 +95,6 @@ async def test_a_telephone_scrolls_down_only(browser):
         assert await page.eval_on_selector("#settings", "(node) => node.scrollWidth - node.clientWidth") == 0
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_what_is_written_from_right_to_left_is_shown_so(browser):
     said = "مرحبا."
     parts = f"<think>{said}</think>{said}\n\n- {said}\n\n> {said}\n\n# {said}\n\n| {said} |\n|---|\n| {said} |\n\n$$\n{said}\n$$\n"
@@ -128,7 +124,6 @@ async def test_what_is_written_from_right_to_left_is_shown_so(browser):
         assert await composer.evaluate("(node) => getComputedStyle(node).unicodeBidi") == "plaintext"
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_keyboard_is_enough(browser):
     async with chatting(browser, Script("one", "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -163,7 +158,6 @@ async def test_the_keyboard_is_enough(browser):
         await says(page.locator(".user").last, "first\nsecond")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_nothing_is_asked_of_anyone_else(browser):
     async with chatting(browser, Script(*ENGINE)) as page:
         asked = []
@@ -205,7 +199,6 @@ async def distance(main, wanted, move=lambda: asyncio.sleep(0)):
     pytest.fail(f"the end is {pixels} pixels away")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
     more, end = asyncio.Event(), asyncio.Event()
     lines = "\n\n".join(f"paragraph {number}" for number in range(100))
@@ -225,7 +218,6 @@ async def test_the_end_stays_in_sight_unless_the_reader_scrolls_up(browser):
         await expect(page.locator(".assistant .actions")).to_be_in_viewport()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_only_the_conversation_and_the_list_scroll(browser):
     """A hidden name far below would make the document scroll, over nothing."""
     lines = "\n\n".join(f"paragraph {number}" for number in range(100))
@@ -278,7 +270,6 @@ SCROLL_BACK = """async (main) => {
 """Scroll up in steps; returns by how many pixels what is in sight moved in each."""
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_scrolling_back_is_even_though_blocks_have_other_sizes_than_expected(browser):
     """Chromium anchors the view itself; others do not while it scrolls."""
     lists = "\n\n".join("\n".join(f"- item {line}" for line in range(1 + block % 9)) + "\n\nand" for block in range(60))
@@ -304,7 +295,6 @@ GROW_AND_MOVE = """async (main) => {
 }"""
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_end_stays_in_sight_if_the_browser_moves_the_view(browser):
     """Without a wheel, a finger or a key the view stays at the end: a first answer was lost below the window."""
     end = asyncio.Event()
@@ -321,7 +311,6 @@ async def test_the_end_stays_in_sight_if_the_browser_moves_the_view(browser):
         await distance(main, lambda pixels: pixels < 5)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_search_in_the_page_moves_the_view(browser):
     lines = "\n\n".join(f"paragraph {number}" for number in range(100))
     async with chatting(browser, Script(lines, "<|im_end|>")) as page:
@@ -332,7 +321,6 @@ async def test_a_search_in_the_page_moves_the_view(browser):
         await distance(main, lambda pixels: pixels > 200, lambda: main.evaluate(MOVE))
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_button_jumps_to_the_end(browser):
     lines = "\n\n".join(f"paragraph {number}" for number in range(100))
     async with chatting(browser, Script(lines, "<|im_end|>")) as page:
@@ -346,14 +334,12 @@ async def test_a_button_jumps_to_the_end(browser):
         await expect(jump).to_be_hidden()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_end_of_a_long_line_of_code_can_be_reached(browser):
     async with chatting(browser, Script(f"```\n{'x' * 500}\n```\n", "<|im_end|>")) as page:
         await ask(page, "hi")
         assert await page.locator(".code pre").evaluate("(pre) => pre.scrollWidth > 2 * pre.clientWidth")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_first_screen_names_the_model_and_has_things_to_try(browser):
     engines = {"small": Script("one", "<|im_end|>"), "large": Script("two", "<|im_end|>")}
     async with chatting(browser, engines) as page:
@@ -365,7 +351,6 @@ async def test_the_first_screen_names_the_model_and_has_things_to_try(browser):
         await says(answer(page).locator(".answer"), "two")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_actions_of_earlier_messages_show_on_hover_and_focus(browser):
     async with chatting(browser, Script("one", "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -380,7 +365,6 @@ async def test_actions_of_earlier_messages_show_on_hover_and_focus(browser):
         await expect(page.locator(".assistant .actions")).to_have_css("opacity", "1")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_telephone_has_one_row_of_header(browser):
     async with chatting(browser, Script()) as page:
         await page.set_viewport_size(PHONE)
@@ -388,7 +372,6 @@ async def test_a_telephone_has_one_row_of_header(browser):
         assert (await page.locator("header").bounding_box())["height"] < 60
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_shortcuts_and_their_sheet(browser):
     async with chatting(browser, Script("one", "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -415,7 +398,6 @@ async def test_shortcuts_and_their_sheet(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_who_scrolls_to_the_end_as_it_moves_on_has_reached_it(browser):
     """The text grows between the scrolling and the event that tells of it."""
     end = asyncio.Event()
@@ -462,7 +444,6 @@ SHRINK_AND_GROW = """async (times) => {
 }"""
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_end_stays_in_sight_if_text_shrinks_before_it_grows(browser):
     """The browser moves the view up, and what tells of it comes when the text has grown again."""
     async with chatting(browser, Script("<|im_end|>")) as page:
@@ -492,7 +473,6 @@ SHRINK_UNSEEN = """async () => {
 }"""
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_end_stays_in_sight_if_text_shrinks_and_grows_between_two_frames(browser):
     """Such text has its size again before anybody is told that it changed."""
     async with chatting(browser, Script("<|im_end|>")) as page:
@@ -500,7 +480,6 @@ async def test_the_end_stays_in_sight_if_text_shrinks_and_grows_between_two_fram
         assert await page.evaluate(SHRINK_UNSEEN) < 5
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_end_stays_in_sight_if_the_view_gets_smaller(browser):
     end = asyncio.Event()
     lines = "\n\n".join(f"paragraph {number}" for number in range(100))

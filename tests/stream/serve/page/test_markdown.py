@@ -100,14 +100,12 @@ CASES = {
 }
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("name", CASES)
 async def test_nodes(page, name):
     source, expected = CASES[name]
     assert await page.evaluate("(text) => whole(text).innerHTML", source) == expected
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_code_and_tables(page):
     found = await page.evaluate(
         """(text) => {
@@ -122,7 +120,6 @@ async def test_code_and_tables(page):
     assert found == ["if a < b:\n    *c*\n", "python", "Copy", "2", 2]
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("sign", [">", "- ", "[^1]: "])
 async def test_what_is_nested_too_deep_stays_text(page, sign):
     source = sign * 2000 + "a"
@@ -142,7 +139,6 @@ def drawn_text(draw):
     return "".join(draw.choice(PIECES) for _ in range(draw.randint(1, 40)))
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("seed", range(share(10)))
 async def test_growing_text_ends_as_the_whole_text(page, seed):
     draw = random.Random(seed)
@@ -161,7 +157,6 @@ async def test_growing_text_ends_as_the_whole_text(page, seed):
         assert shown[0] == shown[1], (text, cuts)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
     "part", ["word ", "- item\n", "2. item\n", "- item\n\n", "> quoted\n", "| a | b |\n", "- ", "\n    code"]
 )
@@ -178,7 +173,6 @@ HOSTILE = ["[", "![", "*a ", "_a", "`a``b", "> ", "- ", "> a\n", "|a|b|\n|-|-|\n
     "[^", "[^1]: ", "[^1]: a\n\n", "^[", "[^1]: a\n\n" + "[^" * 1000 + "\n\n"]  # fmt: skip
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("part", HOSTILE)
 async def test_hostile_repetition_is_shown(page, part):
     """It would hang a parser that starts anew at each sign; the page's time limit for a test would end that."""
@@ -193,7 +187,6 @@ async def test_hostile_repetition_is_shown(page, part):
     assert shown[0] and shown[1] >= (part != "[a]: b\n")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_what_is_done_keeps_its_nodes(page):
     assert await page.evaluate(
         """async () => {
@@ -212,7 +205,6 @@ async def test_what_is_done_keeps_its_nodes(page):
     )
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_markup_stays_text(browser):
     attack = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
     async with chatting(browser, Script(f"<think>{attack}</think>", attack, "<|im_end|>")) as page:
@@ -226,7 +218,6 @@ async def test_markup_stays_text(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("part", ["[", "> "])
 async def test_a_long_hostile_answer_leaves_the_page_alive(browser, part):
     length = 100_000 if FULL else 20_000
@@ -241,7 +232,6 @@ async def test_a_long_hostile_answer_leaves_the_page_alive(browser, part):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_answer_fetches_nothing_and_runs_nothing(browser):
     hostile = (
         "![a](http://127.0.0.1:9/a.png) [b](javascript:document.title='owned') <http://127.0.0.1:9/c>\n\n"

@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-import pytest
 from page_in_browser import (
     PATIENCE,
     Script,
@@ -44,7 +43,6 @@ def mine(page):
     return page.locator(".mine")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_regenerate_and_undo(browser):
     engine = Script("first", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -68,7 +66,6 @@ async def test_regenerate_and_undo(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_edit_replaces_a_message_and_what_followed(browser):
     engine = Script("answer", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -92,7 +89,6 @@ async def test_edit_replaces_a_message_and_what_followed(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_arrow_up_edits_the_last_message(browser):
     engine = Script("answer", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -112,7 +108,6 @@ async def test_arrow_up_edits_the_last_message(browser):
         assert "other" in engine.prompts[-1]
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_enter_that_ends_a_composition_sends_nothing(browser):
     """Safari ends the composition before it tells of the key."""
     async with chatting(browser, Script("fine", "<|im_end|>")) as page:
@@ -126,7 +121,6 @@ async def test_the_enter_that_ends_a_composition_sends_nothing(browser):
         await expect(mine(page)).to_have_count(1)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_boxes_grow_with_their_text_where_the_styles_cannot(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), script=FIXED_SIZES) as page:
         text = "\n".join(f"line {number}" for number in range(7))
@@ -152,7 +146,6 @@ async def test_boxes_grow_with_their_text_where_the_styles_cannot(browser):
         assert await page.get_by_label("System prompt").evaluate(SHOWN)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_delete_takes_a_message_with_its_answer(browser):
     engine = Script("answer", "<|im_end|>")
     async with chatting(browser, engine) as page:
@@ -170,7 +163,6 @@ async def test_delete_takes_a_message_with_its_answer(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_message_that_got_no_answer_stays_and_is_not_sent_again(browser):
     engine = Script(RuntimeError("out of memory"))
     async with chatting(browser, engine) as page:
@@ -182,7 +174,6 @@ async def test_a_message_that_got_no_answer_stays_and_is_not_sent_again(browser)
         await expect(page.locator(".user")).to_have_text(["lost", "next"])
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_messages_are_copied_as_their_source(browser):
     text = "**bold** and\n\n- a list"
     async with chatting(browser, Script(f"<think>hm</think>\n\n{text}", "<|im_end|>")) as page:
@@ -194,7 +185,6 @@ async def test_messages_are_copied_as_their_source(browser):
             assert await page.evaluate("navigator.clipboard.readText()") == expected
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_button_that_is_pressed_twice_gets_its_name_back(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -208,7 +198,6 @@ async def test_a_button_that_is_pressed_twice_gets_its_name_back(browser):
         await says(copy, "Copy")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_copy_that_fails_is_told(browser):
     script = "delete Navigator.prototype.clipboard; document.execCommand = () => false;"
     async with chatting(browser, Script("answer", "<|im_end|>"), script=script) as page:
@@ -217,7 +206,6 @@ async def test_a_copy_that_fails_is_told(browser):
         await act(answer(page), "Not copied").wait_for()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_undo_takes_nothing_away_that_was_said_after(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await ask(page, "one")
@@ -228,7 +216,6 @@ async def test_an_undo_takes_nothing_away_that_was_said_after(browser):
         await expect(page.locator("#undo")).to_be_hidden()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_edit_is_begun_once_and_waits_for_the_connection(browser):
     async with chatting(browser, Script("answer", "<|im_end|>")) as page:
         await ask(page, "one")
@@ -250,7 +237,6 @@ async def test_an_edit_is_begun_once_and_waits_for_the_connection(browser):
         await expect(page.locator(".user")).to_have_text(["ONE"])
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_nothing_is_changed_while_an_answer_arrives(browser):
     end = asyncio.Event()
     engine = Script("first", "<|im_end|>")
@@ -268,7 +254,6 @@ async def test_nothing_is_changed_while_an_answer_arrives(browser):
         await expect(act(mine(page).first, "Edit")).to_be_enabled()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_call_is_shown_and_given_its_result(browser):
     more = asyncio.Event()
     engine = Script(CALL[:42], more, CALL[42:], "<|im_end|>")
@@ -318,7 +303,6 @@ async def called(browser, engine):
         yield page
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_several_calls_have_a_form_each_and_the_last_result_goes_on(browser):
     engine = Script("Two: ", CALL, CALL.replace("1", "2"), "<|im_end|>")
     async with called(browser, engine) as page:
@@ -338,7 +322,6 @@ async def test_several_calls_have_a_form_each_and_the_last_result_goes_on(browse
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_result_waits_for_the_connection_and_goes_with_its_call(browser):
     async with called(browser, Script(CALL, "<|im_end|>")) as page:
         result = page.get_by_label("Result of add")
@@ -355,7 +338,6 @@ async def test_a_result_waits_for_the_connection_and_goes_with_its_call(browser)
         await expect(result).to_have_count(1)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_page_that_comes_online_connects_at_once(browser):
     async with chatting(browser, Script("Hi", "<|im_end|>")) as page:
         await connected(page)
@@ -368,7 +350,6 @@ async def test_a_page_that_comes_online_connects_at_once(browser):
         await connected(page)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_result_that_is_being_typed_outlives_what_another_tab_does(browser):
     engine = Script(CALL, "<|im_end|>")
     async with called(browser, engine) as page:

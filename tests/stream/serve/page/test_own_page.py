@@ -5,7 +5,6 @@ import re
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
 from page_in_browser import PATIENCE, TOK, Script
 from playwright.async_api import expect
 
@@ -39,13 +38,11 @@ async def shown(browser, html):
             await page.close()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_readme_streams_into_a_page(browser):
     async with shown(browser, f"<body><script>{code('README.md', 'javascript')}</script></body>") as page:
         await expect(page.locator("body")).to_contain_text("A low dam.")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_page_of_ones_own_asks_and_goes_on(browser):
     async with shown(browser, code("docs/howto/own-page.md", "html")) as page:
         for question in ("What is a weir?", "And a dam?"):

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from page_in_browser import TOK, answer, ask, chatting, connected, lose_connections, problems, says, send, sockets
 from playwright.async_api import expect
 from serving import eventually
@@ -61,7 +60,6 @@ async def ask_both(page, engine):
     await expect(listed(page)).to_have_text(["two", "one"])
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_two_conversations_are_answered_at_the_same_time(browser):
     engine = Told("one", "two")
     async with chatting(browser, engine) as page:
@@ -89,7 +87,6 @@ async def test_two_conversations_are_answered_at_the_same_time(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_stop_ends_the_answer_that_is_shown(browser):
     engine = Told("one", "two")
     async with chatting(browser, engine) as page:
@@ -105,7 +102,6 @@ async def test_stop_ends_the_answer_that_is_shown(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_reload_goes_on_with_all_answers(browser):
     engine = Told("one", "two")
     async with chatting(browser, engine) as page:
@@ -125,7 +121,6 @@ async def test_a_reload_goes_on_with_all_answers(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_all_answers_go_on_after_a_lost_connection(browser):
     engine = Told("one", "two")
     async with chatting(browser, engine) as page:
@@ -140,7 +135,6 @@ async def test_all_answers_go_on_after_a_lost_connection(browser):
         await expect(page.locator(".error")).to_have_count(0)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_conversation_keeps_one_connection_open_and_the_others_close(browser):
     engine = Told("one", "two")
     async with chatting(browser, engine) as page:
@@ -156,7 +150,6 @@ async def test_a_conversation_keeps_one_connection_open_and_the_others_close(bro
         assert len(sockets(page)) == 1
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_page_bounds_the_answers_that_arrive_at_once(browser):
     words = [f"word{number}" for number in range(9)]
     engine = Told(*words)
@@ -178,7 +171,6 @@ async def test_the_page_bounds_the_answers_that_arrive_at_once(browser):
         assert engine.most == 8
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_conversation_gets_its_name_while_another_one_is_shown(browser):
     engine = Told("one", "two")
     async with chatting(browser, engine) as page:
@@ -194,7 +186,6 @@ async def test_a_conversation_gets_its_name_while_another_one_is_shown(browser):
         engine.say("two", ".", end=True)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_hovered_conversation_has_another_colour_than_the_current_one(browser):
     engine = Told("one", "two")
     async with chatting(browser, engine) as page:

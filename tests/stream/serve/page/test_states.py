@@ -30,7 +30,6 @@ class Small(Script):
     context_size = 20
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_empty_list_says_what_comes_there(browser):
     async with chatting(browser, Script("a river", "<|im_end|>")) as page:
         await connected(page)
@@ -45,7 +44,6 @@ async def test_an_empty_list_says_what_comes_there(browser):
         assert found < files / 2  # where the conversations would be
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_an_engine_that_failed_is_tried_again(browser):
     async with chatting(browser, Failing("a river", "<|im_end|>")) as page:
         await send(page, "hi")
@@ -60,7 +58,6 @@ async def test_an_engine_that_failed_is_tried_again(browser):
         assert await answer(page).get_by_role("button", name="Regenerate").is_visible()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_what_is_too_long_for_the_model_is_told_with_a_way_out(browser):
     async with chatting(browser, Small("a river", "<|im_end|>")) as page:
         await send(page, "word " * 50)
@@ -68,7 +65,6 @@ async def test_what_is_too_long_for_the_model_is_told_with_a_way_out(browser):
         await answer(page).locator(".error").filter(has_text=told).wait_for()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("way", ["a tap beside it", "Escape"])
 async def test_a_list_that_covers_the_conversation_is_left(browser, way):
     async with chatting(browser, Script("a river", asyncio.Event())) as page:
@@ -90,7 +86,6 @@ async def test_a_list_that_covers_the_conversation_is_left(browser, way):
         await expect(page.locator("#settings")).to_be_visible()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_controls_of_one_line_have_one_height(browser):
     async with chatting(browser, Script()) as page:
         await connected(page)
@@ -103,7 +98,6 @@ async def test_controls_of_one_line_have_one_height(browser):
         assert await page.locator("#settings").evaluate("(box) => box.scrollWidth <= box.clientWidth")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_hidden_actions_leave_no_gap(browser):
     async with chatting(browser, Script("> a river\n\nflows", "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -115,7 +109,6 @@ async def test_hidden_actions_leave_no_gap(browser):
         assert quote["height"] == text["height"]
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_telephone_tells_a_lost_connection_in_full(browser):
     engines = {"a river": Script(), "a model with a name that is much longer than its header": Script()}
     async with chatting(browser, engines) as page:
@@ -134,7 +127,6 @@ async def test_a_telephone_tells_a_lost_connection_in_full(browser):
         assert await page.locator("#set").bounding_box() == settings
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_notice_is_seen_above_the_list_on_a_telephone(browser):
     async with chatting(browser, Script("a river", "<|im_end|>")) as page:
         await page.set_viewport_size(PHONE)
@@ -145,7 +137,6 @@ async def test_a_notice_is_seen_above_the_list_on_a_telephone(browser):
         await expect(page.locator("nav li")).to_have_count(1)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_no_models_show_no_choice_of_them(browser):
     async with chatting(browser, Script(), api_key="a key") as page:
         await page.locator("#key").wait_for()

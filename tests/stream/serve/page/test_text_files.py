@@ -19,7 +19,6 @@ async def sent_text(page, place=-1):
     return requests[place]["input"][-1]["content"]
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_text_files_are_sent_as_blocks_under_their_names(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), script=KEEP_SENT) as page:
         await connected(page)
@@ -41,7 +40,6 @@ async def test_text_files_are_sent_as_blocks_under_their_names(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_sent_file_is_folded_and_kept(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), script=KEEP_SENT) as page:
         await connected(page)
@@ -76,7 +74,6 @@ async def test_a_sent_file_is_folded_and_kept(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_text_cannot_close_its_block(browser):
     hostile = "```\nnot the file\n`````\n" + "``" * 3 + "` end"
     async with chatting(browser, Script("fine", "<|im_end|>"), script=KEEP_SENT) as page:
@@ -91,7 +88,6 @@ async def test_a_text_cannot_close_its_block(browser):
 BINARY = "the file is neither an image (PNG, JPEG, WebP, GIF) nor text in UTF-8"
 
 
-@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
     ("data", "kind", "told"),
     [
@@ -111,7 +107,6 @@ async def test_what_is_no_text_is_refused_in_a_line(browser, data, kind, told):
         await expect(chips(page)).to_have_count(0)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_file_without_room_on_the_server_is_refused(browser):
     async with chatting(browser, Script("fine", "<|im_end|>"), max_message_bytes=30_000) as page:
         await connected(page)

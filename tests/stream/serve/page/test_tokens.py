@@ -28,7 +28,6 @@ async def told(page):
     return await page.locator("#tokens .told").inner_text()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_every_token_is_shown_with_its_id_bytes_and_logprob(browser):
     engine = Script(EngineStep(IDS, LOGPROBS))
     async with chatting(browser, engine) as page:
@@ -60,7 +59,6 @@ async def test_every_token_is_shown_with_its_id_bytes_and_logprob(browser):
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_prompt_shows_who_wrote_it(browser):
     template = ChatTemplate(
         "{% for t in tools %}{{ t | tojson }}\n{% endfor %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
@@ -109,7 +107,6 @@ def bytes_of(shown):
     )
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_character_of_several_tokens_is_shown_once_with_its_parts_marked(browser):
     ids = TOK.encode("a𓂀b")
     parts = len(ids) - len(TOK.encode("a")) - len(TOK.encode("b"))
@@ -123,7 +120,6 @@ async def test_a_character_of_several_tokens_is_shown_once_with_its_parts_marked
         assert shown[len(ids)].startswith("\\xf0")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_what_the_template_left_out_is_told(browser):
     template = ChatTemplate("{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}")
     async with chatting(browser, Script("Hello", "<|im_end|>"), template=template) as page:
@@ -136,7 +132,6 @@ async def test_what_the_template_left_out_is_told(browser):
         await says(page.locator("#tokens .note"), "The template wrote nothing of messages[0].content.")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_prompt_that_would_be_another_now_has_origins_up_to_there(browser):
     async with chatting(browser, Script("Hello", "<|im_end|>")) as page:
         await ask(page, "one")
@@ -149,7 +144,6 @@ async def test_a_prompt_that_would_be_another_now_has_origins_up_to_there(browse
         assert page.problems == []
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_tokens_are_shown_without_their_writers_where_the_server_tells_none(browser):
     async with chatting(browser, Script("Hello", "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -160,7 +154,6 @@ async def test_tokens_are_shown_without_their_writers_where_the_server_tells_non
         assert await prompt.locator(".token").count() > 0 and await prompt.locator("[class*=by-]").count() == 0
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_lost_connection_loses_and_repeats_no_token(browser):
     more, end = asyncio.Event(), asyncio.Event()
     engine = Script("<think>Hm.", "</think>Once", more, " upon", end, " a time 🙂", "<|im_end|>")
@@ -179,7 +172,6 @@ async def test_a_lost_connection_loses_and_repeats_no_token(browser):
             await expect(page.locator("#tokens .told")).to_contain_text(f"token {place + 1} · id {token_id} · ")
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_neighbours_have_other_colours_and_no_logprobs_are_told(browser):
     async with chatting(browser, Script(TEXT * 400, "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -196,7 +188,6 @@ async def test_neighbours_have_other_colours_and_no_logprobs_are_told(browser):
         assert "logprob" not in await told(page)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_kept_ids_of_another_tokenizer_are_told(browser):
     async with chatting(browser, Script("Hello", "<|im_end|>")) as page:
         await ask(page, "hi")
@@ -214,7 +205,6 @@ async def test_kept_ids_of_another_tokenizer_are_told(browser):
         await page.get_by_text("the server may have another tokenizer now").wait_for()
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_a_server_that_does_not_answer_is_told(browser):
     async with chatting(browser, Script("Hello", "<|im_end|>")) as page:
         await ask(page, "hi")

@@ -9,7 +9,6 @@ from serving import TOK, Script, serving
 from tokenweir.templates.chat_template import ChatTemplate
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_an_answer_is_that_of_the_coupled_server(name):
     text, options = ANSWERS[name]
@@ -35,7 +34,6 @@ async def test_an_answer_is_that_of_the_coupled_server(name):
     assert got["stop_reason"] == ("END" if "stop" in options else None)
 
 
-@pytest.mark.asyncio
 async def test_the_prompt_says_whether_thinking_is_open():
     async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
         body = {"generate_response": generated("Hm.</think>Yes.<|im_end|>"), "chat_request": {"messages": HI}}
@@ -53,7 +51,6 @@ OPENED = ChatTemplate(
 )
 
 
-@pytest.mark.asyncio
 async def test_messages_stand_for_the_ids_of_their_prompt():
     """As in the example of vLLM's page on derender, which sends the request and how many ids its prompt had."""
     async with serving(Script(""), template=OPENED) as server, client_of(server) as client:
@@ -73,7 +70,6 @@ async def test_messages_stand_for_the_ids_of_their_prompt():
         assert error["param"] == "chat_request.messages[0].role"
 
 
-@pytest.mark.asyncio
 async def test_several_answers_and_engines_with_words_of_their_own():
     response = generated("one", "two") | {"usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}}
     response["choices"][1] |= {"index": 3, "finish_reason": "abort"}
@@ -88,7 +84,6 @@ async def test_several_answers_and_engines_with_words_of_their_own():
     assert given["usage"]["prompt_tokens"] == 7
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("written", ["token_id", "token"])
 async def test_probabilities_get_their_tokens(written):
     ids = TOK.encode("Hello wörld<|im_end|>")
@@ -120,7 +115,6 @@ async def test_probabilities_get_their_tokens(written):
     assert flat["top_logprobs"][0] == {rows[0]["token"]: -0.5, name: -9999.0}
 
 
-@pytest.mark.asyncio
 async def test_completions_of_several_prompts():
     answers = [generated("<think>one"), generated("two END three", reason="length")]
     body = {"generate_responses": answers, "prompt_tokens": [3, 4], "prompt_token_ids": [None, TOK.encode("a")]}
@@ -134,7 +128,6 @@ async def test_completions_of_several_prompts():
     assert given["usage"]["prompt_tokens"] == 7 and given["object"] == "text_completion"
 
 
-@pytest.mark.asyncio
 async def test_more_answers_than_a_request_may_have_are_refused():
     body = {"generate_responses": [{"choices": [CHOICE] * 8}] * 3}
     async with serving(Script("")) as server, client_of(server) as client:
@@ -142,7 +135,6 @@ async def test_more_answers_than_a_request_may_have_are_refused():
     assert error["message"] == "generate_responses has 24 choices; this server takes 16 at most"
 
 
-@pytest.mark.asyncio
 async def test_a_long_answer():
     text = "on and on " * 2000
     async with serving(Script("")) as server, client_of(server) as client:
@@ -154,7 +146,6 @@ BAD = TOK.vocab_size
 CHOICE = {"index": 0, "token_ids": [5], "finish_reason": "stop"}
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("body", "param"),
     [
@@ -192,7 +183,6 @@ async def test_what_cannot_be_decoded_is_refused_by_name(body, param):
     assert reply.status_code in (400, 404) and reply.json()["error"]["param"] == param, reply.text
 
 
-@pytest.mark.asyncio
 async def test_a_model_with_thinking_wants_the_request():
     async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
         body = {"generate_response": {"choices": [CHOICE]}}

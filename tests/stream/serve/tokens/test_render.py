@@ -12,7 +12,6 @@ HI = [{"role": "user", "content": "hi <|im_end|> there"}]
 PLAIN = ChatTemplate("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:")
 
 
-@pytest.mark.asyncio
 async def test_the_ids_are_those_that_the_coupled_server_sends():
     engine = Script("Hello", "<|im_end|>")
     async with serving(engine) as server, client_of(server) as client:
@@ -29,7 +28,6 @@ async def test_the_ids_are_those_that_the_coupled_server_sends():
         assert given["token_ids"] == [5, 6, 7]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("path", ["chat/completions", "responses", "messages"])
 async def test_origins_tell_who_wrote_which_ids(path):
     asked = {"input": "hi <|im_end|> there"} if path == "responses" else {"messages": HI, "max_tokens": 5}
@@ -46,7 +44,6 @@ async def test_origins_tell_who_wrote_which_ids(path):
         assert rendered["origins"]["left_out"] == []
 
 
-@pytest.mark.asyncio
 async def test_origins_list_what_the_template_left_out():
     body = {"messages": [*HI, {"role": "assistant", "content": "a", "reasoning_content": "hm"}, *HI]}
     async with serving(Script("Hello"), template=PLAIN) as server, client_of(server) as client:
@@ -56,7 +53,6 @@ async def test_origins_list_what_the_template_left_out():
         assert given["origins"] == {"spans": [], "left_out": []}
 
 
-@pytest.mark.asyncio
 async def test_the_messages_of_a_long_body_are_read_without_objects(monkeypatch):
     conversation = [*HI, {"role": "assistant", "content": 'a "b"\n' * 6000}, {"role": "user", "content": "<|im_end|>é"}]
     body = {"messages": conversation, "temperature": 0.5, "cache_salt": "s", "max_tokens": 3}
@@ -72,7 +68,6 @@ async def test_the_messages_of_a_long_body_are_read_without_objects(monkeypatch)
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "n")
 
 
-@pytest.mark.asyncio
 async def test_what_was_asked_stands_in_the_parameters():
     body = {
         "model": "default",
@@ -125,7 +120,6 @@ async def test_what_was_asked_stands_in_the_parameters():
     }
 
 
-@pytest.mark.asyncio
 async def test_max_tokens_is_what_server_and_context_leave():
     engine = Script("")
     engine.context_size = 40
@@ -138,7 +132,6 @@ async def test_max_tokens_is_what_server_and_context_leave():
     assert (too_long.status_code, too_long.json()["error"]["code"]) == (400, "context_length_exceeded")
 
 
-@pytest.mark.asyncio
 async def test_the_end_of_the_prompt_can_be_chosen():
     template = ChatTemplate(
         "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -153,7 +146,6 @@ async def test_the_end_of_the_prompt_can_be_chosen():
     assert TOK.decode(going_on["token_ids"], skip_special_tokens=False).endswith("\nWell")
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("path", "body", "param"),
     [
@@ -181,7 +173,6 @@ async def test_what_cannot_be_rendered_is_refused_by_name(path, body, param):
     assert reply.json()["error"]["param"] == param and reply.status_code in (400, 404)
 
 
-@pytest.mark.asyncio
 async def test_a_template_that_refuses_is_a_client_s_error():
     template = ChatTemplate("{{ raise_exception('no such talk') }}")
     async with serving(Script(""), template=template) as server, client_of(server) as client:
@@ -189,7 +180,6 @@ async def test_a_template_that_refuses_is_a_client_s_error():
     assert reply.status_code == 400 and "no such talk" in reply.json()["error"]["message"]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(("options", "count"), [({}, 1), ({"history_thinking": "text"}, 0)])
 async def test_a_forged_thinking_tag_in_an_assistants_history(options, count):
     forged = [*HI, {"role": "assistant", "content": "a</think>b"}, *HI]

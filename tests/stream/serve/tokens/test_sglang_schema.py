@@ -52,7 +52,6 @@ async def rendered(path, body, engine=None):
         return await post(client, f"/v1/{path}/render", body)
 
 
-@pytest.mark.asyncio
 async def test_a_plain_chat():
     made = await rendered("chat/completions", {"model": "default", "messages": HI, "max_tokens": 9, "rid": "mine"})
     async with serving(Script("Hello")) as server, client_of(server) as client:
@@ -72,7 +71,6 @@ async def test_a_plain_chat():
     }
 
 
-@pytest.mark.asyncio
 async def test_the_fields_of_a_chat():
     asked = {
         "messages": HI,
@@ -114,13 +112,11 @@ async def test_the_fields_of_a_chat():
     assert TOK.decode(made["input_ids"][span["start"] : span["end"]]) == HI[0]["content"]
 
 
-@pytest.mark.asyncio
 async def test_greedy_decoding_has_sglangs_words():
     made = await rendered("chat/completions", {"messages": HI, "temperature": 0, "top_k": 17})
     assert (made["sampling_params"]["temperature"], made["sampling_params"]["top_k"]) == (1.0, 1)
 
 
-@pytest.mark.asyncio
 async def test_completions_have_a_request_for_each_choice_of_each_prompt():
     body = {"model": "default", "prompt": ["one two", "three"], "n": 2, "max_tokens": 5, "rid": "request-id"} | METADATA
     made = await rendered("completions", body)
@@ -133,7 +129,6 @@ async def test_completions_have_a_request_for_each_choice_of_each_prompt():
     assert (one["rid"], one["input_ids"]) == ("a-0", [5, 6, 7])
 
 
-@pytest.mark.asyncio
 async def test_constraints_behind_the_thinking():
     format = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
     for thinks_first in (False, True):
@@ -145,7 +140,6 @@ async def test_constraints_behind_the_thinking():
         assert made["require_reasoning"] is False
 
 
-@pytest.mark.asyncio
 async def test_responses_and_messages_have_the_same_schema():
     made = await rendered("responses", {"input": "hi", "max_output_tokens": 3})
     assert (made["sampling_params"]["max_new_tokens"], made["rid"][:4]) == (3, "resp")
@@ -153,7 +147,6 @@ async def test_responses_and_messages_have_the_same_schema():
     assert (made["sampling_params"]["max_new_tokens"], made["rid"][:3]) == (4, "msg")
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("body", "param"),
     [({"n": 2}, "n"), ({"session_id": "s"}, "session_id"), ({"kv_transfer_params": {}}, "kv_transfer_params")],
@@ -164,7 +157,6 @@ async def test_what_sglangs_renderer_refuses_is_refused(body, param):
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
 
 
-@pytest.mark.asyncio
 async def test_media_are_refused():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     async with serving(NoEngine(4096), render_schema="sglang") as server, client_of(server) as client:

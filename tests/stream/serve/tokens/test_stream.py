@@ -19,7 +19,6 @@ FIRST = {"prompt_token_ids": PROMPT}
 SAID = {"chat_request": {"messages": HI}}
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("name", ANSWERS)
 @pytest.mark.parametrize("sizes", [[1], [8], [2, 0, 5], [1000]], ids=str)
 async def test_joined_chunks_are_the_whole_answer(name, sizes):
@@ -41,7 +40,6 @@ async def test_joined_chunks_are_the_whole_answer(name, sizes):
     assert [chunk["choices"][0]["delta"].get("role") for chunk in chunks] == ["assistant"] + [None] * (len(chunks) - 1)
 
 
-@pytest.mark.asyncio
 async def test_open_thinking_is_known_from_the_first_chunk_on():
     opened = {"prompt_token_ids": [*PROMPT, *TOK.encode("<think>")]}
     async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
@@ -50,7 +48,6 @@ async def test_open_thinking_is_known_from_the_first_chunk_on():
     assert (message["reasoning"], message["content"]) == ("Hm.", "Yes.")
 
 
-@pytest.mark.asyncio
 async def test_the_prompt_may_come_from_the_engine():
     chunk = {"choices": [{"index": 0, "token_ids": TOK.encode("Yes")}], "prompt_token_ids": PROMPT}
     async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
@@ -63,7 +60,6 @@ async def test_the_prompt_may_come_from_the_engine():
     assert error["param"] == "prompt_token_ids"
 
 
-@pytest.mark.asyncio
 async def test_answers_side_by_side_have_a_state_each():
     async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
         first, other = [], []
@@ -82,7 +78,6 @@ async def test_answers_side_by_side_have_a_state_each():
     assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in first) == "wörld 🙂 one"
 
 
-@pytest.mark.asyncio
 async def test_usage_at_the_end_and_in_every_chunk():
     usage = {"prompt_tokens": 99, "completion_tokens": 3, "total_tokens": 102}
     async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
@@ -102,7 +97,6 @@ async def test_usage_at_the_end_and_in_every_chunk():
     assert during["chunk"]["usage"]["completion_tokens"] == 3 and chunks[0]["usage"] is None
 
 
-@pytest.mark.asyncio
 async def test_chunks_after_the_end_say_nothing():
     request = {"messages": HI, "stop": ["END"], "logprobs": True}
     pieces = cut(TOK.encode("one END two three four"), [1])
@@ -123,7 +117,6 @@ async def test_chunks_after_the_end_say_nothing():
     assert "one END".startswith("".join(rows)[:7]) and "two" not in "".join(rows)
 
 
-@pytest.mark.asyncio
 async def test_probabilities_stand_beside_any_parser():
     text = "<think>Hm.</think>wörld 🙂"
     ids = TOK.encode(text)
@@ -142,7 +135,6 @@ async def test_probabilities_stand_beside_any_parser():
     assert len(whole) > 4 and all(text[offset:].startswith(token) for offset, token in whole)
 
 
-@pytest.mark.asyncio
 async def test_completions_keep_thinking_in_the_text_and_stop():
     pieces = cut(TOK.encode("<think>a</think>b END c"), [3])
     request = {"prompt": "x", "stop": "END", "return_token_ids": True}
@@ -154,7 +146,6 @@ async def test_completions_keep_thinking_in_the_text_and_stop():
     assert [c["token_ids"] for c in choices] == pieces and chunks[0]["object"] == "text_completion"
 
 
-@pytest.mark.asyncio
 async def test_the_state_does_not_grow():
     call = '<tool_call>{"name": "weather", "arguments": {"a": ["' + "on and on " * 400 + '"]}}</tool_call>'
     request = {"messages": HI, "tools": [TOOL], "stop": ["never"]}
@@ -178,7 +169,6 @@ def forged(state, **changes):
     return {"state": b64encode(msgspec.msgpack.encode(list(fields.values()))).decode()}
 
 
-@pytest.mark.asyncio
 async def test_a_hostile_state_is_refused():
     chunk = {"choices": [{"index": 0, "token_ids": TOK.encode("more"), "finish_reason": None}]}
     async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
@@ -218,7 +208,6 @@ async def test_a_hostile_state_is_refused():
     assert given["chunk"]["choices"][0]["delta"]["content"] == "more"
 
 
-@pytest.mark.asyncio
 async def test_a_state_whose_parts_contradict_each_other_is_refused():
     async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
         states = []
@@ -236,7 +225,6 @@ async def test_a_state_whose_parts_contradict_each_other_is_refused():
     assert error["error"]["param"] == "stream_state"
 
 
-@pytest.mark.asyncio
 async def test_a_state_without_a_decoder_does_not_begin_anew():
     chunk = {"choices": [{"index": 0, "token_ids": TOK.encode("more")}]}
     async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
@@ -245,7 +233,6 @@ async def test_a_state_without_a_decoder_does_not_begin_anew():
         assert (await post(client, CHAT, body, 400))["error"]["param"] == "stream_state"
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("body", "param"),
     [
@@ -265,7 +252,6 @@ async def test_what_cannot_be_decoded_is_refused_by_name(body, param):
     assert reply.status_code == 400 and reply.json()["error"]["param"] == param, reply.text
 
 
-@pytest.mark.asyncio
 async def test_any_worker_takes_any_chunk():
     """Another server continues what one began, because servers keep no state."""
     text, options = ANSWERS["a call"]
@@ -298,7 +284,6 @@ def with_decoder(state, change):
     return {"state": b64encode(msgspec.msgpack.encode(inside)).decode()}
 
 
-@pytest.mark.asyncio
 async def test_a_long_state_is_refused_off_the_event_loop(monkeypatch):
     threads = []
     read = stream.read_state

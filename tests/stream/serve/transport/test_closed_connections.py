@@ -44,7 +44,6 @@ def talk(port, parts):
                 client.recv(1 << 16)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("parts", WAYS.values(), ids=WAYS)
 async def test_a_closed_connection_leaves_no_garbage(parts):
     async with serving(Script("one", "<|im_end|>")) as server:

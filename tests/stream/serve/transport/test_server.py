@@ -24,7 +24,6 @@ from tokenweir.templates.chat_template import ChatTemplate
 # --- the openai client ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_the_openai_client_streams_two_turns():
     engine = Script("<think>", "Let me see.", "</think>", "Hello wörld 🙂!", "<|im_end|>")
     async with serving({"demo": engine}) as server, client_of(server) as client:
@@ -56,7 +55,6 @@ async def test_the_openai_client_streams_two_turns():
     assert engine.sampling.max_tokens == 100
 
 
-@pytest.mark.asyncio
 async def test_the_embedded_engines():
     engines = {"demo": ReplayEngine(speed=None), "ngram": NgramEngine()}
     async with serving(engines) as server, client_of(server) as client, client.responses.connect() as connection:
@@ -73,7 +71,6 @@ async def test_the_embedded_engines():
             assert event.response.usage.output_tokens <= 50
 
 
-@pytest.mark.asyncio
 async def test_a_lone_engine_is_the_model_default():
     async with serving(Script("a", "<|im_end|>")) as server, client_of(server) as client:
         assert [model.id async for model in await client.models.list()] == ["default"]
@@ -82,7 +79,6 @@ async def test_a_lone_engine_is_the_model_default():
             assert (await until(websocket, "response.completed"))[-1]["response"]["model"] == "default"
 
 
-@pytest.mark.asyncio
 async def test_the_openai_client_calls_a_function_and_sends_back_what_it_gave():
     source = (
         "{% for tool in tools or [] %}{{ tool.function.name }}: {{ tool.function.description }}\n{% endfor %}"
@@ -121,7 +117,6 @@ async def test_the_openai_client_calls_a_function_and_sends_back_what_it_gave():
     assert f"Let me look.{call}<|im_end|>\n<|im_start|>tool\nsun<|im_end|>" in engine.prompts[1]
 
 
-@pytest.mark.asyncio
 async def test_tools_are_refused_where_the_template_takes_none():
     template = ChatTemplate("{{ messages[0].content }}")
     async with serving(Script("a"), template=template) as server, socket_to(server) as websocket:
@@ -133,7 +128,6 @@ async def test_tools_are_refused_where_the_template_takes_none():
 # --- the protocol over a socket ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_the_openai_client_gets_logprobs_where_the_engine_gives_them():
     class Sure:
         async def generate(self, prompt_ids, sampling):
@@ -160,7 +154,6 @@ async def test_the_openai_client_gets_logprobs_where_the_engine_gives_them():
                     break
 
 
-@pytest.mark.asyncio
 async def test_a_small_frame_does_not_wait_until_the_one_before_is_acknowledged():
     async with serving(Script("fine", "<|im_end|>")) as server, socket_to(server):
         for connection in server._uvicorn.server_state.connections:
@@ -168,7 +161,6 @@ async def test_a_small_frame_does_not_wait_until_the_one_before_is_acknowledged(
             assert raw_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-@pytest.mark.asyncio
 async def test_frames_are_utf8_text_and_no_character_is_cut():
     text = "wörld 🙂 漢字 👩\u200d👩\u200d👧"
     engine = Script(text, "<|im_end|>")
@@ -187,7 +179,6 @@ async def test_frames_are_utf8_text_and_no_character_is_cut():
     assert sent == text
 
 
-@pytest.mark.asyncio
 async def test_stop_strings_and_limits_reach_the_decoder():
     async with serving(Script("one two three four")) as server, socket_to(server) as websocket:
         await say(websocket, stop=["three"])
@@ -200,7 +191,6 @@ async def test_stop_strings_and_limits_reach_the_decoder():
         assert response["usage"]["output_tokens"] == 1
 
 
-@pytest.mark.asyncio
 async def test_what_is_wrong_is_named_and_the_connection_lives_on():
     async with serving(Script("a", "<|im_end|>")) as server, socket_to(server) as websocket:
         for message, text in [
@@ -218,7 +208,6 @@ async def test_what_is_wrong_is_named_and_the_connection_lives_on():
         await until(websocket, "response.completed")
 
 
-@pytest.mark.asyncio
 async def test_a_message_that_is_too_large_closes_with_1009():
     async with serving(Script(), limits=Limits(max_message_bytes=100)) as server, socket_to(server) as websocket:
         await websocket.send("x" * 101)
@@ -227,7 +216,6 @@ async def test_a_message_that_is_too_large_closes_with_1009():
     assert closed.value.rcvd.code == 1009
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("failure", [EngineError("out of memory"), RuntimeError("out of memory")])
 async def test_an_engine_that_dies(failure, caplog):
     engine = Script("Hel", failure)
@@ -243,7 +231,6 @@ async def test_an_engine_that_dies(failure, caplog):
         await until(websocket, "response.completed")
 
 
-@pytest.mark.asyncio
 async def test_control_tokens_in_a_message_stay_text():
     engine = Script("a", "<|im_end|>")
     async with serving(engine) as server, socket_to(server) as websocket:
@@ -254,7 +241,6 @@ async def test_control_tokens_in_a_message_stay_text():
     assert guarded > plain + 1
 
 
-@pytest.mark.asyncio
 async def test_the_prompts_of_all_connections_may_share_an_encoder():
     sizes = []
 
@@ -282,7 +268,6 @@ async def test_the_prompts_of_all_connections_may_share_an_encoder():
 # --- going away -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("parts", [(60,), ("some text", 60)], ids=["before the first token", "between tokens"])
 @pytest.mark.parametrize("way", ["close", "vanish"])
 async def test_lesson_45_a_client_that_leaves_stops_the_engine_within_100_ms(parts, way):  # sglang#36475
@@ -301,7 +286,6 @@ async def test_lesson_45_a_client_that_leaves_stops_the_engine_within_100_ms(par
     assert engine.closed_at[0] - left_at < 0.1
 
 
-@pytest.mark.asyncio
 async def test_cancel_stops_the_engine_and_the_connection_lives_on():
     engine = Script("some text ST", 60)
     async with serving(engine) as server, socket_to(server) as websocket:
@@ -319,7 +303,6 @@ async def test_cancel_stops_the_engine_and_the_connection_lives_on():
     assert "some text ST" in engine.prompts[1]
 
 
-@pytest.mark.asyncio
 async def test_lesson_46_a_reader_that_stalls_costs_little_and_is_closed_by_name():  # hermes-agent#2775
     limits = Limits(stall_timeout=0.5, send_interval=0, drain_timeout=0.2, max_output_tokens=10**9)
     engine = Endless()
@@ -335,7 +318,6 @@ async def test_lesson_46_a_reader_that_stalls_costs_little_and_is_closed_by_name
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "stalled: nothing could be sent for 0.5 s")
 
 
-@pytest.mark.asyncio
 async def test_a_client_that_asks_and_never_reads_is_not_read_either():
     async with serving(Script("fine", "<|im_end|>")) as server:
         hurried = await socket_to(server, sock=small_socket(server), ping_interval=None)
@@ -361,7 +343,6 @@ async def test_a_client_that_asks_and_never_reads_is_not_read_either():
             await asking
 
 
-@pytest.mark.asyncio
 async def test_lesson_47_a_slow_reader_that_lives_is_not_closed_for_a_late_pong(monkeypatch):  # websockets#1012
     config = uvicorn.Config
 
@@ -382,7 +363,6 @@ async def test_lesson_47_a_slow_reader_that_lives_is_not_closed_for_a_late_pong(
         assert end["output"][0]["content"][0]["text"] == "one two"
 
 
-@pytest.mark.asyncio
 async def test_connections_stay_open_between_two_requests_for_the_keep_alive_timeout():
     async with serving(Script()) as server:  # above the 60 s of proxies
         assert server._uvicorn.config.timeout_keep_alive == Limits().keep_alive_timeout == 75
@@ -397,7 +377,6 @@ async def test_connections_stay_open_between_two_requests_for_the_keep_alive_tim
         writer.close()
 
 
-@pytest.mark.asyncio
 async def test_a_connection_without_requests_is_closed_by_name():
     async with serving(Script(), limits=Limits(idle_timeout=0.1)) as server, socket_to(server) as websocket:
         with pytest.raises(ConnectionClosed) as closed:
@@ -405,7 +384,6 @@ async def test_a_connection_without_requests_is_closed_by_name():
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1000, "idle: no request came for 0.1 s")
 
 
-@pytest.mark.asyncio
 async def test_a_response_is_resumed_over_another_connection():
     engine = Script("one", 0.3, " two", "<|im_end|>")
     async with serving(engine) as server:
@@ -428,7 +406,6 @@ async def test_a_response_is_resumed_over_another_connection():
     assert engine.started == 1
 
 
-@pytest.mark.asyncio
 async def test_closing_lets_a_response_end_and_goes_away():
     engine = Script("one", 0.2, " two", "<|im_end|>")
     async with serving(engine, limits=Limits(drain_timeout=10)) as server:
@@ -448,7 +425,6 @@ async def test_closing_lets_a_response_end_and_goes_away():
     assert idle_closed.value.rcvd.code == busy_closed.value.rcvd.code == 1001
 
 
-@pytest.mark.asyncio
 async def test_closing_cuts_off_what_does_not_end():
     engine = Script("one", 60)
     async with serving(engine) as server, socket_to(server) as websocket:
@@ -473,7 +449,6 @@ async def status_of(server, **options):
         return error.response.status_code
 
 
-@pytest.mark.asyncio
 async def test_origins():
     async with serving(Script(), origins=["https://chat.example"]) as server:
         own = f"http://127.0.0.1:{server.port}"
@@ -485,7 +460,6 @@ async def test_origins():
         assert await status_of(server, additional_headers=twice) == 400
 
 
-@pytest.mark.asyncio
 async def test_the_api_key():
     async with serving(Script(), api_key="s3cret") as server:
         assert await status_of(server) == 401
@@ -501,7 +475,6 @@ async def test_the_api_key():
         assert (await fetch(server, "/"))[0] == (await fetch(server, "/health"))[0] == 200
 
 
-@pytest.mark.asyncio
 async def test_too_many_connections():
     async with serving(Script(), limits=Limits(max_connections=2)) as server, socket_to(server):
         async with socket_to(server):
@@ -510,7 +483,6 @@ async def test_too_many_connections():
         assert await status_of(server) == 101
 
 
-@pytest.mark.asyncio
 async def test_only_browsers_get_heartbeats():
     async with serving(Script(), limits=Limits(heartbeat=0.02)) as server, socket_to(server) as program:
         async with socket_to(server, origin=f"http://127.0.0.1:{server.port}") as browser:
@@ -520,7 +492,6 @@ async def test_only_browsers_get_heartbeats():
                 await program.recv()
 
 
-@pytest.mark.asyncio
 async def test_no_compression():
     async with serving(Script()) as server, socket_to(server, compression="deflate") as websocket:
         assert "Sec-WebSocket-Extensions" not in websocket.response.headers
@@ -529,7 +500,6 @@ async def test_no_compression():
 # --- plain HTTP -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_plain_requests():
     async with serving({"a": Script(), "b": Script()}) as server:
         status, headers, body = await fetch(server, "/health?x=1")
@@ -548,7 +518,6 @@ async def test_plain_requests():
             assert (await fetch(server, path))[1]["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
@@ -577,7 +546,6 @@ async def test_what_cannot_be_served(options, error, text):
             pass
 
 
-@pytest.mark.asyncio
 async def test_a_tokenizer_without_a_template_is_refused():
     bare = Tokenizer.from_spec(msgspec.structs.replace(TOK.spec, chat_templates={}))
     with pytest.raises(TemplateError):
@@ -589,14 +557,12 @@ def test_an_ipv6_address_stands_in_brackets_in_a_url():
     assert url_of("::1", 8000) == "http://[::1]:8000" and url_of("localhost", 1) == "http://localhost:1"
 
 
-@pytest.mark.asyncio
 async def test_it_listens_on_this_machine_only_by_default():
     async with serving(Script()) as server:
         with socket.socket() as other:
             other.bind(("127.0.0.2", server.port))  # free, so the server is not on every address
 
 
-@pytest.mark.asyncio
 async def test_few_connections_are_accepted_in_one_turn():
     """A thousand at once would keep the event loop for a tenth of a second."""
     async with serving(Script("a", "<|im_end|>")) as server:
@@ -612,7 +578,6 @@ async def test_few_connections_are_accepted_in_one_turn():
             client.close()
 
 
-@pytest.mark.asyncio
 async def test_few_requests_begin_in_one_turn():
     async with serving(Script("a", "<|im_end|>")) as server:
         clients = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(100)]

@@ -56,7 +56,6 @@ def test_ids_say_whose_they_are():
         assert worker_of(other) is None
 
 
-@pytest.mark.asyncio
 async def test_a_conversation_goes_on_at_another_worker(tmp_path):
     one, two = Script("First<|im_end|>"), Script("Second<|im_end|>")
     async with workers(tmp_path, a=one, b=two) as (a, b):
@@ -71,7 +70,6 @@ async def test_a_conversation_goes_on_at_another_worker(tmp_path):
             assert refused["error"]["code"] == "previous_response_not_found"
 
 
-@pytest.mark.asyncio
 async def test_an_item_of_another_worker_is_referred_to(tmp_path):
     one, two = Script("<think>Hm.</think>First<|im_end|>"), Script("Second<|im_end|>")
     async with workers(tmp_path, a=one, b=two) as (a, b):
@@ -87,7 +85,6 @@ async def test_an_item_of_another_worker_is_referred_to(tmp_path):
             assert refused["error"]["code"] == "item_not_found"
 
 
-@pytest.mark.asyncio
 async def test_a_conversation_is_its_clients_alone(tmp_path):
     async with AsyncExitStack() as stack:
         a = await stack.enter_async_context(worker(tmp_path, "a", Script("x<|im_end|>"), api_key=["one", "two"]))
@@ -104,7 +101,6 @@ async def test_a_conversation_is_its_clients_alone(tmp_path):
         assert (await ask(b, "one", previous_response_id=mine))["status"] == "completed"
 
 
-@pytest.mark.asyncio
 async def test_a_response_is_resumed_by_way_of_another_worker(tmp_path):
     async with workers(tmp_path, a=slow(), b=Script("B<|im_end|>")) as (a, b):
         async with socket_to(a) as websocket:
@@ -124,7 +120,6 @@ async def test_a_response_is_resumed_by_way_of_another_worker(tmp_path):
             await until(websocket, "response.completed")
 
 
-@pytest.mark.asyncio
 async def test_a_resumed_response_is_cancelled_by_way_of_another_worker(tmp_path):
     engine = long()
     async with workers(tmp_path, a=engine, b=Script("B")) as (a, b):
@@ -146,7 +141,6 @@ async def test_a_resumed_response_is_cancelled_by_way_of_another_worker(tmp_path
         assert engine.closed_at
 
 
-@pytest.mark.asyncio
 async def test_what_cannot_be_resumed_is_refused_and_the_connection_goes_on(tmp_path):
     async with workers(tmp_path, a=Script("A<|im_end|>"), b=Script("B<|im_end|>")) as (_, b), socket_to(b) as websocket:
         for name in (new_id("resp", "a"), new_id("resp", "gone"), new_id("resp", "b"), "resp_1"):
@@ -157,7 +151,6 @@ async def test_what_cannot_be_resumed_is_refused_and_the_connection_goes_on(tmp_
         assert text_of(await until(websocket, "response.completed")) == "B"
 
 
-@pytest.mark.asyncio
 async def test_a_worker_that_dies_ends_what_it_sends_by_way_of_another(tmp_path):
     """The client is told to come again, rather than left waiting."""
     async with workers(tmp_path, b=Script("B")) as (b,):
@@ -175,7 +168,6 @@ async def test_a_worker_that_dies_ends_what_it_sends_by_way_of_another(tmp_path)
         assert caught.value.rcvd.code == 1011
 
 
-@pytest.mark.asyncio
 async def test_a_worker_that_is_replaced_ends_its_streams_and_leaves_its_conversations(tmp_path):
     async with AsyncExitStack() as stack:
         old = await stack.enter_async_context(worker(tmp_path, "old", slow()))
@@ -216,13 +208,11 @@ async def test_a_worker_that_is_replaced_ends_its_streams_and_leaves_its_convers
             assert response["status"] == "completed"
 
 
-@pytest.mark.asyncio
 async def test_a_successor_of_nobody_serves(tmp_path):
     async with worker(tmp_path, "new", Script("N<|im_end|>"), replaces="dead") as server:
         assert (await respond(server))["status"] == "completed"
 
 
-@pytest.mark.asyncio
 async def test_a_conversation_longer_than_a_buffer_crosses(tmp_path):
     text = "weir " * 150_000
     async with workers(tmp_path, a=Script("A<|im_end|>"), b=Script("B<|im_end|>")) as (a, b):
@@ -230,7 +220,6 @@ async def test_a_conversation_longer_than_a_buffer_crosses(tmp_path):
         assert (await respond(b, previous_response_id=first["id"]))["status"] == "completed"
 
 
-@pytest.mark.asyncio
 async def test_nonsense_between_workers_hurts_nobody(tmp_path, caplog):
     async with workers(tmp_path, a=Script("A<|im_end|>")) as (a,):
         for data in (b"", b"\x00\x00\x00\x02{}", b"\xff\xff\xff\xff", b"\x00\x00\x00\x05nope!"):
@@ -243,7 +232,6 @@ async def test_nonsense_between_workers_hurts_nobody(tmp_path, caplog):
     assert "could not be answered" in caplog.text
 
 
-@pytest.mark.asyncio
 async def test_a_worker_that_does_not_answer_counts_as_gone(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("tokenweir.stream.serve.workers.peers.ANSWER_TIMEOUT", 0.05)
     responses = Responses(Service(lambda *_: None, ["default"]))
@@ -259,7 +247,6 @@ async def test_a_worker_that_does_not_answer_counts_as_gone(tmp_path, monkeypatc
     silent.close()
 
 
-@pytest.mark.asyncio
 async def test_a_response_is_deleted_through_another_worker(tmp_path):
     async with workers(tmp_path, a=Script("one"), b=Script("two")) as (a, b), httpx.AsyncClient(timeout=20) as client:
         response = await respond(a, input="hi " * 500)

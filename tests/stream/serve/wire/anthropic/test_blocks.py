@@ -187,7 +187,6 @@ def test_only_a_tool_of_the_provider_may_lack_a_name():
         parse_message(body | {"tools": [{"input_schema": {}}]})
 
 
-@pytest.mark.asyncio
 async def test_the_client_sends_a_history_of_another_server():
     engine = Script("Ok.", "<|im_end|>")
     template = ChatTemplate(

@@ -192,7 +192,6 @@ def test_a_result_without_its_call_stays(output):
     assert message["role"] == "tool"
 
 
-@pytest.mark.asyncio
 async def test_the_answer_tells_what_was_left_out():
     engine = Script("Hi", "<|im_end|>")
     template = ChatTemplate("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}")

@@ -65,7 +65,6 @@ def body(tools, **more):
     return {"model": "default", "input": "hi", "tools": tools} | more
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("call", "found"),
     [
@@ -106,7 +105,6 @@ async def test_a_call_comes_back_as_what_was_asked_for_and_may_be_sent_back(call
     assert engine.prompts[3] == engine.prompts[4] == engine.prompts[5]
 
 
-@pytest.mark.asyncio
 async def test_the_response_repeats_its_tools():
     async with serving(Script("Hi", "<|im_end|>"), template=TEMPLATE) as server, client_of(server) as client:
         response = await client.responses.create(**body(TOOLS))
@@ -122,7 +120,6 @@ class Held(Script):
     supports = frozenset({"json_schema"})
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("choice", "shown"),
     [
@@ -196,7 +193,6 @@ def test_a_name_that_is_not_one_tool_is_refused(tools, choice, text):
         asked.tool_set.choice(asked.tool_choice)
 
 
-@pytest.mark.asyncio
 async def test_refusals_are_answers_of_status_400():
     twins = [SPACE, READ | {"name": "mcp__browser__click"}]
     async with serving(Script(""), template=TEMPLATE) as server, client_of(server) as client:
@@ -213,7 +209,6 @@ async def test_refusals_are_answers_of_status_400():
             assert refused.json()["error"]["param"] == "tools"
 
 
-@pytest.mark.asyncio
 async def test_functions_of_namespaces_are_counted():
     many = [{"type": "namespace", "name": "a", "tools": [READ] * 8}]
     limits = Limits(max_items=8, drain_timeout=0.2)
@@ -222,7 +217,6 @@ async def test_functions_of_namespaces_are_counted():
             await client.responses.create(**body(many))
 
 
-@pytest.mark.asyncio
 async def test_a_custom_call_that_is_cut_off_has_the_input_so_far():
     engine = Script('<tool_call>{"name": "apply_patch", "arguments": {"input": "*** Beg')
     async with serving(engine, template=TEMPLATE) as server, client_of(server) as client:

@@ -88,7 +88,6 @@ def messages(mark):
     }
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("body_of", [chat, lambda mark: chat(mark, "x" * LONG), responses, messages])
 async def test_a_mark_changes_nothing(body_of):
     engine = Script("Hello", "<|im_end|>")

@@ -20,7 +20,6 @@ BEGUN = {"role": "assistant", "content": "The answer is"}
 THOUGHT = {"role": "assistant", "content": "", "reasoning_content": "Let me"}
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("last", "extra"),
     [
@@ -45,7 +44,6 @@ async def test_the_last_message_is_continued(last, extra):
     assert completion.choices[0].message.content == "".join(deltas) == " forty-two."
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("last", "extra"), [(THOUGHT, {"continue_final_message": "reasoning_content"}), (THOUGHT | {"prefix": True}, {})]
 )
@@ -58,7 +56,6 @@ async def test_thinking_is_continued(last, extra):
     assert (message.reasoning_content, message.content) == (" see.", "42")
 
 
-@pytest.mark.asyncio
 async def test_a_response_continues_the_last_message_and_is_not_stored():
     engine = Script(" forty-two.", "<|im_end|>")
     extra = {"continue_final_message": True}
@@ -86,7 +83,6 @@ async def test_a_response_continues_the_last_message_and_is_not_stored():
     assert rendered["token_ids"] == TOK.encode(engine.prompts[0])
 
 
-@pytest.mark.asyncio
 async def test_marks_of_earlier_messages_and_unset_ones_have_no_effect():
     engine = Script("Yes.", "<|im_end|>")
     messages = [*HI, BEGUN | {"prefix": True}, HI[0], {"role": "assistant", "content": "Yes?", "prefix": False}]
@@ -101,7 +97,6 @@ async def test_marks_of_earlier_messages_and_unset_ones_have_no_effect():
     assert engine.prompts[2].endswith("<|im_start|>user\nhi<|im_end|>\n")
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("messages", "extra", "param"),
     [
@@ -120,7 +115,6 @@ async def test_a_contradiction_is_refused_by_name(messages, extra, param):
     assert caught.value.param == param
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("filler", ["", "x" * LONG])
 async def test_tokenize_and_render_have_the_prompt_of_the_answer(filler):
     engine = Script("")
