@@ -9,11 +9,11 @@ import json
 from pathlib import Path
 
 from click.testing import CliRunner
+from written_pages import DOCS, ROOT, check, table, write
 
 from tokenweir.cli import main
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reference" / "checked-templates.md"
+PAGE = DOCS / "reference" / "checked-templates.md"
 GROUPS = ("reads back", "later turns keep", "spelled tokens stay text", "content", "roles")
 FOLDERS = ("templates", "templates-more")
 
@@ -42,7 +42,7 @@ def style(found: dict[str, dict[str, str]], name: str) -> str:
     return f"`{each['text'].partition(',')[0]}`" if each["verdict"] != "absent" else "none"
 
 
-def page(data: Path) -> str:
+def checks(data: Path) -> str:
     paths = sorted(
         (path for folder in FOLDERS for path in (data / folder).glob("*.jinja")), key=lambda path: path.stem.lower()
     )
@@ -51,22 +51,13 @@ def page(data: Path) -> str:
         found = checked(path)
         cells = [path.stem, style(found, "style of thinking"), style(found, "style of calls")]
         rows.append([*cells, *(cell(found, group) for group in GROUPS)])
-    header = ["template", "thinking", "calls", *GROUPS]
-    lines = [header, ["---"] * len(header), *rows]
-    return f"""# Checked templates
-
-Written by `tokenweir check`, for {len(rows)} templates of published models, each alone: without its tokenizer, so that end tokens and
-begin tokens are not judged. [Check a chat template](../howto/check.md) explains the checks. A cell has how many of the checks that
-apply hold, then those that do not; **faults** are bold, the rest are properties to know.
-
-{chr(10).join(f"| {' | '.join(cells)} |" for cells in lines)}
-"""
+    return table(["template", "thinking", "calls", *GROUPS], rows)
 
 
 def test_the_page_is_written_by_the_command(data):
     data("templates-more")
-    assert PAGE.read_text("utf-8") == page(data("templates").parent)
+    check(PAGE, checks=checks(data("templates").parent))
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(ROOT.parent / "shared" / "data"), "utf-8")
+    write(PAGE, checks=checks(ROOT.parent / "shared" / "data"))

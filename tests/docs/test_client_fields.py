@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reference" / "client-fields.md"
+from written_pages import DOCS, ROOT, check, write
+
+PAGE = DOCS / "reference" / "client-fields.md"
 TABLE = ROOT / "tests" / "stream" / "serve" / "client_fields.toml"
 
 INTERFACES = {
@@ -50,24 +50,14 @@ def section(name: str, part: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page() -> str:
+def sections() -> str:
     table = tomllib.loads(TABLE.read_text("utf-8"))
-    sections = "\n".join(section(name, table[name]) for name in INTERFACES)
-    return f"""# Fields of clients
-
-The request types of the packages `openai` 3.57 and `anthropic` 2.14, by interface, with the fields that are not honoured. All
-their other fields are. A test goes through the types of the installed packages and sends each field to a server, so a field
-that a new release brings is noticed. A type that is refused or left out has no row.
-
-A field without effect changes neither the prompt nor the sampling. Marks for caches (`cache_control`, `prompt_cache_breakpoint`) and
-`prediction` have no effect in any interface, also where a package has no such field.
-
-{sections}"""
+    return "\n".join(section(name, table[name]) for name in INTERFACES).rstrip()
 
 
 def test_the_page_is_written_from_the_table() -> None:
-    assert PAGE.read_text("utf-8") == page()
+    check(PAGE, fields=sections())
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    write(PAGE, fields=sections())

@@ -14,11 +14,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+from written_pages import DOCS, ROOT, check, table, write
 
 from tokenweir.cli import main
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reference" / "compatibility.md"
+PAGE = DOCS / "reference" / "compatibility.md"
 RECORDED = ROOT / "tests" / "stream" / "serve" / "recorded"
 ROWS = tomllib.loads((Path(__file__).with_suffix("").parent / "compatibility.toml").read_text("utf-8"))["row"]
 EACH = "every change"
@@ -45,29 +45,16 @@ def recordings() -> list[dict[str, str]]:
     return rows
 
 
-def page() -> str:
-    columns = ("with", "version", "run", "command", "date")
-    lines = [
-        ("with", "version", "what was run", "command that repeats it", "last run"),
-        ("---",) * 5,
-        *(
-            tuple(f"`{row[name]}`" if name == "command" else row[name] for name in columns)
-            for row in [*ROWS, *recordings()]
-        ),
-    ]
-    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    return f"""# Compatibility
-
-Written from `tests/docs/compatibility.toml` and from the recordings of clients. "Every change" means that the command is a part of
-`scripts/test`, with the newest release that the test environment had; `pytest` stands for `.venv-test/bin/python -P -m pytest` in a
-checkout. SOURCES are unpacked source packages. [Verify a model](../howto/verify.md) does the same with a model and texts of yours.
-
-{table}
-"""
+def runs() -> str:
+    header = ("with", "version", "what was run", "command that repeats it", "last run")
+    rows = [*ROWS, *recordings()]
+    return table(
+        header, [(row["with"], row["version"], row["run"], f"`{row['command']}`", row["date"]) for row in rows]
+    )
 
 
 def test_the_page_is_written_from_the_table() -> None:
-    assert PAGE.read_text("utf-8") == page()
+    check(PAGE, runs=runs())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['with']}: {row['command']}")
@@ -101,4 +88,4 @@ def _numbers(text: str) -> list[int]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    write(PAGE, runs=runs())

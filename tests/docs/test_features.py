@@ -14,14 +14,14 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
+from written_pages import DOCS, ROOT, check, table, write
 
 import tokenweir
 from tokenweir.encode import errors, spec
 from tokenweir.encode.formats import FORMATS, huggingface
 from tokenweir.stream.events.sampling import ENFORCED_BY_DECODER
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reference" / "features.md"
+PAGE = DOCS / "reference" / "features.md"
 
 DECODERS: dict[str, Any] = {
     name: getattr(tokenweir, name) for name in ("DecodeStream", "DecodeBatch", "ChatDecoder", "decode_chat", "chat")
@@ -47,11 +47,6 @@ KINDS = {
     "post-processor": spec.PostProcessor,
     "decoder": spec.Decoder,
 }
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def keywords(function: Any) -> set[str]:
@@ -156,86 +151,8 @@ def formats() -> str:
     return table(["kind", "component", *header], rows)
 
 
-def page() -> str:
-    return f"""# Features
-
-Written from the code by `tests/docs/test_features.py`: from signatures, from each engine's `supports`, and from the readers
-of files. [Which of these do I need](../choosing.md) says when to use what.
-
-## Options by decoder
-
-`decode_chat()` and `ChatDecoder` take all options of `DecoderOptions`. `chat()` takes those of `OutputOptions`; it knows the
-others from the sampling, the tools and the template.
-
-{decoding()}
-
-The server takes the fields of each protocol and refuses by name what it cannot honour; see
-[Serve a chat](../howto/serving.md).
-
-## Sampling by engine
-
-An engine refuses a field without an entry, by an `EngineError` of kind "unsupported". "Always" holds with any engine: the
-decoder enforces it, and `chat()` asks once for each answer. `SyncEngine` passes the sampling to your function, and `NoEngine`
-to the engine behind render. `LlamaServerEngine` refuses `min_tokens`, unless `ignore_eos` is set: its server ends by itself.
-`TransformersEngine` honours `json_schema` and `grammar` with `grammars=`, without `ignore_eos` and `min_tokens` beside them.
-
-{engines()}
-
-## Inside other programs
-
-What each adapter of `tokenweir.integrations` does not do. "Handed on" goes to the original library and is counted by `report()`.
-
-| adapter | handed on | refused, by an error | not there |
-| --- | --- | --- | --- |
-| `patch_transformers()` | components without an exact step, `dropout`, `split_special_tokens=True`, added tokens whose ids the JSON does not give, lone surrogates, negative ids, inputs other than str, list and tuple, templates that the engine does not render | | slow tokenizers |
-| vLLM: `tokenweir` | as `patch_transformers()` | | Mistral's tokenizers |
-| vLLM: `tokenweir_parsers` | `is_harmony` models, and pairs with a parser of vLLM's own, to vLLM's composition | tokenizers that are not reproduced | forced calls under the name `tokenweir`, and of styles without a grammar in vLLM |
-| vLLM: `tokenweir_server` | all other paths, to vLLM | `--default-chat-template-kwargs`, `--skip-tokenizer-init`, `--tokens-only`; `model`, `kv_transfer_params` and `ec_transfer_params` in `extra` | media, adapters loaded later |
-| SGLang: `tokenweir` | tokenizers that are not reproduced, to SGLang's method | | beam search's texts |
-| `to_llguidance()`, `to_xgrammar()`, `to_outlines()` | | tokenizers without an end token; fewer logits than ids | several end tokens in `to_outlines()` |
-| `TemplateRenderer` | | | media; bridges that `declined` explains |
-| `TokenBuilder` | | appended messages that the template does not write behind the answer | media |
-
-Single calls that `patch_transformers()` hands on have these reasons in `report()`, besides the errors of tokenweir itself:
-{fallbacks()}.
-
-Of MLX's arrays, ragged rows and values that the caller has changed, transformers makes the tensors itself; of padded batches for numpy
-and PyTorch, tokenweir does.
-
-## Beside other libraries
-
-What each does itself, by its own documents and its package's classes. "tokenizers" means that it calls that library; an empty cell
-means that nothing of the kind was found.
-
-| | tokenweir | fastokens 0.3.5 [1] | gigatoken 0.10.0 [2] | vLLM 0.33 [3] | SGLang 0.5.23 [4] |
-| --- | --- | --- | --- | --- | --- |
-| tokenizers | byte-level BPE, BPE over characters, SentencePiece, Unigram, WordPiece | BPE; others are refused | BPE, also over characters; others are refused | tokenizers, mistral-common; fastokens in its Rust front end | tokenizers |
-| files | tokenizer.json, rank files, SentencePiece models, tekken.json, GGUF | tokenizer.json, rank files | tokenizer.json, rank files, SentencePiece models | those of transformers | those of transformers |
-| offsets of tokens | yes | no, an error | no | tokenizers | tokenizers |
-| ids to text, whole | yes | yes | yes | tokenizers | tokenizers |
-| ids to text, as they come | yes, [every delta final](../explanation/final-deltas.md) | no | no | yes; [known bugs](../explanation/streaming-bugs.md) | yes; [known bugs](../explanation/streaming-bugs.md) |
-| chat templates | an engine of its own, with the origin of each character | no | no | Jinja2, by transformers | Jinja2, by transformers |
-| spelled control tokens stay text | [yes](../explanation/guard.md) | no | no | no: its pull request 31735 is closed | no: its pull request 30962 is open |
-| thinking and tool calls | yes, by [tables of styles](styles.md) | no | no | a parser a model | a parser a model |
-| prompts of long conversations | a cache of ids by [proof](../explanation/prompt-cache.md) | a cache of segments | no | | |
-| requests in ids, answers in ids | render and derender | no | no | render and derender | a renderer, render only |
-| files of any size to shards | `encode-files`, resumable | no | `encode_files`, to arrays | | |
-| on a GPU | yes | no | no | | |
-| inside transformers | `patch_transformers()` | `patch_transformers()` | `as_hf()` | | |
-
-[1] [fastokens](https://github.com/crusoecloud/fastokens), its README and the methods of `fastokens.Tokenizer`.
-[2] [gigatoken](https://github.com/marcelroed/gigatoken), its README and the methods of `gigatoken.Tokenizer`.
-[3] [Renderer APIs](https://github.com/vllm-project/vllm/blob/main/docs/serving/online_serving/renderer.md) and vLLM's sources.
-[4] [sglang-renderer](https://github.com/sgl-project/sglang/tree/main/rust/sglang-renderer) and SGLang's sources.
-The speed of both libraries beside tokenweir's, measured in one run, is in `bench/RESULTS.md`.
-
-## Components by file format
-
-What each reader makes of its files. All of these components are reproduced exactly; a component without a row is refused by
-name. [Their reference](components.md) has the fields.
-
-{formats()}
-"""
+def parts() -> dict[str, str]:
+    return {"decoding": decoding(), "engines": engines(), "fallbacks": f"{fallbacks()}.", "formats": formats()}
 
 
 def fallbacks() -> str:
@@ -250,7 +167,7 @@ def fallbacks() -> str:
 
 
 def test_the_page_is_written_from_the_code() -> None:
-    assert PAGE.read_text("utf-8") == page()
+    check(PAGE, **parts())
 
 
 def test_the_arguments_that_the_server_in_vllm_refuses_are_on_the_page() -> None:
@@ -258,7 +175,7 @@ def test_the_arguments_that_the_server_in_vllm_refuses_are_on_the_page() -> None
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "UNSUPPORTED":
             assert {f"--{name.replace('_', '-')}" for name in ast.literal_eval(node.value)} <= set(
-                page().replace("`", " ").replace(",", " ").replace(";", " ").split()
+                PAGE.read_text("utf-8").replace("`", " ").replace(",", " ").replace(";", " ").split()
             )
             return
     raise AssertionError("the server has no list of them")
@@ -271,4 +188,4 @@ def test_every_engine_that_says_what_it_supports_is_on_the_page() -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "tests" / "encode"))
-    PAGE.write_text(page(), "utf-8")
+    write(PAGE, **parts())

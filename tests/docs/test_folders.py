@@ -6,16 +6,14 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from written_pages import DOCS, ROOT, check, table, write
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "howto" / "coming-from-transformers.md"
-BEGIN, END = "<!-- folders:begin -->\n", "<!-- folders:end -->"
+PAGE = DOCS / "howto" / "coming-from-transformers.md"
 COUNT = 1000
 
 CLASSES = {
@@ -62,8 +60,8 @@ def shortened(text: str, differs: Callable[[str], bool]) -> str:
     return text
 
 
-def row(name: str, folder: Path) -> str:
-    """One line of the table."""
+def row(name: str, folder: Path) -> list[str]:
+    """The cells of a line of the table."""
     import transformers
 
     from tokenweir import Tokenizer
@@ -77,13 +75,13 @@ def row(name: str, folder: Path) -> str:
     differ = [text for text, our_ids, their_ids in pairs if our_ids.tolist() != their_ids]
     known = config["tokenizer_class"]
     if not differ:
-        return f"| {name} | `{known}` | the same in {len(texts):,} texts | |"
+        return [name, f"`{known}`", f"the same in {len(texts):,} texts", ""]
     short = shortened(min(differ, key=len), lambda text: ours.encode(text) != theirs.encode(text))
     example = f"`{json.dumps(short)}`: {shown(theirs.encode(short))} there, {shown(ours.encode(short))} here"
-    return f"| {name} | `{known}` | other ids in {len(differ):,} of {len(texts):,} texts | {example} |"
+    return [name, f"`{known}`", f"other ids in {len(differ):,} of {len(texts):,} texts", example]
 
 
-def table(data: Path) -> str:
+def folders(data: Path) -> str:
     rows = []
     for name, class_name in CLASSES.items():
         with tempfile.TemporaryDirectory() as place:
@@ -93,22 +91,13 @@ def table(data: Path) -> str:
                 folder = Path(place)
                 (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": class_name}))
             rows.append(row(name, folder))
-    header = ["| folder | class in its config | `AutoTokenizer` | example |", "|---|---|---|---|"]
-    return "\n".join([*header, *rows]) + "\n"
-
-
-def written(page: str, table: str) -> str:
-    """The page with the table in its place."""
-    text, found = re.subn(rf"(?s)(?<={BEGIN}).*?(?={END})", lambda _: table, page)
-    assert found == 1
-    return text
+    return table(["folder", "class in its config", "`AutoTokenizer`", "example"], rows)
 
 
 def test_the_page_has_the_table(data):
     pytest.importorskip("transformers")
-    page = PAGE.read_text("utf-8")
-    assert page == written(page, table(data("tokenizers").parent))
+    check(PAGE, folders=folders(data("tokenizers").parent))
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text("utf-8"), table(ROOT.parent / "shared" / "data")), "utf-8")
+    write(PAGE, folders=folders(ROOT.parent / "shared" / "data"))

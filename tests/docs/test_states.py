@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from written_pages import DOCS, check, write
 
 from tokenweir.stream.decode.parsers.blocks.function_block import FunctionBlock
 from tokenweir.stream.decode.parsers.tools import BLOCKS
 
-DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "reference" / "block-states.md"
 GRAMMARS = {name: BLOCKS[name] for name in ("json", "parameters", "literals", "typed literals", "python objects")} | {
     "a registered function": FunctionBlock
@@ -57,18 +55,12 @@ def section(name):
     return f"## {title}\n\n{table}\n\n{image}\n"
 
 
-def page():
-    return f"""# States of blocks of tool calls
-
-Each grammar of tool calls is read by a state machine. Its table of states is at the top of its file in
-`stream/decode/parsers/blocks/`; this page is written from these tables. A step may also leave the state as it is. In the drawings,
-arcs at the right lead down, and arcs at the left lead up.
-
-{chr(10).join(section(name) for name in GRAMMARS)}"""
+def states():
+    return "\n".join(section(name) for name in GRAMMARS).rstrip()
 
 
 def test_the_page_is_written_from_the_tables():
-    assert PAGE.read_text("utf-8") == page()
+    check(PAGE, states=states())
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
@@ -90,6 +82,6 @@ def test_every_state_is_reached_and_leads_to_the_end(name):
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    write(PAGE, states=states())
     for name in GRAMMARS:
         drawing(name).write_text(drawn(GRAMMARS[name].STATES), "utf-8")
