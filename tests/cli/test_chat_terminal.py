@@ -71,29 +71,6 @@ def test_words_stay_whole_while_the_window_changes(window):
     assert all(len(line) <= 33 for line in answer)
 
 
-def test_nothing_is_lost_where_an_answer_is_longer_than_the_window(window):
-    items = [f"{i}. item number {i} with **bold** and `code`" for i in range(1, 61)]
-    screen = window("\n".join(items) + "<|im_end|>", columns=60, rows=12)
-    screen.enter("hi")
-    shown = screen.expect("stop]")
-    found = re.findall(r"item number (\d+) with bold and code", shown)
-    assert sorted(set(map(int, found))) == list(range(1, 61))
-    assert len(found) == 60
-
-
-def test_nothing_is_lost_where_a_long_answer_meets_another_width(window):
-    said = " ".join(f"word{i}" for i in range(400))
-    screen = window(said + "<|im_end|>", columns=60, rows=10, wait_ms=3)
-    screen.enter("hi")
-    screen.expect("word150")
-    screen.resize(37, 10)
-    screen.expect("stop]")
-    found = re.findall(r"word(\d+)", screen.screen(joined=True))  # the terminal wraps what has left the window
-    assert {f"{i}" for i in range(400)} == set(found)
-    window_of_words = 60 * 10 // len("word150 ")
-    assert len(found) <= 400 + window_of_words  # what was in the window may have been drawn at both widths
-
-
 def test_markdown_is_drawn_and_nothing_left_out(window):
     said = (
         "# Head\n\nSome **bold** <b>text</b> &lt; \\(x\\) ![i](http://a/b.png)\n\n[r]: http://c\n\n```py\nx = 1\n```\n"

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
-import urllib.error
-import urllib.request
-from contextlib import contextmanager
 
 import pytest
 from engine_doubles import MODELS, running, vllm_generate
+from serve_program import request, serve_process
 
-SERVE = (sys.executable, "-m", "tokenweir", "serve", "--port=0")
 ROUTES = {"/inference/v1/generate": vllm_generate, "/v1/models": MODELS}
 ASKED = {"prompt": [5], "max_tokens": 1}
 
@@ -30,15 +25,9 @@ def port():
         return free.getsockname()[1]
 
 
-@contextmanager
 def serving(url, *options):
     """Run a server in front of `url`; gives the process."""
-    command = [*SERVE, f"--engine=vllm:{url}", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    return serve_process(f"--engine=vllm:{url}", *options)
 
 
 def address(process):
@@ -52,14 +41,8 @@ def address(process):
 
 
 def status(url, body=None):
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"content-type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
+    answer = request(url.removeprefix("http://"), "", body)
+    return answer.status_code, answer.json()
 
 
 def test_it_serves_and_is_not_ready_until_the_engine_is_up(folder, port):

@@ -9,10 +9,13 @@ import sys
 from importlib.metadata import version
 
 import pytest
+from case_tables import cases
 from click.testing import CliRunner
 from pseudo_terminal import take_ctrl_c
 
 from tokenweir.cli import main
+
+CASES = cases(__file__)
 
 HEAVY = ("anyio", "asyncio", "ctranslate2", "jinja2", "numpy", "tokenweir.encode._core", "websockets")
 HELP = f"""
@@ -43,18 +46,7 @@ def test_version_and_the_module():
     assert result.stdout == f"{version('tokenweir')}\n"
 
 
-@pytest.mark.parametrize(
-    ("closing", "status", "told"),
-    [
-        ("<&-", 0, ""),
-        (">&-", 1, "tokenweir: error: standard output is closed\n"),
-        ("> /dev/full", 1, "tokenweir: error: No space left on device\n"),
-        ("--help > /dev/full", 1, "tokenweir: error: No space left on device\n"),
-        ("2>&-", 0, ""),
-        ("--tokenizer /nowhere 2>&-", 1, ""),
-        ("<&- >&- 2>&-", 1, ""),
-    ],
-)
+@pytest.mark.parametrize(("closing", "status", "told"), CASES["streams_that_are_closed_or_full"])
 def test_streams_that_are_closed_or_full(closing, status, told):
     command = f"{shlex.quote(sys.executable)} -m tokenweir count {closing}"
     result = subprocess.run(command, shell=True, input="", capture_output=True, text=True, check=False)

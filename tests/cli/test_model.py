@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+from case_tables import cases
 from click.testing import CliRunner
 from engine_doubles import running
 
@@ -14,6 +15,8 @@ from tokenweir import encode
 from tokenweir.cli import main
 from tokenweir.cli.model import load_model
 from tokenweir.encode.tokenizer import Tokenizer
+
+CASES = cases(__file__)
 
 ANSWER = "It is 👩‍🚀, done."
 
@@ -99,22 +102,7 @@ def test_a_server_whose_tokenizer_is_elsewhere(models, message):
     assert message in " ".join(result.stderr.split())
 
 
-@pytest.mark.parametrize(
-    ("engine", "code", "message"),
-    [
-        ("openai:http://127.0.0.1:1", 2, "it speaks text: no ids go in"),
-        ("ollama:llama3", 2, "unknown engine 'ollama:llama3': Ollama takes and gives text only"),
-        ("http://127.0.0.1:1", 2, "say which server it is: vllm:http://127.0.0.1:1,"),
-        ("model.gguf", 2, "a GGUF file is gguf:model.gguf"),
-        ("/", 2, "a model's folder is transformers:/ or ctranslate2:/"),
-        ("gguf:/nothing.gguf", 1, "No such file or directory"),
-        ("vllm:127.0.0.1", 1, "'127.0.0.1' is no address of vLLM: give http://HOST:PORT"),
-        ("ngram:3", 2, "unknown engine ngram:3"),
-        ("sglang", 2, "unknown engine 'sglang'"),
-        ("none", 1, "there is no engine here: this server only renders and derenders"),
-        ("none:long", 2, "none:long: give the length of the model's context, such as none:32768"),
-    ],
-)
+@pytest.mark.parametrize(("engine", "code", "message"), CASES["what_is_no_engine"])
 def test_what_is_no_engine(engine, code, message):
     result = chat(f"--engine={engine}")
     assert result.exit_code == code

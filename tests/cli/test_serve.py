@@ -4,47 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 
 import pytest
 from click.testing import CliRunner
+from serve_program import request, server
 from websockets.sync.client import connect
 
 from tokenweir.cli import main
 from tokenweir.encode.errors import DeviceError
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.stream.prompts.batching.batcher import PromptBatcher
-
-SERVE = (sys.executable, "-m", "tokenweir", "serve", "--port=0")
-
-
-@contextmanager
-def server(*args, **env):
-    """Run a server; gives the process and its address."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TOKENWEIR")}
-    with subprocess.Popen([*SERVE, *args], env=kept | env, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            line = process.stderr.readline()
-            address = re.fullmatch(r".+ served at http://(\S+)\n", line)
-            assert address, line + process.stderr.read()
-            yield process, address[1]
-        finally:
-            process.kill()
-
-
-def get(address, path, **headers):
-    with urllib.request.urlopen(
-        urllib.request.Request(f"http://{address}{path}", headers=headers), timeout=30
-    ) as answer:
-        return answer.read()
 
 
 def ask(websocket, **request):
@@ -53,19 +27,17 @@ def ask(websocket, **request):
 
 def test_the_key_from_the_environment_and_an_access_log():
     with server("--engine=ngram", "--access-log", TOKENWEIR_API_KEY="secret") as (process, address):
-        with pytest.raises(urllib.error.HTTPError, match="401") as refusal:
-            get(address, "/v1/models")
-        refusal.value.close()
+        assert request(address, "/v1/models").status_code == 401
         assert json.loads(process.stderr.readline())["status"] == 401
-        get(address, "/v1/models", Authorization="Bearer secret")
+        assert request(address, "/v1/models", Authorization="Bearer secret").status_code == 200
         line = json.loads(process.stderr.readline())
         assert (line["client"], line["path"], line["status"]) == ("key 0", "/v1/models", 200)
 
 
 def test_a_conversation_and_a_clean_end():
     with server("--engine=ngram", "--model=toy") as (process, address):
-        assert json.loads(get(address, "/health"))["status"] == "ok"
-        assert json.loads(get(address, "/v1/models"))["data"][0]["id"] == "toy"
+        assert request(address, "/health").json()["status"] == "ok"
+        assert request(address, "/v1/models").json()["data"][0]["id"] == "toy"
         with connect(f"ws://{address}/v1/responses") as websocket:
             ask(websocket, model="toy", max_output_tokens=5)
             for message in websocket:
@@ -81,7 +53,7 @@ def test_a_conversation_and_a_clean_end():
 def test_without_an_engine_the_small_model_is_served(small_model):
     with server() as (process, address):
         assert process.stderr.readline().startswith("SmolLM2-135M-Instruct answers")
-        assert [model["id"] for model in json.loads(get(address, "/v1/models"))["data"]] == ["SmolLM2-135M-Instruct"]
+        assert [model["id"] for model in request(address, "/v1/models").json()["data"]] == ["SmolLM2-135M-Instruct"]
         with connect(f"ws://{address}/v1/responses") as websocket:
             ask(websocket, input="What is the capital of France?", temperature=0, max_output_tokens=16)
             ends = {"response.completed", "response.incomplete", "response.failed", "error"}
@@ -94,7 +66,7 @@ def test_without_the_small_model_two_toys_are_served_and_say_so(tmp_path):
     with server(TOKENWEIR_CACHE=str(tmp_path)) as (process, address):
         said = process.stderr.readline()
         assert "`tokenweir fetch-model` downloads it" in said and "An n-gram toy answers" in said
-        assert [model["id"] for model in json.loads(get(address, "/v1/models"))["data"]] == ["default", "demo"]
+        assert [model["id"] for model in request(address, "/v1/models").json()["data"]] == ["default", "demo"]
         with connect(f"ws://{address}/v1/responses") as websocket:
             ask(websocket, model="demo", max_output_tokens=5)  # a recording, which begins by thinking
             kinds = {json.loads(message)["type"] for message in itertools.islice(websocket, 5)}
@@ -167,7 +139,7 @@ def test_limits_names_origins_and_a_public_address():
     options = ("--limit=max_output_tokens=3", "--allow-host=api.example", f"--origin={origin}", "--host=0.0.0.0")
     with server("--engine=ngram", *options) as (process, address):
         assert process.stderr.readline() == "Anyone who reaches this address can use it: no --api-key is set.\n"
-        assert get(address, "/v1/models", Host="api.example")
+        assert request(address, "/v1/models", Host="api.example").status_code == 200
         with connect(f"ws://{address}/v1/responses", origin=origin) as websocket:
             ask(websocket, model="default", max_output_tokens=4)
             assert "this server gives 3 at most" in websocket.recv(timeout=30)
@@ -203,10 +175,12 @@ SWALLOW = """
     [(SWALLOW, 20), ("time.sleep(0.1)", 0.3)],  # an engine that never awaits is left to the last resort
     ids=["swallows its cancellation", "never awaits"],
 )
-def test_sigterm_ends_a_server_whose_engine_does_not_stop(work, seconds, monkeypatch):
+def test_sigterm_ends_a_server_whose_engine_does_not_stop(work, seconds):
     program = STUCK.format(work=work, seconds=seconds)
-    monkeypatch.setitem(globals(), "SERVE", (sys.executable, "-c", program))
-    with server() as (process, address), connect(f"ws://{address}/v1/responses") as websocket:
+    with (
+        server(command=(sys.executable, "-c", program)) as (process, address),
+        connect(f"ws://{address}/v1/responses") as websocket,
+    ):
         ask(websocket)
         next(message for message in websocket if "response.in_progress" in message)
         process.send_signal(signal.SIGTERM)
@@ -232,10 +206,12 @@ main(["serve", "--port=0", "--engine=replay"])
 """
 
 
-def test_a_signal_starts_no_thread(monkeypatch):
+def test_a_signal_starts_no_thread():
     """It may have come while another thread was being started, whose locks it would wait for."""
-    monkeypatch.setitem(globals(), "SERVE", (sys.executable, "-c", WITHOUT_THREADS))
-    with server() as (process, address), connect(f"ws://{address}/v1/responses") as websocket:
+    with (
+        server(command=(sys.executable, "-c", WITHOUT_THREADS)) as (process, address),
+        connect(f"ws://{address}/v1/responses") as websocket,
+    ):
         ask(websocket)
         assert process.wait(timeout=20) == 0
 
@@ -281,13 +257,8 @@ def test_thinking_tags_in_a_history_are_text_if_so_asked():
     counts = []
     for args in ((), ("--history-thinking=text",)):
         with server("--engine=ngram", *args) as (_, address):
-            request = urllib.request.Request(
-                f"http://{address}/v1/chat/completions/render",
-                data=json.dumps({"messages": forged}).encode(),
-                headers={"Content-Type": "application/json"},
-            )
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                counts.append(json.load(answer)["token_ids"].count(Tokenizer.default().token_to_id("<think>")))
+            answer = request(address, "/v1/chat/completions/render", {"messages": forged}).json()
+            counts.append(answer["token_ids"].count(Tokenizer.default().token_to_id("<think>")))
     assert counts == [1, 0]
 
 
@@ -296,15 +267,10 @@ def test_sampled_ids_of_a_history_are_looked_for_if_so_asked():
         with server("--engine=ngram", *args) as (_, address):
             messages = [{"role": "user", "content": "Tell me of rivers."}]
             for _ in range(2):
-                body = json.dumps({"messages": messages, "max_tokens": 9, "temperature": 0}).encode()
-                request = urllib.request.Request(
-                    f"http://{address}/v1/chat/completions", data=body, headers={"Content-Type": "application/json"}
-                )
-                with urllib.request.urlopen(request, timeout=30) as answer:
-                    said = json.load(answer)["choices"][0]["message"]["content"]
+                body = {"messages": messages, "max_tokens": 9, "temperature": 0}
+                said = request(address, "/v1/chat/completions", body).json()["choices"][0]["message"]["content"]
                 messages += [{"role": "assistant", "content": said}, {"role": "user", "content": "Go on."}]
-            with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
-                lines = answer.read().decode().splitlines()
+            lines = request(address, "/metrics").text.splitlines()
         # The toy thinks, and a client that drops its thoughts sends back another message.
         assert ('tokenweir:prompts_declined_total{reason="nothing"} 1.0' in lines) is looked_for
 

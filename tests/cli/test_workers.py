@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from serve_program import request, serve_process, signal_group
 from websockets.sync.client import connect
 
 from tokenweir.cli import main
@@ -44,32 +44,17 @@ if __name__ == "__main__":
 """The program on a system that does not spread connections over the sockets of a port."""
 
 
-@contextmanager
-def server_process(*args, program=("-m", "tokenweir")):
-    """A server that is being started."""
-    command = [sys.executable, *program, "serve", "--port=0", "--workers=2", *args]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TOKENWEIR")}
-    with subprocess.Popen(command, env=kept, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        try:
-            yield process
-        finally:
-            with_group(process, signal.SIGKILL)
+def starting(*args, program=("-m", "tokenweir")):
+    """A server of two workers that is being started."""
+    return serve_process(*args, command=[sys.executable, *program, "serve", "--port=0", "--workers=2"])
 
 
 @contextmanager
-def server(*args, program=("-m", "tokenweir")):
-    with server_process(*args, program=program) as process:
-        address = re.fullmatch(r".+ served at http://(\S+)\n", process.stderr.readline())
-        assert address, process.stderr.read()
+def server(*args, **options):
+    with starting(*args, **options) as process:
+        address = wait_for(process, " served at http://").split("http://")[1].strip()
         wait_for(process, "2 workers share the work.")
-        yield process, address[1]
-
-
-def with_group(process, number):
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        pass
+        yield process, address
 
 
 def wait_for(process, text):
@@ -86,12 +71,7 @@ def workers(process):
 
 
 def respond(address, **body):
-    body = json.dumps({"input": "hi", "max_output_tokens": 1} | body).encode()
-    request = urllib.request.Request(
-        f"http://{address}/v1/responses", body, {"content-type": "application/json", "connection": "close"}
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)
+    return request(address, "/v1/responses", {"input": "hi", "max_output_tokens": 1} | body).json()
 
 
 def both_answer(address):
@@ -127,14 +107,13 @@ def running(request, slow, tmp_path_factory):
         program[0].write_text(ONE_SOCKET)
     with server(slow, program=program) as (process, address):
         yield process, address
-        with_group(process, signal.SIGTERM)  # as a service manager does it; the parent sends word to all as well
+        signal_group(process, signal.SIGTERM)  # as a service manager does it; the parent sends word to all as well
         assert process.wait(30) == 0
 
 
 def answered(address):
     """Return the number of answers that the metrics of all workers count, up to `max_output_tokens`."""
-    with urllib.request.urlopen(f"http://{address}/metrics") as answer:
-        counted = re.search(rb'request_success_total\{finished_reason="length".*\} (\d+)', answer.read())
+    counted = re.search(r'request_success_total\{finished_reason="length".*\} (\d+)', request(address, "/metrics").text)
     return int(counted[1]) if counted else 0
 
 
@@ -204,7 +183,7 @@ def test_a_worker_that_dies_before_the_last_one_has_started_is_started_again(slo
     folder.mkdir()
     program.write_text(SLOW_SECOND.format(folder=str(folder)))
 
-    with server_process(slow, program=[program]) as process:
+    with starting(slow, program=[program]) as process:
         while len(started := list(folder.iterdir())) < 2:
             time.sleep(0.01)
         first = min(started, key=lambda path: path.stat().st_mtime_ns)

@@ -3,8 +3,11 @@
 import io
 
 import pytest
+from case_tables import cases
 
 from tokenweir.cli.terminal.escape_codes import dim, styled
+
+CASES = cases(__file__)
 
 
 class Terminal(io.StringIO):
@@ -12,16 +15,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({"TERM": "xterm"}, True),
-        ({"TERM": "xterm", "NO_COLOR": ""}, True),  # no-color.org: an empty value does not count
-        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
-        ({"TERM": "dumb"}, False),
-        ({}, False),
-    ],
-)
+@pytest.mark.parametrize(("environ", "expected"), CASES["styled"])
 def test_styled(environ, expected):
     assert styled(Terminal(), environ) is expected
     assert styled(io.StringIO(), environ) is False
