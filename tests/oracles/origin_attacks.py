@@ -7,11 +7,16 @@ if a character that only the user wrote has another origin than the field in whi
 from __future__ import annotations
 
 import re
+import tomllib
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from operator import getitem
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -30,119 +35,42 @@ VOUCHED = re.compile(r"template|(bos|eos|unk|pad)_token|messages\[\d+\]\.role")
 PRIVATE = 0xE000
 _PRIVATE = re.compile(rb"(?:\xee[\x80\x81][\x80-\xbf])+")
 
-PLACES = (
-    *("system", "user", "user name", "assistant", "assistant name", "reasoning_content", "reasoning", "thinking"),
-    *("call name", "call id", "argument", "argument key", "nested argument", "nested key", "argument text", "result"),
-    *("result name", "result id", "part", "second part", "part type", "tool name", "tool description", "parameter"),
-    *("parameter description", "enum value", "default", "schema type", "schema key", "required", "nested parameter"),
-    *("document title", "document text", "document key", "date", "custom"),
-)
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+PLACES = tuple(_TABLES["places"])
+"""The names of the fields that attacks set."""
+
+
+def _set(variables: Variables, path: str, text: str, key: str | None = None) -> None:
+    """Set the value at a path, or a key of the object there."""
+    *way, last = (int(step) if step.isdigit() else step for step in re.findall(r"\w+", path))
+    holder = reduce(getitem, way, variables)
+    holder[last] = text if key is None else {text if k == key else k: value for k, value in holder[last].items()}
 
 
 def conversation(texts: Mapping[str, str]) -> tuple[Variables, list[str]]:
     """Return template variables of a conversation with texts in some fields, and the path prefixes of those fields.
 
     Args:
-        texts: The text of each field to set, by the field's name here, such as "user" or "call name".
+        texts: The text of each field to set, by the field's name in `PLACES`, such as "user" or "call name".
 
     """
-    paths: list[str] = []
-
-    def at(name: str, otherwise: str, where: str) -> str:
-        if name not in texts:
-            return otherwise
-        paths.append(where)
-        return texts[name]
-
-    here = "messages[1].content"
-    parts: Any = at("user", "Hi there", here)
+    variables = deepcopy(_TABLES["conversation"])
+    given = [place for place in PLACES if place in texts]
+    values = {place: path for place in given if isinstance(path := _TABLES["places"][place], str)}
+    keys = {place: path for place in given if isinstance(path := _TABLES["places"][place], list)}
+    paths = [*values.values(), *(path for path, _ in keys.values())]
+    whole = values.pop("argument text", None)
     if not texts.keys().isdisjoint(("part", "second part", "part type")):
-        first = {"type": at("part type", "text", f"{here}[0].type"), "text": at("part", "Hi", f"{here}[0].text")}
-        parts = [first, {"type": "text", "text": at("second part", "there", f"{here}[1].text")}]
-    call, function = "messages[2].tool_calls[0]", "messages[2].tool_calls[0].function"
-    arguments: Any = {
-        at("argument key", "city", f"{function}.arguments"): at("argument", "Bern", f"{function}.arguments.city"),
-        "deep": {
-            at("nested key", "k", f"{function}.arguments.deep"): [
-                at("nested argument", "v", f"{function}.arguments.deep.k[0]")
-            ]
-        },
-    }
-    if "argument text" in texts:
-        arguments = at("argument text", "", f"{function}.arguments")
-    assistant: Variables = {
-        "role": "assistant",
-        "content": at("assistant", "Let me look.", "messages[2].content"),
-        "tool_calls": [
-            {
-                "id": at("call id", "abcdefghi", f"{call}.id"),
-                "type": "function",
-                "function": {"name": at("call name", "weather", f"{function}.name"), "arguments": arguments},
-            }
-        ],
-    }
-    for name in ("reasoning_content", "reasoning", "thinking"):
-        if name in texts:
-            assistant[name] = at(name, "", f"messages[2].{name}")
-    result = {
-        "role": "tool",
-        "name": at("result name", "weather", "messages[3].name"),
-        "tool_call_id": at("result id", "abcdefghi", "messages[3].tool_call_id"),
-        "content": at("result", "sunny", "messages[3].content"),
-    }
-    user = {"role": "user", "content": parts}
-    if "user name" in texts:
-        user["name"] = at("user name", "", "messages[1].name")
-    if "assistant name" in texts:
-        assistant["name"] = at("assistant name", "", "messages[2].name")
-    schema, city = "tools[0].function.parameters", "tools[0].function.parameters.properties.city"
-    parameters = {
-        "type": "object",
-        "properties": {
-            at("parameter", "city", f"{schema}.properties"): {
-                "type": at("schema type", "string", f"{city}.type"),
-                "description": at("parameter description", "Where.", f"{city}.description"),
-                "enum": ["Bern", at("enum value", "Basel", f"{city}.enum[1]")],
-                "default": at("default", "Bern", f"{city}.default"),
-                at("schema key", "title", city): "City",
-            },
-            "deep": {
-                "type": "object",
-                "properties": {
-                    at("nested parameter", "x", f"{schema}.properties.deep.properties"): {
-                        "type": "array",
-                        "items": {"type": "string"},
-                    }
-                },
-            },
-        },
-        "required": [at("required", "city", f"{schema}.required[0]")],
-    }
-    tool = {"name": at("tool name", "weather", "tools[0].function.name"), "parameters": parameters}
-    tool["description"] = at("tool description", "Tells it.", "tools[0].function.description")
-    variables: Variables = {
-        "messages": [
-            {"role": "system", "content": at("system", "Be brief.", "messages[0].content")},
-            user,
-            assistant,
-            result,
-        ],
-        "tools": [{"type": "function", "function": tool}],
-        "bos_token": "<s>",
-        "eos_token": "</s>",
-        "add_generation_prompt": True,
-    }
+        variables["messages"][1]["content"] = deepcopy(_TABLES["parts"])
+        values.pop("user", None)
     if any(place.startswith("document") for place in texts):
-        document = {
-            "title": at("document title", "T", "documents[0].title"),
-            "text": at("document text", "x", "documents[0].text"),
-        }
-        document[at("document key", "source", "documents[0]")] = "web"
-        variables["documents"] = [document]
-    if "date" in texts:
-        variables["date_string"] = at("date", "", "date_string")
-    if "custom" in texts:
-        variables["model_identity"] = at("custom", "", "model_identity")
+        variables["documents"] = deepcopy(_TABLES["documents"])
+    for place, path in values.items():
+        _set(variables, path, texts[place])
+    for place, (path, key) in sorted(keys.items(), key=lambda item: len(item[1][0]), reverse=True):
+        _set(variables, path, texts[place], key)
+    if whole is not None:
+        _set(variables, whole, texts["argument text"])
     return variables, paths
 
 
