@@ -6,120 +6,37 @@ namespace {
 
 using namespace tokenweir;
 
-constexpr std::string_view kAtoms[] = {"a",
-                                       "b",
-                                       "c.x",
-                                       "c",
-                                       "l",
-                                       "l[0]",
-                                       "zz",
-                                       "''",
-                                       "'é😀'",
-                                       "'a,b'",
-                                       "1",
-                                       "-2",
-                                       "0",
-                                       "2.5",
-                                       "true",
-                                       "none",
-                                       "[]",
-                                       "{}",
-                                       "(1, 'x')",
-                                       "[a, l]",
-                                       "{'k': a}",
-                                       "range(3)",
-                                       "namespace(x=a)",
-                                       "2**70",
-                                       "loop",
-                                       "a[1:]",
-                                       "l[::-1]",
-                                       "b['items']",
-                                       "c.items()",
-                                       "' x '"};
-constexpr std::string_view kFilters[] = {"upper",
-                                         "lower",
-                                         "title",
-                                         "capitalize",
-                                         "trim",
-                                         "length",
-                                         "list",
-                                         "join('-')",
-                                         "tojson",
-                                         "tojson(indent=1)",
-                                         "string",
-                                         "safe",
-                                         "e",
-                                         "first",
-                                         "last",
-                                         "reverse",
-                                         "sort",
-                                         "unique",
-                                         "map('upper')",
-                                         "select",
-                                         "reject('none')",
-                                         "items",
-                                         "dictsort",
-                                         "default('d')",
-                                         "int",
-                                         "float",
-                                         "round(1)",
-                                         "abs",
-                                         "sum",
-                                         "min",
-                                         "max",
-                                         "batch(2, 0)",
-                                         "slice(2)",
-                                         "groupby('x')",
-                                         "indent(2, true)",
-                                         "replace('a', 'bb')",
-                                         "map(attribute='x.y', default=1)",
-                                         "selectattr('x')",
-                                         "tojson(ensure_ascii=true, sort_keys=true)",
-                                         "center(9)",
-                                         "truncate(3)",
-                                         "wordcount",
-                                         "format(1)",
-                                         "from_json",
-                                         "attr('x')",
-                                         "count",
-                                         "sort(reverse=true, attribute='x')"};
-constexpr std::string_view kMethods[] = {"upper()",
-                                         "lower()",
-                                         "title()",
-                                         "strip()",
-                                         "strip('a ')",
-                                         "split()",
-                                         "split(',', 1)",
-                                         "rsplit('a')",
-                                         "splitlines(true)",
-                                         "partition('a')",
-                                         "replace('', '-', 2)",
-                                         "startswith(('a', 'b'))",
-                                         "find('a')",
-                                         "count('')",
-                                         "join(l)",
-                                         "format(a, x=b)",
-                                         "removeprefix('a')",
-                                         "zfill(5)",
-                                         "center(7, '*')",
-                                         "expandtabs(3)",
-                                         "get('x')",
-                                         "items()",
-                                         "keys()",
-                                         "swapcase()",
-                                         "casefold()",
-                                         "index('a')",
-                                         "isdigit()",
-                                         "rjust(4)"};
-constexpr std::string_view kTests[] = {"defined", "string", "mapping",       "iterable", "number", "odd",
-                                       "in l",    "eq a",   "divisibleby 2", "lt 3",     "none",   "sameas b"};
-constexpr std::string_view kOperators[] = {
-    "+", "-", "*", "/", "//", "%", "~", "==", "!=", "<", ">=", "in", "not in", "and", "or"};
+// The parts of a text between semicolons.
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (size_t end; (end = text.find("; ")) != std::string_view::npos; text.remove_prefix(end + 2))
+    parts.push_back(text.substr(0, end));
+  parts.push_back(text);
+  return parts;
+}
+
+const std::vector<std::string_view> kAtoms = split(
+    "a; b; c.x; c; l; l[0]; zz; ''; 'é😀'; 'a,b'; 1; -2; 0; 2.5; true; none; []; {}; (1, 'x'); [a, l]; {'k': a}; "
+    "range(3); namespace(x=a); 2**70; loop; a[1:]; l[::-1]; b['items']; c.items(); ' x '");
+const std::vector<std::string_view> kFilters = split(
+    "upper; lower; title; capitalize; trim; length; list; join('-'); tojson; tojson(indent=1); string; safe; e; "
+    "first; last; reverse; sort; unique; map('upper'); select; reject('none'); items; dictsort; default('d'); int; "
+    "float; round(1); abs; sum; min; max; batch(2, 0); slice(2); groupby('x'); indent(2, true); replace('a', 'bb'); "
+    "map(attribute='x.y', default=1); selectattr('x'); tojson(ensure_ascii=true, sort_keys=true); center(9); "
+    "truncate(3); wordcount; format(1); from_json; attr('x'); count; sort(reverse=true, attribute='x')");
+const std::vector<std::string_view> kMethods = split(
+    "upper(); lower(); title(); strip(); strip('a '); split(); split(',', 1); rsplit('a'); splitlines(true); "
+    "partition('a'); replace('', '-', 2); startswith(('a', 'b')); find('a'); count(''); join(l); format(a, x=b); "
+    "removeprefix('a'); zfill(5); center(7, '*'); expandtabs(3); get('x'); items(); keys(); swapcase(); casefold(); "
+    "index('a'); isdigit(); rjust(4)");
+const std::vector<std::string_view> kTests =
+    split("defined; string; mapping; iterable; number; odd; in l; eq a; divisibleby 2; lt 3; none; sameas b");
+const std::vector<std::string_view> kOperators = split("+; -; *; /; //; %; ~; ==; !=; <; >=; in; not in; and; or");
 constexpr std::string_view kGaps[] = {"", "x", " ", "\n", "\n  ", "é\n", "{# c #}"};
 
-template <size_t n>
-std::string one_of(Choices& choices, const std::string_view (&of)[n]) {
-  return std::string(of[choices.number(n - 1)]);
+template <class Texts>
+std::string one_of(Choices& choices, const Texts& of) {
+  return std::string(of[choices.number(std::size(of) - 1)]);
 }
 
 std::string expression(Choices& choices, int depth) {
