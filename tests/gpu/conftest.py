@@ -10,10 +10,11 @@ import cupy_stand_in
 import pytest
 from shim_device import ShimDevice
 
+from tokenweir.encode import _core
 from tokenweir.encode.errors import DeviceError
+from tokenweir.encode.tokenizer import core_of
 from tokenweir.gpu import CupyDevice, encoder
 from tokenweir.gpu.kernels import kernel_sources
-from tokenweir.gpu.modes.exact import ByteLevelMode
 
 
 def _devices():
@@ -69,11 +70,13 @@ def device(device_of):
 
 @pytest.fixture(scope="session")
 def mode_of(kernels_on):
-    """Function that returns exact mode for a byte-level BPE tokenizer, and the device that it runs on."""
+    """Function that returns exact mode for a tokenizer, where models merge by two workers, and the device that it runs on."""
+    merging = _core.Bpe, _core.CharacterBpe, _core.SentencePieceBpe
 
     def mode_of(tok, seed=1, **options):
         device = kernels_on(seed)
-        return ByteLevelMode(tok, device, **{"workers": 2, **options}), device
+        workers = {"workers": 2} if isinstance(core_of(tok).model, merging) else {}
+        return encoder.MODES["exact"](tok, device, **workers | options), device
 
     return mode_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -33,4 +33,24 @@ def check(mode_and_device, documents, *, parse_special=True):
     for i, document in enumerate(documents):
         if i not in refused:
             assert found[i] == expected[i].tolist(), (document, parse_special)
+    return refused
+
+
+def check_guards(mode_and_device, documents, pick):
+    """Guard some characters of each document, and assert that a device's ids equal the CPU's; return as `check` does."""
+    guarded = [sorted(pick.sample(range(len(d)), pick.randint(0, len(d) // 3))) for d in documents]
+    begins = accumulate((len(d.encode()) for d in documents), initial=0)
+    places = [
+        begin + len(document[:character].encode())
+        for begin, document, characters in zip(begins, documents, guarded, strict=False)
+        for character in characters
+    ]
+    found, refused = run(mode_and_device, documents, guards=np.array(places, np.int64))
+    tok = mode_and_device[0].tokenizer
+    for i, (document, characters) in enumerate(zip(documents, guarded, strict=True)):
+        if i not in refused:
+            assert found[i] == tok.encode(document, add_special_tokens=False, guarded=characters), (
+                document,
+                characters,
+            )
     return refused

@@ -16,27 +16,38 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def run(*command, **environment):
+    """Run a command in the root of the tree; return the process."""
+    command = [*map(str, command)]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
 def bench(*args, **environment):
-    return subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "gpu.py"), *map(str, args)],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
+    return run(sys.executable, "bench/gpu.py", *args, **environment)
+
+
+def program(source, *args, **environment):
+    """Run a program that imports from `bench`; return what it printed."""
+    done = run(
+        sys.executable, "-c", source, *args, PYTHONPATH=f"bench:{os.environ.get('PYTHONPATH', '')}", **environment
     )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_sections_are_measured_merged_and_written(tmp_path, data, nvrtc):
     data("tokenizers/openai/cl100k_base.tiktoken")
     first, second, page = tmp_path / "first.json", tmp_path / "second.json", tmp_path / "RESULTS.md"
     for sections, out in ((("device",), first), (("kernels",), first), (("device", "power"), second)):
-        run = bench("--smoke", *sections, "--out", out)
-        assert run.returncode == 0, run.stderr
+        done = bench("--smoke", *sections, "--out", out, TOKENWEIR_COMMIT="abcd1234")
+        assert done.returncode == 0, done.stderr
+    of = json.loads(first.read_text())["device"]["of"]
+    assert of[0] == "at abcd1234" and "tokenizers " in of[1]
     assert list(json.loads(first.read_text())) == ["device", "kernels"]
     assert "encode_pieces" in json.loads(first.read_text())["kernels"]["numbers"]["64 MB, English"]
     shutil.copy(ROOT / "bench" / "RESULTS.md", page)
-    run = bench("--write", first, second, "--page", page)
-    assert run.returncode == 0, run.stderr
+    done = bench("--write", first, second, "--page", page)
+    assert done.returncode == 0, done.stderr
     assert list(json.loads((tmp_path / "gpu.json").read_text())) == ["device", "kernels", "power"]
     sections = page.read_text().partition("<!-- gpu:begin -->\n")[2].partition("<!-- gpu:end -->")[0]
     assert sections.count("NVIDIA Stand-in; ") == 3
@@ -70,8 +81,7 @@ def test_a_section_that_is_cut_off_keeps_its_rows_and_takes_no_whole_ones_place(
 
 def test_compute_sanitizer_is_shown_every_kernel(data, nvrtc):
     data("tokenizers/sp-test-unigram-ja/tokenizer.model")
-    program = """
-import sys; sys.path.insert(0, "bench")
+    source = """
 from device.checks import once
 from device.clock import Bench
 from tokenweir.gpu.kernels import Kernels, kernel_names, kernel_sources
@@ -82,14 +92,12 @@ with bench.device.use():
     once(bench)
 print(*names)
 """
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout) == (0, "\n"), run.stderr
+    assert program(source) == "\n"
 
 
 def test_what_warps_do_is_counted():
     """A sector for each lane whose place has its own, a few for neighbouring places; and steps only of warps that take them."""
-    program = """
-import sys; sys.path.insert(0, "bench")
+    source = """
 import numpy as np
 from device.counted import BLOCKS, MEMORY, CountedDevice
 for flags in (MEMORY, BLOCKS):
@@ -99,9 +107,7 @@ for flags in (MEMORY, BLOCKS):
         device.launch("put_ids", 1, 256, *arrays, np.uint32(len(places)), *device.words([512, 16], zero=True))
         print(*device.counts["put_ids"])
 """
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    near, far, half, *executed = (tuple(map(int, line.split())) for line in run.stdout.splitlines())
+    near, far, half, *executed = (tuple(map(int, line.split())) for line in program(source).splitlines())
     assert 2 * (4 + 4 + 4 + 1) <= near[1] <= 2 * (5 + 5 + 5 + 1) + 8
     assert 54 <= far[1] - near[1] <= 68
     assert half[1] < near[1] and near[2] >= near[3] > half[3]
@@ -112,8 +118,7 @@ for flags in (MEMORY, BLOCKS):
 
 def test_a_time_is_taken_after_a_first_run_that_warms_up():
     """By a clock that runs count forward: the first takes five seconds, the others as long as `each`."""
-    program = """
-import sys; sys.path.insert(0, "bench")
+    source = """
 from device import peers
 def clocked(each):
     now, runs = [0.0], []
@@ -124,21 +129,13 @@ def clocked(each):
     return peers.median_seconds(run, 20), len(runs)
 print(clocked(0.01), clocked(0.125), clocked(3.0))
 """
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    found = [tuple(map(float, pair.strip("() \n").split(","))) for pair in run.stdout.split(") (")]
-    assert [(pytest.approx(seconds), runs) for seconds, runs in found] == [(0.01, 21), (0.125, 4), (3.0, 2)], run.stderr
-
-
-def test_results_name_the_commit_and_the_peers(tmp_path, nvrtc):
-    out = tmp_path / "gpu.json"
-    assert bench("--smoke", "device", "--out", out, TOKENWEIR_COMMIT="abcd1234").returncode == 0
-    of = json.loads(out.read_text())["device"]["of"]
-    assert of[0] == "at abcd1234" and "tokenizers " in of[1]
+    found = [tuple(map(float, pair.strip("() \n").split(","))) for pair in program(source).split(") (")]
+    assert [(pytest.approx(seconds), runs) for seconds, runs in found] == [(0.01, 21), (0.125, 4), (3.0, 2)]
 
 
 def test_prompts_of_agieval_are_made_where_its_texts_are(tmp_path):
-    program = """
-import sys; sys.path.insert(0, "bench")
+    source = """
+import sys
 from shared.agieval import EXAMS
 from shared.table1 import prompts
 if sys.argv[1:]:
@@ -158,21 +155,12 @@ print(list(prompts().items())[4:])
     for folder, found in (((), []), ((str(tmp_path / "agieval"),), wanted)):
         for path in map(Path, folder):
             path.mkdir()
-        run = subprocess.run(
-            [sys.executable, "-c", program, *folder],
-            cwd=ROOT,
-            env=os.environ | {"TOKENWEIR_DATA": str(tmp_path), "TOKENWEIR_AGIEVAL": ""},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert run.stdout == f"{found}\n", run.stderr
+        assert program(source, *folder, TOKENWEIR_DATA=str(tmp_path), TOKENWEIR_AGIEVAL="") == f"{found}\n"
 
 
 def test_what_is_no_python_3_12_is_named():
-    pack = [str(ROOT / "scripts" / "gpu_day"), "pack"]
-    run = subprocess.run(pack, env=os.environ | {"PYTHON3_12": "false"}, capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (
+    done = run("scripts/gpu_day", "pack", PYTHON3_12="false")
+    assert (done.returncode, done.stderr) == (
         1,
         "scripts/gpu_day needs a Python 3.12, and false is not one: name one by PYTHON3_12\n",
     )
@@ -186,33 +174,27 @@ def test_a_run_names_what_failed_and_what_is_left(tmp_path):
     )
     python.chmod(0o755)
 
-    def run(*sections, **environment):
-        return subprocess.run(
-            [str(ROOT / "scripts" / "gpu_day"), "run", *sections],
-            env=os.environ | {"PYTHON": str(python), "OUT": str(tmp_path / "out")} | environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def day(*sections, **environment):
+        return run("scripts/gpu_day", "run", *sections, PYTHON=str(python), OUT=str(tmp_path / "out"), **environment)
 
-    found = run("first", "fails", "killed", "last")
+    found = day("first", "fails", "killed", "last")
     assert (found.returncode, found.stdout.splitlines()[-4:]) == (
         1,
         ["is first", "is last", "failed: fails", "left: scripts/gpu_day run killed"],
     )
     with tarfile.open(tmp_path / "out" / "gpu_day.tar") as archive:
         assert archive.extractfile("./gpu.log").read() == b"is first\nis last\n"
-    assert run("first").returncode == 0
-    found = run("first", "last", LIMIT="0")
+    assert day("first").returncode == 0
+    found = day("first", "last", LIMIT="0")
     assert (found.returncode, found.stdout.splitlines()[-1]) == (1, "left: scripts/gpu_day run first last")
 
-    assert run().returncode == 1, "the benchmark does not even name its sections"
+    assert day().returncode == 1, "the benchmark does not even name its sections"
 
     python.write_text(
         '#!/bin/sh\n[ "$1" = bench/gpu.py ] || exit 0\n'
         'case $2 in --list) printf "correct\\ntests\\nfirst\\n" ;; tests) exit 1 ;; *) echo "is $2 into ${4##*/}" ;; esac\n'
     )
-    found = run()
+    found = day()
     assert (found.returncode, found.stdout.splitlines()[-3:]) == (
         1,
         ["is correct into correct.json", "is first into gpu.json", "failed: tests"],
@@ -221,20 +203,19 @@ def test_a_run_names_what_failed_and_what_is_left(tmp_path):
     timeout = tmp_path / "timeout"
     timeout.write_text('#!/bin/sh\necho "$5 has $2 seconds"\n')
     timeout.chmod(0o755)
-    found = run("first", "last", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    found = day("first", "last", PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert found.stdout.splitlines()[-2:] == ["first has 160 seconds", "last has 160 seconds"]
 
 
 def test_an_unknown_section_is_named():
-    run = bench("--smoke", "warp")
-    assert run.returncode == 2
-    assert "no section warp; there are correct, tests," in run.stderr
+    done = bench("--smoke", "warp")
+    assert done.returncode == 2
+    assert "no section warp; there are correct, tests," in done.stderr
 
 
 def test_a_variant_is_a_package_with_one_change():
     """Every one can be made of the kernels as they are."""
-    program = """
-import sys; sys.path.insert(0, "bench")
+    source = """
 from pathlib import Path
 from device.variants import VARIANTS, package
 for name, change in VARIANTS.items():
@@ -245,15 +226,14 @@ for name, change in VARIANTS.items():
         assert (folder / "tokenweir" / "encode" / "tokenizer.py").read_text()
 print("made")
 """
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.stdout == "made\n", run.stderr
+    assert program(source) == "made\n"
 
 
 def test_sections_of_processes_of_their_own(tmp_path, data, nvrtc):
     data("tokenizers/openai/cl100k_base.tiktoken")
     out = tmp_path / "gpu.json"
-    run = bench("--smoke", "pinned", "profile", "--variant", "no cuts", "--out", out)
-    assert run.returncode == 0, run.stderr
+    done = bench("--smoke", "pinned", "profile", "--variant", "no cuts", "--out", out)
+    assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
     assert "copy, the default" in found["pinned"]["numbers"] and found["profile"]["finished"]
 
@@ -261,8 +241,8 @@ def test_sections_of_processes_of_their_own(tmp_path, data, nvrtc):
 def test_threads_and_instructions_are_measured_without_a_device(tmp_path, data):
     data("tokenizers/openai/cl100k_base.tiktoken")
     out = tmp_path / "gpu.json"
-    run = bench("--smoke", "threads", "--out", out)
-    assert run.returncode == 0, run.stderr
+    done = bench("--smoke", "threads", "--out", out)
+    assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())["threads"]
     assert (found["device"], found["finished"]) == ("no GPU", True)
     assert found["numbers"]["64 MB, English, tokenweir portable, 1"]["GB/s"] > 0

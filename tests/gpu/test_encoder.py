@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from arrow_arrays import string_array
+from in_threads import in_threads
 from msgspec.structs import replace
 
 from tokenweir import ChatTemplate, Prompt, Tokenizer
@@ -333,11 +334,7 @@ def test_threads_share_an_encoder(make, tok):
     def encode(i):
         found[i] = gpu.encode_batch(batches[i])
 
-    threads = [threading.Thread(target=encode, args=(i,)) for i in range(len(batches))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(encode, range(len(batches)))
     for ragged, texts in zip(found, batches, strict=True):
         check(ragged, tok.encode_batch(texts))
     assert gpu.stats.documents == 160

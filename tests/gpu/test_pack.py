@@ -187,18 +187,3 @@ def test_arrow_arrays_that_are_refused(array, message):
 def test_an_arrow_stream_that_fails():
     with pytest.raises(RuntimeError, match="^an Arrow stream failed: the disk is gone$"):
         Documents(ArrowStream([string_array(["a"])], b"the disk is gone"))
-
-
-def test_arrays_of_pyarrow():
-    pyarrow = pytest.importorskip("pyarrow")
-    texts = [text for text in TEXTS if isinstance(text, str)]
-    for kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view(), pyarrow.binary()):
-        array = pyarrow.array(texts, kind)
-        wanted = "".join(texts).encode()
-        assert packed(Documents(array)) == wanted
-        assert packed(Documents(array[1:])) == wanted[1:]
-        assert packed(Documents(pyarrow.chunked_array([array, array]))) == wanted * 2
-    with pytest.raises(ValueError, match=r"^texts\[1\] is null$"):
-        Documents(pyarrow.array(["a", None]))
-    with pytest.raises(ValueError, match="format 'i' with a dictionary"):
-        Documents(pyarrow.array(["a"]).dictionary_encode())

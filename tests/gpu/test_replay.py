@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 from functools import cache
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from arrow_arrays import string_array
 from hypothesis import given
 from hypothesis import strategies as st
+from in_threads import in_threads
 from shim_device import ShimDevice
 from small_tokenizers import small
 
@@ -235,11 +235,7 @@ def test_threads_take_turns(device):
             if ids.tolist() != wanted[text]:
                 wrong.append(text)
 
-    threads = [threading.Thread(target=encode, args=[text]) for text in wanted]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(encode, wanted)
     assert not wrong
 
 

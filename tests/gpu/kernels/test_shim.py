@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from case_tables import cases
 from shim_device import ShimDevice, ShimError
+
+CASES = cases(__file__)
 
 SOURCE = """
 #include <stdint.h>
@@ -123,17 +126,7 @@ def test_lanes_exchange_values(sources):
     assert count == [7] * 32
 
 
-@pytest.mark.parametrize(
-    ("kernel", "error"),
-    [
-        ("not_all_reach", "a barrier that 5 of 64 threads reach"),
-        ("two_barriers", "a barrier, while other threads are at that of line"),
-        ("lanes_return", "__ballot_sync with lane .*, which has returned|__ballot_sync waits for ever"),
-        ("lanes_differ", "__a.._sync meets __a.._sync"),
-        ("not_in_mask", "__shfl_sync by lane .*, which its mask lacks"),
-        ("too_far", "too_far wrote outside an array of 4 bytes"),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "error"), CASES["what_breaks_a_rule_is_an_error_and_the_device_goes_on"])
 def test_what_breaks_a_rule_is_an_error_and_the_device_goes_on(sources, kernel, error):
     device = ShimDevice(sources)
     with pytest.raises(ShimError, match=error):

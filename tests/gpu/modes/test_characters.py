@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from exact_batches import check, run
+from exact_batches import check, check_guards, run
 from full_run import share
 from small_tokenizers import BYTES, of_pieces
 
@@ -27,7 +27,6 @@ from tokenweir.encode.spec import (
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder, device_pipeline
 from tokenweir.gpu.modes import batch
-from tokenweir.gpu.modes.characters import CharacterMode
 from tokenweir.verify.adversarial import strings
 
 SIGN = "it has a U+2581"
@@ -63,15 +62,6 @@ def random_merges(pick, characters, count):
             merges[left, right] = None
             tokens.append(left + right)
     return [*merges]
-
-
-@pytest.fixture(scope="module")
-def mode_of(kernels_on):
-    def mode_of(tok, seed=1, **options):
-        device = kernels_on(seed)
-        return CharacterMode(tok, device, **{"workers": 2, **options}), device
-
-    return mode_of
 
 
 FAMILIES = [f"{family}/tokenizer.json" for family in ("llama-2", "gemma", "mistral-7b-v0.3", "phi-3-mini")]
@@ -194,18 +184,7 @@ def test_guards(mode_of, components):
     tok = of_merges("abé▁ <x>", [("a", "b"), ("▁", "a"), ("<", "x")], added, **COMPONENTS[components])
     pick = random.Random(components)
     documents = ["".join(pick.choices(["<x>", "a", " ", "é>", "b"], k=pick.randint(0, 9))) for _ in range(60)]
-    guarded = [sorted(pick.sample(range(len(d)), pick.randint(0, len(d) // 3))) for d in documents]
-    places, begin = [], 0
-    for document, characters in zip(documents, guarded, strict=True):
-        places += [begin + len(document[:c].encode()) for c in characters]
-        begin += len(document.encode())
-    found, refused = run(mode_of(tok), documents, guards=np.array(places, np.int64))
-    assert refused == {}
-    expected = [
-        tok.encode(document, add_special_tokens=False, guarded=characters)
-        for document, characters in zip(documents, guarded, strict=True)
-    ]
-    assert found == expected
+    assert not check_guards(mode_of(tok), documents, pick)
 
 
 @pytest.mark.parametrize("components", ["no prefix", "before each"])

@@ -7,7 +7,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from exact_batches import check, run
+from case_tables import cases
+from exact_batches import check, check_guards, run
 from full_run import FULL, share
 from small_tokenizers import random_merges, small, splits
 
@@ -18,7 +19,9 @@ from tokenweir.gpu.encoded import SLACK
 from tokenweir.gpu.modes.exact import WALK_BYTES, ByteLevelMode
 from tokenweir.verify.adversarial import strings
 
-DOCUMENTS = 100_000 if FULL else 1000  # adversarial ones, which all vocabularies share
+CASES = cases(__file__)
+
+DOCUMENTS = 100_000 if FULL else 500  # adversarial ones, which all vocabularies share
 FAMILIES = {
     "default": None,
     "gpt2": "gpt2/tokenizer.json",
@@ -156,17 +159,7 @@ def test_a_merge_that_creates_a_pair_which_goes_first(mode_of):
     assert not check(mode_of(small(merges)), ["ab" * n for n in (1, 2, 3, 17, 100, 400)])
 
 
-@pytest.mark.parametrize(
-    "patterns",
-    [
-        [r"\p{N}{1,3}", r"[一-龥]+", r"[a-z]+|\s+(?!\S)|\s+"],
-        [r"\d\d", r"x"],
-        [r"[ab]c|bb"],
-        [r"ab|abab"],
-        [r"\n+", r"b a|.b"],
-        [r" ?[a-z]+|\s+(?!\S)|\s+|[^\sa-z]+"],
-    ],
-)
+@pytest.mark.parametrize("patterns", CASES["stages_and_what_they_leave_over"])
 def test_stages_and_what_they_leave_over(mode_of, patterns):
     """Neighbouring characters that a pattern does not match are one piece, however many; each stage cuts within pieces."""
     merges = [(b"a", b"b"), (b" ", b"a"), (b"1", b"2"), (b"ab", b"ab"), (b"c", b"a"), (b"-", b"-"), (b"--", b"--")]
@@ -224,16 +217,8 @@ def test_guards(mode_of):
     tok = small([(b"a", b"b")], added_tokens=added)
     pick = random.Random(5)
     documents = ["".join(pick.choices(["<a>", "bb", "<", "é>", "a", "b"], k=pick.randint(0, 12))) for _ in range(200)]
-    guarded = [sorted(pick.sample(range(len(d)), pick.randint(0, len(d) // 3))) for d in documents]
-    places, begin = [], 0
-    for document, characters in zip(documents, guarded, strict=True):
-        places += [begin + len(document[:c].encode()) for c in characters]
-        begin += len(document.encode())
     for seed in range(2):
-        found, refused = run(mode_of(tok, seed), documents, guards=np.array(places, np.int64))
-        assert refused == {}
-        for document, characters, ids in zip(documents, guarded, found, strict=True):
-            assert ids == tok.encode(document, add_special_tokens=False, guarded=characters), (document, characters)
+        assert not check_guards(mode_of(tok, seed), documents, pick)
 
 
 def test_control_tokens_that_the_vocabulary_has(mode_of):
@@ -271,19 +256,5 @@ def test_a_batch_takes_few_launches_and_one_wait(device):
     text, offsets = device.to_device(text), device.to_device(np.array([0, 3, 9000]))
     recorder.calls.clear()
     batch.encode(text, offsets)
-    assert recorder.calls == [
-        "address",
-        "words",
-        "words",
-        "mark_documents",
-        "find_added_tokens",
-        "cut_pieces",
-        "encode_pieces",
-        "merge_short_pieces",
-        "merge_pieces",
-        "count_ids",
-        "to_host",
-        "empty",
-        "empty",
-        "collect_ids",
-    ]
+    kernels = "mark_documents find_added_tokens cut_pieces encode_pieces merge_short_pieces merge_pieces count_ids"
+    assert recorder.calls == f"address words words {kernels} to_host empty empty collect_ids".split()

@@ -6,9 +6,8 @@ import base64
 import random
 import re
 
-import numpy as np
 import pytest
-from exact_batches import check, run
+from exact_batches import check, check_guards, run
 from full_run import share
 from small_tokenizers import BYTES, of_pieces
 from unicode_scalars import SWEPT
@@ -30,7 +29,6 @@ from tokenweir.encode.spec import (
 )
 from tokenweir.encode.tokenizer import Tokenizer
 from tokenweir.gpu import GpuEncoder
-from tokenweir.gpu.modes.unigram import UnigramMode
 from tokenweir.verify.adversarial import strings
 
 SIGN = "it has a U+2581"
@@ -69,15 +67,6 @@ FORMS = {
         pieces, remove_extra_whitespaces=False, add_dummy_prefix=False, **more
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def mode_of(kernels_on):
-    def mode_of(tok, seed=1, **options):
-        device = kernels_on(seed)
-        return UnigramMode(tok, device, **options), device
-
-    return mode_of
 
 
 @pytest.mark.parametrize(
@@ -186,16 +175,9 @@ def test_guards(mode_of):
     tok = of_words({"▁": -2.0, "a": -1.0, "<x>": -1.0, "▁a": -1.0, "<": -3.0, "x": -3.0, ">": -3.0}, added=added)
     pick = random.Random(2)
     documents = ["".join(pick.choices(["<x>", "a", " ", "é>"], k=pick.randint(0, 9))) for _ in range(60)]
-    guarded = [sorted(pick.sample(range(len(d)), pick.randint(0, len(d) // 3))) for d in documents]
-    places, begin = [], 0
-    for document, characters in zip(documents, guarded, strict=True):
-        places += [begin + len(document[:c].encode()) for c in characters]
-        begin += len(document.encode())
-    found, refused = run(mode_of(tok), documents, guards=np.array(places, np.int64))
+    refused = check_guards(mode_of(tok), documents, pick)
     assert set(refused.values()) == {"it has user text, and the model has control tokens of its own"}
-    for i, (document, characters) in enumerate(zip(documents, guarded, strict=True)):
-        assert i in refused or found[i] == tok.encode(document, add_special_tokens=False, guarded=characters)
-        assert i not in refused or "<x>" in document
+    assert all("<x>" in documents[i] for i in refused)
     assert len(refused) < 50
 
 

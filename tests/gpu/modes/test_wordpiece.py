@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from exact_batches import check, run
+from full_run import share
 
 from tokenweir.encode.errors import UnsupportedTokenizerError
 from tokenweir.encode.spec import (
@@ -46,15 +47,6 @@ def words(*tokens, normalizer=None, prefix="##", max_chars=100, added=()):
     )
 
 
-@pytest.fixture(scope="module")
-def mode_of(kernels_on):
-    def mode_of(tok, seed=1, **options):
-        device = kernels_on(seed)
-        return WordPieceMode(tok, device, **options), device
-
-    return mode_of
-
-
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 def test_adversarial_documents(mode_of, data, normalizer):
     tok = Tokenizer.from_file(data("tokenizers/bert-base-uncased/tokenizer.json"))
@@ -65,7 +57,7 @@ def test_adversarial_documents(mode_of, data, normalizer):
         added_tokens=tok.spec.added_tokens,
     )
     tok = Tokenizer.from_spec(spec)
-    count = 600 if normalizer == "uncased" else 200
+    count = share(3600 if normalizer == "uncased" else 1200)
     groups = strings(count, seed=normalizer, special_tokens=[*tok.special_tokens]).values()
     documents = [text for group in groups for text in group] + [""]
     random.Random(1).shuffle(documents)
